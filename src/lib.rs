@@ -1,0 +1,3 @@
+//! map
+
+pub mod model;

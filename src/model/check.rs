@@ -1,0 +1,177 @@
+//! The forms that fields of several kinds and modules share.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use super::{
+    code::Code,
+    fault::{Fault, Faults},
+    id::is_opaque_id,
+};
+
+/// Limit of a description, in bytes (Limits).
+pub const DESCRIPTION_BYTES: usize = 255;
+/// Limit of metadata, in bytes (Limits).
+pub const METADATA_BYTES: usize = 4096;
+
+/// The limits of `description` and `metadata`, in bytes of UTF-8 (D7).
+pub fn texts(faults: &mut Faults, description: &str, metadata: &str) {
+    for (field, text, most) in [("description", description, DESCRIPTION_BYTES), ("metadata", metadata, METADATA_BYTES)]
+    {
+        if text.len() > most {
+            faults.within(field, |faults| {
+                faults.report(Fault::new(
+                    Code::TooLong,
+                    format!("{field} has {} bytes of UTF-8, and at most {most} are allowed", text.len()),
+                ));
+            });
+        }
+    }
+}
+
+/// An identifier of something that is owned elsewhere (D20).
+pub fn opaque_id(faults: &mut Faults, id: &str) {
+    if id.is_empty() {
+        faults.report(Fault::new(Code::Required, "an identifier is missing here"));
+    } else if !is_opaque_id(id) {
+        faults.report(
+            Fault::new(Code::InvalidFormat, "this cannot be an identifier")
+                .help("an identifier has 1 to 255 bytes, and no slash, space or control character"),
+        );
+    }
+}
+
+/// A list of such identifiers.
+pub fn opaque_ids(faults: &mut Faults, field: &str, ids: &[String]) {
+    faults.within(field, |faults| faults.each(ids, |faults, id| opaque_id(faults, id)));
+}
+
+/// A hostport: `host:port` with a DNS name or IP address and a port in 1–65535 (D17).
+pub fn hostport(faults: &mut Faults, text: &str) {
+    if let Err(reason) = parse_hostport(text) {
+        faults.report(
+            Fault::new(Code::InvalidFormat, format!("`{}` is not a hostport: {reason}", shown(text)))
+                .help("write `host:port`, such as `shop.example.com:443`"),
+        );
+    }
+}
+
+/// Splits a hostport, or says why it is none.
+pub fn parse_hostport(text: &str) -> Result<(&str, u16), &'static str> {
+    let (host, port) = text.rsplit_once(':').ok_or("the port is missing")?;
+    let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+    let port = port
+        .parse::<u16>()
+        .ok()
+        .filter(|port| digits && *port > 0)
+        .ok_or("the port is not a number from 1 to 65535")?;
+    if let Some(inner) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        return match inner.parse::<IpAddr>() {
+            Ok(IpAddr::V6(_)) => Ok((host, port)),
+            _ => Err("the brackets hold no IPv6 address"),
+        };
+    }
+    if host.parse::<std::net::Ipv4Addr>().is_ok() || is_dns_name(host.strip_prefix("*.").unwrap_or(host)) {
+        return Ok((host, port));
+    }
+    if host.contains(':') {
+        return Err("an IPv6 address needs brackets");
+    }
+    Err("the host is neither a DNS name nor an IP address")
+}
+
+fn is_dns_name(name: &str) -> bool {
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let last_is_number = name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
+    name.len() <= 253 && !last_is_number && name.split('.').all(label)
+}
+
+/// The headers that a module adds and removes (D17).
+pub fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remove: &[String]) {
+    faults.within("add", |faults| {
+        for (name, value) in add {
+            faults.within(name.as_str(), |faults| {
+                if !is_token(name) {
+                    faults.report(bad_header_name(name).of_key());
+                }
+                if value.contains(['\r', '\n', '\0']) {
+                    faults.report(
+                        Fault::new(Code::InvalidFormat, "a header's value cannot hold CR, LF or NUL")
+                            .help("a second line here could smuggle in another header"),
+                    );
+                }
+            });
+        }
+    });
+    faults.within("remove", |faults| {
+        faults.each(remove, |faults, name| {
+            if !is_token(name) {
+                faults.report(bad_header_name(name));
+            }
+        });
+    });
+}
+
+fn bad_header_name(name: &str) -> Fault {
+    Fault::new(Code::InvalidFormat, format!("`{}` is not a header name", shown(name)))
+        .help("a header name has letters, digits and !#$%&'*+-.^_`|~ only (RFC 9110)")
+}
+
+/// A token of RFC 9110, section 5.6.2.
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
+/// A text as a message may quote it: control characters escaped, and cut when it is long.
+pub fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
+    if text.chars().nth(60).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostports_are_host_and_port() {
+        for good in [
+            "a:1",
+            "shop.example.com:443",
+            "*.example.com:65535",
+            "192.0.2.1:80",
+            "[2001:db8::1]:443",
+            "xn--caf-dma.example:443",
+        ] {
+            assert!(parse_hostport(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            ":",
+            ":443",
+            "a",
+            "a:",
+            "a:0",
+            "a:65536",
+            "a:+1",
+            "a b:1",
+            "-a:1",
+            "a..b:1",
+            "*:1",
+            "a.*:1",
+            "1.2.3:1",
+            "2001:db8::1:443",
+            "[1.2.3.4]:1",
+            "http://a:1",
+            "a:1/x",
+        ] {
+            assert!(parse_hostport(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Identifiers: a prefix that tells the kind, and 27 base62 characters (D11).
+
+use std::{borrow::Borrow, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+/// An opaque identifier; cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Id(Arc<str>);
+
+impl Id {
+    /// Takes an identifier as it is written; [`is_opaque_id`] tells whether it could be one.
+    pub fn new(text: &str) -> Self {
+        Self(Arc::from(text))
+    }
+
+    /// The identifier of what a manifest declares: the same parts give the same id anywhere, so a plan shows real
+    /// ids before anything exists and a store rebuilt from the same commit has the same ones.
+    pub fn derived<'a>(prefix: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("edgewright 2026 id from manifest");
+        for part in parts {
+            // The length in front keeps ("ab", "c") and ("a", "bc") apart.
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let mut bytes = [0; 20];
+        hasher.finalize_xof().fill(&mut bytes);
+        Self::from_bytes(prefix, bytes)
+    }
+
+    /// The identifier with the given 160 bits.
+    pub fn from_bytes(prefix: &str, bytes: [u8; 20]) -> Self {
+        const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        let mut number = bytes;
+        let mut text = [b'0'; 27];
+        for digit in text.iter_mut().rev() {
+            let mut rest = 0u16;
+            for byte in &mut number {
+                let value = rest * 256 + u16::from(*byte);
+                *byte = (value / 62) as u8;
+                rest = value % 62;
+            }
+            *digit = DIGITS.get(usize::from(rest)).copied().unwrap_or(b'0');
+        }
+        Self(format!("{prefix}{}", String::from_utf8_lossy(&text)).into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for Id {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether a text can be the identifier of something owned elsewhere: 1 to 255 bytes without slash, space or
+/// control characters (D20).
+pub fn is_opaque_id(text: &str) -> bool {
+    (1..=255).contains(&text.len()) && !text.chars().any(|c| c == '/' || c.is_whitespace() || c.is_control())
+}
+
+/// Whether a text can be a manifest name: lower-case letters, digits, '-' and '.' (D26). A name has no '_' and an id
+/// always has one, so the two are never taken for each other.
+pub fn is_name(text: &str) -> bool {
+    (1..=253).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_its_prefix_and_27_base62_characters() {
+        let zero = Id::from_bytes("ak_", [0; 20]);
+        assert_eq!(zero.as_str(), "ak_000000000000000000000000000");
+        // The largest KSUID, as its authors print it.
+        assert_eq!(Id::from_bytes("", [0xff; 20]).as_str(), "aWgEPTl1tmebfsQzFP4bxwgy80V");
+    }
+
+    #[test]
+    fn derived_ids_depend_on_where_one_part_ends() {
+        let id = |parts: &[&str]| Id::derived("x_", parts.iter().map(|p| p.as_bytes()));
+        assert_eq!(id(&["ab", "c"]), id(&["ab", "c"]));
+        assert_ne!(id(&["ab", "c"]), id(&["a", "bc"]));
+    }
+}

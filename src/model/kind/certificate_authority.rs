@@ -1,0 +1,96 @@
+//! Certificate authority: what client certificates are validated with.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    Kind, check,
+    code::Code,
+    fault::{Check, Fault, Faults},
+    resource::{KindInfo, Resource, ViewContext},
+    secret::Text,
+    snapshot::Entry,
+    x509,
+};
+
+/// An uploaded certificate authority.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CertificateAuthority {
+    /// Human-readable description, at most 255 bytes.
+    pub description: String,
+    /// Arbitrary data of yours, at most 4096 bytes.
+    pub metadata: String,
+    /// Raw PEM of the authority; fixed at creation.
+    pub ca_pem: Text,
+}
+
+/// The response form of [`CertificateAuthority`].
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CertificateAuthorityView {
+    /// Unique identifier.
+    pub id: String,
+    /// Address of this authority.
+    pub uri: String,
+    /// When it was created.
+    pub created_at: String,
+    /// Human-readable description.
+    pub description: String,
+    /// Arbitrary data of yours.
+    pub metadata: String,
+    /// Raw PEM of the authority.
+    pub ca_pem: String,
+    /// Derived from the certificate.
+    pub subject_common_name: String,
+    /// Start of validity.
+    pub not_before: String,
+    /// End of validity.
+    pub not_after: String,
+    /// Actions that the private key may be used for.
+    pub key_usages: Vec<String>,
+    /// Extended set of such actions.
+    pub extended_key_usages: Vec<String>,
+}
+
+impl Check for CertificateAuthority {
+    fn check(&self, faults: &mut Faults) {
+        check::texts(faults, &self.description, &self.metadata);
+        faults.within("ca_pem", |faults| {
+            if self.ca_pem.as_str().is_empty() {
+                faults.report(Fault::new(Code::Required, "the authority's PEM is needed"));
+            } else if let Err(fault) = x509::authority(self.ca_pem.as_str()) {
+                faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help()));
+            }
+        });
+    }
+}
+
+impl Resource for CertificateAuthority {
+    const INFO: KindInfo = KindInfo {
+        prefix: "ca_",
+        collection: "/certificate_authorities",
+        list: "certificate_authorities",
+        fixed: &["ca_pem"],
+        ..KindInfo::of::<CertificateAuthority>(Kind::CertificateAuthority, "CertificateAuthority")
+    };
+
+    type View = CertificateAuthorityView;
+
+    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> CertificateAuthorityView {
+        // What was stored was checked, so its PEM can be read.
+        let facts = x509::authority(self.ca_pem.as_str()).unwrap_or_default();
+        CertificateAuthorityView {
+            id: at.key.id.to_string(),
+            uri: cx.site.uri(&at.key),
+            created_at: at.created_at.to_string(),
+            description: self.description.clone(),
+            metadata: self.metadata.clone(),
+            ca_pem: self.ca_pem.as_str().to_owned(),
+            subject_common_name: facts.subject_common_name,
+            not_before: facts.not_before,
+            not_after: facts.not_after,
+            key_usages: facts.key_usages,
+            extended_key_usages: facts.extended_key_usages,
+        }
+    }
+}

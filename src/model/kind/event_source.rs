@@ -1,0 +1,70 @@
+//! Event source: an event type that triggers a subscription. The type is its identifier.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    Kind,
+    check::shown,
+    code::Code,
+    fault::{Check, Fault, Faults},
+    resource::{KindInfo, Resource, ViewContext},
+    snapshot::Entry,
+};
+
+/// An event type that triggers the subscription.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EventSource {
+    /// The event type, such as `ip_policy_created.v0`.
+    pub r#type: String,
+}
+
+/// The response form of [`EventSource`].
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EventSourceView {
+    /// The event type.
+    pub r#type: String,
+    /// Address of this source.
+    pub uri: String,
+}
+
+/// Whether a text is an event type: `[a-z][a-z0-9_]*\.v[0-9]+` (D22).
+pub fn is_event_type(text: &str) -> bool {
+    let Some((name, version)) = text.rsplit_once(".v") else { return false };
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        && !version.is_empty()
+        && version.bytes().all(|b| b.is_ascii_digit())
+}
+
+impl Check for EventSource {
+    fn check(&self, faults: &mut Faults) {
+        faults.within("type", |faults| {
+            if self.r#type.is_empty() {
+                faults.report(Fault::new(Code::Required, "a source needs a `type`").help("write an event type, such as `ip_policy_created.v0`"));
+            } else if !is_event_type(&self.r#type) {
+                faults.report(
+                    Fault::new(Code::InvalidFormat, format!("`{}` is not an event type", shown(&self.r#type))).help("an event type is a name and a version, such as `ip_policy_created.v0`"),
+                );
+            }
+        });
+    }
+}
+
+impl Resource for EventSource {
+    const INFO: KindInfo = KindInfo {
+        collection: "/event_subscriptions/{subscription_id}/sources",
+        id_parameter: "type",
+        list: "sources",
+        parent: Some(Kind::EventSubscription),
+        fixed: &["type"],
+        ..KindInfo::of::<EventSource>(Kind::EventSource, "EventSource")
+    };
+
+    type View = EventSourceView;
+
+    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> EventSourceView {
+        EventSourceView { r#type: self.r#type.clone(), uri: cx.site.uri(&at.key) }
+    }
+}

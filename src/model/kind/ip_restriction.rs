@@ -1,0 +1,100 @@
+//! IP restriction: IP policies for the dashboard, the API, agents or endpoints.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    Kind, check,
+    code::Code,
+    fault::{Check, Fault, Faults},
+    resource::{KindInfo, Ref, Resource, ViewContext},
+    snapshot::Entry,
+};
+
+/// Attaches IP policies to one kind of traffic.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct IpRestriction {
+    /// Human-readable description, at most 255 bytes.
+    pub description: String,
+    /// Arbitrary data of yours, at most 4096 bytes.
+    pub metadata: String,
+    /// True: the restriction is enforced. False: only warnings are issued.
+    pub enforced: bool,
+    /// What traffic is restricted; fixed at creation.
+    pub r#type: Option<Traffic>,
+    /// The IP policies that enforce the restriction, by identifier.
+    pub ip_policy_ids: Vec<String>,
+}
+
+/// What traffic a restriction is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Traffic {
+    /// The dashboard.
+    Dashboard,
+    /// This API.
+    Api,
+    /// Agents.
+    Agent,
+    /// Endpoints.
+    Endpoints,
+}
+
+/// The response form of [`IpRestriction`].
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct IpRestrictionView {
+    /// Unique identifier.
+    pub id: String,
+    /// Address of this restriction.
+    pub uri: String,
+    /// When it was created.
+    pub created_at: String,
+    /// Human-readable description.
+    pub description: String,
+    /// Arbitrary data of yours.
+    pub metadata: String,
+    /// True: the restriction is enforced. False: only warnings are issued.
+    pub enforced: bool,
+    /// What traffic is restricted.
+    pub r#type: Option<Traffic>,
+    /// The IP policies that enforce the restriction.
+    pub ip_policies: Vec<Ref>,
+}
+
+impl Check for IpRestriction {
+    fn check(&self, faults: &mut Faults) {
+        check::texts(faults, &self.description, &self.metadata);
+        if self.r#type.is_none() {
+            faults.within("type", |faults| {
+                faults.report(Fault::new(Code::Required, "a restriction needs a `type`").help("write `dashboard`, `api`, `agent` or `endpoints`"));
+            });
+        }
+        check::opaque_ids(faults, "ip_policy_ids", &self.ip_policy_ids);
+    }
+}
+
+impl Resource for IpRestriction {
+    const INFO: KindInfo = KindInfo {
+        prefix: "ipx_",
+        collection: "/ip_restrictions",
+        list: "ip_restrictions",
+        fixed: &["type"],
+        ..KindInfo::of::<IpRestriction>(Kind::IpRestriction, "IpRestriction")
+    };
+
+    type View = IpRestrictionView;
+
+    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> IpRestrictionView {
+        IpRestrictionView {
+            id: at.key.id.to_string(),
+            uri: cx.site.uri(&at.key),
+            created_at: at.created_at.to_string(),
+            description: self.description.clone(),
+            metadata: self.metadata.clone(),
+            enforced: self.enforced,
+            r#type: self.r#type,
+            ip_policies: self.ip_policy_ids.iter().map(|id| cx.site.reference("ip_policies", id)).collect(),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The resource kinds: one file each, and the table that names them all.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::resource::{KindInfo, Resource};
+
+automod::dir!(pub "src/model/kind");
+
+/// The kinds, in the order of dependency: creation goes forward through it, deletion backward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[allow(missing_docs)] // each is explained in its own file
+pub enum Kind {
+    Owner,
+    ApiKey,
+    IpRestriction,
+    CertificateAuthority,
+    TlsCertificate,
+    HttpsEdge,
+    HttpsEdgeRoute,
+    TlsEdge,
+    EventSubscription,
+    EventSource,
+}
+
+/// Every kind, in the order of the enum.
+static KINDS: [KindInfo; 10] = [
+    owner::Owner::INFO,
+    api_key::ApiKey::INFO,
+    ip_restriction::IpRestriction::INFO,
+    certificate_authority::CertificateAuthority::INFO,
+    tls_certificate::TlsCertificate::INFO,
+    https_edge::HttpsEdge::INFO,
+    https_edge_route::HttpsEdgeRoute::INFO,
+    tls_edge::TlsEdge::INFO,
+    event_subscription::EventSubscription::INFO,
+    event_source::EventSource::INFO,
+];
+
+impl Kind {
+    /// What the product knows of this kind.
+    pub fn info(self) -> &'static KindInfo {
+        // The table is in the order of the enum (a test holds it to that).
+        let [first, ..] = &KINDS;
+        KINDS.get(self as usize).unwrap_or(first)
+    }
+
+    /// Every kind, in the order of dependency.
+    pub fn all() -> impl DoubleEndedIterator<Item = &'static KindInfo> {
+        KINDS.iter()
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info().name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_follows_the_enum() {
+        for (index, info) in Kind::all().enumerate() {
+            assert_eq!(info.kind as usize, index, "{}", info.name);
+            assert_eq!(format!("{:?}", info.kind), info.name);
+        }
+    }
+}

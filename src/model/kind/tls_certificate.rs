@@ -1,0 +1,140 @@
+//! TLS certificate: what the gateway shows to clients.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    Kind, check,
+    code::Code,
+    fault::{Check, Fault, Faults},
+    resource::{KindInfo, Resource, ViewContext},
+    secret::{Secret, Text},
+    snapshot::Entry,
+    x509::{self, SubjectAlternativeNames},
+};
+
+/// An uploaded certificate chain and its private key.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TlsCertificate {
+    /// Human-readable description, at most 255 bytes.
+    pub description: String,
+    /// Arbitrary data of yours, at most 4096 bytes.
+    pub metadata: String,
+    /// Chain of PEM certificates, leaf first; fixed at creation.
+    pub certificate_pem: Text,
+    /// PEM private key of the leaf; fixed at creation, and part of no answer.
+    pub private_key_pem: Secret,
+}
+
+/// The response form of [`TlsCertificate`].
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TlsCertificateView {
+    /// Unique identifier.
+    pub id: String,
+    /// Address of this certificate.
+    pub uri: String,
+    /// When it was created.
+    pub created_at: String,
+    /// Human-readable description.
+    pub description: String,
+    /// Arbitrary data of yours.
+    pub metadata: String,
+    /// Chain of PEM certificates, leaf first.
+    pub certificate_pem: String,
+    /// From the leaf.
+    pub subject_common_name: String,
+    /// From the leaf.
+    pub subject_alternative_names: SubjectAlternativeNames,
+    /// When it was issued automatically; null, for it was uploaded.
+    pub issued_at: Option<String>,
+    /// Start of validity.
+    pub not_before: String,
+    /// End of validity.
+    pub not_after: String,
+    /// Actions that the private key may be used for.
+    pub key_usages: Vec<String>,
+    /// Extended set of such actions.
+    pub extended_key_usages: Vec<String>,
+    /// `rsa`, `ecdsa` or `ed25519`.
+    pub private_key_type: String,
+    /// From the leaf.
+    pub issuer_common_name: String,
+    /// Serial of the leaf in lower-case hex.
+    pub serial_number: String,
+    /// From the leaf; empty when absent.
+    pub subject_organization: String,
+    /// From the leaf; empty when absent.
+    pub subject_organizational_unit: String,
+    /// From the leaf; empty when absent.
+    pub subject_locality: String,
+    /// From the leaf; empty when absent.
+    pub subject_province: String,
+    /// From the leaf; empty when absent.
+    pub subject_country: String,
+}
+
+impl Check for TlsCertificate {
+    fn check(&self, faults: &mut Faults) {
+        check::texts(faults, &self.description, &self.metadata);
+        let chain = self.certificate_pem.as_str();
+        let mut readable = false;
+        faults.within("certificate_pem", |faults| {
+            if chain.is_empty() {
+                faults.report(Fault::new(Code::Required, "the certificate chain's PEM is needed"));
+            } else if let Err(fault) = x509::certificate(chain) {
+                faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help()));
+            } else {
+                readable = true;
+            }
+        });
+        faults.within("private_key_pem", |faults| {
+            if self.private_key_pem.is_empty() {
+                faults.report(Fault::new(Code::Required, "the private key's PEM is needed"));
+            } else if readable && let Err(fault) = x509::check_key(chain, self.private_key_pem.expose()) {
+                let code = if fault.is_key_mismatch() { Code::KeyMismatch } else { Code::InvalidPem };
+                faults.report(Fault::new(code, fault.to_string()).help(fault.help()));
+            }
+        });
+    }
+}
+
+impl Resource for TlsCertificate {
+    const INFO: KindInfo = KindInfo {
+        prefix: "cert_",
+        collection: "/tls_certificates",
+        list: "tls_certificates",
+        fixed: &["certificate_pem", "private_key_pem"],
+        ..KindInfo::of::<TlsCertificate>(Kind::TlsCertificate, "TlsCertificate")
+    };
+
+    type View = TlsCertificateView;
+
+    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> TlsCertificateView {
+        // What was stored was checked, so its PEM can be read.
+        let facts = x509::certificate(self.certificate_pem.as_str()).unwrap_or_default();
+        TlsCertificateView {
+            id: at.key.id.to_string(),
+            uri: cx.site.uri(&at.key),
+            created_at: at.created_at.to_string(),
+            description: self.description.clone(),
+            metadata: self.metadata.clone(),
+            certificate_pem: self.certificate_pem.as_str().to_owned(),
+            subject_common_name: facts.subject_common_name,
+            subject_alternative_names: facts.subject_alternative_names,
+            issued_at: None,
+            not_before: facts.not_before,
+            not_after: facts.not_after,
+            key_usages: facts.key_usages,
+            extended_key_usages: facts.extended_key_usages,
+            private_key_type: facts.private_key_type,
+            issuer_common_name: facts.issuer_common_name,
+            serial_number: facts.serial_number,
+            subject_organization: facts.subject_organization,
+            subject_organizational_unit: facts.subject_organizational_unit,
+            subject_locality: facts.subject_locality,
+            subject_province: facts.subject_province,
+            subject_country: facts.subject_country,
+        }
+    }
+}

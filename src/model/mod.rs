@@ -1,0 +1,22 @@
+//! The pure heart: what resources are, what may change, and what is wrong with them. No IO, no clock, no randomness.
+
+pub mod check;
+pub mod code;
+pub mod decode;
+pub mod diagnostic;
+pub mod fault;
+pub mod id;
+pub mod key;
+pub mod kind;
+pub mod module;
+pub mod node;
+pub mod operation;
+pub mod resource;
+pub mod rules;
+pub mod secret;
+pub mod session;
+pub mod snapshot;
+pub mod x509;
+pub mod xml;
+
+pub use kind::Kind;

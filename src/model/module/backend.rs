@@ -1,0 +1,52 @@
+//! The `backend` module: where the traffic goes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Module;
+use crate::model::{
+    check,
+    fault::{Check, Faults},
+    key::Key,
+    resource::{Ref, ViewContext},
+};
+
+/// The backend that serves the endpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Backend {
+    /// True if the module is applied to traffic.
+    pub enabled: bool,
+    /// The backend that backs the endpoint.
+    pub backend_id: String,
+}
+
+impl Default for Backend {
+    fn default() -> Self {
+        Self { enabled: true, backend_id: String::new() }
+    }
+}
+
+/// The response form of [`Backend`].
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BackendView {
+    /// True if the module is applied to traffic.
+    pub enabled: bool,
+    /// The backend that backs the endpoint.
+    pub backend: Ref,
+}
+
+impl Check for Backend {
+    fn check(&self, faults: &mut Faults) {
+        faults.within("backend_id", |faults| check::opaque_id(faults, &self.backend_id));
+    }
+}
+
+impl Module for Backend {
+    const SLOT: &'static str = "backend";
+    type View = BackendView;
+
+    fn view(&self, _host: &Key, cx: &ViewContext<'_>) -> BackendView {
+        BackendView { enabled: self.enabled, backend: cx.site.reference("backends", &self.backend_id) }
+    }
+}

@@ -1,0 +1,68 @@
+//! The `circuit_breaker` module: requests are refused while the upstream fails.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Module;
+use crate::model::{
+    code::Code,
+    fault::{Check, Fault, Faults},
+    key::Key,
+    resource::ViewContext,
+};
+
+/// The most buckets that metrics are kept in (Limits).
+const MOST_BUCKETS: u32 = 128;
+
+/// When to stop sending requests to an upstream that fails.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CircuitBreaker {
+    /// True if the module is applied to traffic.
+    pub enabled: bool,
+    /// Seconds to wait after tripping before the upstream's health is evaluated again.
+    pub tripped_duration: u32,
+    /// Seconds of the statistical window.
+    pub rolling_window: u32,
+    /// Buckets for retained metrics, at most 128.
+    #[schemars(range(max = 128))]
+    pub num_buckets: u32,
+    /// Requests in a rolling window that trip the circuit.
+    pub volume_threshold: u32,
+    /// Share of failed requests that trips the circuit, between 0 and 1.0.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub error_threshold_percentage: f64,
+}
+
+impl Default for CircuitBreaker {
+    fn default() -> Self {
+        Self { enabled: true, tripped_duration: 0, rolling_window: 0, num_buckets: 0, volume_threshold: 0, error_threshold_percentage: 0.0 }
+    }
+}
+
+impl Check for CircuitBreaker {
+    fn check(&self, faults: &mut Faults) {
+        if self.num_buckets > MOST_BUCKETS {
+            faults.within("num_buckets", |faults| {
+                faults.report(Fault::new(Code::OutOfRange, format!("num_buckets is {}, and at most {MOST_BUCKETS} are allowed", self.num_buckets)));
+            });
+        }
+        if !(0.0..=1.0).contains(&self.error_threshold_percentage) {
+            faults.within("error_threshold_percentage", |faults| {
+                faults.report(
+                    Fault::new(Code::OutOfRange, format!("error_threshold_percentage is {}, and it is a fraction between 0 and 1.0", self.error_threshold_percentage))
+                        .help("write 25 % as 0.25"),
+                );
+            });
+        }
+    }
+}
+
+impl Module for CircuitBreaker {
+    const SLOT: &'static str = "circuit_breaker";
+    type View = Self;
+
+    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+        self.clone()
+    }
+}

@@ -1,0 +1,38 @@
+//! The `compression` module: gzip for responses.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Module;
+use crate::model::{
+    fault::{Check, Faults},
+    key::Key,
+    resource::ViewContext,
+};
+
+/// Compresses responses for clients that accept it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Compression {
+    /// True if the module is applied to traffic.
+    pub enabled: bool,
+}
+
+impl Default for Compression {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
+impl Check for Compression {
+    fn check(&self, _faults: &mut Faults) {}
+}
+
+impl Module for Compression {
+    const SLOT: &'static str = "compression";
+    type View = Self;
+
+    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+        self.clone()
+    }
+}

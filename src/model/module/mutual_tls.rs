@@ -1,0 +1,61 @@
+//! The `mutual_tls` module of an HTTPS edge: clients prove who they are with a certificate.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Module;
+use crate::model::{
+    Kind,
+    fault::{Check, Faults, Path},
+    id::Id,
+    key::Key,
+    resource::{Ref, Reference, ViewContext},
+};
+
+/// The authorities that client certificates are validated with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MutualTls {
+    /// True if the module is applied to traffic.
+    pub enabled: bool,
+    /// The certificate authorities: identifiers, or in a manifest also names.
+    pub certificate_authority_ids: Vec<String>,
+}
+
+impl Default for MutualTls {
+    fn default() -> Self {
+        Self { enabled: true, certificate_authority_ids: Vec::new() }
+    }
+}
+
+/// The response form of [`MutualTls`].
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MutualTlsView {
+    /// True if the module is applied to traffic.
+    pub enabled: bool,
+    /// The authorities that client certificates are validated with.
+    pub certificate_authorities: Vec<Ref>,
+}
+
+impl Check for MutualTls {
+    fn check(&self, _faults: &mut Faults) {}
+}
+
+impl Module for MutualTls {
+    const SLOT: &'static str = "mutual_tls";
+    type View = MutualTlsView;
+
+    fn view(&self, _host: &Key, cx: &ViewContext<'_>) -> MutualTlsView {
+        let authorities = self.certificate_authority_ids.iter().map(|id| cx.site.reference("certificate_authorities", id));
+        MutualTlsView { enabled: self.enabled, certificate_authorities: authorities.collect() }
+    }
+
+    fn references(&self, visit: &mut dyn FnMut(Reference)) {
+        for (index, id) in self.certificate_authority_ids.iter().enumerate() {
+            visit(Reference {
+                target: Key::new(Kind::CertificateAuthority, Id::new(id)),
+                path: Path::root().join("certificate_authority_ids").join(index),
+            });
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The `policies` module: what is done with traffic that matches an expression.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Module;
+use crate::model::{
+    code::Code,
+    fault::{Check, Fault, Faults},
+    key::Key,
+    resource::ViewContext,
+};
+
+/// The policies of an endpoint, for each direction in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policies {
+    /// True if the module is applied to traffic.
+    pub enabled: bool,
+    /// Policies for requests.
+    pub inbound: Vec<EndpointPolicy>,
+    /// Policies for responses.
+    pub outbound: Vec<EndpointPolicy>,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self { enabled: true, inbound: Vec::new(), outbound: Vec::new() }
+    }
+}
+
+/// Actions for the traffic that matches all expressions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EndpointPolicy {
+    /// Expressions that must all be true; none means always.
+    pub expressions: Vec<String>,
+    /// What is done.
+    pub actions: Vec<EndpointAction>,
+    /// A name for people.
+    pub name: String,
+}
+
+/// One action of a policy.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EndpointAction {
+    /// The action, such as `log` or `deny`.
+    pub r#type: String,
+    /// What the action needs; for `log` an object with `Metadata`, for `deny` null.
+    pub config: Option<Map<String, Value>>,
+}
+
+impl Check for Policies {
+    fn check(&self, faults: &mut Faults) {
+        for (field, policies) in [("inbound", &self.inbound), ("outbound", &self.outbound)] {
+            faults.within(field, |faults| {
+                faults.each(policies, |faults, policy| {
+                    faults.within("actions", |faults| {
+                        faults.each(&policy.actions, |faults, action| {
+                            if action.r#type.is_empty() {
+                                faults.within("type", |faults| faults.report(Fault::new(Code::Required, "an action needs a `type`").help("known types are `log` and `deny`")));
+                            }
+                        });
+                    });
+                });
+            });
+        }
+    }
+}
+
+impl Module for Policies {
+    const SLOT: &'static str = "policies";
+    type View = Self;
+
+    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+        self.clone()
+    }
+}

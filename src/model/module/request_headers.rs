@@ -1,0 +1,47 @@
+//! The `request_headers` module: headers of requests, added and removed.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Module;
+use crate::model::{
+    check,
+    fault::{Check, Faults},
+    key::Key,
+    resource::ViewContext,
+};
+
+/// Adds headers to requests and removes others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RequestHeaders {
+    /// True if the module is applied to traffic.
+    pub enabled: bool,
+    /// Headers injected into the request before it goes upstream.
+    pub add: BTreeMap<String, String>,
+    /// Names of headers removed from the request before it goes upstream.
+    pub remove: Vec<String>,
+}
+
+impl Default for RequestHeaders {
+    fn default() -> Self {
+        Self { enabled: true, add: BTreeMap::new(), remove: Vec::new() }
+    }
+}
+
+impl Check for RequestHeaders {
+    fn check(&self, faults: &mut Faults) {
+        check::headers(faults, &self.add, &self.remove);
+    }
+}
+
+impl Module for RequestHeaders {
+    const SLOT: &'static str = "request_headers";
+    type View = Self;
+
+    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+        self.clone()
+    }
+}

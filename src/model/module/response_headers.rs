@@ -1,0 +1,47 @@
+//! The `response_headers` module: headers of responses, added and removed.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Module;
+use crate::model::{
+    check,
+    fault::{Check, Faults},
+    key::Key,
+    resource::ViewContext,
+};
+
+/// Adds headers to responses and removes others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ResponseHeaders {
+    /// True if the module is applied to traffic.
+    pub enabled: bool,
+    /// Headers injected into the response.
+    pub add: BTreeMap<String, String>,
+    /// Names of headers removed from the response.
+    pub remove: Vec<String>,
+}
+
+impl Default for ResponseHeaders {
+    fn default() -> Self {
+        Self { enabled: true, add: BTreeMap::new(), remove: Vec::new() }
+    }
+}
+
+impl Check for ResponseHeaders {
+    fn check(&self, faults: &mut Faults) {
+        check::headers(faults, &self.add, &self.remove);
+    }
+}
+
+impl Module for ResponseHeaders {
+    const SLOT: &'static str = "response_headers";
+    type View = Self;
+
+    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+        self.clone()
+    }
+}

@@ -1,0 +1,128 @@
+//! The `saml` module: users log in with a SAML identity provider.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::Module;
+use crate::model::{
+    check::shown,
+    code::Code,
+    fault::{Check, Fault, Faults},
+    key::Key,
+    resource::ViewContext,
+    secret::Text,
+    session, xml,
+};
+
+/// The formats of a name identifier that are supported (D18); the first is the default.
+pub const NAMEID_FORMATS: &[&str] = &[
+    "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent",
+    "urn:oasis:names:tc:SAML:2.0:nameid-format:transient",
+    "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress",
+    "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified",
+];
+const PERSISTENT: &str = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent";
+
+/// Login with a SAML identity provider.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Saml {
+    /// True if the module is applied to traffic.
+    pub enabled: bool,
+    /// When true, authentication is not enforced on HTTP OPTIONS requests (needed for CORS).
+    pub options_passthrough: bool,
+    /// Prefix of the session cookie; `edgewright.` by default.
+    #[serde(deserialize_with = "session::cookie_prefix")]
+    pub cookie_prefix: String,
+    /// Seconds of inactivity after which the user must log in again.
+    pub inactivity_timeout: u32,
+    /// The most seconds of a session, after which the user must log in again.
+    pub maximum_duration: u32,
+    /// The full XML EntityDescriptor of the identity provider.
+    pub idp_metadata: Text,
+    /// When true, the identity provider must ask for credentials even if the user has a session there.
+    pub force_authn: bool,
+    /// When true, the identity provider may start a login.
+    pub allow_idp_initiated: bool,
+    /// Groups whose members may access the endpoint; none means everybody who logs in.
+    pub authorized_groups: Vec<String>,
+    /// The name identifier format that assertions must have; persistent by default.
+    #[serde(deserialize_with = "nameid_format")]
+    pub nameid_format: String,
+}
+
+impl Default for Saml {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            options_passthrough: false,
+            cookie_prefix: session::COOKIE_PREFIX.into(),
+            inactivity_timeout: 0,
+            maximum_duration: 0,
+            idp_metadata: Text::default(),
+            force_authn: false,
+            allow_idp_initiated: true,
+            authorized_groups: Vec::new(),
+            nameid_format: PERSISTENT.into(),
+        }
+    }
+}
+
+fn nameid_format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let given = String::deserialize(deserializer)?;
+    Ok(if given.is_empty() { PERSISTENT.into() } else { given })
+}
+
+/// The response form of [`Saml`]: what was written, and what the identity provider must be told.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SamlView {
+    #[serde(flatten)]
+    written: Saml,
+    /// URL that names this service provider, the same as the metadata URL.
+    entity_id: String,
+    /// URL that receives assertions.
+    assertion_consumer_service_url: String,
+    /// URL for logging out.
+    single_logout_url: String,
+    /// PEM certificate of the key pair that signs requests to the identity provider.
+    request_signing_certificate_pem: String,
+    /// Public URL of the service provider's metadata.
+    metadata_url: String,
+    /// Always empty.
+    idp_metadata_url: String,
+}
+
+impl Check for Saml {
+    fn check(&self, faults: &mut Faults) {
+        faults.within("idp_metadata", |faults| {
+            if self.idp_metadata.as_str().trim().is_empty() {
+                faults.report(Fault::new(Code::Required, "the identity provider's metadata is needed").help("paste the XML EntityDescriptor that the identity provider gives out"));
+            } else if let Err(reason) = xml::check_entity_descriptor(self.idp_metadata.as_str()) {
+                faults.report(Fault::new(Code::InvalidXml, reason));
+            }
+        });
+        if !NAMEID_FORMATS.contains(&self.nameid_format.as_str()) {
+            faults.within("nameid_format", |faults| {
+                faults.report(Fault::new(Code::UnknownValue, format!("`{}` is not a supported name identifier format", shown(&self.nameid_format))).help(format!("the formats are {}", NAMEID_FORMATS.join(", "))));
+            });
+        }
+    }
+}
+
+impl Module for Saml {
+    const SLOT: &'static str = "saml";
+    type View = SamlView;
+
+    fn view(&self, host: &Key, cx: &ViewContext<'_>) -> SamlView {
+        let metadata_url = format!("{}/saml/{}", cx.site.saml_base_url, host.id);
+        SamlView {
+            written: self.clone(),
+            entity_id: metadata_url.clone(),
+            assertion_consumer_service_url: format!("{metadata_url}/acs"),
+            single_logout_url: format!("{metadata_url}/slo"),
+            request_signing_certificate_pem: (cx.site.saml_certificate)(&host.id),
+            metadata_url,
+            idp_metadata_url: String::new(),
+        }
+    }
+}

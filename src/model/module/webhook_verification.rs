@@ -1,0 +1,80 @@
+//! The `webhook_verification` module: only requests that the webhook's sender has signed come through.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Module;
+use crate::model::{
+    check::shown,
+    code::Code,
+    fault::{Check, Fault, Faults, nearest},
+    key::Key,
+    resource::ViewContext,
+    secret::Secret,
+};
+
+/// The supported providers (D16).
+pub const PROVIDERS: &[&str] = &[
+    "aftership", "airship", "alchemy", "autodesk", "bitbucket", "bolt", "box", "brex", "buildkite", "calendly",
+    "castle", "chargify", "circleci", "clearbit", "clerk", "coinbase", "contentful", "docusign", "dropbox",
+    "facebook_graph_api", "facebook_messenger", "frameio", "github", "gitlab", "go1", "graphcms", "heroku",
+    "hostedhooks", "hubspot", "instagram", "intercom", "jira", "launch_darkly", "linear", "mailchimp", "mailgun",
+    "microsoft_teams", "modern_treasury", "mongodb", "mux", "orb", "orbit", "pagerduty", "pinwheel", "plivo",
+    "pusher", "sendgrid", "sentry", "shopify", "signal_sciences", "slack", "sns", "sonatype", "square", "stripe",
+    "svix", "terraform", "tiktok", "trendmicro_conformity", "twilio", "twitter", "typeform", "vmware", "webex",
+    "whatsapp", "worldline", "xero", "zendesk", "zoom",
+];
+
+/// The one provider that signs with a public key and so needs no secret.
+const WITHOUT_SECRET: &str = "sns";
+
+/// Validates the signature of webhook requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WebhookVerification {
+    /// True if the module is applied to traffic.
+    pub enabled: bool,
+    /// The webhook provider that sends to the endpoint; upper and lower case are alike.
+    pub provider: String,
+    /// The secret that requests are validated with; every provider except `sns` needs it.
+    pub secret: Secret,
+}
+
+impl Default for WebhookVerification {
+    fn default() -> Self {
+        Self { enabled: true, provider: String::new(), secret: Secret::default() }
+    }
+}
+
+impl Check for WebhookVerification {
+    fn check(&self, faults: &mut Faults) {
+        let provider = PROVIDERS.iter().find(|known| known.eq_ignore_ascii_case(&self.provider));
+        faults.within("provider", |faults| match provider {
+            None if self.provider.is_empty() => faults.report(Fault::new(Code::Required, "a webhook `provider` is needed")),
+            None => faults.report(unknown_provider(&self.provider)),
+            Some(_) => {}
+        });
+        if provider.is_some_and(|known| *known != WITHOUT_SECRET) && self.secret.is_empty() {
+            faults.within("secret", |faults| {
+                faults.report(Fault::new(Code::Required, format!("the provider `{}` needs a `secret`", self.provider)).help("copy it from the provider's webhook settings"));
+            });
+        }
+    }
+}
+
+fn unknown_provider(provider: &str) -> Fault {
+    let fault = Fault::new(Code::UnknownValue, format!("`{}` is not a supported webhook provider", shown(provider)));
+    match nearest(provider, PROVIDERS.iter().copied()) {
+        Some(near) => fault.help(format!("did you mean `{near}`?")),
+        None => fault.help(format!("the providers are {}", PROVIDERS.join(", "))),
+    }
+}
+
+impl Module for WebhookVerification {
+    const SLOT: &'static str = "webhook_verification";
+    type View = Self;
+
+    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+        self.clone()
+    }
+}

@@ -1,0 +1,38 @@
+//! The `websocket_tcp_converter` module: websocket connections become TCP streams.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Module;
+use crate::model::{
+    fault::{Check, Faults},
+    key::Key,
+    resource::ViewContext,
+};
+
+/// Turns a websocket connection into a TCP stream to the upstream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WebsocketTcpConverter {
+    /// True if the module is applied to traffic.
+    pub enabled: bool,
+}
+
+impl Default for WebsocketTcpConverter {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
+impl Check for WebsocketTcpConverter {
+    fn check(&self, _faults: &mut Faults) {}
+}
+
+impl Module for WebsocketTcpConverter {
+    const SLOT: &'static str = "websocket_tcp_converter";
+    type View = Self;
+
+    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+        self.clone()
+    }
+}

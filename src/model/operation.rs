@@ -1,0 +1,126 @@
+//! The only ways in which anything changes. A REST handler makes one Operation, the planner makes many, and both go
+//! through the same commit.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    id::Id,
+    key::Key,
+    module::{AnyModule, Slot},
+    resource::AnyResource,
+    secret::Secret,
+};
+
+/// What a manifest source says of a resource that it owns (D29).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The name of the source.
+    pub source: String,
+    /// The name in the manifest.
+    pub name: String,
+    /// Whether a plan may delete or replace it (D27).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prevent_destroy: bool,
+}
+
+/// One change.
+#[derive(Debug, Clone)]
+pub enum Operation {
+    /// A new resource with everything it has.
+    Create {
+        /// Its key; the id was chosen before (D11).
+        key: Key,
+        /// What it is.
+        spec: Arc<dyn AnyResource>,
+        /// The source that declares it, if one does.
+        claim: Option<Claim>,
+        /// The hash of an API key's token.
+        token: Option<Secret>,
+    },
+    /// New values for the named fields; a module among them is replaced as a whole.
+    Patch {
+        /// The resource.
+        key: Key,
+        /// Where the values come from.
+        spec: Arc<dyn AnyResource>,
+        /// The fields that are given, in the order of the Spec.
+        fields: Vec<String>,
+    },
+    /// A module configured anew: nothing of a former one is kept (D21).
+    PutModule {
+        /// The host.
+        host: Key,
+        /// The host's slot.
+        slot: &'static Slot,
+        /// The module.
+        module: Arc<dyn AnyModule>,
+    },
+    /// A module removed.
+    DeleteModule {
+        /// The host.
+        host: Key,
+        /// The host's slot.
+        slot: &'static Slot,
+    },
+    /// A resource removed.
+    Delete {
+        /// The resource.
+        key: Key,
+        /// Whether its children go with it, or must be gone already (D35).
+        with_children: bool,
+    },
+    /// A source begins or ceases to own a resource, which itself stays as it is.
+    Claim {
+        /// The resource.
+        key: Key,
+        /// The owner from now on.
+        claim: Option<Claim>,
+    },
+}
+
+impl Operation {
+    /// The resource that changes.
+    pub fn key(&self) -> &Key {
+        match self {
+            Operation::Create { key, .. }
+            | Operation::Patch { key, .. }
+            | Operation::Delete { key, .. }
+            | Operation::Claim { key, .. } => key,
+            Operation::PutModule { host, .. } | Operation::DeleteModule { host, .. } => host,
+        }
+    }
+
+    /// The call of the API that does the same, as method and path. A change of ownership has none.
+    pub fn call(&self) -> Option<(&'static str, String)> {
+        Some(match self {
+            Operation::Create { key, .. } => ("POST", key.collection_path()),
+            Operation::Patch { key, .. } => ("PATCH", key.path()),
+            Operation::PutModule { host, slot, .. } => ("PUT", format!("{}/{}", host.path(), slot.name)),
+            Operation::DeleteModule { host, slot } => ("DELETE", format!("{}/{}", host.path(), slot.name)),
+            Operation::Delete { key, .. } => ("DELETE", key.path()),
+            Operation::Claim { .. } => return None,
+        })
+    }
+}
+
+/// Who made a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Author {
+    /// A request of the API.
+    Api {
+        /// The key that was used.
+        key: Id,
+        /// Its owner.
+        owner: Id,
+    },
+    /// A reconciliation.
+    Source {
+        /// The name of the source.
+        source: String,
+    },
+    /// The command line on the store itself.
+    Local,
+}

@@ -1,0 +1,298 @@
+//! What every resource kind is: a typed Spec, its View, and the type-erased form that the rest of the product handles.
+
+use std::{any::Any, fmt::Debug, sync::Arc};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+use super::{
+    Kind,
+    decode::{ValueSource, decode_with},
+    fault::{Check, Fault, Faults, Path},
+    id::Id,
+    key::Key,
+    module::{AnyModule, Slot},
+    node::Node,
+    secret,
+    snapshot::{Entry, Snapshot},
+};
+
+/// The Spec of a kind: API body, manifest `spec`, stored record and schema are all this one type.
+pub trait Resource:
+    Serialize + DeserializeOwned + JsonSchema + Check + PartialEq + Clone + Default + Debug + Send + Sync + 'static
+{
+    /// What the kind is called and where it lives.
+    const INFO: KindInfo;
+
+    /// The response form.
+    type View: Serialize + JsonSchema;
+
+    /// The response form of this Spec as the resource `at`.
+    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> Self::View;
+
+    /// Names every resource of this service that the Spec points at.
+    fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
+}
+
+/// A field that names another resource, which must exist (D20).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// The resource that is named.
+    pub target: Key,
+    /// The field, inside the Spec or module that names it.
+    pub path: Path,
+}
+
+/// What a View needs beyond its Spec.
+#[derive(Clone, Copy)]
+pub struct ViewContext<'a> {
+    /// The revision that is looked at.
+    pub snapshot: &'a Snapshot,
+    /// The service as clients see it.
+    pub site: &'a Site,
+}
+
+/// The service as clients see it: its addresses, and the certificates it shows to identity providers.
+pub struct Site {
+    /// Where the API is served, without a slash at the end; every `uri` starts with it (D13).
+    pub base_url: String,
+    /// Where identity providers reach the SAML endpoints (D18).
+    pub saml_base_url: String,
+    /// The PEM certificate that signs SAML requests of a route (D36).
+    pub saml_certificate: Box<dyn Fn(&Id) -> String + Send + Sync>,
+}
+
+impl Site {
+    /// The address of a resource.
+    pub fn uri(&self, key: &Key) -> String {
+        format!("{}{}", self.base_url, key.path())
+    }
+
+    /// A Ref to something in the collection `collection`, such as `backends` (D20).
+    pub fn reference(&self, collection: &str, id: &str) -> Ref {
+        Ref { id: id.to_owned(), uri: format!("{}/{collection}/{id}", self.base_url) }
+    }
+}
+
+/// A resource named by another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Ref {
+    /// Resource identifier.
+    pub id: String,
+    /// Address for locating the resource.
+    pub uri: String,
+}
+
+/// Whether an endpoint exists, and whether the API specification has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// The specification has it.
+    Specified,
+    /// Beyond the specification (D24).
+    Extension,
+    /// There is none.
+    Absent,
+}
+
+/// Which endpoints a kind has.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub struct Offers {
+    pub create: Offer,
+    pub list: Offer,
+    pub get: Offer,
+    pub patch: Offer,
+    pub delete: Offer,
+}
+
+impl Offers {
+    /// All five, as the specification has them.
+    pub const ALL: Offers = Offers {
+        create: Offer::Specified,
+        list: Offer::Specified,
+        get: Offer::Specified,
+        patch: Offer::Specified,
+        delete: Offer::Specified,
+    };
+    /// None: a kind of the inside.
+    pub const NONE: Offers = Offers {
+        create: Offer::Absent,
+        list: Offer::Absent,
+        get: Offer::Absent,
+        patch: Offer::Absent,
+        delete: Offer::Absent,
+    };
+    /// What the specification has of edges and routes, and the extensions that list and delete them.
+    pub const EDGE: Offers = Offers { list: Offer::Extension, delete: Offer::Extension, ..Offers::ALL };
+    /// What comes into being with its first part: only to be looked at.
+    pub const IMPLICIT: Offers = Offers { list: Offer::Extension, get: Offer::Extension, ..Offers::NONE };
+}
+
+/// The result of decoding a Spec: what could be made of it, and every fault.
+pub type Decoded<T> = (Option<T>, Vec<Fault>);
+type SpecArc = Arc<dyn AnyResource>;
+
+/// What the product knows of a kind. The table of all kinds is [`Kind::ALL`].
+pub struct KindInfo {
+    /// The kind.
+    pub kind: Kind,
+    /// The manifest name, such as `HttpsEdge`.
+    pub name: &'static str,
+    /// How its identifiers start.
+    pub prefix: &'static str,
+    /// The path of the collection; a parent's id is a `{parameter}`.
+    pub collection: &'static str,
+    /// The path parameter that names one of the collection.
+    pub id_parameter: &'static str,
+    /// The name of the array in a list answer.
+    pub list: &'static str,
+    /// The kind it is part of.
+    pub parent: Option<Kind>,
+    /// The children that its View shows.
+    pub children: Option<Kind>,
+    /// The fields that are fixed at creation: a change means a new resource.
+    pub fixed: &'static [&'static str],
+    /// The fields that clients send empty when they mean "not given" (D6).
+    pub blank_is_unset: &'static [&'static str],
+    /// Whether it exists just as long as something is configured under it (D34).
+    pub implicit: bool,
+    /// Which endpoints it has.
+    pub offers: Offers,
+    /// The modules it can hold.
+    pub slots: &'static [Slot],
+    /// A Spec with nothing set.
+    pub empty: fn() -> SpecArc,
+    /// Decodes a body or manifest `spec`, ignoring the named fields that are known elsewhere.
+    pub decode: fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>,
+    /// Decodes a stored record's Spec.
+    pub restore: fn(&serde_json::value::RawValue) -> Result<SpecArc, serde_json::Error>,
+    /// The schema of the write form.
+    pub spec_schema: fn(&mut SchemaGenerator) -> Schema,
+    /// The schema of the response form.
+    pub view_schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl KindInfo {
+    /// The part of a kind's description that follows from its type; a kind names the rest.
+    pub const fn of<R: Resource>(kind: Kind, name: &'static str) -> KindInfo {
+        KindInfo {
+            kind,
+            name,
+            prefix: "",
+            collection: "",
+            id_parameter: "id",
+            list: "",
+            parent: None,
+            children: None,
+            fixed: &[],
+            blank_is_unset: &[],
+            implicit: false,
+            offers: Offers::ALL,
+            slots: &[],
+            empty: || Arc::new(R::default()),
+            decode: |node, elsewhere, sources| {
+                let (spec, faults) = decode_with::<R>(node, elsewhere, sources);
+                (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
+            },
+            restore: |raw| Ok(Arc::new(serde_json::from_str::<R>(raw.get())?)),
+            spec_schema: |generator| generator.subschema_for::<R>(),
+            view_schema: |generator| generator.subschema_for::<R::View>(),
+        }
+    }
+
+    /// The module slot with a name.
+    pub fn slot(&self, name: &str) -> Option<&'static Slot> {
+        self.slots.iter().find(|slot| slot.name == name)
+    }
+}
+
+/// A [`Resource`] of any kind.
+pub trait AnyResource: Any + Debug + Send + Sync {
+    /// Its kind.
+    fn kind(&self) -> Kind;
+    /// Reports what is wrong with it by itself, modules included.
+    fn check(&self, faults: &mut Faults);
+    /// Whether both are the same kind and value.
+    fn same(&self, other: &dyn AnyResource) -> bool;
+    /// The write form; secrets are written as the current thread's mode has it.
+    fn to_json(&self) -> Map<String, Value>;
+    /// The response form as bytes of JSON.
+    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>) -> Vec<u8>;
+    /// Names every resource of this service that it points at, its modules included.
+    fn references(&self, visit: &mut dyn FnMut(Reference));
+    /// The module in a slot.
+    fn module(&self, slot: &Slot) -> Option<&dyn AnyModule>;
+    /// This Spec with another module, or none, in a slot.
+    fn with_module(&self, slot: &Slot, module: Option<&dyn AnyModule>) -> Arc<dyn AnyResource>;
+    /// This Spec with the named fields of another one of its kind.
+    fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error>;
+    /// For a downcast.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<R: Resource> AnyResource for R {
+    fn kind(&self) -> Kind {
+        R::INFO.kind
+    }
+
+    fn check(&self, faults: &mut Faults) {
+        Check::check(self, faults);
+        for slot in R::INFO.slots {
+            if let Some(module) = (slot.get)(self) {
+                faults.within(slot.name, |faults| module.check(faults));
+            }
+        }
+    }
+
+    fn same(&self, other: &dyn AnyResource) -> bool {
+        other.as_any().downcast_ref::<R>() == Some(self)
+    }
+
+    fn to_json(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(map)) => map,
+            _ => Map::new(),
+        }
+    }
+
+    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>) -> Vec<u8> {
+        serde_json::to_vec(&self.view(at, cx)).unwrap_or_default()
+    }
+
+    fn references(&self, visit: &mut dyn FnMut(Reference)) {
+        Resource::references(self, visit);
+        for slot in R::INFO.slots {
+            if let Some(module) = (slot.get)(self) {
+                module.references(&mut |reference| {
+                    let path = reference.path.under(&Path::root().join(slot.name));
+                    visit(Reference { path, ..reference });
+                });
+            }
+        }
+    }
+
+    fn module(&self, slot: &Slot) -> Option<&dyn AnyModule> {
+        (slot.get)(self)
+    }
+
+    fn with_module(&self, slot: &Slot, module: Option<&dyn AnyModule>) -> Arc<dyn AnyResource> {
+        let mut changed = self.clone();
+        (slot.set)(&mut changed, module);
+        Arc::new(changed)
+    }
+
+    fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error> {
+        let (mut whole, mut changes) = secret::reveal(|| (self.to_json(), patch.to_json()));
+        for field in fields {
+            if let Some(value) = changes.remove(field) {
+                whole.insert(field.clone(), value);
+            }
+        }
+        Ok(Arc::new(serde_json::from_value::<R>(Value::Object(whole))?))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,109 @@
+//! What one Spec cannot know by itself: rules that span several resources.
+
+use super::{
+    Kind,
+    code::Code,
+    fault::{Fault, Path},
+    key::Key,
+    kind::{
+        api_key::ApiKey,
+        https_edge::HttpsEdge,
+        owner::{Owner, Role},
+    },
+    module::tls_termination::TerminateAt,
+    resource::{AnyResource, Reference},
+    snapshot::Snapshot,
+};
+
+/// The modules of a route that work on traffic which the edge cannot read (D15).
+const PASS_THROUGH: &[&str] = &["backend", "ip_restriction", "policies"];
+
+/// What is wrong with a changed resource together with its neighbours. Paths are inside its Spec.
+pub fn check(before: &Snapshot, after: &Snapshot, changed: &Key) -> Vec<Fault> {
+    match changed.kind {
+        Kind::HttpsEdge => edge_faults(after, changed),
+        Kind::HttpsEdgeRoute => route_faults(after, changed),
+        Kind::ApiKey | Kind::Owner => last_admin_faults(before, after),
+        _ => Vec::new(),
+    }
+}
+
+/// The fault of a field that names something which does not exist (D20).
+pub fn unknown_reference(reference: &Reference) -> Fault {
+    Fault::new(Code::UnknownReference, format!("{} does not exist", reference.target)).at(reference.path.clone())
+}
+
+/// Whether an edge passes TLS through to the upstream.
+pub fn passes_through(edge: &HttpsEdge) -> bool {
+    edge.tls_termination.as_ref().is_some_and(|tls| tls.terminate_at == TerminateAt::Upstream)
+}
+
+/// The modules of a Spec that an edge which passes TLS through cannot apply.
+pub fn unreadable_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<Fault> {
+    if !passes_through(edge) {
+        return Vec::new();
+    }
+    let slots = route.kind().info().slots.iter();
+    slots
+        .filter(|slot| route.module(slot).is_some() && !PASS_THROUGH.contains(&slot.name))
+        .map(|slot| {
+            Fault::new(Code::NotAllowed, format!("`{}` needs traffic that the edge can read, and this edge passes TLS through (`terminate_at: upstream`)", slot.name))
+                .at(Path::root().join(slot.name))
+                .of_key()
+                .help("remove it, or let the edge terminate TLS")
+        })
+        .collect()
+}
+
+/// `mutual_tls` on an edge that passes TLS through.
+pub fn mutual_tls_fault(edge: &HttpsEdge) -> Option<Fault> {
+    (passes_through(edge) && edge.mutual_tls.is_some()).then(|| {
+        Fault::new(Code::NotAllowed, "`mutual_tls` is not possible when `terminate_at` is `upstream`")
+            .at(Path::root().join("mutual_tls"))
+            .of_key()
+            .help("remove it, or let the edge terminate TLS")
+    })
+}
+
+fn edge_faults(after: &Snapshot, key: &Key) -> Vec<Fault> {
+    let Some(edge) = after.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>()) else { return Vec::new() };
+    let mut faults: Vec<Fault> = mutual_tls_fault(edge).into_iter().collect();
+    for route in after.children(key, Kind::HttpsEdgeRoute) {
+        faults.extend(unreadable_modules(edge, route.spec.as_ref()).into_iter().take(1).map(|fault| {
+            Fault::new(Code::NotAllowed, format!("{}: {}", route.key, fault.message))
+                .at(Path::root().join("tls_termination").join("terminate_at"))
+        }));
+    }
+    faults
+}
+
+fn route_faults(after: &Snapshot, key: &Key) -> Vec<Fault> {
+    let edge = key.parent_key().and_then(|parent| after.get(&parent));
+    match (after.get(key), edge.and_then(|edge| edge.spec_as::<HttpsEdge>())) {
+        (Some(route), Some(edge)) => unreadable_modules(edge, route.spec.as_ref()),
+        _ => Vec::new(),
+    }
+}
+
+/// Without its last admin key nobody could manage the gateway.
+fn last_admin_faults(before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
+    if has_admin(before) && !has_admin(after) {
+        return vec![
+            Fault::new(Code::LastAdmin, "this is the last key of an admin").help("create another admin key first"),
+        ];
+    }
+    Vec::new()
+}
+
+fn has_admin(snapshot: &Snapshot) -> bool {
+    snapshot
+        .newest_first(Kind::ApiKey, None, u64::MAX)
+        .filter_map(|entry| entry.spec_as::<ApiKey>())
+        .any(|key| role_of(snapshot, &key.owner_id) == Some(Role::Admin))
+}
+
+/// The role of an owner (D23).
+pub fn role_of(snapshot: &Snapshot, owner: &str) -> Option<Role> {
+    let key = Key::new(Kind::Owner, super::id::Id::new(owner));
+    snapshot.get(&key)?.spec_as::<Owner>().map(|owner| owner.role)
+}

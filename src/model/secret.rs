@@ -1,0 +1,238 @@
+//! Texts that may be secret or long. A secret is masked wherever it is printed or serialised; the only ways to see it
+//! are [`Secret::expose`] and a serialisation inside [`reveal`].
+
+use std::{borrow::Cow, cell::RefCell, collections::HashSet, fmt, rc::Rc, sync::Arc};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use subtle::ConstantTimeEq;
+
+/// What stands in the place of a secret.
+pub const MASK: &str = "********";
+
+/// The newtype name by which the decoder knows a text that a manifest may take from a file or the environment (D28).
+pub(super) const SOURCED: &str = "edgewright::Sourced";
+
+/// How texts of this module are written by the current thread.
+#[derive(Clone, Default)]
+enum Mode {
+    /// Secrets as [`MASK`], texts as they are.
+    #[default]
+    Masked,
+    /// Everything as it is.
+    Revealed,
+    /// For a person to compare: secrets as "(secret)" or "(secret, changed)", texts by size and digest.
+    Review { known: Rc<RefCell<HashSet<blake3::Hash>>>, learning: bool },
+}
+
+thread_local! {
+    static MODE: RefCell<Mode> = RefCell::default();
+}
+
+fn with_mode<R>(mode: Mode, run: impl FnOnce() -> R) -> R {
+    /// Puts the former mode back even when `run` unwinds.
+    struct Restore(Mode);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            MODE.set(std::mem::take(&mut self.0));
+        }
+    }
+    let _restore = Restore(MODE.replace(mode));
+    run()
+}
+
+/// Runs a serialisation that needs the real values: the store's records, and answers to those who may see them.
+pub fn reveal<R>(run: impl FnOnce() -> R) -> R {
+    with_mode(Mode::Revealed, run)
+}
+
+/// Serialises two states for a reviewer, who learns which secrets change and nothing else.
+#[derive(Default)]
+pub struct Review {
+    known: Rc<RefCell<HashSet<blake3::Hash>>>,
+}
+
+impl Review {
+    /// Serialises the state before.
+    pub fn before<R>(&self, run: impl FnOnce() -> R) -> R {
+        with_mode(Mode::Review { known: Rc::clone(&self.known), learning: true }, run)
+    }
+
+    /// Serialises the state after: secrets that were not in the one before are marked.
+    pub fn after<R>(&self, run: impl FnOnce() -> R) -> R {
+        with_mode(Mode::Review { known: Rc::clone(&self.known), learning: false }, run)
+    }
+}
+
+/// A value that reaches no output: a client secret, a webhook secret, a private key. Equality takes constant time.
+#[derive(Clone)]
+pub struct Secret(Arc<SecretString>);
+
+impl Secret {
+    /// Wraps a secret.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(Arc::new(SecretString::from(text.into())))
+    }
+
+    /// The secret itself. Whoever calls this answers for where it goes.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+
+    /// Whether there is no secret at all.
+    pub fn is_empty(&self) -> bool {
+        self.expose().is_empty()
+    }
+}
+
+impl Default for Secret {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.expose().as_bytes().ct_eq(other.expose().as_bytes()).into()
+    }
+}
+
+impl Eq for Secret {}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.is_empty() {
+            return serializer.serialize_str("");
+        }
+        match MODE.with_borrow(Clone::clone) {
+            Mode::Masked => serializer.serialize_str(MASK),
+            Mode::Revealed => serializer.serialize_str(self.expose()),
+            Mode::Review { known, learning } => {
+                let digest = blake3::hash(self.expose().as_bytes());
+                if learning {
+                    known.borrow_mut().insert(digest);
+                    return serializer.serialize_str("(secret)");
+                }
+                let same = known.borrow().contains(&digest);
+                serializer.serialize_str(if same { "(secret)" } else { "(secret, changed)" })
+            }
+        }
+    }
+}
+
+/// A long public text: PEM or XML. A reviewer sees its size and digest.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Text(Arc<str>);
+
+impl Text {
+    /// Wraps a text.
+    pub fn new(text: &str) -> Self {
+        Self(Arc::from(text))
+    }
+
+    /// The text itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Text({} bytes)", self.0.len())
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let review = MODE.with_borrow(|mode| matches!(mode, Mode::Review { .. }));
+        if review && self.0.len() > 80 {
+            let digest = blake3::hash(self.0.as_bytes()).to_hex();
+            return serializer.serialize_str(&format!("({} bytes, blake3 {:.12})", self.0.len(), digest));
+        }
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// Reads a text through the newtype that lets a manifest's decoder look up `from_env` and `from_file`.
+fn sourced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    struct Visitor;
+    impl<'de> de::Visitor<'de> for Visitor {
+        type Value = String;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+        fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+            String::deserialize(deserializer)
+        }
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<String, E> {
+            Ok(text.to_owned())
+        }
+    }
+    deserializer.deserialize_newtype_struct(SOURCED, Visitor)
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        sourced(deserializer).map(Self::new)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        sourced(deserializer).map(|text| Self::new(&text))
+    }
+}
+
+/// The schema name of [`Secret`].
+pub const SECRET_SCHEMA: &str = "Secret";
+/// The schema name of [`Text`].
+pub const TEXT_SCHEMA: &str = "Text";
+
+impl JsonSchema for Secret {
+    fn schema_name() -> Cow<'static, str> {
+        SECRET_SCHEMA.into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "description": "A secret. Answers to viewers mask it."})
+    }
+}
+
+impl JsonSchema for Text {
+    fn schema_name() -> Cow<'static, str> {
+        TEXT_SCHEMA.into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "description": "A long text, such as PEM or XML."})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_masked_unless_it_is_revealed_on_purpose() {
+        let secret = Secret::new("hunter2");
+        let json = || serde_json::to_string(&secret).unwrap_or_default();
+        assert_eq!(json(), "\"********\"");
+        assert_eq!(format!("{secret:?}"), MASK);
+        assert_eq!(reveal(json), "\"hunter2\"");
+        assert_eq!(json(), "\"********\"");
+    }
+
+    #[test]
+    fn a_reviewer_learns_only_whether_a_secret_changes() {
+        let review = Review::default();
+        let json = |text: &str| serde_json::to_string(&Secret::new(text)).unwrap_or_default();
+        assert_eq!(review.before(|| json("a")), "\"(secret)\"");
+        assert_eq!(review.after(|| json("a")), "\"(secret)\"");
+        assert_eq!(review.after(|| json("b")), "\"(secret, changed)\"");
+    }
+}

@@ -1,0 +1,352 @@
+//! All resources at one revision: immutable, cheap to clone, shared by every reader.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+};
+
+use imbl::{OrdMap, OrdSet};
+use jiff::Timestamp;
+
+use super::{
+    Kind,
+    code::Code,
+    fault::{Fault, Faults},
+    id::Id,
+    key::Key,
+    operation::{Claim, Operation},
+    resource::{AnyResource, Resource},
+    rules,
+    secret::Secret,
+};
+
+/// A resource as it stands in a Snapshot.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its key.
+    pub key: Key,
+    /// What it is.
+    pub spec: Arc<dyn AnyResource>,
+    /// When it was created; whole seconds (D13).
+    pub created_at: Timestamp,
+    /// Grows with each creation, so that lists can be newest first (D12).
+    pub order: u64,
+    /// The manifest source that owns it, if one does (D29).
+    pub claim: Option<Claim>,
+    /// The hash of an API key's token.
+    pub token: Option<Secret>,
+    /// The answer to a GET, once somebody has asked. A changed entry, or one with a changed child, starts without.
+    pub rendered: Arc<OnceLock<Rendered>>,
+}
+
+/// A resource's response form as it goes over the wire.
+#[derive(Debug, Clone)]
+pub struct Rendered {
+    /// JSON.
+    pub body: Arc<[u8]>,
+    /// The strong ETag of these bytes (D25).
+    pub etag: Arc<str>,
+}
+
+impl Entry {
+    /// The Spec as its own type.
+    pub fn spec_as<R: Resource>(&self) -> Option<&R> {
+        self.spec.as_any().downcast_ref()
+    }
+}
+
+/// What a revision holds.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// The number of the revision; 0 is the empty store.
+    pub revision: u64,
+    /// The `order` of the next creation.
+    next_order: u64,
+    entries: OrdMap<Key, Arc<Entry>>,
+    /// For lists: kind, parent and order.
+    by_order: OrdMap<(Kind, Option<Id>, u64), Key>,
+    /// For deletions: who names whom.
+    users: OrdMap<Key, OrdSet<Key>>,
+}
+
+/// Why a change is refused.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// The resource at fault.
+    pub key: Key,
+    /// What is wrong; paths are inside the resource's Spec.
+    pub faults: Vec<Fault>,
+}
+
+impl Refusal {
+    fn new(key: &Key, fault: Fault) -> Self {
+        Self { key: key.clone(), faults: vec![fault] }
+    }
+}
+
+impl Snapshot {
+    /// Puts a whole revision together, as a store does when it opens.
+    pub fn restore(revision: u64, next_order: u64, entries: impl IntoIterator<Item = Entry>) -> Self {
+        let mut snapshot = Self { revision, next_order, ..Self::default() };
+        for entry in entries {
+            snapshot.insert(entry);
+        }
+        snapshot
+    }
+
+    /// The `order` that the next creation gets.
+    pub fn next_order(&self) -> u64 {
+        self.next_order
+    }
+
+    /// A resource.
+    pub fn get(&self, key: &Key) -> Option<&Arc<Entry>> {
+        self.entries.get(key)
+    }
+
+    /// Every resource, by key.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.entries.values()
+    }
+
+    /// How many resources there are, of every kind.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no resource.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The children of a resource, oldest first.
+    pub fn children(&self, parent: &Key, kind: Kind) -> impl Iterator<Item = &Arc<Entry>> {
+        self.in_order(kind, Some(&parent.id), u64::MAX).rev()
+    }
+
+    /// The resources of a kind and parent that were created before `before`, newest first.
+    pub fn newest_first(&self, kind: Kind, parent: Option<&Id>, before: u64) -> impl Iterator<Item = &Arc<Entry>> {
+        self.in_order(kind, parent, before)
+    }
+
+    fn in_order(&self, kind: Kind, parent: Option<&Id>, before: u64) -> impl DoubleEndedIterator<Item = &Arc<Entry>> {
+        let parent = parent.cloned();
+        self.by_order
+            .range((kind, parent.clone(), 0)..(kind, parent, before))
+            .rev()
+            .filter_map(|(_, key)| self.entries.get(key))
+    }
+
+    /// The resources that name this one.
+    pub fn users(&self, key: &Key) -> impl Iterator<Item = &Key> {
+        self.users.get(key).into_iter().flatten()
+    }
+
+    /// Applies a list of Operations in order. Returns the next revision and the keys whose records differ; nothing of
+    /// it is visible to anybody yet. After each Operation every reference resolves; the rules that span several
+    /// resources hold at the end.
+    pub fn apply(&self, operations: &[Operation], now: Timestamp) -> Result<(Snapshot, BTreeSet<Key>), Refusal> {
+        let mut next = self.clone();
+        next.revision += 1;
+        let mut touched = BTreeSet::new();
+        for operation in operations {
+            next.apply_one(operation, now, &mut touched)?;
+        }
+        for key in &touched {
+            let faults = rules::check(self, &next, key);
+            if !faults.is_empty() {
+                return Err(Refusal { key: key.clone(), faults });
+            }
+        }
+        Ok((next, touched))
+    }
+
+    fn apply_one(&mut self, operation: &Operation, now: Timestamp, touched: &mut BTreeSet<Key>) -> Result<(), Refusal> {
+        match operation {
+            Operation::Create { key, spec, claim, token } => {
+                if self.entries.contains_key(key) {
+                    return Err(Refusal::new(key, Fault::new(Code::Conflict, format!("{key} exists already"))));
+                }
+                if let Some(parent) = key.parent_key() {
+                    self.require_parent(&parent, key, now, touched)?;
+                }
+                let entry = self.new_entry(key.clone(), Arc::clone(spec), now);
+                self.put(Entry { claim: claim.clone(), token: token.clone(), ..entry }, touched)
+            }
+            Operation::Patch { key, spec, fields } => {
+                let entry = self.require(key)?;
+                let patched = entry
+                    .spec
+                    .patched(spec.as_ref(), fields)
+                    .map_err(|error| Refusal::new(key, Fault::new(Code::Internal, error.to_string())))?;
+                self.change(&entry, patched, touched)
+            }
+            Operation::PutModule { host, slot, module } => {
+                let entry = match self.entries.get(host) {
+                    Some(entry) => Arc::clone(entry),
+                    None if host.kind.info().implicit => {
+                        Arc::new(self.new_entry(host.clone(), (host.kind.info().empty)(), now))
+                    }
+                    None => return Err(not_found(host)),
+                };
+                self.change(&entry, entry.spec.with_module(slot, Some(module.as_ref())), touched)
+            }
+            Operation::DeleteModule { host, slot } => {
+                let entry = self.require(host)?;
+                if entry.spec.module(slot).is_none() {
+                    return Err(Refusal::new(
+                        host,
+                        Fault::new(Code::NotFound, format!("{host} has no {} module", slot.name)),
+                    ));
+                }
+                let spec = entry.spec.with_module(slot, None);
+                let info = host.kind.info();
+                if info.implicit && info.slots.iter().all(|slot| spec.module(slot).is_none()) {
+                    self.remove(host, touched);
+                    return Ok(());
+                }
+                self.change(&entry, spec, touched)
+            }
+            Operation::Delete { key, with_children } => {
+                self.require(key)?;
+                if let Some(kind) = key.kind.info().children {
+                    let children: Vec<Key> = self.children(key, kind).map(|child| child.key.clone()).collect();
+                    if !with_children && !children.is_empty() {
+                        return Err(Refusal::new(key, in_use(key, &children)));
+                    }
+                    for child in children {
+                        self.remove(&child, touched);
+                    }
+                }
+                let users: Vec<Key> = self.users(key).cloned().collect();
+                if !users.is_empty() {
+                    return Err(Refusal::new(key, in_use(key, &users)));
+                }
+                self.remove(key, touched);
+                if let Some(parent) = key.parent_key()
+                    && parent.kind.info().implicit
+                    && self.children(&parent, key.kind).next().is_none()
+                {
+                    self.remove(&parent, touched);
+                }
+                Ok(())
+            }
+            Operation::Claim { key, claim } => {
+                let entry = self.require(key)?;
+                let entry = Entry { claim: claim.clone(), ..Entry::clone(&entry) };
+                self.insert(entry);
+                touched.insert(key.clone());
+                Ok(())
+            }
+        }
+    }
+
+    fn require(&self, key: &Key) -> Result<Arc<Entry>, Refusal> {
+        self.entries.get(key).cloned().ok_or_else(|| not_found(key))
+    }
+
+    fn require_parent(
+        &mut self,
+        parent: &Key,
+        child: &Key,
+        now: Timestamp,
+        touched: &mut BTreeSet<Key>,
+    ) -> Result<(), Refusal> {
+        if self.entries.contains_key(parent) {
+            return Ok(());
+        }
+        if !parent.kind.info().implicit {
+            return Err(Refusal { key: child.clone(), ..not_found(parent) });
+        }
+        let entry = self.new_entry(parent.clone(), (parent.kind.info().empty)(), now);
+        self.put(entry, touched)
+    }
+
+    fn new_entry(&mut self, key: Key, spec: Arc<dyn AnyResource>, created_at: Timestamp) -> Entry {
+        let order = self.next_order;
+        self.next_order += 1;
+        Entry { key, spec, created_at, order, claim: None, token: None, rendered: Arc::default() }
+    }
+
+    /// Puts a changed Spec in the place of an entry's old one.
+    fn change(
+        &mut self,
+        entry: &Entry,
+        spec: Arc<dyn AnyResource>,
+        touched: &mut BTreeSet<Key>,
+    ) -> Result<(), Refusal> {
+        self.put(Entry { spec, rendered: Arc::default(), ..entry.clone() }, touched)
+    }
+
+    /// Checks an entry and its references, and puts it in.
+    fn put(&mut self, entry: Entry, touched: &mut BTreeSet<Key>) -> Result<(), Refusal> {
+        let mut faults = Faults::new();
+        entry.spec.check(&mut faults);
+        let mut faults = faults.into_vec();
+        entry.spec.references(&mut |reference| {
+            if !self.entries.contains_key(&reference.target) {
+                faults.push(rules::unknown_reference(&reference));
+            }
+        });
+        if !faults.is_empty() {
+            return Err(Refusal { key: entry.key, faults });
+        }
+        touched.insert(entry.key.clone());
+        self.insert(entry);
+        Ok(())
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        let key = entry.key.clone();
+        self.forget_references(&key);
+        entry.spec.references(&mut |reference| {
+            self.users.entry(reference.target).or_default().insert(key.clone());
+        });
+        self.next_order = self.next_order.max(entry.order + 1);
+        self.by_order.insert((key.kind, key.parent.clone(), entry.order), key.clone());
+        self.entries.insert(key.clone(), Arc::new(entry));
+        self.refresh_parent(&key);
+    }
+
+    fn remove(&mut self, key: &Key, touched: &mut BTreeSet<Key>) {
+        self.forget_references(key);
+        if let Some(entry) = self.entries.remove(key) {
+            self.by_order.remove(&(key.kind, key.parent.clone(), entry.order));
+        }
+        self.refresh_parent(key);
+        touched.insert(key.clone());
+    }
+
+    fn forget_references(&mut self, key: &Key) {
+        let Some(entry) = self.entries.get(key).cloned() else { return };
+        entry.spec.references(&mut |reference| {
+            if let Some(users) = self.users.get_mut(&reference.target) {
+                users.remove(key);
+                if users.is_empty() {
+                    self.users.remove(&reference.target);
+                }
+            }
+        });
+    }
+
+    /// A parent's View shows its children, so its rendered answer is out of date with theirs.
+    fn refresh_parent(&mut self, key: &Key) {
+        if let Some(parent) = key.parent_key()
+            && let Some(entry) = self.entries.get_mut(&parent)
+            && entry.rendered.get().is_some()
+        {
+            *entry = Arc::new(Entry { rendered: Arc::default(), ..Entry::clone(entry) });
+        }
+    }
+}
+
+fn not_found(key: &Key) -> Refusal {
+    Refusal::new(key, Fault::new(Code::NotFound, format!("{key} does not exist")))
+}
+
+fn in_use(key: &Key, users: &[Key]) -> Fault {
+    let named: Vec<String> = users.iter().take(10).map(ToString::to_string).collect();
+    let more = users.len().saturating_sub(named.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Fault::new(Code::InUse, format!("{key} is in use by {}{more}", named.join(", ")))
+}
