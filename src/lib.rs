@@ -1,3 +1,5 @@
 //! map
 
+pub mod manifest;
 pub mod model;
+pub mod store;

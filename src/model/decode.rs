@@ -11,7 +11,7 @@ use super::{
     code::Code,
     fault::{Aim, Fault, Path, Segment, nearest},
     node::Node,
-    secret::SOURCED,
+    secret::{SOURCED_SECRET, SOURCED_TEXT},
 };
 
 /// Where a value like `{from_file: certs/a.pem}` is looked up (D28).
@@ -368,7 +368,13 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         match self.node {
-            Node::Map(entries) if name == SOURCED => visitor.visit_str(&self.resolve(entries)?),
+            Node::Map(entries) if name == SOURCED_TEXT => visitor.visit_str(&self.resolve(entries)?),
+            Node::Map(entries) if name == SOURCED_SECRET => {
+                // Editors and `echo` end a file with a line break that is no part of the secret.
+                let text = self.resolve(entries)?;
+                let text = text.strip_suffix('\n').unwrap_or(&text);
+                visitor.visit_str(text.strip_suffix('\r').unwrap_or(text))
+            }
             _ => visitor.visit_newtype_struct(self),
         }
     }

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod code;
 pub mod decode;
+pub mod desired;
 pub mod diagnostic;
 pub mod fault;
 pub mod id;

@@ -156,6 +156,12 @@ impl<'de> de::Visitor<'de> for NodeVisitor {
         // YAML's .inf and .nan have no JSON form; as text they are refused wherever a number is meant.
         Ok(serde_json::Number::from_f64(value).map_or_else(|| Node::String(value.to_string()), Node::Number))
     }
+    fn visit_i128<E: de::Error>(self, value: i128) -> Result<Node, E> {
+        self.visit_f64(value as f64)
+    }
+    fn visit_u128<E: de::Error>(self, value: u128) -> Result<Node, E> {
+        self.visit_f64(value as f64)
+    }
     fn visit_str<E>(self, value: &str) -> Result<Node, E> {
         Ok(Node::String(value.to_owned()))
     }

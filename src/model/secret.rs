@@ -11,8 +11,10 @@ use subtle::ConstantTimeEq;
 /// What stands in the place of a secret.
 pub const MASK: &str = "********";
 
-/// The newtype name by which the decoder knows a text that a manifest may take from a file or the environment (D28).
-pub(super) const SOURCED: &str = "edgewright::Sourced";
+/// The newtype names by which the decoder knows a text that a manifest may take from a file or the environment (D28).
+pub(super) const SOURCED_TEXT: &str = "edgewright::Text";
+/// Like [`SOURCED_TEXT`], of a secret.
+pub(super) const SOURCED_SECRET: &str = "edgewright::Secret";
 
 /// How texts of this module are written by the current thread.
 #[derive(Clone, Default)]
@@ -161,7 +163,7 @@ impl Serialize for Text {
 }
 
 /// Reads a text through the newtype that lets a manifest's decoder look up `from_env` and `from_file`.
-fn sourced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn sourced<'de, D: Deserializer<'de>>(name: &'static str, deserializer: D) -> Result<String, D::Error> {
     struct Visitor;
     impl<'de> de::Visitor<'de> for Visitor {
         type Value = String;
@@ -175,18 +177,18 @@ fn sourced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Erro
             Ok(text.to_owned())
         }
     }
-    deserializer.deserialize_newtype_struct(SOURCED, Visitor)
+    deserializer.deserialize_newtype_struct(name, Visitor)
 }
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        sourced(deserializer).map(Self::new)
+        sourced(SOURCED_SECRET, deserializer).map(Self::new)
     }
 }
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        sourced(deserializer).map(|text| Self::new(&text))
+        sourced(SOURCED_TEXT, deserializer).map(|text| Self::new(&text))
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{
     decode::{ValueSource, decode},
     fault::{Check, Faults},
+    id::Id,
     key::Key,
     node::Node,
     resource::{Decoded, Reference, ViewContext},
@@ -34,6 +35,10 @@ pub trait Module:
 
     /// Names every resource of this service that the module points at.
     fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
+
+    /// Exchanges what the references are written with, in the order in which [`Module::references`] names them: a
+    /// manifest writes names, and they become identifiers.
+    fn set_references(&mut self, _targets: &[Id]) {}
 }
 
 /// A [`Module`] of any type.
@@ -50,6 +55,8 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     fn view_json(&self, host: &Key, cx: &ViewContext<'_>) -> Vec<u8>;
     /// Names every resource of this service that it points at.
     fn references(&self, visit: &mut dyn FnMut(Reference));
+    /// The same module with other targets of its references, in their order.
+    fn with_references(&self, targets: &[Id]) -> Arc<dyn AnyModule>;
     /// For a downcast.
     fn as_any(&self) -> &dyn Any;
 }
@@ -72,6 +79,11 @@ impl<M: Module> AnyModule for M {
     }
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
         Module::references(self, visit);
+    }
+    fn with_references(&self, targets: &[Id]) -> Arc<dyn AnyModule> {
+        let mut changed = self.clone();
+        changed.set_references(targets);
+        Arc::new(changed)
     }
     fn as_any(&self) -> &dyn Any {
         self

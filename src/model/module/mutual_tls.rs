@@ -58,4 +58,7 @@ impl Module for MutualTls {
             });
         }
     }
+    fn set_references(&mut self, targets: &[Id]) {
+        self.certificate_authority_ids = targets.iter().map(ToString::to_string).collect();
+    }
 }

@@ -1,0 +1,132 @@
+//! The documents of a file, and the envelope that every manifest has (D26).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    merge,
+    origin::{ManifestFile, Origin},
+};
+use crate::model::{code::Code, diagnostic::Diagnostic, node::Node};
+
+/// The one version of the manifest format.
+pub const API_VERSION: &str = "edgewright/v1";
+
+/// What stands around a manifest's `spec`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Envelope {
+    /// The version of the manifest format: `edgewright/v1`.
+    #[serde(rename = "apiVersion")]
+    pub api_version: String,
+    /// The kind of resource.
+    pub kind: String,
+    /// What the resource is called, and how edgewright treats it.
+    pub metadata: Metadata,
+}
+
+/// What a resource is called, and how edgewright treats it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Metadata {
+    /// Lower-case letters, digits, '-' and '.'; unique per kind.
+    pub name: String,
+    /// Labels of yours.
+    pub labels: BTreeMap<String, String>,
+    /// Free text, except `edgewright/lint.NAME: allow|warn|deny`.
+    pub annotations: BTreeMap<String, String>,
+    /// Adopts the existing resource with this identifier.
+    pub id: Option<String>,
+    /// The former name: the resource is kept across the rename.
+    pub renamed_from: Option<String>,
+    /// Refuses any plan that would delete or replace the resource.
+    pub prevent_destroy: bool,
+}
+
+/// One document of a file.
+pub struct Document {
+    /// What it says.
+    pub node: Node,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+/// Reads the documents of a file up to the first syntax error.
+pub fn read(file: &Arc<ManifestFile>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Document> {
+    let text = file.source.text.as_str();
+    let mut documents = Vec::new();
+    let mut take = |number: usize, mut node: Node| {
+        let origin = Origin::new(Arc::clone(file), number);
+        // An empty document between two separators says nothing.
+        if node.is_null() {
+            return;
+        }
+        let faults = node.take_duplicates().into_iter().chain(merge::apply(&mut node));
+        diagnostics.extend(faults.map(|fault| origin.diagnostic(fault)));
+        documents.push(Document { node, origin });
+    };
+    let mut broken = None;
+    if file.source.name.ends_with(".json") {
+        match serde_json::from_str(text) {
+            Ok(node) => take(0, node),
+            Err(error) => broken = Some((json_message(&error), offset(text, error.line(), error.column()))),
+        }
+    } else {
+        for (number, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
+            match Node::deserialize(document) {
+                Ok(node) => take(number, node),
+                // After a syntax error the reader would report it for ever: the rest of the file is not read.
+                Err(error) => {
+                    let place = error.location().map(|place| offset(text, place.line(), place.column()));
+                    broken = Some((yaml_message(&error), place.unwrap_or_default()));
+                    break;
+                }
+            }
+        }
+    }
+    if let Some((message, offset)) = broken {
+        let end = text.get(offset..).and_then(|rest| rest.chars().next()).map_or(offset, |c| offset + c.len_utf8());
+        let diagnostic = Diagnostic::error(Code::Syntax, message).at(file.place(offset..end));
+        diagnostics.push(diagnostic.help(hint(text, offset)));
+    }
+    documents
+}
+
+/// The parser's reason without its place, which the diagnostic shows in a better way.
+fn yaml_message(error: &serde_yaml::Error) -> String {
+    let text = error.to_string();
+    let end = [" at line ", " at position "].iter().filter_map(|mark| text.find(mark)).min();
+    let reason = end.and_then(|end| text.get(..end)).unwrap_or(&text);
+    format!("this is not YAML: {}", reason.trim_start_matches("invalid type: "))
+}
+
+fn json_message(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" at line ").and_then(|end| text.get(..end)).map(str::to_owned);
+    format!("this is not JSON: {}", end.unwrap_or(text))
+}
+
+/// What most often leads to a syntax error at a place.
+fn hint(text: &str, offset: usize) -> &'static str {
+    let before = text.get(..offset).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let rest = text.get(offset..).unwrap_or_default();
+    if rest.starts_with('\t') || (line.contains('\t') && line.trim().is_empty()) {
+        return "YAML indents with spaces, never with tabs";
+    }
+    if rest.starts_with(['@', '`', '%', '&', '*', '!']) {
+        return "quote a text that starts with this character";
+    }
+    "check the indentation, quotes and brackets here and in the line above"
+}
+
+/// The byte offset of a line and column, both counted from 1; columns count characters.
+fn offset(text: &str, line: usize, column: usize) -> usize {
+    let mut lines = text.split_inclusive('\n');
+    let start: usize = lines.by_ref().take(line.saturating_sub(1)).map(str::len).sum();
+    let rest = lines.next().unwrap_or_default();
+    let within = rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.trim_end().len(), |(at, _)| at);
+    (start + within).min(text.len())
+}

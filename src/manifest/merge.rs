@@ -1,0 +1,71 @@
+//! YAML merge keys: `<<: *defaults` puts the entries of another mapping in, where the mapping lacks them.
+
+use crate::model::{
+    code::Code,
+    fault::{Fault, Path},
+    node::Node,
+};
+
+const MERGE: &str = "<<";
+
+/// Applies every merge key of a document and reports those that cannot be applied.
+pub fn apply(node: &mut Node) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    visit(node, &Path::root(), &mut faults);
+    faults
+}
+
+fn visit(node: &mut Node, path: &Path, faults: &mut Vec<Fault>) {
+    match node {
+        Node::Seq(items) => {
+            for (index, item) in items.iter_mut().enumerate().filter(|(_, item)| is_container(item)) {
+                visit(item, &path.join(index), faults);
+            }
+        }
+        Node::Map(entries) => {
+            for (key, value) in entries.iter_mut().filter(|(_, value)| is_container(value)) {
+                visit(value, &path.join(key.as_str()), faults);
+            }
+            // Sources were visited above, so what they merge in themselves is already there.
+            let mut merged = Vec::new();
+            while let Some(at) = entries.iter().position(|(key, _)| key == MERGE) {
+                let (_, source) = entries.remove(at);
+                gather(source, &path.join(MERGE), &mut merged, faults);
+            }
+            for (key, value) in merged {
+                if !entries.iter().any(|(known, _)| *known == key) {
+                    entries.push((key, value));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_container(node: &Node) -> bool {
+    matches!(node, Node::Seq(_) | Node::Map(_))
+}
+
+/// The entries that a merge key's value stands for. Of a list of mappings, earlier ones win.
+fn gather(source: Node, path: &Path, merged: &mut Vec<(String, Node)>, faults: &mut Vec<Fault>) {
+    let fault = |found: &Node, path: Path| {
+        Fault::new(
+            Code::MergeKey,
+            format!("a merge key takes a mapping or a list of mappings, not {}", found.describe()),
+        )
+        .at(path)
+        .help("point it at an anchored mapping: `<<: *defaults`")
+    };
+    match source {
+        Node::Map(entries) => merged.extend(entries),
+        Node::Seq(items) => {
+            for (index, item) in items.into_iter().enumerate() {
+                match item {
+                    Node::Map(entries) => merged.extend(entries),
+                    other => faults.push(fault(&other, path.join(index))),
+                }
+            }
+        }
+        other => faults.push(fault(&other, path.clone())),
+    }
+}

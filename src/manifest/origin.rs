@@ -1,0 +1,94 @@
+//! Where a value was written: file, document and path, from which lines and columns are made when somebody looks.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use super::locate::SourceMap;
+use crate::model::{
+    code::Code,
+    diagnostic::{Diagnostic, Place, Severity, SourceFile},
+    fault::{Aim, Fault, Path},
+};
+
+/// A manifest file as it was read.
+#[derive(Debug)]
+pub struct ManifestFile {
+    /// Its name and text.
+    pub source: Arc<SourceFile>,
+    /// Its folder: value sources are relative to it.
+    pub folder: PathBuf,
+    /// The source tree that it is part of.
+    pub root: PathBuf,
+    map: OnceLock<SourceMap>,
+}
+
+impl ManifestFile {
+    /// A file that was read as a part of the tree `root`.
+    pub fn new(name: String, text: String, folder: PathBuf, root: PathBuf) -> Self {
+        Self { source: Arc::new(SourceFile { name, text }), folder, root, map: OnceLock::new() }
+    }
+
+    /// The positions in the file; worked out when the first fault needs them.
+    pub fn map(&self) -> &SourceMap {
+        self.map.get_or_init(|| SourceMap::new(&self.source.text))
+    }
+
+    /// A range of bytes of the file.
+    pub fn place(&self, span: std::ops::Range<usize>) -> Place {
+        Place { file: Arc::clone(&self.source), span }
+    }
+}
+
+/// Where a document, or a part of it, was written.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    file: Arc<ManifestFile>,
+    document: usize,
+    base: Path,
+}
+
+impl Origin {
+    /// The document with a number, counted from 0.
+    pub fn new(file: Arc<ManifestFile>, document: usize) -> Self {
+        Self { file, document, base: Path::root() }
+    }
+
+    /// The part of this one that a path leads to.
+    #[must_use]
+    pub fn part(&self, path: &Path) -> Self {
+        Self { base: path.under(&self.base), ..self.clone() }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &ManifestFile {
+        &self.file
+    }
+
+    /// The place of a path.
+    pub fn place(&self, path: &Path, aim: Aim) -> Place {
+        self.file.place(self.file.map().locate(self.document, &path.under(&self.base), aim))
+    }
+
+    /// A fault of this part as an error at its line.
+    pub fn diagnostic(&self, fault: Fault) -> Diagnostic {
+        let path = fault.path.under(&self.base);
+        if fault.code == Code::DuplicateKey {
+            let twice = self.file.map().duplicate_keys();
+            if let Some(twice) = twice.into_iter().find(|it| it.document == self.document && it.path == path) {
+                let first = self.file.place(twice.first);
+                let mut diagnostic = Diagnostic::from_fault(fault, self.file.place(twice.second));
+                diagnostic.related.push((first, "first here".into()));
+                return diagnostic;
+            }
+        }
+        let place = self.place(&fault.path, fault.aim);
+        Diagnostic::from_fault(fault, place)
+    }
+
+    /// The same as a warning.
+    pub fn warning(&self, fault: Fault) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..self.diagnostic(fault) }
+    }
+}

@@ -1,0 +1,285 @@
+//! From names to identifiers, and from declarations to the desired state.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use super::{
+    Loaded, Origin,
+    declaration::{Declaration, MODULE_SET},
+};
+use crate::model::{
+    Kind,
+    code::Code,
+    desired::Desired,
+    diagnostic::Diagnostic,
+    fault::{Aim, Fault, Path, nearest},
+    id::Id,
+    key::Key,
+    kind::https_edge::HttpsEdge,
+    operation::Claim,
+    resource::AnyResource,
+    rules, secret,
+    snapshot::{Entry, Snapshot},
+};
+
+/// The desired state of one source.
+#[derive(Debug, Default)]
+pub struct Resolved {
+    /// What the store should hold, in the order of keys.
+    pub desired: BTreeMap<Key, Desired>,
+    /// Where each resource is written.
+    pub origins: HashMap<Key, Origin>,
+    /// What is wrong with names and references.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Gives every declared resource its key and turns references by name into identifiers.
+pub fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str) -> Resolved {
+    let mut resolver = Resolver {
+        loaded,
+        source,
+        owned: owned_names(snapshot),
+        snapshot,
+        ids: HashMap::new(),
+        out: Resolved::default(),
+    };
+    let mut declarations: Vec<&Declaration> = loaded.declared.resources.iter().collect();
+    // Parents come before children, and what is named comes before who names it.
+    declarations.sort_by_key(|declaration| declaration.kind);
+    for declaration in declarations {
+        resolver.resolve(declaration);
+    }
+    resolver.check_pass_through();
+    resolver.out
+}
+
+type NameIndex<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), &'a Arc<Entry>>;
+
+/// The resources that some source owns, by kind, parent and name.
+fn owned_names(snapshot: &Snapshot) -> NameIndex<'_> {
+    snapshot
+        .iter()
+        .filter_map(|entry| {
+            Some(((entry.key.kind, entry.key.parent.as_ref(), entry.claim.as_ref()?.name.as_str()), entry))
+        })
+        .collect()
+}
+
+struct Resolver<'a> {
+    loaded: &'a Loaded,
+    source: &'a str,
+    snapshot: &'a Snapshot,
+    owned: NameIndex<'a>,
+    /// The ids of declared resources that stand by themselves.
+    ids: HashMap<(Kind, &'a str), Id>,
+    out: Resolved,
+}
+
+impl<'a> Resolver<'a> {
+    fn resolve(&mut self, declaration: &'a Declaration) {
+        let parent = match &declaration.parent {
+            None => None,
+            Some((name, path)) => match self.parent(declaration, name, path) {
+                Some(id) => Some(id),
+                None => return,
+            },
+        };
+        let spec = self.with_module_sets(declaration);
+        let spec = self.with_ids(declaration, spec);
+        let id = self.identify(declaration, parent.as_ref(), spec.as_ref());
+        let key = Key { kind: declaration.kind, parent, id };
+        self.check_owner(declaration, &key);
+        if declaration.parent.is_none() {
+            self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
+        }
+        let claim = Claim {
+            source: self.source.to_owned(),
+            name: declaration.name.clone(),
+            prevent_destroy: declaration.prevent_destroy,
+        };
+        let desired = Desired { key: key.clone(), spec, claim, token_file: declaration.token_file.clone() };
+        if let Some(first) = self.out.origins.insert(key.clone(), declaration.origin.clone()) {
+            let fault = Fault::new(Code::DuplicateName, format!("{key} is declared twice"));
+            let mut diagnostic = declaration.origin.diagnostic(fault.help("rename or remove one of the two"));
+            diagnostic.related.push((first.place(&Path::root(), Aim::Value), "first here".into()));
+            self.out.diagnostics.push(diagnostic);
+        }
+        self.out.desired.insert(key, desired);
+    }
+
+    /// The id of the edge or subscription that a declaration is part of.
+    fn parent(&mut self, declaration: &Declaration, name: &str, path: &Path) -> Option<Id> {
+        let kind = declaration.kind.info().parent?;
+        if kind == Kind::EventSubscription {
+            // Subscriptions are owned elsewhere: without an id of theirs, one is derived from the name.
+            return Some(if name.contains('_') { Id::new(name) } else { derived(kind, None, name, &[]) });
+        }
+        let found = self.find(kind, name);
+        if found.is_none() && !self.loaded.declared.knows(kind.info().name, name) {
+            let fault = self.unknown(kind, name).at(path.clone());
+            // The path of a parent is relative to the document.
+            self.out.diagnostics.push(declaration.head.diagnostic(fault));
+        }
+        found
+    }
+
+    /// The id behind a name or id of a kind: declared here, or owned by another source.
+    fn find(&self, kind: Kind, name: &str) -> Option<Id> {
+        if name.contains('_') {
+            let key = Key::new(kind, Id::new(name));
+            let known = self.snapshot.get(&key).is_some() || self.out.desired.contains_key(&key);
+            return known.then_some(key.id);
+        }
+        self.ids
+            .get(&(kind, name))
+            .cloned()
+            .or_else(|| self.owned.get(&(kind, None, name)).map(|entry| entry.key.id.clone()))
+    }
+
+    fn unknown(&self, kind: Kind, name: &str) -> Fault {
+        let info = kind.info();
+        let fault = Fault::new(
+            Code::UnknownReference,
+            format!("there is no {} `{}`", info.name, crate::model::check::shown(name)),
+        );
+        match nearest(name, self.loaded.declared.names_of(info.name)) {
+            Some(near) => fault.help(format!("did you mean `{near}`?")),
+            None => fault.help(format!("declare it, or name an existing one by its id (`{}…`)", info.prefix)),
+        }
+    }
+
+    /// The Spec with the modules of its sets: later sets win over earlier ones, the route's own over all.
+    fn with_module_sets(&mut self, declaration: &Declaration) -> Arc<dyn AnyResource> {
+        let mut spec = Arc::clone(&declaration.spec);
+        for (index, name) in declaration.modules_from.iter().enumerate().rev() {
+            let Some(set) = self.loaded.declared.sets.get(name) else {
+                if !self.loaded.declared.knows(MODULE_SET, name) {
+                    let fault = Fault::new(Code::UnknownReference, format!("there is no {MODULE_SET} `{name}`"));
+                    let fault = match nearest(name, self.loaded.declared.names_of(MODULE_SET)) {
+                        Some(near) => fault.help(format!("did you mean `{near}`?")),
+                        None => fault.help("declare it in a manifest of this source"),
+                    };
+                    let path = Path::root().join("modules_from").join(index);
+                    self.out.diagnostics.push(declaration.origin.diagnostic(fault.at(path)));
+                }
+                continue;
+            };
+            for (slot, module) in &set.modules {
+                if spec.module(slot).is_none() {
+                    spec = spec.with_module(slot, Some(module.as_ref()));
+                }
+            }
+        }
+        spec
+    }
+
+    /// The Spec with identifiers where the manifest wrote names.
+    fn with_ids(&mut self, declaration: &Declaration, spec: Arc<dyn AnyResource>) -> Arc<dyn AnyResource> {
+        let mut resolved = Arc::clone(&spec);
+        for slot in declaration.kind.info().slots {
+            let Some(module) = spec.module(slot) else { continue };
+            let mut references = Vec::new();
+            module.references(&mut |reference| references.push(reference));
+            if references.is_empty() {
+                continue;
+            }
+            let targets: Vec<Id> = references
+                .into_iter()
+                .map(|reference| {
+                    let (kind, name) = (reference.target.kind, reference.target.id.as_str());
+                    self.find(kind, name).unwrap_or_else(|| {
+                        if !self.loaded.declared.knows(kind.info().name, name) {
+                            let path = reference.path.under(&Path::root().join(slot.name));
+                            self.out.diagnostics.push(declaration.origin.diagnostic(self.unknown(kind, name).at(path)));
+                        }
+                        reference.target.id.clone()
+                    })
+                })
+                .collect();
+            resolved = resolved.with_module(slot, Some(module.with_references(&targets).as_ref()));
+        }
+        resolved
+    }
+
+    /// The id of a declared resource: the one it names, the one it has, or a derived one (D11).
+    fn identify(&self, declaration: &Declaration, parent: Option<&Id>, spec: &dyn AnyResource) -> Id {
+        let kind = declaration.kind;
+        if kind == Kind::EventSource {
+            return Id::new(&declaration.name);
+        }
+        let fixed = fixed_content(spec);
+        // What is fixed cannot change in place: with other content it is another resource.
+        let fits = |entry: &&Arc<Entry>| fixed_content(entry.spec.as_ref()) == fixed;
+        let mine = |entry: &&Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source == self.source);
+        if let Some(id) = &declaration.id {
+            let key = Key { kind, parent: parent.cloned(), id: Id::new(id) };
+            if self.snapshot.get(&key).is_none_or(|entry| fixed_content(entry.spec.as_ref()) == fixed) {
+                return key.id;
+            }
+        }
+        let names = [Some(declaration.name.as_str()), declaration.renamed_from.as_deref()];
+        for name in names.into_iter().flatten() {
+            if let Some(entry) = self.owned.get(&(kind, parent, name)).copied().filter(mine).filter(fits) {
+                return entry.key.id.clone();
+            }
+        }
+        derived(kind, parent, &declaration.name, &fixed)
+    }
+
+    /// Two sources must not own one resource.
+    fn check_owner(&mut self, declaration: &Declaration, key: &Key) {
+        let owner = self.snapshot.get(key).and_then(|entry| entry.claim.as_ref());
+        if let Some(claim) = owner.filter(|claim| claim.source != self.source) {
+            let path = Path::root().join("metadata").join(if declaration.id.is_some() { "id" } else { "name" });
+            let fault = Fault::new(
+                Code::OwnerConflict,
+                format!("{key} is owned by the source `{}`, where it is called `{}`", claim.source, claim.name),
+            );
+            self.out.diagnostics.push(
+                declaration
+                    .head
+                    .diagnostic(fault.at(path).help("let one source own it: remove it from one of the two")),
+            );
+        }
+    }
+
+    /// Edges that pass TLS through, with all of their routes: the rule spans documents (D15).
+    fn check_pass_through(&mut self) {
+        for (key, desired) in &self.out.desired {
+            let Some(origin) = self.out.origins.get(key) else { continue };
+            let mut report = |fault: Fault| {
+                let place = origin.place(&fault.path, fault.aim);
+                self.out.diagnostics.push(Diagnostic::from_fault(fault, place));
+            };
+            if let Some(edge) = desired.spec.as_any().downcast_ref::<HttpsEdge>() {
+                rules::mutual_tls_fault(edge).into_iter().for_each(&mut report);
+            }
+            let Some(parent) = key.parent_key() else { continue };
+            let parent = match self.out.desired.get(&parent) {
+                Some(parent) => Some(&parent.spec),
+                None => self.snapshot.get(&parent).map(|entry| &entry.spec),
+            };
+            if let Some(edge) = parent.and_then(|spec| spec.as_any().downcast_ref::<HttpsEdge>()) {
+                rules::unreadable_modules(edge, desired.spec.as_ref()).into_iter().for_each(&mut report);
+            }
+        }
+    }
+}
+
+/// What a resource cannot change in place, as its id sees it.
+fn fixed_content(spec: &dyn AnyResource) -> Vec<String> {
+    let fields = spec.kind().info().fixed;
+    if fields.is_empty() {
+        return Vec::new();
+    }
+    let whole = secret::reveal(|| spec.to_json());
+    fields.iter().map(|field| whole.get(*field).map(ToString::to_string).unwrap_or_default()).collect()
+}
+
+fn derived(kind: Kind, parent: Option<&Id>, name: &str, fixed: &[String]) -> Id {
+    let parent = parent.map(Id::as_str).unwrap_or_default();
+    let parts = [kind.info().name, parent, name].into_iter().chain(fixed.iter().map(String::as_str));
+    Id::derived(kind.info().prefix, parts.map(str::as_bytes))
+}

@@ -1,0 +1,203 @@
+//! The store on sled.
+//!
+//! Everything is in one tree, and a commit is one batch on it: after a crash sled has all of a batch or nothing of it.
+//! Readers never come here; they use the Snapshot in memory.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use arc_swap::ArcSwap;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use sled::{Batch, Db};
+
+use super::{Commit, CommitError, Committed, HistoryRecord, Store, StoreError, codec, mint};
+use crate::model::{code::Code, operation::Operation, snapshot::Snapshot};
+
+const FORMAT_KEY: &str = "m/format";
+const FORMAT: &[u8] = b"edgewright 1";
+const REVISION_KEY: &str = "m/revision";
+const ROOT_KEY: &str = "m/root";
+const HISTORY: &str = "h/";
+
+/// A store in a folder. One process has it open at a time.
+pub struct SledStore {
+    db: Db,
+    path: PathBuf,
+    current: ArcSwap<Snapshot>,
+    /// Commits are made one after the other.
+    writing: Mutex<()>,
+    root_secret: [u8; 32],
+}
+
+impl SledStore {
+    /// Whether a folder holds a store, so that a dry run need not make one.
+    pub fn exists(path: &Path) -> bool {
+        path.join("db").is_file() && path.join("conf").is_file()
+    }
+
+    /// Opens the store in a folder, or makes one where there is none or an empty folder.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if !Self::exists(path) && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(StoreError::new(
+                Code::StoreFormat,
+                format!("{} is a folder with other files, not a store", path.display()),
+            ));
+        }
+        let db = sled::Config::default().path(path).open().map_err(|error| open_error(path, &error))?;
+        let failed = |error: sled::Error| engine_error(path, &error);
+        match db.get(FORMAT_KEY).map_err(failed)? {
+            None if db.is_empty() => {
+                let mut batch = Batch::default();
+                batch.insert(FORMAT_KEY, FORMAT);
+                batch.insert(ROOT_KEY, mint::random_secret().as_slice());
+                db.apply_batch(batch).map_err(failed)?;
+                make_durable(&db, path)?;
+            }
+            Some(format) if format == FORMAT => {}
+            _ => {
+                return Err(StoreError::new(
+                    Code::StoreFormat,
+                    format!("{} was written by another version of edgewright", path.display()),
+                ));
+            }
+        }
+        let root_secret = db.get(ROOT_KEY).map_err(failed)?.and_then(|bytes| <[u8; 32]>::try_from(bytes.as_ref()).ok());
+        let root_secret = root_secret.ok_or_else(|| corrupt(path, "its root secret is missing"))?;
+        let current = load(&db, path)?;
+        Ok(Self {
+            db,
+            path: path.to_owned(),
+            current: ArcSwap::from_pointee(current),
+            writing: Mutex::new(()),
+            root_secret,
+        })
+    }
+
+    fn write(&self, before: &Snapshot, commit: &Commit) -> Result<Snapshot, CommitError> {
+        let (next, touched) = before.apply(&commit.operations, commit.at).map_err(CommitError::Refused)?;
+        let failed =
+            |error: serde_json::Error| CommitError::Failed(StoreError::new(Code::StoreFailed, error.to_string()));
+        let mut batch = Batch::default();
+        for key in &touched {
+            let record = codec::encode_key(key);
+            match next.get(key) {
+                Some(entry) => batch.insert(record.as_bytes(), codec::encode(entry).map_err(failed)?),
+                None => batch.remove(record.as_bytes()),
+            }
+        }
+        batch.insert(REVISION_KEY, format!("{} {}", next.revision, next.next_order()).as_bytes());
+        let record = HistoryRecord {
+            revision: next.revision,
+            at: commit.at,
+            author: commit.author.clone(),
+            calls: commit
+                .operations
+                .iter()
+                .filter_map(Operation::call)
+                .map(|(method, path)| format!("{method} {path}"))
+                .collect(),
+        };
+        batch.insert(history_key(next.revision).as_bytes(), serde_json::to_vec(&record).map_err(failed)?);
+        let failed = |error: sled::Error| CommitError::Failed(engine_error(&self.path, &error));
+        self.db.apply_batch(batch).map_err(failed)?;
+        make_durable(&self.db, &self.path).map_err(CommitError::Failed)?;
+        Ok(next)
+    }
+}
+
+impl Store for SledStore {
+    fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
+        // A panic of another writer left the current Snapshot as it was, so its lock can be taken over.
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.current.load_full();
+        if let Some(base) = commit.base
+            && base != before.revision
+        {
+            return Err(CommitError::Stale { base, current: before.revision });
+        }
+        if commit.operations.is_empty() {
+            return Ok(Committed { snapshot: before });
+        }
+        let next = Arc::new(self.write(&before, &commit)?);
+        self.current.store(Arc::clone(&next));
+        Ok(Committed { snapshot: next })
+    }
+
+    fn root_secret(&self) -> [u8; 32] {
+        self.root_secret
+    }
+
+    fn history(&self, limit: usize) -> Result<Vec<HistoryRecord>, StoreError> {
+        let records = self.db.scan_prefix(HISTORY).values().rev().take(limit);
+        records
+            .map(|record| {
+                let bytes = record.map_err(|error| engine_error(&self.path, &error))?;
+                serde_json::from_slice(&bytes).map_err(|_| corrupt(&self.path, "a history record cannot be read"))
+            })
+            .collect()
+    }
+}
+
+/// Zero-padded, so that the keys sort by number.
+fn history_key(revision: u64) -> String {
+    format!("{HISTORY}{revision:020}")
+}
+
+fn load(db: &Db, path: &Path) -> Result<Snapshot, StoreError> {
+    let failed = |error: sled::Error| engine_error(path, &error);
+    let (revision, next_order) = match db.get(REVISION_KEY).map_err(failed)? {
+        None => (0, 0),
+        Some(bytes) => std::str::from_utf8(&bytes)
+            .ok()
+            .and_then(|text| text.split_once(' '))
+            .and_then(|(revision, order)| Some((revision.parse().ok()?, order.parse().ok()?)))
+            .ok_or_else(|| corrupt(path, "its revision cannot be read"))?,
+    };
+    let records: Vec<_> = db.scan_prefix(codec::RECORD).collect::<Result<_, _>>().map_err(failed)?;
+    let entries: Result<Vec<_>, String> =
+        records.into_par_iter().map(|(key, value)| codec::decode(&key, &value)).collect();
+    Ok(Snapshot::restore(revision, next_order, entries.map_err(|reason| corrupt(path, &reason))?))
+}
+
+/// sled's flush hands its pages to the operating system; only a sync of the file puts them on the disk.
+fn make_durable(db: &Db, path: &Path) -> Result<(), StoreError> {
+    db.flush().map_err(|error| engine_error(path, &error))?;
+    let synced = File::open(path.join("db")).and_then(|file| file.sync_all());
+    synced.map_err(|error| StoreError::new(Code::StoreFailed, format!("{} cannot be written: {error}", path.display())))
+}
+
+fn open_error(path: &Path, error: &sled::Error) -> StoreError {
+    let locked = match error {
+        sled::Error::Io(error) => {
+            error.kind() == io::ErrorKind::WouldBlock || error.to_string().contains("could not acquire lock")
+        }
+        _ => false,
+    };
+    if locked {
+        return StoreError::new(
+            Code::StoreLocked,
+            format!("another process (perhaps `edgewright serve`) has the store {} open", path.display()),
+        );
+    }
+    engine_error(path, error)
+}
+
+fn engine_error(path: &Path, error: &sled::Error) -> StoreError {
+    match error {
+        sled::Error::Corruption { .. } => corrupt(path, "sled reports corruption"),
+        sled::Error::Io(error) => StoreError::new(Code::StoreFailed, format!("{}: {error}", path.display())),
+        other => StoreError::new(Code::StoreFailed, format!("{}: {other}", path.display())),
+    }
+}
+
+fn corrupt(path: &Path, reason: &str) -> StoreError {
+    StoreError::new(Code::StoreCorrupt, format!("the store {} is damaged: {reason}", path.display()))
+}
