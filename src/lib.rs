@@ -1,5 +1,8 @@
 //! map
 
+pub mod api;
 pub mod manifest;
 pub mod model;
+pub mod plan;
+pub mod reconcile;
 pub mod store;

@@ -104,6 +104,12 @@ impl Snapshot {
         self.entries.get(key)
     }
 
+    /// A child by its id alone, for the rare address that does not name the parent. Looks at every parent.
+    pub fn find_child(&self, kind: Kind, id: &Id) -> Option<&Arc<Entry>> {
+        let parents = self.in_order(kind.info().parent?, None, u64::MAX);
+        parents.map(|parent| Key::child(kind, parent.key.id.clone(), id.clone())).find_map(|key| self.entries.get(&key))
+    }
+
     /// Every resource, by key.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.entries.values()

@@ -1,1 +1,5 @@
-//! tests
+//! One integration binary: every file is a chapter of the specification of edgewright.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+mod x509;

@@ -57,6 +57,8 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// The same module with other targets of its references, in their order.
     fn with_references(&self, targets: &[Id]) -> Arc<dyn AnyModule>;
+    /// A copy to keep.
+    fn to_shared(&self) -> Arc<dyn AnyModule>;
     /// For a downcast.
     fn as_any(&self) -> &dyn Any;
 }
@@ -84,6 +86,9 @@ impl<M: Module> AnyModule for M {
         let mut changed = self.clone();
         changed.set_references(targets);
         Arc::new(changed)
+    }
+    fn to_shared(&self) -> Arc<dyn AnyModule> {
+        Arc::new(self.clone())
     }
     fn as_any(&self) -> &dyn Any {
         self

@@ -85,9 +85,9 @@ pub struct SamlView {
     /// URL for logging out.
     single_logout_url: String,
     /// PEM certificate of the key pair that signs requests to the identity provider.
-    request_signing_certificate_pem: String,
+    pub request_signing_certificate_pem: String,
     /// Public URL of the service provider's metadata.
-    metadata_url: String,
+    pub metadata_url: String,
     /// Always empty.
     idp_metadata_url: String,
 }

@@ -1,0 +1,159 @@
+//! What goes back to the client: bytes with an ETag, or the one error body (D9).
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    model::{
+        code::Code,
+        fault::{Fault, Path},
+        snapshot::Rendered,
+    },
+    store::{CommitError, StoreError, mint},
+};
+
+/// The header that every answer carries (D8).
+pub const REQUEST_ID: &str = "request-id";
+
+/// A refused request: one or more faults, and what the answer needs beside them.
+#[derive(Debug)]
+pub struct ApiError {
+    faults: Vec<Fault>,
+    headers: HeaderMap,
+}
+
+impl ApiError {
+    /// One fault.
+    pub fn new(fault: Fault) -> Self {
+        Self { faults: vec![fault], headers: HeaderMap::new() }
+    }
+
+    /// A fault that is not about a field.
+    pub fn of(code: Code, message: impl Into<String>) -> Self {
+        Self::new(Fault::new(code, message))
+    }
+
+    /// Several faults of one request; the first one decides the status.
+    pub fn from_faults(faults: Vec<Fault>) -> Self {
+        Self { faults, headers: HeaderMap::new() }
+    }
+
+    /// The same with a header.
+    #[must_use]
+    pub fn header(mut self, name: header::HeaderName, value: &'static str) -> Self {
+        self.headers.insert(name, HeaderValue::from_static(value));
+        self
+    }
+
+    /// Faults of a module's Spec, as the client sees them: relative to the module's own body.
+    #[must_use]
+    pub fn inside(mut self, slot: &str) -> Self {
+        for fault in &mut self.faults {
+            if let Some(path) = fault.path.strip(slot) {
+                fault.path = path;
+            }
+        }
+        self
+    }
+}
+
+impl From<CommitError> for ApiError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Refused(refusal) => Self::from_faults(refusal.faults),
+            CommitError::Stale { .. } => Self::of(Code::Conflict, "the store changed during the request"),
+            CommitError::Failed(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        // The reason names paths of the machine, so it goes to the log and not to the client.
+        tracing::error!(code = %error.code, reason = %error, "the store failed");
+        Self::of(error.code, "the store failed; nothing was changed")
+    }
+}
+
+#[derive(Serialize)]
+struct ErrorBody {
+    error_code: String,
+    status_code: u16,
+    msg: String,
+    details: Map<String, Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<ErrorItem>,
+}
+
+#[derive(Serialize)]
+struct ErrorItem {
+    error_code: String,
+    field: String,
+    msg: String,
+}
+
+/// What a fault says to a client: the message and its cure.
+fn message(fault: &Fault) -> String {
+    match &fault.help {
+        Some(help) => format!("{}; {help}", fault.message),
+        None => fault.message.clone(),
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let internal = Fault::new(Code::Internal, "the request could not be answered");
+        let first = self.faults.first().unwrap_or(&internal);
+        let status = StatusCode::from_u16(first.code.info().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut details = Map::new();
+        let operation = mint::fresh("op_");
+        details.insert("operation_id".into(), json!(operation.as_str()));
+        if first.path != Path::root() {
+            details.insert("field".into(), json!(first.path.to_string()));
+        }
+        let several = self.faults.len() > 1;
+        let errors = self.faults.iter().filter(|_| several).map(|fault| ErrorItem {
+            error_code: fault.code.to_string(),
+            field: fault.path.to_string(),
+            msg: message(fault),
+        });
+        let body = ErrorBody {
+            error_code: first.code.to_string(),
+            status_code: status.as_u16(),
+            msg: message(first),
+            details,
+            errors: errors.collect(),
+        };
+        let body = serde_json::to_vec(&body).unwrap_or_default();
+        let mut response = (status, self.headers, Body::from(body)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Ok(id) = HeaderValue::from_str(operation.as_str()) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        response
+    }
+}
+
+/// A body with its strong ETag (D25).
+pub fn rendered(body: Vec<u8>) -> Rendered {
+    let digest = blake3::hash(&body).to_hex();
+    Rendered { etag: Arc::from(format!("\"{:.32}\"", digest)), body: body.into() }
+}
+
+/// A resource or module as an answer.
+pub fn resource(status: StatusCode, rendered: &Rendered) -> Response {
+    let mut response = (status, Body::from(rendered.body.to_vec())).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Ok(etag) = HeaderValue::from_str(&rendered.etag) {
+        headers.insert(header::ETAG, etag);
+    }
+    response
+}

@@ -1,0 +1,57 @@
+//! Request bodies: size, content type and syntax, in the order of D3.
+
+use std::time::Duration;
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, header},
+};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::answer::ApiError;
+use crate::model::{code::Code, fault::Fault, node::Node};
+
+/// The largest body (D39).
+pub const MOST_BYTES: usize = 2 << 20;
+/// How long a body may take to arrive.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Reads a JSON body, with the faults of repeated keys. An empty body is null.
+pub async fn read(headers: &HeaderMap, body: Body) -> Result<(Node, Vec<Fault>), ApiError> {
+    let too_large = || ApiError::of(Code::BodyTooLarge, format!("a body has at most {MOST_BYTES} bytes"));
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > MOST_BYTES as u64) {
+        return Err(too_large());
+    }
+    let collected = tokio::time::timeout(TIMEOUT, Limited::new(body, MOST_BYTES).collect()).await;
+    let bytes = match collected {
+        Err(_) => return Err(ApiError::of(Code::Timeout, "the body did not arrive in time")),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
+        Ok(Err(_)) => return Err(ApiError::of(Code::Syntax, "the body ended before it was whole")),
+        Ok(Ok(body)) => body.to_bytes(),
+    };
+    if bytes.is_empty() {
+        return Ok((Node::Null, Vec::new()));
+    }
+    if !is_json(headers) {
+        return Err(ApiError::of(Code::ContentType, "the body must be declared as `Content-Type: application/json`"));
+    }
+    let syntax = |error: serde_json::Error| {
+        let text = error.to_string();
+        let reason = text.split(" at line ").next().unwrap_or_default();
+        ApiError::of(
+            Code::Syntax,
+            format!("the body is not JSON: {reason} (line {}, column {})", error.line(), error.column()),
+        )
+    };
+    let mut node: Node = serde_json::from_slice(&bytes).map_err(syntax)?;
+    let faults = node.take_duplicates();
+    Ok((node, faults))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return false };
+    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
+}

@@ -1,0 +1,382 @@
+//! One create, one get, one list, one patch, one delete, and one of each for modules: for every kind there is.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use super::{
+    App,
+    answer::{self, ApiError},
+    auth::{self, Caller},
+    body,
+    endpoint::{Action, Endpoint},
+    page::{self, Page},
+};
+use crate::{
+    model::{
+        Kind,
+        code::Code,
+        fault::{Fault, Faults, Path, Segment},
+        id::{Id, is_opaque_id},
+        key::Key,
+        kind::{
+            api_key::ApiKey,
+            owner::{Owner, Role},
+        },
+        module::Slot,
+        node::Node,
+        operation::Operation,
+        resource::{AnyResource, ViewContext},
+        rules, secret,
+        secret::Secret,
+        snapshot::{Entry, Rendered, Snapshot},
+    },
+    store::{Commit, CommitError, mint},
+};
+
+/// One request on its way.
+struct Call<'a> {
+    app: &'a Arc<App>,
+    caller: Caller,
+    snapshot: Arc<Snapshot>,
+    kind: Kind,
+    headers: HeaderMap,
+    query: String,
+}
+
+/// Answers a request to an endpoint; `parameters` are the path's, decoded.
+pub async fn handle(
+    app: Arc<App>,
+    endpoint: Endpoint,
+    parameters: Vec<String>,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let snapshot = app.store.snapshot();
+    let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
+    let (node, faults) = match parts.method {
+        Method::POST | Method::PATCH | Method::PUT => body::read(&parts.headers, body).await?,
+        _ => (Node::Null, Vec::new()),
+    };
+    if !faults.is_empty() {
+        return Err(ApiError::from_faults(faults));
+    }
+    let query = parts.uri.query().unwrap_or_default().to_owned();
+    let call = Call { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, query };
+    let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
+    let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
+    let id = parameters.next().unwrap_or_else(|| Id::new(""));
+    let key = Key { kind: endpoint.kind, parent, id };
+    match endpoint.action {
+        Action::Create => call.create(key, given(node)?).await,
+        Action::List => call.list(&key),
+        Action::Get => call.get(&key),
+        // The one PATCH without fields takes an empty body too (D5).
+        Action::Patch if node.is_null() && endpoint.kind == Kind::EventSource => {
+            call.patch(key, Node::Map(Vec::new())).await
+        }
+        Action::Patch => call.patch(key, given(node)?).await,
+        Action::Delete => call
+            .commit(&key, None, vec![Operation::Delete { key: key.clone(), with_children: true }])
+            .await
+            .map(|_| no_content()),
+        Action::PutModule(slot) => call.put_module(key, slot, given(node)?).await,
+        Action::GetModule(slot) => call.get_module(&key, slot),
+        Action::DeleteModule(slot) => call
+            .commit(&key, Some(slot), vec![Operation::DeleteModule { host: key.clone(), slot }])
+            .await
+            .map(|_| no_content()),
+    }
+}
+
+fn given(node: Node) -> Result<Node, ApiError> {
+    if node.is_null() {
+        return Err(ApiError::of(Code::Syntax, "a JSON object is needed as the body"));
+    }
+    Ok(node)
+}
+
+fn no_content() -> Response {
+    StatusCode::NO_CONTENT.into_response()
+}
+
+fn not_found(what: &str) -> ApiError {
+    ApiError::of(Code::NotFound, format!("{what} does not exist"))
+}
+
+impl Call<'_> {
+    async fn create(&self, mut key: Key, node: Node) -> Result<Response, ApiError> {
+        let info = self.kind.info();
+        let mut spec = decode(self.kind, &node, None)?;
+        let mut operations = Vec::new();
+        let mut token = None;
+        if info.prefix.is_empty() {
+            let field = spec.to_json().get(info.id_parameter).and_then(Value::as_str).map(Id::new);
+            key.id = field.unwrap_or_else(|| Id::new(""));
+        } else {
+            key.id = mint::fresh_id(self.kind);
+        }
+        if let Some(api_key) = spec.as_any().downcast_ref::<ApiKey>() {
+            let api_key = self.owned(api_key.clone(), &mut operations)?;
+            spec = Arc::new(api_key);
+            token = Some(mint::token(&key.id));
+        }
+        if let Some(parent) = &key.parent {
+            check_id(info.parent, parent)?;
+        }
+        let hash = token.as_ref().map(|(_, hash)| hash.clone());
+        operations.push(Operation::Create { key: key.clone(), spec, claim: None, token: hash });
+        let snapshot = self.commit(&key, None, operations).await?;
+        let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
+        let rendered = match token {
+            Some((token, _)) => with_token(&self.render(&snapshot, entry), &token),
+            None => self.render(&snapshot, entry),
+        };
+        let mut response = answer::resource(StatusCode::CREATED, &rendered);
+        if let Ok(location) = HeaderValue::from_str(&self.app.site.uri(&key)) {
+            response.headers_mut().insert(header::LOCATION, location);
+        }
+        Ok(response)
+    }
+
+    /// A new key's owner: the caller, or for an admin anybody, who comes into being as an editor (D23).
+    fn owned(&self, mut key: ApiKey, operations: &mut Vec<Operation>) -> Result<ApiKey, ApiError> {
+        if key.owner_id.is_empty() {
+            key.owner_id = self.caller.owner.to_string();
+        }
+        if key.owner_id != self.caller.owner.as_str() && self.caller.role != Role::Admin {
+            let fault = Fault::new(Code::Forbidden, "only admins may create a key for another owner");
+            return Err(ApiError::new(fault.at(Path::root().join("owner_id"))));
+        }
+        if rules::role_of(&self.snapshot, &key.owner_id).is_none() {
+            let owner = Key::new(Kind::Owner, Id::new(&key.owner_id));
+            operations.push(Operation::Create {
+                key: owner,
+                spec: Arc::new(Owner::default()),
+                claim: None,
+                token: None,
+            });
+        }
+        Ok(key)
+    }
+
+    fn get(&self, key: &Key) -> Result<Response, ApiError> {
+        let entry = self.snapshot.get(key).ok_or_else(|| not_found(&key.to_string()))?;
+        Ok(self.conditional(&self.render(&self.snapshot, entry)))
+    }
+
+    fn list(&self, collection: &Key) -> Result<Response, ApiError> {
+        let info = self.kind.info();
+        let page = Page::from_query(&self.query)?;
+        if let Some(parent) = collection.parent_key()
+            && !parent.kind.info().implicit
+            && self.snapshot.get(&parent).is_none()
+        {
+            return Err(not_found(&parent.to_string()));
+        }
+        // The list of sources has no next page in the specification, so it has one page.
+        let paged = self.kind != Kind::EventSource;
+        let (entries, next) =
+            page.select(&self.snapshot, &self.app.site, collection, paged.then(page::default_limit))?;
+        let mut body = format!("{{\"{}\":[", info.list).into_bytes();
+        for (index, entry) in entries.into_iter().enumerate() {
+            if index > 0 {
+                body.push(b',');
+            }
+            body.extend_from_slice(&self.render(&self.snapshot, entry).body);
+        }
+        let uri = format!("{}{}", self.app.site.base_url, collection.collection_path());
+        body.extend(format!("],\"uri\":{}", json!(uri)).into_bytes());
+        if paged {
+            body.extend(format!(",\"next_page_uri\":{}", json!(next)).into_bytes());
+        }
+        body.push(b'}');
+        let mut response = Body::from(body).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(response)
+    }
+
+    async fn patch(&self, key: Key, node: Node) -> Result<Response, ApiError> {
+        let info = self.kind.info();
+        let fields = patched_fields(info.blank_is_unset, &node);
+        let faults: Vec<Fault> = fields
+            .iter()
+            .filter(|field| info.fixed.contains(&field.as_str()))
+            .map(|field| {
+                Fault::new(Code::Immutable, format!("`{field}` is fixed at creation"))
+                    .at(Path::root().join(field.as_str()))
+            })
+            .collect();
+        if !faults.is_empty() {
+            return Err(ApiError::from_faults(faults));
+        }
+        let spec = decode(self.kind, &node, Some(&fields))?;
+        let operation = Operation::Patch { key: key.clone(), spec, fields };
+        let snapshot = self.commit(&key, None, vec![operation]).await?;
+        let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
+        Ok(answer::resource(StatusCode::OK, &self.render(&snapshot, entry)))
+    }
+
+    async fn put_module(&self, host: Key, slot: &'static Slot, node: Node) -> Result<Response, ApiError> {
+        check_id(Some(host.kind), &host.id)?;
+        let (module, mut faults) = (slot.decode)(&node, None);
+        if let Some(module) = &module {
+            let mut found = Faults::new();
+            module.check(&mut found);
+            add_new(&mut faults, found.into_vec());
+        }
+        let module = match module {
+            Some(module) if faults.is_empty() => module,
+            _ => return Err(ApiError::from_faults(faults)),
+        };
+        let operation = Operation::PutModule { host: host.clone(), slot, module };
+        let snapshot =
+            self.commit(&host, Some(slot), vec![operation]).await.map_err(|error| error.inside(slot.name))?;
+        let rendered = self.render_module(&snapshot, &host, slot).ok_or_else(|| not_found(&host.to_string()))?;
+        Ok(answer::resource(StatusCode::OK, &rendered))
+    }
+
+    fn get_module(&self, host: &Key, slot: &Slot) -> Result<Response, ApiError> {
+        if self.snapshot.get(host).is_none() {
+            return Err(not_found(&host.to_string()));
+        }
+        let rendered = self.render_module(&self.snapshot, host, slot);
+        let rendered =
+            rendered.ok_or_else(|| ApiError::of(Code::NotFound, format!("{host} has no {} module", slot.name)))?;
+        Ok(self.conditional(&rendered))
+    }
+
+    /// Commits, if the client's precondition holds on the very revision that the change is made on.
+    async fn commit(
+        &self,
+        key: &Key,
+        slot: Option<&Slot>,
+        operations: Vec<Operation>,
+    ) -> Result<Arc<Snapshot>, ApiError> {
+        let conditions = self.headers.get_all(header::IF_MATCH).iter().map(|value| value.to_str().unwrap_or_default());
+        let conditions: Vec<String> =
+            conditions.flat_map(|value| value.split(',')).map(|tag| tag.trim().to_owned()).collect();
+        loop {
+            let before = self.app.store.snapshot();
+            let mut base = None;
+            if !conditions.is_empty() {
+                let current = match slot {
+                    Some(slot) => self.render_module(&before, key, slot),
+                    None => before.get(key).map(|entry| self.render(&before, entry)),
+                };
+                let holds =
+                    current.is_some_and(|current| conditions.iter().any(|tag| tag == "*" || **tag == *current.etag));
+                if !holds {
+                    return Err(ApiError::of(
+                        Code::PreconditionFailed,
+                        "the resource is not the one that `If-Match` names",
+                    ));
+                }
+                base = Some(before.revision);
+            }
+            let commit = Commit { base, operations: operations.clone(), author: self.caller.author(), at: mint::now() };
+            let store = Arc::clone(&self.app.store);
+            // The engine blocks until the disk has it.
+            let committed = tokio::task::spawn_blocking(move || store.commit(commit)).await;
+            match committed.map_err(|_| ApiError::of(Code::Internal, "the request could not be answered"))? {
+                Ok(committed) => return Ok(committed.snapshot),
+                // Somebody else was first: look again whether the precondition still holds.
+                Err(CommitError::Stale { .. }) if base.is_some() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// A resource as this caller sees it. What most callers see is kept with the entry.
+    fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Rendered {
+        let cx = ViewContext { snapshot, site: &self.app.site };
+        if self.caller.role == Role::Viewer {
+            return answer::rendered(entry.spec.view_json(entry, &cx));
+        }
+        entry.rendered.get_or_init(|| answer::rendered(secret::reveal(|| entry.spec.view_json(entry, &cx)))).clone()
+    }
+
+    fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Option<Rendered> {
+        let module = snapshot.get(host)?.spec.module(slot)?;
+        let cx = ViewContext { snapshot, site: &self.app.site };
+        let body = match self.caller.role {
+            Role::Viewer => module.view_json(host, &cx),
+            _ => secret::reveal(|| module.view_json(host, &cx)),
+        };
+        Some(answer::rendered(body))
+    }
+
+    /// The answer to a GET, or 304 when the client has it already (D25).
+    fn conditional(&self, rendered: &Rendered) -> Response {
+        let known = self.headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+        let known = known.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"));
+        if known.into_iter().any(|tag| tag == "*" || *tag == *rendered.etag) {
+            let mut response = StatusCode::NOT_MODIFIED.into_response();
+            if let Ok(etag) = HeaderValue::from_str(&rendered.etag) {
+                response.headers_mut().insert(header::ETAG, etag);
+            }
+            return response;
+        }
+        answer::resource(StatusCode::OK, rendered)
+    }
+}
+
+/// The fields that a PATCH changes: given, and not left blank where blank means "not given" (D6).
+fn patched_fields(blank_is_unset: &[&str], node: &Node) -> Vec<String> {
+    let entries = node.entries().unwrap_or_default().iter();
+    let blank = |key: &String, value: &Node| blank_is_unset.contains(&key.as_str()) && value.as_str() == Some("");
+    entries.filter(|(key, value)| !value.is_null() && !blank(key, value)).map(|(key, _)| key.clone()).collect()
+}
+
+/// A body as a Spec that obeys its own rules. Of a PATCH, only the rules of the `given` fields can be told already.
+fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Result<Arc<dyn AnyResource>, ApiError> {
+    let blank = |field: &&&str| given.is_some_and(|given| !given.iter().any(|it| it == **field));
+    let blank: Vec<&str> = kind.info().blank_is_unset.iter().filter(blank).copied().collect();
+    let (spec, mut faults) = (kind.info().decode)(node, &blank, None);
+    if let Some(spec) = &spec {
+        let mut found = Faults::new();
+        spec.check(&mut found);
+        let told = |fault: &Fault| match (given, fault.path.0.first()) {
+            (Some(given), Some(Segment::Key(field))) => given.contains(field),
+            _ => true,
+        };
+        add_new(&mut faults, found.into_vec().into_iter().filter(told).collect());
+    }
+    match spec {
+        Some(spec) if faults.is_empty() => Ok(spec),
+        _ => Err(ApiError::from_faults(faults)),
+    }
+}
+
+fn add_new(faults: &mut Vec<Fault>, found: Vec<Fault>) {
+    for fault in found {
+        if !faults.iter().any(|known| known.path.0.starts_with(&fault.path.0)) {
+            faults.push(fault);
+        }
+    }
+}
+
+/// An identifier of something that comes into being with what is written under it (D20).
+fn check_id(kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {
+    if kind.is_some_and(|kind| kind.info().implicit) && !is_opaque_id(id.as_str()) {
+        return Err(ApiError::of(
+            Code::InvalidFormat,
+            "the identifier in the path has 1 to 255 bytes, and no slash, space or control character",
+        ));
+    }
+    Ok(())
+}
+
+/// The one answer that shows a token.
+fn with_token(rendered: &Rendered, token: &Secret) -> Rendered {
+    let mut body: Value = serde_json::from_slice(&rendered.body).unwrap_or_default();
+    if let Some(field) = body.get_mut("token") {
+        *field = json!(token.expose());
+    }
+    Rendered { body: serde_json::to_vec(&body).unwrap_or_default().into(), etag: Arc::clone(&rendered.etag) }
+}

@@ -1,0 +1,54 @@
+//! The management API over HTTP. Every request is answered from the Snapshot, every change is one commit.
+//!
+//! [`endpoint`] lists what there is by visiting kinds and slots; [`handle`] has one implementation of each action.
+
+mod answer;
+mod auth;
+mod body;
+pub mod endpoint;
+mod handle;
+mod page;
+mod router;
+mod saml;
+mod serve;
+
+use std::sync::Arc;
+
+pub use router::router;
+pub use serve::{Server, bind};
+
+use crate::{
+    model::{id::Id, resource::Site},
+    store::Store,
+};
+
+/// How the API is served.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The address that clients use, without a slash at the end (D13).
+    pub base_url: String,
+    /// The address that identity providers use; the base URL by default (D18).
+    pub saml_base_url: String,
+    /// The name of the version header (D4).
+    pub version_header: String,
+}
+
+/// What every request needs.
+pub struct App {
+    store: Arc<dyn Store>,
+    site: Site,
+    settings: Settings,
+}
+
+impl App {
+    /// An API on a store.
+    pub fn new(store: Arc<dyn Store>, settings: Settings) -> Self {
+        let signer = saml::Signer::new(store.root_secret());
+        let site = Site {
+            base_url: settings.base_url.clone(),
+            saml_base_url: settings.saml_base_url.clone(),
+            saml_certificate: Box::new(move |route: &Id| signer.certificate_pem(route)),
+        };
+        Self { store, site, settings }
+    }
+}

@@ -1,0 +1,98 @@
+//! Lists: newest first, a page at a time, each page from one Snapshot (D12).
+
+use super::answer::ApiError;
+use crate::model::{
+    code::Code,
+    fault::{Fault, Path},
+    id::Id,
+    key::Key,
+    resource::Site,
+    snapshot::{Entry, Snapshot},
+};
+
+/// Resources on a page, unless the client asks for another number.
+const DEFAULT_LIMIT: usize = 100;
+/// The most that a client can ask for.
+const MOST_LIMIT: usize = 1000;
+
+/// Which page is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    limit: Option<usize>,
+    before_id: Option<String>,
+    /// Where `before_id` stood: with it a walk goes on after that item is deleted.
+    before_order: Option<u64>,
+}
+
+impl Page {
+    /// Reads the query of a list.
+    pub fn from_query(query: &str) -> Result<Self, ApiError> {
+        let mut page = Page { limit: None, before_id: None, before_order: None };
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let fault = |message: String| {
+                ApiError::new(Fault::new(Code::Parameter, message).at(Path::root().join(name.as_ref())))
+            };
+            let twice = match name.as_ref() {
+                "limit" => {
+                    let limit = value.parse().ok().filter(|limit| (1..=MOST_LIMIT).contains(limit));
+                    let limit =
+                        limit.ok_or_else(|| fault(format!("`limit` is a whole number from 1 to {MOST_LIMIT}")))?;
+                    page.limit.replace(limit).is_some()
+                }
+                "before_id" => page.before_id.replace(value.into_owned()).is_some(),
+                "before_order" => {
+                    let order =
+                        value.parse().map_err(|_| fault("`before_order` is part of a `next_page_uri`".into()))?;
+                    page.before_order.replace(order).is_some()
+                }
+                _ => false,
+            };
+            if twice {
+                return Err(fault(format!("`{name}` is given twice")));
+            }
+        }
+        Ok(page)
+    }
+
+    /// The resources of the page, and the address of the next one.
+    pub fn select<'s>(
+        &self,
+        snapshot: &'s Snapshot,
+        site: &Site,
+        collection: &Key,
+        default_limit: Option<usize>,
+    ) -> Result<(Vec<&'s Entry>, Option<String>), ApiError> {
+        let before = self.before(snapshot, collection)?;
+        let limit = self.limit.or(default_limit).unwrap_or(usize::MAX);
+        let mut rest = snapshot.newest_first(collection.kind, collection.parent.as_ref(), before).map(AsRef::as_ref);
+        let entries: Vec<&Entry> = rest.by_ref().take(limit).collect();
+        let next = rest.next().and(entries.last()).map(|last| {
+            let id = form_urlencoded::byte_serialize(last.key.id.as_str().as_bytes()).collect::<String>();
+            format!(
+                "{}{}?limit={limit}&before_id={id}&before_order={}",
+                site.base_url,
+                collection.collection_path(),
+                last.order
+            )
+        });
+        Ok((entries, next))
+    }
+
+    fn before(&self, snapshot: &Snapshot, collection: &Key) -> Result<u64, ApiError> {
+        let Some(id) = &self.before_id else { return Ok(u64::MAX) };
+        let key = Key { id: Id::new(id), ..collection.clone() };
+        match (snapshot.get(&key), self.before_order) {
+            (Some(entry), _) => Ok(entry.order),
+            (None, Some(order)) => Ok(order),
+            (None, None) => Err(ApiError::new(
+                Fault::new(Code::Parameter, "`before_id` names nothing that is in this list")
+                    .at(Path::root().join("before_id")),
+            )),
+        }
+    }
+}
+
+/// The number of resources on a page of a list that is cut into pages.
+pub fn default_limit() -> usize {
+    DEFAULT_LIMIT
+}

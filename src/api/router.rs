@@ -1,0 +1,126 @@
+//! Paths and methods to handlers, and what surrounds every request.
+
+use std::{any::Any, collections::BTreeMap, sync::Arc};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{RawPathParams, Request, rejection::RawPathParamsRejection},
+    http::{HeaderValue, StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{MethodFilter, MethodRouter, get},
+};
+use tower_http::{
+    catch_panic::CatchPanicLayer,
+    cors::{Any as AnyOrigin, CorsLayer},
+};
+
+use super::{
+    App,
+    answer::{ApiError, REQUEST_ID},
+    endpoint::{Endpoint, endpoints},
+    handle::handle,
+    saml,
+};
+use crate::{model::code::Code, store::mint};
+
+/// The whole API on an [`App`].
+pub fn router(app: App) -> Router {
+    let app = Arc::new(app);
+    let mut paths: BTreeMap<String, MethodRouter> = BTreeMap::new();
+    for endpoint in endpoints() {
+        let path = positional(&endpoint.path);
+        let routes = paths.remove(&path).unwrap_or_else(|| MethodRouter::new().fallback(method_not_allowed));
+        paths.insert(path, with_endpoint(routes, &app, endpoint));
+    }
+    let mut router = Router::new();
+    for (path, routes) in paths {
+        router = router.route(&path, routes);
+    }
+    let metadata = {
+        let app = Arc::clone(&app);
+        move |Parameters(parameters): Parameters| async move { saml::metadata(&app, parameters?) }
+    };
+    router
+        .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
+        .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))
+        .route("/readyz", get(async || "ready\n").fallback(method_not_allowed))
+        .fallback(async || ApiError::of(Code::NotFound, "there is nothing at this path"))
+        .layer(
+            CorsLayer::new()
+                .allow_origin(AnyOrigin)
+                .allow_methods(AnyOrigin)
+                .allow_headers(AnyOrigin)
+                .expose_headers(AnyOrigin),
+        )
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(with_request_id))
+}
+
+/// Different kinds name one segment differently, and the router wants one name for it.
+fn positional(path: &str) -> String {
+    let mut number = 0;
+    let segments = path.split('/').map(|segment| {
+        if !segment.starts_with('{') {
+            return segment.to_owned();
+        }
+        number += 1;
+        format!("{{p{}}}", number - 1)
+    });
+    segments.collect::<Vec<_>>().join("/")
+}
+
+/// The decoded path parameters in order; what is not UTF-8 names nothing.
+struct Parameters(Result<Vec<String>, ApiError>);
+
+impl<S: Send + Sync> axum::extract::FromRequestParts<S> for Parameters {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut axum::http::request::Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let params: Result<RawPathParams, RawPathParamsRejection> =
+            RawPathParams::from_request_parts(parts, state).await;
+        Ok(Self(match params {
+            Ok(params) => Ok(params.iter().map(|(_, value)| value.to_owned()).collect()),
+            Err(_) => Err(ApiError::of(Code::NotFound, "there is nothing at this path")),
+        }))
+    }
+}
+
+fn with_endpoint(routes: MethodRouter, app: &Arc<App>, endpoint: Endpoint) -> MethodRouter {
+    let filter = match endpoint.method {
+        "POST" => MethodFilter::POST,
+        "PATCH" => MethodFilter::PATCH,
+        "PUT" => MethodFilter::PUT,
+        "DELETE" => MethodFilter::DELETE,
+        _ => MethodFilter::GET,
+    };
+    let app = Arc::clone(app);
+    routes.on(filter, move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+        handle(app, endpoint, parameters?, request).await
+    })
+}
+
+/// The Allow header is the router's own.
+async fn method_not_allowed() -> ApiError {
+    ApiError::of(Code::MethodNotAllowed, "this path exists, but not for this method")
+}
+
+fn panicked(_panic: Box<dyn Any + Send + 'static>) -> Response {
+    // The panic's text stays inside; the panic hook has logged it.
+    ApiError::of(Code::Internal, "a defect of edgewright; nothing was changed").into_response()
+}
+
+/// Every answer has a request id; an error brings the one of its body along (D8).
+async fn with_request_id(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if !response.headers().contains_key(REQUEST_ID)
+        && let Ok(id) = HeaderValue::from_str(mint::fresh("op_").as_str())
+    {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    if response.status() == StatusCode::NO_CONTENT {
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    response
+}

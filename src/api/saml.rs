@@ -1,0 +1,106 @@
+//! The service provider that a route with a `saml` module is: its signing certificate and its metadata (D18, D36).
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use axum::{
+    http::header,
+    response::{IntoResponse, Response},
+};
+use p256::{
+    ecdsa::{Signature, SigningKey, signature::Signer as _},
+    elliptic_curve::sec1::ToEncodedPoint,
+};
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, KeyUsagePurpose, PublicKeyData, SignatureAlgorithm, date_time_ymd,
+};
+
+use super::{App, answer::ApiError};
+use crate::model::{
+    Kind, code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module, resource::ViewContext, xml,
+};
+
+/// Makes the certificates of routes from the store's root secret: the same one each time, another one for each route.
+pub struct Signer {
+    root: [u8; 32],
+    made: Mutex<HashMap<Id, String>>,
+}
+
+impl Signer {
+    /// A signer with a store's root secret.
+    pub fn new(root: [u8; 32]) -> Self {
+        Self { root, made: Mutex::default() }
+    }
+
+    /// The PEM certificate of a route's key pair.
+    pub fn certificate_pem(&self, route: &Id) -> String {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.entry(route.clone()).or_insert_with(|| self.make(route).unwrap_or_default()).clone()
+    }
+
+    fn make(&self, route: &Id) -> Option<String> {
+        let key = RouteKey::derive(&self.root, route)?;
+        let mut params = CertificateParams::default();
+        let mut name = DistinguishedName::new();
+        name.push(DnType::CommonName, format!("edgewright SAML {route}"));
+        params.distinguished_name = name;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.not_before = date_time_ymd(2026, 1, 1);
+        params.not_after = date_time_ymd(2126, 1, 1);
+        let serial = blake3::derive_key("edgewright 2026 saml certificate serial", route.as_str().as_bytes());
+        params.serial_number = Some(rcgen::SerialNumber::from_slice(serial.get(..16)?));
+        Some(params.self_signed(&key).ok()?.pem())
+    }
+}
+
+/// A key pair that signs the same text with the same bytes (RFC 6979), so that its certificate never changes.
+struct RouteKey {
+    key: SigningKey,
+    public: Vec<u8>,
+}
+
+impl RouteKey {
+    fn derive(root: &[u8; 32], route: &Id) -> Option<Self> {
+        // Almost every 256-bit number is a valid key; the counter is for the one in four billion that is not.
+        (0u8..=u8::MAX).find_map(|attempt| {
+            let mut hasher = blake3::Hasher::new_keyed(root);
+            hasher.update(b"edgewright saml signing key ");
+            hasher.update(&[attempt]);
+            hasher.update(route.as_str().as_bytes());
+            let key = SigningKey::from_bytes(hasher.finalize().as_bytes().into()).ok()?;
+            let public = key.verifying_key().as_affine().to_encoded_point(false).as_bytes().to_vec();
+            Some(Self { key, public })
+        })
+    }
+}
+
+impl PublicKeyData for RouteKey {
+    fn der_bytes(&self) -> &[u8] {
+        &self.public
+    }
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        &rcgen::PKCS_ECDSA_P256_SHA256
+    }
+}
+
+impl rcgen::SigningKey for RouteKey {
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
+        let signature: Signature = self.key.sign(message);
+        Ok(signature.to_der().as_bytes().to_vec())
+    }
+}
+
+/// The metadata of a route's service provider. Identity providers read it without authentication.
+pub fn metadata(app: &App, parameters: Vec<String>) -> Result<Response, ApiError> {
+    let unknown = || ApiError::of(Code::NotFound, "no route with a saml module has this address");
+    let id = parameters.into_iter().next().ok_or_else(unknown)?;
+    let snapshot = app.store.snapshot();
+    let route = snapshot.find_child(Kind::HttpsEdgeRoute, &Id::new(&id)).ok_or_else(unknown)?;
+    let saml = route.spec_as::<HttpsEdgeRoute>().and_then(|route| route.saml.as_ref()).ok_or_else(unknown)?;
+    let view = saml.view(&route.key, &ViewContext { snapshot: &snapshot, site: &app.site });
+    let text =
+        xml::service_provider_metadata(&view.metadata_url, &view.request_signing_certificate_pem, &saml.nameid_format);
+    Ok(([(header::CONTENT_TYPE, "application/samlmetadata+xml")], text).into_response())
+}

@@ -1,0 +1,237 @@
+//! The difference between a Snapshot and the desired state, with the API's own semantics.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use super::{Change, Effect, Plan};
+use crate::model::{
+    Kind,
+    code::Code,
+    desired::Desired,
+    diagnostic::Diagnostic,
+    id::Id,
+    key::Key,
+    kind::{api_key::ApiKey, owner::Owner},
+    operation::{Claim, Operation},
+    resource::AnyResource,
+    secret,
+    snapshot::{Entry, Snapshot},
+};
+
+/// Computes what `source` must do so that its part of the store is as desired. With `prune`, what it owns and no
+/// longer declares is deleted. Creation and change go forward through the kinds, deletion backward, so that every
+/// prefix of the plan keeps references valid.
+pub fn diff(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, source: &str, prune: bool) -> Plan {
+    let mut planner = Planner { snapshot, desired, source, plan: Plan { base: snapshot.revision, ..Plan::default() } };
+    for wanted in desired.values() {
+        planner.settle(wanted);
+    }
+    if prune {
+        planner.prune();
+    }
+    planner.mark_replacements();
+    planner.plan
+}
+
+struct Planner<'a> {
+    snapshot: &'a Snapshot,
+    desired: &'a BTreeMap<Key, Desired>,
+    source: &'a str,
+    plan: Plan,
+}
+
+impl Planner<'_> {
+    fn settle(&mut self, wanted: &Desired) {
+        let Some(entry) = self.snapshot.get(&wanted.key) else { return self.create(wanted) };
+        let spec = self.with_owner(wanted, Some(entry));
+        let mut operations = changes(&wanted.key, entry.spec.as_ref(), &spec);
+        let mut effect = Effect::Change;
+        if entry.claim.as_ref() != Some(&wanted.claim) {
+            if operations.is_empty() {
+                effect = match &entry.claim {
+                    None => Effect::Adopt,
+                    Some(_) => Effect::Rename,
+                };
+            }
+            operations.push(Operation::Claim { key: wanted.key.clone(), claim: Some(wanted.claim.clone()) });
+        }
+        if operations.is_empty() {
+            self.plan.unchanged += 1;
+            return;
+        }
+        let before = Some(Arc::clone(&entry.spec));
+        self.push(wanted, effect, before, operations);
+    }
+
+    fn create(&mut self, wanted: &Desired) {
+        let key = &wanted.key;
+        let spec = self.with_owner(wanted, None);
+        let claim = Some(wanted.claim.clone());
+        let info = key.kind.info();
+        if !info.implicit {
+            let operation = Operation::Create { key: key.clone(), spec, claim, token: None };
+            return self.push(wanted, Effect::Create, None, vec![operation]);
+        }
+        let mut operations = changes(key, (info.empty)().as_ref(), &spec);
+        // With nothing configured under it, it does not exist (D34).
+        if !operations.is_empty() {
+            operations.push(Operation::Claim { key: key.clone(), claim });
+            self.push(wanted, Effect::Create, None, operations);
+        }
+    }
+
+    fn push(
+        &mut self,
+        wanted: &Desired,
+        effect: Effect,
+        before: Option<Arc<dyn AnyResource>>,
+        operations: Vec<Operation>,
+    ) {
+        let name = self.full_name(&wanted.key, &wanted.claim);
+        let token_file = wanted.token_file.clone();
+        self.plan.changes.push(Change { key: wanted.key.clone(), name, effect, before, operations, token_file });
+    }
+
+    /// An API key that names no owner is owned by its source's bot, which comes into being with it.
+    fn with_owner(&mut self, wanted: &Desired, entry: Option<&Arc<Entry>>) -> Arc<dyn AnyResource> {
+        let Some(key) = wanted.spec.as_any().downcast_ref::<ApiKey>() else { return Arc::clone(&wanted.spec) };
+        let mut key = key.clone();
+        if key.owner_id.is_empty() {
+            key.owner_id = match entry.and_then(|entry| entry.spec_as::<ApiKey>()) {
+                Some(existing) => existing.owner_id.clone(),
+                None => Id::derived("bot_", [self.source.as_bytes()]).to_string(),
+            };
+        }
+        let owner = Key::new(Kind::Owner, Id::new(&key.owner_id));
+        let planned = self.plan.changes.iter().any(|change| change.key == owner);
+        if self.snapshot.get(&owner).is_none() && !planned {
+            let create =
+                Operation::Create { key: owner.clone(), spec: Arc::new(Owner::default()), claim: None, token: None };
+            self.plan.changes.push(Change {
+                name: owner.id.to_string(),
+                key: owner,
+                effect: Effect::Create,
+                before: None,
+                operations: vec![create],
+                token_file: None,
+            });
+        }
+        Arc::new(key)
+    }
+
+    fn prune(&mut self) {
+        let owned = |entry: &&Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source == self.source);
+        let mut gone: Vec<&Arc<Entry>> =
+            self.snapshot.iter().filter(owned).filter(|entry| !self.desired.contains_key(&entry.key)).collect();
+        gone.reverse();
+        for entry in gone {
+            let (key, Some(claim)) = (&entry.key, &entry.claim) else { continue };
+            let name = self.full_name(key, claim);
+            self.refuse_if_kept(entry, claim, &name);
+            let info = key.kind.info();
+            let operations = if info.implicit {
+                let full = info.slots.iter().filter(|slot| entry.spec.module(slot).is_some());
+                full.map(|slot| Operation::DeleteModule { host: key.clone(), slot }).collect()
+            } else {
+                vec![Operation::Delete { key: key.clone(), with_children: false }]
+            };
+            let before = Some(Arc::clone(&entry.spec));
+            let key = key.clone();
+            self.plan.changes.push(Change { key, name, effect: Effect::Delete, before, operations, token_file: None });
+        }
+    }
+
+    /// What is marked `prevent_destroy`, and an edge with routes of somebody else (D35), stay.
+    fn refuse_if_kept(&mut self, entry: &Entry, claim: &Claim, name: &str) {
+        let key = &entry.key;
+        if claim.prevent_destroy {
+            self.plan.refusals.push(
+                Diagnostic::error(
+                    Code::PreventDestroy,
+                    format!("{} {name} ({}) is marked `prevent_destroy` and would be deleted", key.kind, key.id),
+                )
+                .help("put its manifest back, or remove the mark in a change of its own first"),
+            );
+        }
+        let Some(kind) = key.kind.info().children else { return };
+        let others: Vec<String> = self
+            .snapshot
+            .children(key, kind)
+            .filter(|child| child.claim.as_ref().is_none_or(|claim| claim.source != self.source))
+            .map(|child| child.key.to_string())
+            .collect();
+        if !others.is_empty() {
+            self.plan.refusals.push(
+                Diagnostic::error(
+                    Code::InUse,
+                    format!(
+                        "{} {name} ({}) would be deleted, and holds what others own: {}",
+                        key.kind,
+                        key.id,
+                        others.join(", ")
+                    ),
+                )
+                .help("delete or move those first, or keep it"),
+            );
+        }
+    }
+
+    /// A resource that goes while another of the same kind, parent and name comes is one replacement.
+    fn mark_replacements(&mut self) {
+        let identity = |change: &Change| (change.key.kind, change.key.parent.clone(), change.name.clone());
+        let mut gone: HashMap<_, Vec<usize>> = HashMap::new();
+        for (at, change) in self.plan.changes.iter().enumerate().filter(|(_, change)| change.effect == Effect::Delete) {
+            gone.entry(identity(change)).or_default().push(at);
+        }
+        let mut replaced = Vec::new();
+        for change in self.plan.changes.iter_mut().filter(|change| change.effect == Effect::Create) {
+            if let Some(at) = gone.get_mut(&identity(change)).and_then(Vec::pop) {
+                change.effect = Effect::Replace;
+                replaced.push(at);
+            }
+        }
+        for at in replaced {
+            if let Some(change) = self.plan.changes.get_mut(at) {
+                change.effect = Effect::Replaced;
+            }
+        }
+    }
+
+    /// The name with its parent's in front.
+    fn full_name(&self, key: &Key, claim: &Claim) -> String {
+        let Some(parent) = key.parent_key() else { return claim.name.clone() };
+        let desired = self.desired.get(&parent).map(|parent| parent.claim.name.as_str());
+        let known =
+            || self.snapshot.get(&parent).and_then(|entry| entry.claim.as_ref()).map(|claim| claim.name.as_str());
+        format!("{}/{}", desired.or_else(known).unwrap_or(parent.id.as_str()), claim.name)
+    }
+}
+
+/// The calls that turn one Spec into another: changed plain fields are one PATCH with just those fields; a new or
+/// changed module is a PUT of that module, and one that is gone a DELETE, for PATCH cannot delete.
+fn changes(key: &Key, from: &dyn AnyResource, to: &Arc<dyn AnyResource>) -> Vec<Operation> {
+    if from.same(to.as_ref()) {
+        return Vec::new();
+    }
+    let slots = key.kind.info().slots;
+    let mut operations = Vec::new();
+    let (old, new) = secret::reveal(|| (from.to_json(), to.to_json()));
+    let plain = |field: &&String| !slots.iter().any(|slot| slot.name == field.as_str());
+    let fields: Vec<String> =
+        new.keys().filter(plain).filter(|field| old.get(*field) != new.get(*field)).cloned().collect();
+    if !fields.is_empty() {
+        operations.push(Operation::Patch { key: key.clone(), spec: Arc::clone(to), fields });
+    }
+    for slot in slots {
+        match (from.module(slot), to.module(slot)) {
+            (Some(_), None) => operations.push(Operation::DeleteModule { host: key.clone(), slot }),
+            (old, Some(new)) if old.is_none_or(|old| !old.same(new)) => {
+                operations.push(Operation::PutModule { host: key.clone(), slot, module: new.to_shared() });
+            }
+            _ => {}
+        }
+    }
+    operations
+}

@@ -1,0 +1,107 @@
+//! The Operations that turn a Snapshot into the desired state. Pure: the same input gives the same plan, anywhere.
+
+mod diff;
+pub mod render;
+
+use std::fmt;
+
+pub use diff::diff;
+
+use crate::model::{diagnostic::Diagnostic, key::Key, operation::Operation, resource::AnyResource};
+use std::{path::PathBuf, sync::Arc};
+
+/// What would run, from which revision.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// The revision that it was computed from.
+    pub base: u64,
+    /// The changes, by resource, in the order in which they run.
+    pub changes: Vec<Change>,
+    /// How many resources stay as they are.
+    pub unchanged: usize,
+    /// Why it must not run.
+    pub refusals: Vec<Diagnostic>,
+}
+
+/// Everything that happens to one resource.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The resource.
+    pub key: Key,
+    /// Its name in the manifests, with its parent's in front.
+    pub name: String,
+    /// What it comes to.
+    pub effect: Effect,
+    /// What it was before.
+    pub before: Option<Arc<dyn AnyResource>>,
+    /// The operations, in order.
+    pub operations: Vec<Operation>,
+    /// Where a new API key's token is written.
+    pub token_file: Option<PathBuf>,
+}
+
+/// What a change comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    /// A new resource.
+    Create,
+    /// A new resource in the place of one that cannot be changed.
+    Replace,
+    /// Another content.
+    Change,
+    /// The same content, owned from now on.
+    Adopt,
+    /// The same content under another name.
+    Rename,
+    /// No longer there.
+    Delete,
+    /// No longer there, for another one has taken its place.
+    Replaced,
+}
+
+/// How many resources each effect has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Summary {
+    pub create: usize,
+    pub change: usize,
+    pub replace: usize,
+    pub adopt: usize,
+    pub delete: usize,
+    pub unchanged: usize,
+}
+
+impl Plan {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// All operations, in the order in which they run.
+    pub fn operations(&self) -> Vec<Operation> {
+        self.changes.iter().flat_map(|change| change.operations.iter().cloned()).collect()
+    }
+
+    /// The counts.
+    pub fn summary(&self) -> Summary {
+        let count = |effects: &[Effect]| self.changes.iter().filter(|change| effects.contains(&change.effect)).count();
+        Summary {
+            create: count(&[Effect::Create]),
+            change: count(&[Effect::Change, Effect::Rename]),
+            replace: count(&[Effect::Replace]),
+            adopt: count(&[Effect::Adopt]),
+            delete: count(&[Effect::Delete]),
+            unchanged: self.unchanged,
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to create, {} to change, {} to replace, ", self.create, self.change, self.replace)?;
+        if self.adopt > 0 {
+            write!(f, "{} to adopt, ", self.adopt)?;
+        }
+        write!(f, "{} to delete, {} unchanged", self.delete, self.unchanged)
+    }
+}

@@ -1,0 +1,149 @@
+//! The loop that keeps a store true to a folder: events only mean "look again", and a timer covers lost ones.
+
+use std::{
+    path::PathBuf,
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    time::{Duration, Instant},
+};
+
+use notify::{
+    EventKind, RecursiveMode, Watcher,
+    event::{AccessKind, AccessMode},
+};
+
+use super::{ApplyError, Options, Planned, apply, plan};
+use crate::{
+    model::diagnostic::Diagnostic,
+    plan::Plan,
+    store::{CommitError, Store},
+};
+
+/// How long the folder must be quiet before it is looked at.
+const QUIET: Duration = Duration::from_millis(150);
+/// A folder that never gets quiet is looked at after this long.
+const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
+/// How often the folder is looked at without an event.
+const FULL_LOOK: Duration = Duration::from_secs(30);
+
+/// What the loop tells.
+#[derive(Debug)]
+pub enum Report {
+    /// A plan was applied.
+    Applied(Plan),
+    /// The store is true to the folder.
+    InSync {
+        /// How many resources the source has.
+        unchanged: usize,
+    },
+    /// The folder is broken; the store keeps its last good state.
+    Invalid(Planned),
+    /// The plan must not run, or failed to.
+    Failed(Vec<Diagnostic>),
+}
+
+/// A request to the loop.
+#[derive(Debug)]
+enum Signal {
+    Look,
+    Stop,
+}
+
+/// Stops the loop when it is dropped.
+pub struct Handle {
+    signals: Sender<Signal>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let _ = self.signals.send(Signal::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Reconciles once: what `reconcile` does, without a person to ask.
+pub fn run_once(store: &dyn Store, options: &Options) -> Report {
+    // A request of the API may commit between the plan and its application: then the plan is made anew.
+    for _ in 0..10 {
+        let planned = plan(options, &store.snapshot());
+        let Some(plan) = &planned.plan else { return Report::Invalid(planned) };
+        if !plan.refusals.is_empty() {
+            return Report::Failed(plan.refusals.clone());
+        }
+        if plan.is_empty() {
+            return Report::InSync { unchanged: plan.unchanged };
+        }
+        match apply(store, plan, &options.source) {
+            Ok(()) => return Report::Applied(plan.clone()),
+            Err(ApplyError::Commit(CommitError::Stale { .. })) => {}
+            Err(error) => return Report::Failed(vec![error.diagnostic()]),
+        }
+    }
+    Report::Failed(vec![Diagnostic::error(
+        crate::model::code::Code::Stale,
+        "the store changed during every attempt to apply the plan",
+    )])
+}
+
+/// Follows the folders in a thread of its own. `report` is called after each look that has something new to tell.
+pub fn follow<S: Store + 'static>(
+    store: std::sync::Arc<S>,
+    options: Options,
+    mut report: impl FnMut(Report) + Send + 'static,
+) -> notify::Result<Handle> {
+    let (signals, received) = channel();
+    let watcher = watch(&options.load.paths, signals.clone())?;
+    let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || {
+        let _watcher = watcher;
+        let mut told = None;
+        while wait(&received) {
+            let outcome = run_once(store.as_ref(), &options);
+            // A fault that stays is told once, not with every look.
+            let digest = format!("{outcome:?}");
+            if told.as_ref() != Some(&digest) {
+                report(outcome);
+                told = Some(digest);
+            }
+        }
+    });
+    Ok(Handle { signals, thread: Some(thread.map_err(notify::Error::io)?) })
+}
+
+fn watch(paths: &[PathBuf], signals: Sender<Signal>) -> notify::Result<notify::RecommendedWatcher> {
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        // Reading the manifests opens them: of all accesses only the end of a write means anything.
+        let ignored = event.is_ok_and(
+            |event| matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write)),
+        );
+        if !ignored {
+            let _ = signals.send(Signal::Look);
+        }
+    })?;
+    for path in paths.iter().filter(|path| path.as_os_str() != "-") {
+        // Editors replace files, and a watch on a file ends with it: so its folder is watched.
+        let folder = if path.is_dir() { path.clone() } else { path.parent().map(PathBuf::from).unwrap_or_default() };
+        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+        watcher.watch(&folder, RecursiveMode::Recursive)?;
+    }
+    Ok(watcher)
+}
+
+/// Waits for a reason to look, and for the folder to be quiet. False when the loop should end.
+fn wait(received: &Receiver<Signal>) -> bool {
+    match received.recv_timeout(FULL_LOOK) {
+        Ok(Signal::Look) => {}
+        Err(RecvTimeoutError::Timeout) => return true,
+        Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+    }
+    let since = Instant::now();
+    while since.elapsed() < LONGEST_DEBOUNCE {
+        match received.recv_timeout(QUIET) {
+            Ok(Signal::Look) => {}
+            Err(RecvTimeoutError::Timeout) => break,
+            Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+        }
+    }
+    true
+}
