@@ -1,6 +1,7 @@
 //! map
 
 pub mod api;
+pub mod cli;
 pub mod manifest;
 pub mod model;
 pub mod plan;

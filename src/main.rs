@@ -1,1 +1,5 @@
-fn main() {}
+//! Parses the command line, runs it, and exits with its code.
+
+fn main() -> std::process::ExitCode {
+    edgewright::cli::main()
+}

@@ -279,6 +279,12 @@ impl Builder<'_> {
             };
         }
         let start = if missing { from } else { self.content(from, properties) };
+        if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded)
+            && !span.is_empty()
+            && let Some(indicator) = self.indicator_before(start)
+        {
+            return Some(indicator..self.line_end(indicator));
+        }
         let end = match style {
             // The token takes the blanks and the comment after it along.
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => start + quoted(self.rest(start)),
@@ -292,6 +298,24 @@ impl Builder<'_> {
             }
         };
         (start < end).then_some(start..end)
+    }
+
+    /// The `|` or `>` of the block scalar whose text starts at `start`: the parser tells only where the text is.
+    fn indicator_before(&self, start: usize) -> Option<usize> {
+        let mut end = start;
+        for line in self.text.get(..start)?.split_inclusive('\n').rev() {
+            let offset = end - line.len();
+            end = offset;
+            let header = line.split(" #").next().unwrap_or_default().trim_end();
+            let bare = header.trim_end_matches(|c: char| c.is_ascii_digit() || c == '+' || c == '-');
+            if bare.ends_with(['|', '>']) {
+                return Some(offset + bare.len() - 1);
+            }
+            if !line.trim().is_empty() {
+                return None;
+            }
+        }
+        None
     }
 
     fn open(&mut self, kind: Kind, anchor: usize, properties: usize, span: Span) {

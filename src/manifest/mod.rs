@@ -10,6 +10,7 @@ mod locate;
 mod merge;
 mod origin;
 pub mod resolve;
+pub mod schema;
 mod source;
 mod values;
 

@@ -102,6 +102,11 @@ fn has_admin(snapshot: &Snapshot) -> bool {
         .any(|key| role_of(snapshot, &key.owner_id) == Some(Role::Admin))
 }
 
+/// Whether there is nobody yet who could manage the gateway.
+pub fn has_no_admin(snapshot: &Snapshot) -> bool {
+    !has_admin(snapshot)
+}
+
 /// The role of an owner (D23).
 pub fn role_of(snapshot: &Snapshot, owner: &str) -> Option<Role> {
     let key = Key::new(Kind::Owner, super::id::Id::new(owner));

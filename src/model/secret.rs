@@ -24,8 +24,9 @@ enum Mode {
     Masked,
     /// Everything as it is.
     Revealed,
-    /// For a person to compare: secrets as "(secret)" or "(secret, changed)", texts by size and digest.
-    Review { known: Rc<RefCell<HashSet<blake3::Hash>>>, learning: bool },
+    /// For a person to compare: secrets as "(secret)" or "(secret, changed)", texts by size and digest. `known` are
+    /// the secrets of the state before, if there was one.
+    Review { known: Known, learning: bool },
 }
 
 thread_local! {
@@ -52,12 +53,15 @@ pub fn reveal<R>(run: impl FnOnce() -> R) -> R {
 /// Serialises two states for a reviewer, who learns which secrets change and nothing else.
 #[derive(Default)]
 pub struct Review {
-    known: Rc<RefCell<HashSet<blake3::Hash>>>,
+    known: Known,
 }
+
+type Known = Rc<RefCell<Option<HashSet<blake3::Hash>>>>;
 
 impl Review {
     /// Serialises the state before.
     pub fn before<R>(&self, run: impl FnOnce() -> R) -> R {
+        self.known.borrow_mut().get_or_insert_default();
         with_mode(Mode::Review { known: Rc::clone(&self.known), learning: true }, run)
     }
 
@@ -119,10 +123,10 @@ impl Serialize for Secret {
             Mode::Review { known, learning } => {
                 let digest = blake3::hash(self.expose().as_bytes());
                 if learning {
-                    known.borrow_mut().insert(digest);
+                    known.borrow_mut().get_or_insert_default().insert(digest);
                     return serializer.serialize_str("(secret)");
                 }
-                let same = known.borrow().contains(&digest);
+                let same = known.borrow().as_ref().is_none_or(|known| known.contains(&digest));
                 serializer.serialize_str(if same { "(secret)" } else { "(secret, changed)" })
             }
         }

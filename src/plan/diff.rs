@@ -25,7 +25,10 @@ use crate::model::{
 /// prefix of the plan keeps references valid.
 pub fn diff(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, source: &str, prune: bool) -> Plan {
     let mut planner = Planner { snapshot, desired, source, plan: Plan { base: snapshot.revision, ..Plan::default() } };
-    for wanted in desired.values() {
+    let mut wanted: Vec<&Desired> = desired.values().collect();
+    // Ids say nothing to a reader: inside a kind, resources come by name.
+    wanted.sort_by_cached_key(|wanted| (wanted.key.kind, planner.full_name(&wanted.key, &wanted.claim)));
+    for wanted in wanted {
         planner.settle(wanted);
     }
     if prune {

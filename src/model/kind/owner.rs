@@ -31,6 +31,17 @@ pub enum Role {
     Admin,
 }
 
+impl Role {
+    /// The word that stands for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Viewer => "viewer",
+            Role::Editor => "editor",
+            Role::Admin => "admin",
+        }
+    }
+}
+
 impl Check for Owner {
     fn check(&self, _faults: &mut Faults) {}
 }

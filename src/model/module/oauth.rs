@@ -132,10 +132,10 @@ impl Check for Oauth {
             let apps = self.provider.apps();
             match apps.as_slice() {
                 [_] => {}
-                [] => faults.report(Fault::new(Code::Required, "an identity provider is needed").help("set exactly one, such as `github: {}`")),
+                [] => faults.report(Fault::new(Code::Required, "an identity provider is needed").of_key().help("set exactly one, such as `github: {}`")),
                 several => {
                     let names: Vec<_> = several.iter().map(|(name, ..)| *name).collect();
-                    faults.report(Fault::new(Code::NotAllowed, format!("exactly one identity provider can be set, and here are {}", names.join(", "))));
+                    faults.report(Fault::new(Code::NotAllowed, format!("exactly one identity provider can be set, and here are {}", names.join(", "))).of_key());
                 }
             }
             for (name, client_id, client_secret, scopes) in apps {
@@ -152,7 +152,7 @@ fn check_app(faults: &mut Faults, client_id: &str, client_secret: &Secret, scope
     } else if !scopes.is_empty() && (client_id.is_empty() || client_secret.is_empty()) {
         faults.within("scopes", |faults| {
             faults.report(
-                Fault::new(Code::NotAllowed, "`scopes` may not be set when the managed OAuth app is used").help("set client_id and client_secret of an app of your own"),
+                Fault::new(Code::NotAllowed, "`scopes` may not be set when the managed OAuth app is used").of_key().help("set client_id and client_secret of an app of your own"),
             );
         });
     }

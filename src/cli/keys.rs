@@ -1,0 +1,149 @@
+//! `edgewright keys`: API keys of a store that no server has open.
+
+use std::{io::Write, sync::Arc};
+
+use clap::Subcommand;
+
+use super::{Exit, Failure, Outcome, StoreArgs};
+use crate::{
+    model::{
+        Kind,
+        code::Code,
+        diagnostic::Diagnostic,
+        fault::Check,
+        id::Id,
+        key::Key,
+        kind::{
+            api_key::ApiKey,
+            owner::{Owner, Role},
+        },
+        operation::{Author, Operation},
+        rules,
+        secret::Secret,
+    },
+    reconcile::ApplyError,
+    store::{Commit, SledStore, Store, mint},
+};
+
+/// Create, list and revoke the API keys of a store.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Create a key, and print its token: the only time it can be seen.
+    Create {
+        #[command(flatten)]
+        store: StoreArgs,
+        /// What the key's owner may do: viewer, editor or admin. A new owner is an editor by default.
+        #[arg(long, env = "EDGEWRIGHT_ROLE", value_parser = role)]
+        role: Option<Role>,
+        /// The owner, as `usr_…` or `bot_…`; a new user by default.
+        #[arg(long, value_name = "ID", env = "EDGEWRIGHT_OWNER")]
+        owner: Option<String>,
+        /// What the key is for.
+        #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_DESCRIPTION", default_value = "")]
+        description: String,
+    },
+    /// List the keys, newest first.
+    List {
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Delete a key: its token stops working at once.
+    Revoke {
+        #[command(flatten)]
+        store: StoreArgs,
+        /// The key's id, `ak_…`.
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
+
+/// A role by its name.
+pub fn role(text: &str) -> Result<Role, String> {
+    match text.to_lowercase().as_str() {
+        "viewer" => Ok(Role::Viewer),
+        "editor" => Ok(Role::Editor),
+        "admin" => Ok(Role::Admin),
+        _ => Err("the roles are viewer, editor and admin".into()),
+    }
+}
+
+impl Args {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        match self.command {
+            Command::Create { store, role, owner, description } => {
+                let token = create(&store.open()?, role, owner, description)?;
+                let _ = writeln!(std::io::stdout(), "{}", token.expose());
+            }
+            Command::List { store } => list(&store.open_existing()?),
+            Command::Revoke { store, id } => {
+                let key = Key::new(Kind::ApiKey, Id::new(&id));
+                commit(&store.open_existing()?, vec![Operation::Delete { key, with_children: true }])?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Creates a key, and its owner where the store has none of this id; returns the token.
+pub fn create(
+    store: &SledStore,
+    role: Option<Role>,
+    owner: Option<String>,
+    description: String,
+) -> Result<Secret, Failure> {
+    let owner = owner.unwrap_or_else(|| mint::fresh_id(Kind::Owner).to_string());
+    let spec = ApiKey { description, metadata: String::new(), owner_id: owner.clone() };
+    if let Some(fault) = spec.faults().into_iter().next() {
+        let help = fault.help.unwrap_or_default();
+        return Err(Diagnostic::error(fault.code, fault.message).help(help).into());
+    }
+    let mut operations = Vec::new();
+    match (rules::role_of(&store.snapshot(), &owner), role) {
+        (None, role) => {
+            let key = Key::new(Kind::Owner, Id::new(&owner));
+            let spec = Arc::new(Owner { role: role.unwrap_or_default() });
+            operations.push(Operation::Create { key, spec, claim: None, token: None });
+        }
+        (Some(has), Some(wanted)) if has != wanted => {
+            let fault = Diagnostic::error(Code::Conflict, format!("{owner} has another role already"));
+            return Err(fault.help("change it with `edgewright owners set-role`").into());
+        }
+        (Some(_), _) => {}
+    }
+    let key = Key::new(Kind::ApiKey, mint::fresh_id(Kind::ApiKey));
+    let (token, hash) = mint::token(&key.id);
+    operations.push(Operation::Create { key, spec: Arc::new(spec), claim: None, token: Some(hash) });
+    commit(store, operations)?;
+    Ok(token)
+}
+
+/// Commits changes that the command line makes on the store itself.
+pub fn commit(store: &SledStore, operations: Vec<Operation>) -> Result<(), Failure> {
+    let commit = Commit { base: None, operations, author: Author::Local, at: mint::now() };
+    store.commit(commit).map(|_| ()).map_err(|error| ApplyError::Commit(error).diagnostic().into())
+}
+
+fn list(store: &SledStore) {
+    let snapshot = store.snapshot();
+    let mut stdout = std::io::stdout().lock();
+    for entry in snapshot.newest_first(Kind::ApiKey, None, u64::MAX) {
+        let Some(key) = entry.spec_as::<ApiKey>() else { continue };
+        let role = rules::role_of(&snapshot, &key.owner_id).unwrap_or_default();
+        let line = format!(
+            "{}  {}  {:6}  {}  {}",
+            entry.key.id,
+            key.owner_id,
+            role.as_str(),
+            entry.created_at,
+            key.description
+        );
+        let _ = writeln!(stdout, "{}", line.trim_end());
+    }
+}

@@ -1,0 +1,154 @@
+//! The command line: one file a command. Data goes to stdout, diagnostics and progress to stderr (D30).
+
+mod completions;
+mod explain;
+mod keys;
+mod owners;
+mod reconcile;
+mod schema;
+mod serve;
+mod show;
+mod source;
+mod validate;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    model::{diagnostic::Diagnostic, snapshot::Snapshot},
+    store::{SledStore, Store, StoreError},
+};
+
+/// Keeps an edge traffic gateway true to manifests in git.
+///
+/// Manifests are YAML documents of HTTPS edges, routes, traffic modules and certificates. `edgewright reconcile`
+/// validates them, shows the exact plan, and applies it to an embedded store in one atomic commit. `edgewright serve`
+/// answers the management API from that store and keeps it true to a folder.
+#[derive(Debug, Parser)]
+#[command(name = "edgewright", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Reconcile(reconcile::Args),
+    Plan(reconcile::PlanArgs),
+    Validate(validate::Args),
+    Serve(serve::Args),
+    Keys(keys::Args),
+    Owners(owners::Args),
+    Schema(schema::Args),
+    Explain(explain::Args),
+    Completions(completions::Args),
+}
+
+/// How a run ended (D31).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    /// Done, or nothing to do.
+    Done = 0,
+    /// An error.
+    Error = 1,
+    /// Changes are pending; only with `--detailed-exitcode`.
+    Pending = 2,
+    /// The manifests are invalid.
+    Invalid = 3,
+    /// A safety limit refuses the plan.
+    Refused = 4,
+    /// The plan is stale.
+    Stale = 5,
+}
+
+/// An error that ends a command: what to show, and the exit code.
+#[derive(Debug)]
+struct Failure {
+    diagnostics: Vec<Diagnostic>,
+    exit: Exit,
+}
+
+impl From<Diagnostic> for Failure {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self { diagnostics: vec![diagnostic], exit: Exit::Error }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Diagnostic::error(error.code, error.message).help(error.code.info().cure).into()
+    }
+}
+
+type Outcome = Result<Exit, Failure>;
+
+/// Runs the program with the arguments of the process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            // clap's own code for a usage error is 2, which here means that changes are pending.
+            return ExitCode::from(if error.use_stderr() { Exit::Error as u8 } else { Exit::Done as u8 });
+        }
+    };
+    let outcome = match cli.command {
+        Command::Reconcile(args) => args.run(),
+        Command::Plan(args) => args.run(),
+        Command::Validate(args) => args.run(),
+        Command::Serve(args) => args.run(),
+        Command::Keys(args) => args.run(),
+        Command::Owners(args) => args.run(),
+        Command::Schema(args) => args.run(),
+        Command::Explain(args) => args.run(),
+        Command::Completions(args) => args.run(),
+    };
+    let exit = outcome.unwrap_or_else(|failure| {
+        show::diagnostics(&failure.diagnostics);
+        failure.exit
+    });
+    ExitCode::from(exit as u8)
+}
+
+/// Which store a command works on.
+#[derive(Debug, Clone, clap::Args)]
+struct StoreArgs {
+    /// The folder of the store.
+    #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
+    store: PathBuf,
+}
+
+impl StoreArgs {
+    fn open(&self) -> Result<SledStore, Failure> {
+        Ok(SledStore::open(&self.store)?)
+    }
+
+    /// Opens the store of a command that has no reason to make one.
+    fn open_existing(&self) -> Result<SledStore, Failure> {
+        match self.open_if_there()? {
+            Some(store) => Ok(store),
+            None => Err(Diagnostic::error(
+                crate::model::code::Code::StoreFormat,
+                format!("there is no store in {}", self.store.display()),
+            )
+            .help("name it with --store; `edgewright reconcile` and `edgewright serve` make one")
+            .into()),
+        }
+    }
+
+    /// Opens the store, if there is one: what only looks must not make one.
+    fn open_if_there(&self) -> Result<Option<SledStore>, Failure> {
+        let there = SledStore::exists(&self.store) || self.store.is_file() || is_used(&self.store);
+        there.then(|| self.open()).transpose()
+    }
+}
+
+fn is_used(folder: &std::path::Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// The store's Snapshot, or the empty one where there is no store yet.
+fn snapshot_of(store: Option<&SledStore>) -> Snapshot {
+    store.map(|store| Snapshot::clone(&store.snapshot())).unwrap_or_default()
+}

@@ -1,0 +1,69 @@
+//! `edgewright owners`: who owns API keys, and what they may do (D23).
+
+use std::{io::Write, sync::Arc};
+
+use clap::Subcommand;
+
+use super::{
+    Exit, Outcome, StoreArgs,
+    keys::{commit, role},
+};
+use crate::{
+    model::{
+        Kind,
+        id::Id,
+        key::Key,
+        kind::owner::{Owner, Role},
+        operation::Operation,
+    },
+    store::Store,
+};
+
+/// List the owners of API keys, and set what they may do.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the owners with their roles.
+    List {
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Set an owner's role.
+    SetRole {
+        #[command(flatten)]
+        store: StoreArgs,
+        /// The owner, `usr_…` or `bot_…`.
+        #[arg(value_name = "OWNER")]
+        owner: String,
+        /// viewer, editor or admin.
+        #[arg(value_name = "ROLE", value_parser = role)]
+        role: Role,
+    },
+}
+
+impl Args {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        match self.command {
+            Command::List { store } => {
+                let store = store.open_existing()?;
+                let mut stdout = std::io::stdout().lock();
+                for entry in store.snapshot().newest_first(Kind::Owner, None, u64::MAX) {
+                    let role = entry.spec_as::<Owner>().map(|owner| owner.role).unwrap_or_default();
+                    let _ = writeln!(stdout, "{}  {}", entry.key.id, role.as_str());
+                }
+            }
+            Command::SetRole { store, owner, role } => {
+                let key = Key::new(Kind::Owner, Id::new(&owner));
+                let spec = Arc::new(Owner { role });
+                commit(&store.open_existing()?, vec![Operation::Patch { key, spec, fields: vec!["role".into()] }])?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+}

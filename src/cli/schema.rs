@@ -1,0 +1,76 @@
+//! `edgewright schema`.
+
+use std::{collections::BTreeMap, fs, io::Write, path::PathBuf};
+
+use serde_json::Value;
+
+use super::{Exit, Failure, Outcome};
+use crate::{
+    manifest::schema::{ANY, all},
+    model::{code::Code, diagnostic::Diagnostic, fault::nearest},
+};
+
+/// Print the JSON Schema of manifests, or keep a folder of schemas up to date.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The kind; without one, the schema of any manifest.
+    #[arg(value_name = "KIND", conflicts_with_all = ["write", "check"])]
+    kind: Option<String>,
+    /// Write every schema into a folder.
+    #[arg(long, value_name = "DIR", conflicts_with = "check")]
+    write: Option<PathBuf>,
+    /// Fail when a schema of a folder is not up to date.
+    #[arg(long, value_name = "DIR")]
+    check: Option<PathBuf>,
+}
+
+impl Args {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let files: BTreeMap<String, String> = all().iter().map(|(name, schema)| (name.clone(), text(schema))).collect();
+        if let Some(folder) = self.write {
+            let failed = |error: std::io::Error| {
+                Diagnostic::error(Code::Unreadable, format!("{} cannot be written: {error}", folder.display()))
+            };
+            fs::create_dir_all(&folder).map_err(failed)?;
+            for (name, text) in &files {
+                fs::write(folder.join(format!("{name}.json")), text).map_err(failed)?;
+            }
+            return Ok(Exit::Done);
+        }
+        if let Some(folder) = self.check {
+            let stale = files.iter().filter(|(name, text)| {
+                fs::read_to_string(folder.join(format!("{name}.json"))).ok().as_ref() != Some(*text)
+            });
+            let stale: Vec<&str> = stale.map(|(name, _)| name.as_str()).collect();
+            if stale.is_empty() {
+                return Ok(Exit::Done);
+            }
+            let fault = Diagnostic::error(
+                Code::Conflict,
+                format!("not up to date in {}: {}", folder.display(), stale.join(", ")),
+            );
+            return Err(fault.help(format!("run `edgewright schema --write {}`", folder.display())).into());
+        }
+        let name = self.kind.unwrap_or_else(|| ANY.to_owned());
+        let Some(text) = files.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map(|(_, text)| text) else {
+            return Err(unknown(&name, &files));
+        };
+        let _ = std::io::stdout().write_all(text.as_bytes());
+        Ok(Exit::Done)
+    }
+}
+
+fn unknown(name: &str, files: &BTreeMap<String, String>) -> Failure {
+    let fault = Diagnostic::error(Code::UnknownKind, format!("there is no kind `{name}`"));
+    let names: Vec<&str> = files.keys().map(String::as_str).collect();
+    match nearest(name, names.iter().copied()) {
+        Some(near) => fault.help(format!("did you mean `{near}`?")),
+        None => fault.help(format!("there are {}", names.join(", "))),
+    }
+    .into()
+}
+
+fn text(schema: &Value) -> String {
+    format!("{schema:#}\n")
+}

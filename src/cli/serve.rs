@@ -1,0 +1,140 @@
+//! `edgewright serve`.
+
+use std::{io::Write, path::PathBuf, sync::Arc};
+
+use tracing_subscriber::EnvFilter;
+
+use super::{Exit, Failure, Outcome, StoreArgs, keys, show, source::Ownership};
+use crate::{
+    api::{App, Settings, bind, router},
+    manifest::LoadOptions,
+    model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules},
+    reconcile::{
+        Options,
+        watch::{Report, follow, run_once},
+        write_token,
+    },
+    store::{SledStore, Store},
+};
+
+/// Serve the management API, and keep the store true to a folder of manifests.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A file or folder of manifests to follow: a good change is applied, a broken one is reported and changes nothing.
+    #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_MANIFESTS")]
+    manifests: Vec<PathBuf>,
+    /// Let `from_file` read files outside of the manifests' folders.
+    #[arg(long, env = "EDGEWRIGHT_ALLOW_OUTSIDE_FILES")]
+    allow_outside_files: bool,
+    #[command(flatten)]
+    ownership: Ownership,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The address to listen on; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR", env = "EDGEWRIGHT_LISTEN", default_value = "127.0.0.1:8484")]
+    listen: String,
+    /// The address that clients use, for the `uri` of every answer; by default the one that is listened on.
+    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_BASE_URL")]
+    base_url: Option<String>,
+    /// The address that identity providers use; by default the base URL.
+    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SAML_BASE_URL")]
+    saml_base_url: Option<String>,
+    /// The name of the header that selects the API version.
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = "Service-Version")]
+    version_header: String,
+    /// Where the first start writes the admin's token (mode 0600), instead of showing it on stderr.
+    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]
+    admin_token_file: Option<PathBuf>,
+}
+
+impl Args {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let filter = EnvFilter::try_from_env("EDGEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+        if axum::http::HeaderName::from_bytes(self.version_header.as_bytes()).is_err() {
+            let message = format!("`{}` is not a header name", self.version_header);
+            return Err(Diagnostic::error(Code::InvalidFormat, message).into());
+        }
+        let server = bind(&self.listen).map_err(|error| {
+            Diagnostic::error(Code::Unreadable, format!("cannot listen on {}: {error}", self.listen))
+                .help("another process may have the port; choose one with --listen")
+        })?;
+        let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
+        let store = Arc::new(self.store.open()?);
+        self.create_admin(&store)?;
+        let _following = self.follow(&store)?;
+        let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| format!("http://{address}")));
+        let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
+        let settings =
+            Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
+        let router = router(App::new(store, settings));
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
+        say(&format!("Serving {base_url} (listening on {address}). Stop with Ctrl-C."));
+        runtime.block_on(server.run(router)).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
+        say("Stopped.");
+        Ok(Exit::Done)
+    }
+
+    /// The first start makes an admin, so that there is somebody who can make others (D23).
+    fn create_admin(&self, store: &SledStore) -> Result<(), Failure> {
+        if !rules::has_no_admin(&store.snapshot()) {
+            return Ok(());
+        }
+        let token = keys::create(store, Some(Role::Admin), None, "first admin".into())?;
+        match &self.admin_token_file {
+            Some(file) => {
+                write_token(file, token.expose()).map_err(|error| {
+                    Diagnostic::error(
+                        Code::Unreadable,
+                        format!("the admin's token cannot be written to {}: {error}", file.display()),
+                    )
+                })?;
+                say(&format!("The admin's token is in {}.", file.display()));
+            }
+            None => say(&format!("The admin's token, shown only now: {}", token.expose())),
+        }
+        Ok(())
+    }
+
+    fn follow(&self, store: &Arc<SledStore>) -> Result<Option<crate::reconcile::watch::Handle>, Failure> {
+        if self.manifests.is_empty() {
+            return Ok(None);
+        }
+        let load = LoadOptions { paths: self.manifests.clone(), allow_outside_files: self.allow_outside_files };
+        let options: Options = self.ownership.options(load);
+        tell(&run_once(store.as_ref(), &options), store.as_ref());
+        let told = Arc::clone(store);
+        let handle = follow(Arc::clone(store), options, move |report| tell(&report, told.as_ref()));
+        handle.map(Some).map_err(|error| {
+            Diagnostic::error(Code::Unreadable, format!("the manifests cannot be followed: {error}")).into()
+        })
+    }
+}
+
+fn trimmed(url: String) -> String {
+    url.trim_end_matches('/').to_owned()
+}
+
+fn say(line: &str) {
+    let _ = writeln!(anstream::stderr(), "{line}");
+}
+
+fn tell(report: &Report, store: &dyn Store) {
+    match report {
+        Report::Applied(plan) => {
+            say(&format!("Applied as revision {}: {}.", store.snapshot().revision, plan.summary()))
+        }
+        Report::InSync { unchanged } => say(&format!("In sync with the manifests: {unchanged} unchanged.")),
+        Report::Invalid(planned) => {
+            show::diagnostics(&planned.diagnostics);
+            show::count(&planned.diagnostics, planned.files);
+            say("The manifests are not applied; the last good state stays in service.");
+        }
+        Report::Failed(diagnostics) => {
+            show::diagnostics(diagnostics);
+            say("The plan is not applied; the last good state stays in service.");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The options that say which manifests are meant; several commands share them.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+
+use crate::{manifest::LoadOptions, reconcile::Options};
+
+/// Where manifests are.
+#[derive(Debug, Clone, Args)]
+pub struct Manifests {
+    /// Files and folders of manifests, or `-` for standard input.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Let `from_file` read files outside of the given folders.
+    #[arg(long, env = "EDGEWRIGHT_ALLOW_OUTSIDE_FILES")]
+    allow_outside_files: bool,
+}
+
+impl Manifests {
+    /// What the loader needs.
+    pub fn load_options(&self) -> LoadOptions {
+        LoadOptions { paths: self.paths.clone(), allow_outside_files: self.allow_outside_files }
+    }
+}
+
+/// What a source owns, and what becomes of it.
+#[derive(Debug, Clone, Args)]
+pub struct Ownership {
+    /// The name under which the applied resources are owned. Two sources of one store need two names.
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default")]
+    source: String,
+    /// Delete what the source owns and no longer declares.
+    #[arg(
+        long,
+        env = "EDGEWRIGHT_PRUNE",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
+    prune: bool,
+}
+
+impl Ownership {
+    /// What a reconciliation needs.
+    pub fn options(&self, load: LoadOptions) -> Options {
+        Options { load, source: self.source.clone(), prune: self.prune }
+    }
+}
