@@ -6,7 +6,9 @@ mod answer;
 mod auth;
 mod body;
 pub mod endpoint;
+mod example;
 mod handle;
+pub mod openapi;
 mod page;
 mod router;
 mod saml;
@@ -21,6 +23,9 @@ use crate::{
     model::{id::Id, resource::Site},
     store::Store,
 };
+
+/// The name of the version header, unless a deployment names another (D4).
+pub const VERSION_HEADER: &str = "Service-Version";
 
 /// How the API is served.
 #[derive(Debug, Clone)]

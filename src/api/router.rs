@@ -16,12 +16,14 @@ use tower_http::{
     cors::{Any as AnyOrigin, CorsLayer},
 };
 
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
 use super::{
     App,
     answer::{ApiError, REQUEST_ID},
     endpoint::{Endpoint, endpoints},
     handle::handle,
-    saml,
+    openapi, saml,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -42,7 +44,13 @@ pub fn router(app: App) -> Router {
         let app = Arc::clone(&app);
         move |Parameters(parameters): Parameters| async move { saml::metadata(&app, parameters?) }
     };
+    let document =
+        Arc::<[u8]>::from(serde_json::to_vec(&openapi::document(&app.settings.version_header)).unwrap_or_default());
+    let document = async move || ([(header::CONTENT_TYPE, "application/json")], document.to_vec());
+    let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     router
+        .route("/openapi.json", get(document).fallback(method_not_allowed))
+        .merge(docs)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))
         .route("/readyz", get(async || "ready\n").fallback(method_not_allowed))

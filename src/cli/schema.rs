@@ -6,14 +6,18 @@ use serde_json::Value;
 
 use super::{Exit, Failure, Outcome};
 use crate::{
+    api::{VERSION_HEADER, openapi::document},
     manifest::schema::{ANY, all},
     model::{code::Code, diagnostic::Diagnostic, fault::nearest},
 };
 
-/// Print the JSON Schema of manifests, or keep a folder of schemas up to date.
+/// The name of the API's document among the schemas.
+const OPENAPI: &str = "openapi";
+
+/// Print the JSON Schema of manifests or the OpenAPI document, or keep a folder of them up to date.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The kind; without one, the schema of any manifest.
+    /// The kind, or `openapi`; without one, the schema of any manifest.
     #[arg(value_name = "KIND", conflicts_with_all = ["write", "check"])]
     kind: Option<String>,
     /// Write every schema into a folder.
@@ -27,7 +31,8 @@ pub struct Args {
 impl Args {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let files: BTreeMap<String, String> = all().iter().map(|(name, schema)| (name.clone(), text(schema))).collect();
+        let schemas = all().into_iter().chain([(OPENAPI.to_owned(), document(VERSION_HEADER))]);
+        let files: BTreeMap<String, String> = schemas.map(|(name, schema)| (name, text(&schema))).collect();
         if let Some(folder) = self.write {
             let failed = |error: std::io::Error| {
                 Diagnostic::error(Code::Unreadable, format!("{} cannot be written: {error}", folder.display()))

@@ -6,7 +6,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::{Exit, Failure, Outcome, StoreArgs, keys, show, source::Ownership};
 use crate::{
-    api::{App, Settings, bind, router},
+    api::{App, Settings, VERSION_HEADER, bind, router},
     manifest::LoadOptions,
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules},
     reconcile::{
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SAML_BASE_URL")]
     saml_base_url: Option<String>,
     /// The name of the header that selects the API version.
-    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = "Service-Version")]
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
     version_header: String,
     /// Where the first start writes the admin's token (mode 0600), instead of showing it on stderr.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]

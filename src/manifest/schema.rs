@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
+use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -11,26 +11,12 @@ use super::{
 };
 use crate::model::{
     Kind,
+    schema::{add_property, add_required, inline, refine, require},
     secret::{SECRET_SCHEMA, TEXT_SCHEMA},
 };
 
 /// The name of the schema of any manifest.
 pub const ANY: &str = "manifest";
-
-/// The fields that a definition cannot do without; the rules of the model say so, serde's types do not.
-const REQUIRED: &[(&str, &[&str])] = &[
-    ("HttpsEdgeRoute", &["match_type", "match"]),
-    ("IpRestriction", &["type"]),
-    ("CertificateAuthority", &["ca_pem"]),
-    ("TlsCertificate", &["certificate_pem", "private_key_pem"]),
-    ("EventSource", &["type"]),
-    ("Backend", &["backend_id"]),
-    ("WebhookVerification", &["provider"]),
-    ("Oauth", &["provider"]),
-    ("Saml", &["idp_metadata"]),
-    ("Token", &["type", "method"]),
-    ("EndpointAction", &["type"]),
-];
 
 /// Every schema by the name of its file without the extension.
 pub fn all() -> BTreeMap<String, Value> {
@@ -45,7 +31,7 @@ fn schema(kinds: &[&'static str]) -> Value {
     let metadata = generator.subschema_for::<Metadata>().to_value();
     let mut documents: Vec<Value> = kinds.iter().map(|kind| document(&mut generator, kind, &metadata)).collect();
     let mut definitions = generator.take_definitions(true);
-    refine(&mut definitions);
+    adapt(&mut definitions);
     let mut root = match documents.pop() {
         Some(one) if documents.is_empty() => one,
         last => {
@@ -81,45 +67,45 @@ fn spec(generator: &mut SchemaGenerator, kind: &'static str) -> Value {
     let mut whole = inline(generator, info.spec_schema);
     let routes = |generator: &mut SchemaGenerator| {
         let mut route = inline(generator, Kind::HttpsEdgeRoute.info().spec_schema);
-        require(&mut route, "HttpsEdgeRoute");
-        add(
+        require("HttpsEdgeRoute", &mut route);
+        add_property(
             &mut route,
             "name",
             json!({"type": "string", "description": "The route's identity inside its edge; without it, match_type and match are."}),
         );
-        add(&mut route, "modules_from", modules_from());
+        add_property(&mut route, "modules_from", modules_from());
         json!({"type": "array", "items": route, "description": "Routes of the edge."})
     };
-    require(&mut whole, kind);
+    require(kind, &mut whole);
     match info.kind {
         Kind::HttpsEdge => {
             let routes = routes(generator);
-            add(&mut whole, "routes", routes);
+            add_property(&mut whole, "routes", routes);
         }
         Kind::HttpsEdgeRoute => {
-            add(
+            add_property(
                 &mut whole,
                 "edge",
                 json!({"type": "string", "description": "The edge that the route is part of: a name or an id."}),
             );
-            add(&mut whole, "modules_from", modules_from());
-            also_required(&mut whole, &["edge"]);
+            add_property(&mut whole, "modules_from", modules_from());
+            add_required(&mut whole, &["edge"]);
         }
         Kind::EventSubscription => {
-            let source = generator_ref(generator, Kind::EventSource.info().spec_schema);
-            add(
+            let source = (Kind::EventSource.info().spec_schema)(generator).to_value();
+            add_property(
                 &mut whole,
                 "sources",
                 json!({"type": "array", "items": source, "description": "The event types that trigger the subscription."}),
             );
         }
         Kind::ApiKey => {
-            add(
+            add_property(
                 &mut whole,
                 "token_file",
                 json!({"type": "string", "description": "Where the token is written, once: a file outside of the source tree."}),
             );
-            also_required(&mut whole, &["token_file"]);
+            add_required(&mut whole, &["token_file"]);
         }
         _ => {}
     }
@@ -143,45 +129,9 @@ fn module_set(generator: &mut SchemaGenerator) -> Value {
     whole
 }
 
-fn generator_ref(generator: &mut SchemaGenerator, schema: fn(&mut SchemaGenerator) -> Schema) -> Value {
-    schema(generator).to_value()
-}
-
-/// A kind's own schema instead of a reference to it, for the manifest adds fields to it.
-fn inline(generator: &mut SchemaGenerator, schema: fn(&mut SchemaGenerator) -> Schema) -> Value {
-    let reference = schema(generator).to_value();
-    let name = reference.get("$ref").and_then(Value::as_str).and_then(|it| it.rsplit('/').next()).unwrap_or_default();
-    generator.definitions_mut().get(name).cloned().unwrap_or(reference)
-}
-
-fn add(schema: &mut Value, name: &str, property: Value) {
-    if let Some(properties) =
-        schema.as_object_mut().map(|schema| schema.entry("properties").or_insert_with(|| json!({})))
-        && let Some(properties) = properties.as_object_mut()
-    {
-        properties.insert(name.to_owned(), property);
-    }
-}
-
-fn require(schema: &mut Value, name: &str) {
-    if let Some((_, fields)) = REQUIRED.iter().find(|(of, _)| *of == name) {
-        also_required(schema, fields);
-    }
-}
-
-fn also_required(schema: &mut Value, fields: &[&str]) {
-    if let Some(schema) = schema.as_object_mut()
-        && let Some(list) = schema.entry("required").or_insert_with(|| json!([])).as_array_mut()
-    {
-        list.extend(fields.iter().map(|field| json!(field)));
-    }
-}
-
 /// What a manifest's values may be that those of a request body may not: taken from a file or the environment (D28).
-fn refine(definitions: &mut Map<String, Value>) {
-    for (name, definition) in definitions.iter_mut() {
-        require(definition, name);
-    }
+fn adapt(definitions: &mut Map<String, Value>) {
+    refine(definitions);
     for name in [SECRET_SCHEMA, TEXT_SCHEMA] {
         if let Some(definition) = definitions.get_mut(name) {
             let description = definition.get("description").cloned();

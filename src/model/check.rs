@@ -116,6 +116,16 @@ pub fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remove: &[St
     });
 }
 
+/// The schema of a header's name.
+pub fn header_name_schema() -> serde_json::Value {
+    serde_json::json!({"type": "string", "pattern": r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"})
+}
+
+/// The schema of a header's value.
+pub fn header_value_schema() -> serde_json::Value {
+    serde_json::json!({"type": "string", "pattern": r"^[^\r\n\x00]*$"})
+}
+
 fn bad_header_name(name: &str) -> Fault {
     Fault::new(Code::InvalidFormat, format!("`{}` is not a header name", shown(name)))
         .help("a header name has letters, digits and !#$%&'*+-.^_`|~ only (RFC 9110)")

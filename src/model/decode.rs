@@ -350,8 +350,23 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
 
     forward! {
         deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16
-        deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64 deserialize_char deserialize_str
+        deserialize_u64 deserialize_f32 deserialize_f64 deserialize_char deserialize_str
         deserialize_string deserialize_bytes deserialize_byte_buf deserialize_unit deserialize_identifier
+    }
+
+    /// JSON has one kind of number: 5.0 is the whole number 5.
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.node {
+            Node::Number(number) => match number.as_f64() {
+                Some(float)
+                    if number.is_f64() && float.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&float) =>
+                {
+                    visitor.visit_u64(float as u64)
+                }
+                _ => self.deserialize_any(visitor),
+            },
+            _ => self.deserialize_any(visitor),
+        }
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {

@@ -14,6 +14,7 @@ pub mod node;
 pub mod operation;
 pub mod resource;
 pub mod rules;
+pub mod schema;
 pub mod secret;
 pub mod session;
 pub mod snapshot;

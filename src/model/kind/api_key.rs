@@ -18,10 +18,13 @@ use crate::model::{
 #[serde(default, deny_unknown_fields)]
 pub struct ApiKey {
     /// Human-readable description, at most 255 bytes.
+    #[schemars(length(max = 255))]
     pub description: String,
     /// Arbitrary data of yours, at most 4096 bytes.
+    #[schemars(length(max = 4096))]
     pub metadata: String,
     /// The user or bot that owns the key; by default the one who creates it. Only admins may name another.
+    #[schemars(regex(pattern = r"^$|^(usr|bot)_[^/\s\x00-\x1f\x7f-\x9f]+$"), length(max = 255))]
     pub owner_id: String,
 }
 

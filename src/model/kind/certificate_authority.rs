@@ -18,10 +18,13 @@ use crate::model::{
 #[serde(default, deny_unknown_fields)]
 pub struct CertificateAuthority {
     /// Human-readable description, at most 255 bytes.
+    #[schemars(length(max = 255))]
     pub description: String,
     /// Arbitrary data of yours, at most 4096 bytes.
+    #[schemars(length(max = 4096))]
     pub metadata: String,
     /// Raw PEM of the authority; fixed at creation.
+    #[schemars(extend("format" = "ca-pem"))]
     pub ca_pem: Text,
 }
 

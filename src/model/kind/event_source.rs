@@ -17,6 +17,7 @@ use crate::model::{
 #[serde(default, deny_unknown_fields)]
 pub struct EventSource {
     /// The event type, such as `ip_policy_created.v0`.
+    #[schemars(regex(pattern = r"^[a-z][a-z0-9_]*\.v[0-9]+$"))]
     pub r#type: String,
 }
 

@@ -16,10 +16,13 @@ slots! {
     /// A set of hostports that the gateway serves.
     pub struct HttpsEdge {
         /// Human-readable description, at most 255 bytes.
+        #[schemars(length(max = 255))]
         pub description: String,
         /// Arbitrary data of yours, at most 4096 bytes.
+        #[schemars(length(max = 4096))]
         pub metadata: String,
         /// Hostports served by the edge, as `host:port`.
+        #[schemars(inner(regex(pattern = r"^(([*][.])?[A-Za-z0-9]([A-Za-z0-9]*)([.][A-Za-z0-9]+)*[.][A-Za-z]+|[A-Za-z]+|\[[0-9A-Fa-f:]+\]|[0-9.]+):[0-9]+$")))]
         pub hostports: Vec<String>,
     }
 

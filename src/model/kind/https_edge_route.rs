@@ -18,10 +18,13 @@ slots! {
         /// How `match` is compared.
         pub match_type: Option<MatchType>,
         /// Route selector: a path, a host, or host plus path.
+        #[schemars(length(min = 1))]
         pub r#match: String,
         /// Human-readable description, at most 255 bytes.
+        #[schemars(length(max = 255))]
         pub description: String,
         /// Arbitrary data of yours, at most 4096 bytes.
+        #[schemars(length(max = 4096))]
         pub metadata: String,
     }
 

@@ -16,14 +16,17 @@ use crate::model::{
 #[serde(default, deny_unknown_fields)]
 pub struct IpRestriction {
     /// Human-readable description, at most 255 bytes.
+    #[schemars(length(max = 255))]
     pub description: String,
     /// Arbitrary data of yours, at most 4096 bytes.
+    #[schemars(length(max = 4096))]
     pub metadata: String,
     /// True: the restriction is enforced. False: only warnings are issued.
     pub enforced: bool,
     /// What traffic is restricted; fixed at creation.
     pub r#type: Option<Traffic>,
     /// The IP policies that enforce the restriction, by identifier.
+    #[schemars(inner(regex(pattern = r"^[^/\s\x00-\x1f\x7f-\x9f]+$"), length(min = 1, max = 255)))]
     pub ip_policy_ids: Vec<String>,
 }
 

@@ -18,12 +18,16 @@ use crate::model::{
 #[serde(default, deny_unknown_fields)]
 pub struct TlsCertificate {
     /// Human-readable description, at most 255 bytes.
+    #[schemars(length(max = 255))]
     pub description: String,
     /// Arbitrary data of yours, at most 4096 bytes.
+    #[schemars(length(max = 4096))]
     pub metadata: String,
     /// Chain of PEM certificates, leaf first; fixed at creation.
+    #[schemars(extend("format" = "certificate-pem"))]
     pub certificate_pem: Text,
     /// PEM private key of the leaf; fixed at creation, and part of no answer.
+    #[schemars(extend("format" = "private-key-pem"))]
     pub private_key_pem: Secret,
 }
 

@@ -18,6 +18,7 @@ pub struct Backend {
     /// True if the module is applied to traffic.
     pub enabled: bool,
     /// The backend that backs the endpoint.
+    #[schemars(regex(pattern = r"^[^/\s\x00-\x1f\x7f-\x9f]+$"), length(min = 1, max = 255))]
     pub backend_id: String,
 }
 

@@ -18,6 +18,7 @@ pub struct EndpointIpRestriction {
     /// True if the module is applied to traffic.
     pub enabled: bool,
     /// The policies, by identifier.
+    #[schemars(inner(regex(pattern = r"^[^/\s\x00-\x1f\x7f-\x9f]+$"), length(min = 1, max = 255)))]
     pub ip_policy_ids: Vec<String>,
 }
 

@@ -47,6 +47,7 @@ pub struct EndpointPolicy {
 #[serde(default, deny_unknown_fields)]
 pub struct EndpointAction {
     /// The action, such as `log` or `deny`.
+    #[schemars(length(min = 1))]
     pub r#type: String,
     /// What the action needs; for `log` an object with `Metadata`, for `deny` null.
     pub config: Option<Map<String, Value>>,

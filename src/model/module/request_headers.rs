@@ -20,8 +20,10 @@ pub struct RequestHeaders {
     /// True if the module is applied to traffic.
     pub enabled: bool,
     /// Headers injected into the request before it goes upstream.
+    #[schemars(extend("propertyNames" = check::header_name_schema(), "additionalProperties" = check::header_value_schema()))]
     pub add: BTreeMap<String, String>,
     /// Names of headers removed from the request before it goes upstream.
+    #[schemars(extend("items" = check::header_name_schema()))]
     pub remove: Vec<String>,
 }
 

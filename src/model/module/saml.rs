@@ -39,6 +39,7 @@ pub struct Saml {
     /// The most seconds of a session, after which the user must log in again.
     pub maximum_duration: u32,
     /// The full XML EntityDescriptor of the identity provider.
+    #[schemars(extend("format" = "saml-metadata"))]
     pub idp_metadata: Text,
     /// When true, the identity provider must ask for credentials even if the user has a session there.
     pub force_authn: bool,
@@ -48,6 +49,7 @@ pub struct Saml {
     pub authorized_groups: Vec<String>,
     /// The name identifier format that assertions must have; persistent by default.
     #[serde(deserialize_with = "nameid_format")]
+    #[schemars(extend("enum" = NAMEID_FORMATS))]
     pub nameid_format: String,
 }
 

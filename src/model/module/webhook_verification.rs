@@ -35,6 +35,7 @@ pub struct WebhookVerification {
     /// True if the module is applied to traffic.
     pub enabled: bool,
     /// The webhook provider that sends to the endpoint; upper and lower case are alike.
+    #[schemars(extend("examples" = ["github"], "format" = "webhook-provider"))]
     pub provider: String,
     /// The secret that requests are validated with; every provider except `sns` needs it.
     pub secret: Secret,
