@@ -55,6 +55,18 @@ pub fn hostport(faults: &mut Faults, text: &str) {
     }
 }
 
+/// The schema of a hostport. It says the same as [`parse_hostport`], but for rare forms of IPv6 addresses.
+pub fn hostport_schema() -> serde_json::Value {
+    const LABEL: &str = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?";
+    const LAST: &str = "[0-9]{0,20}[A-Za-z_]([A-Za-z0-9_-]{0,40}[A-Za-z0-9_])?";
+    const BYTE: &str = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+    const IPV6: &str =
+        r"\[(([0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|([0-9A-Fa-f]{1,4}(:[0-9A-Fa-f]{1,4}){0,3})?::[0-9A-Fa-f]{0,4})\]";
+    const PORT: &str = "([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
+    let pattern = format!(r"^(([*]\.)?({LABEL}\.)*{LAST}|{BYTE}(\.{BYTE}){{3}}|{IPV6}):{PORT}$");
+    serde_json::json!({"type": "string", "maxLength": 253, "pattern": pattern})
+}
+
 /// Splits a hostport, or says why it is none.
 pub fn parse_hostport(text: &str) -> Result<(&str, u16), &'static str> {
     let (host, port) = text.rsplit_once(':').ok_or("the port is missing")?;

@@ -23,6 +23,7 @@ const REQUIRED: &[(&str, &[&str])] = &[
 pub fn refine(definitions: &mut Map<String, Value>) {
     for (name, definition) in definitions.iter_mut() {
         require(name, definition);
+        bound_integers(definition);
         for (of, rule) in rules() {
             if of == name
                 && let (Some(definition), Value::Object(rule)) = (definition.as_object_mut(), rule)
@@ -30,6 +31,16 @@ pub fn refine(definitions: &mut Map<String, Value>) {
                 definition.extend(rule);
             }
         }
+    }
+}
+
+/// `format: uint32` is a hint that few tools know.
+fn bound_integers(definition: &mut Value) {
+    let properties = definition.get_mut("properties").and_then(Value::as_object_mut);
+    let properties =
+        properties.into_iter().flat_map(|properties| properties.values_mut()).filter_map(Value::as_object_mut);
+    for property in properties.filter(|property| property.get("format") == Some(&json!("uint32"))) {
+        property.entry("maximum").or_insert_with(|| json!(u32::MAX));
     }
 }
 
@@ -108,6 +119,20 @@ fn rules() -> Vec<(&'static str, Value)> {
             json!({
                 "if": {"required": ["terminate_at"], "properties": {"terminate_at": {"const": "upstream"}}},
                 "then": {"properties": {"min_version": {"type": "null"}}}
+            }),
+        ),
+        (
+            "HttpsEdge",
+            json!({
+                "if": {
+                    "required": ["tls_termination"],
+                    "properties": {"tls_termination": {
+                        "type": "object",
+                        "required": ["terminate_at"],
+                        "properties": {"terminate_at": {"const": "upstream"}}
+                    }}
+                },
+                "then": {"properties": {"mutual_tls": {"type": "null"}}}
             }),
         ),
         (

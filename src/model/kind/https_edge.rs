@@ -22,7 +22,7 @@ slots! {
         #[schemars(length(max = 4096))]
         pub metadata: String,
         /// Hostports served by the edge, as `host:port`.
-        #[schemars(inner(regex(pattern = r"^(([*][.])?[A-Za-z0-9]([A-Za-z0-9]*)([.][A-Za-z0-9]+)*[.][A-Za-z]+|[A-Za-z]+|\[[0-9A-Fa-f:]+\]|[0-9.]+):[0-9]+$")))]
+        #[schemars(extend("items" = check::hostport_schema()))]
         pub hostports: Vec<String>,
     }
 

@@ -19,6 +19,7 @@ pub struct MutualTls {
     /// True if the module is applied to traffic.
     pub enabled: bool,
     /// The certificate authorities: identifiers, or in a manifest also names.
+    #[schemars(extend("items" = serde_json::json!({"type": "string", "format": "certificate-authority-id"})))]
     pub certificate_authority_ids: Vec<String>,
 }
 

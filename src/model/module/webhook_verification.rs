@@ -35,7 +35,7 @@ pub struct WebhookVerification {
     /// True if the module is applied to traffic.
     pub enabled: bool,
     /// The webhook provider that sends to the endpoint; upper and lower case are alike.
-    #[schemars(extend("examples" = ["github"], "format" = "webhook-provider"))]
+    #[schemars(extend("examples" = ["github"], "format" = "webhook-provider"), length(min = 1))]
     pub provider: String,
     /// The secret that requests are validated with; every provider except `sns` needs it.
     pub secret: Secret,
