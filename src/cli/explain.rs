@@ -31,7 +31,9 @@ impl Args {
             let upper = name.to_uppercase();
             let short = upper.trim_start_matches("ERR_EDGEWRIGHT_");
             let fault = Diagnostic::error(Code::NotFound, format!("there is no code `{name}`"));
-            let near = nearest(short, REGISTRY.iter().map(|info| info.name));
+            let named = |info: &&crate::model::code::CodeInfo| info.name.contains(short);
+            let near = REGISTRY.iter().find(named).map(|info| info.name);
+            let near = near.or_else(|| nearest(short, REGISTRY.iter().map(|info| info.name)));
             return Err(match near {
                 Some(near) => fault.help(format!("did you mean `ERR_EDGEWRIGHT_{near}`?")),
                 None => fault.help("`edgewright explain` lists them all"),

@@ -57,7 +57,7 @@ impl Args {
             return Err(Diagnostic::error(Code::InvalidFormat, message).into());
         }
         let server = bind(&self.listen).map_err(|error| {
-            Diagnostic::error(Code::Unreadable, format!("cannot listen on {}: {error}", self.listen))
+            Diagnostic::error(Code::CannotListen, format!("cannot listen on {}: {error}", self.listen))
                 .help("another process may have the port; choose one with --listen")
         })?;
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;

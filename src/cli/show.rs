@@ -139,7 +139,7 @@ impl SourceCode for Source {
         after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let text = self.0.text.as_str();
-        let contents = text.read_span(span, before, after)?;
+        let contents = self.0.shown().read_span(span, before, after)?;
         let offset = contents.span().offset();
         let line_start = text.get(..offset).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1);
         let column = text.get(line_start..offset).map_or(contents.column(), |before| before.chars().count());

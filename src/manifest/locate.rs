@@ -542,7 +542,7 @@ mod tests {
         value(text, "a", 1, "\"x \\\" y\"");
         value(text, "b", 2, "'it''s'");
         value(text, "c", 3, "d e");
-        value(text, "d", 6, "one");
+        value(text, "d", 4, "|");
         value(text, "e", 8, "one");
         value(text, "f", 10, "\"one");
         value(text, "é g", 12, "1");
@@ -614,7 +614,7 @@ mod tests {
 
     #[test]
     fn bytes_are_right_after_crlf_a_bom_and_wide_characters() {
-        value("\u{feff}a: é\r\nb: |\r\n  日本 \r\n  x\r\nc: 🦀 x\r\nd:\r\n- e\r\n", "b", 3, "日本");
+        value("\u{feff}a: é\r\nb: |\r\n  日本 \r\n  x\r\nc: 🦀 x\r\nd:\r\n- e\r\n", "b", 2, "|");
         value("a: é # 🦀\r\nc: 🦀 x\r\nd:\r\n- e\r\n", "c", 2, "🦀 x");
         value("a: é # 🦀\r\nc: 🦀 x\r\nd:\r\n- e\r\n", "d", 4, "- e");
     }

@@ -22,10 +22,7 @@ use std::path::PathBuf;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use crate::model::{
-    code::Code,
-    diagnostic::{Diagnostic, sort},
-};
+use crate::model::diagnostic::{Diagnostic, sort};
 use declaration::{Declared, declare};
 
 /// How manifests are read.
@@ -50,13 +47,6 @@ pub struct Loaded {
 /// Reads manifests. Their order never matters: files are taken by path, and names are resolved at the end.
 pub fn load(options: &LoadOptions) -> Loaded {
     let (files, mut diagnostics) = source::read(&options.paths);
-    if files.is_empty() && diagnostics.is_empty() {
-        let paths: Vec<String> = options.paths.iter().map(|path| path.display().to_string()).collect();
-        diagnostics.push(
-            Diagnostic::error(Code::EmptySource, format!("no manifest was found in {}", paths.join(", ")))
-                .help("manifests are files that end in .yaml, .yml or .json"),
-        );
-    }
     let count = files.len();
     let read: Vec<(Declared, Vec<Diagnostic>)> = files
         .into_par_iter()

@@ -27,7 +27,7 @@ pub struct ManifestFile {
 impl ManifestFile {
     /// A file that was read as a part of the tree `root`.
     pub fn new(name: String, text: String, folder: PathBuf, root: PathBuf) -> Self {
-        Self { source: Arc::new(SourceFile { name, text }), folder, root, map: OnceLock::new() }
+        Self { source: Arc::new(SourceFile::new(name, text)), folder, root, map: OnceLock::new() }
     }
 
     /// The positions in the file; worked out when the first fault needs them.

@@ -210,18 +210,21 @@ impl<'a> Resolver<'a> {
             return Id::new(&declaration.name);
         }
         let fixed = fixed_content(spec);
-        // What is fixed cannot change in place: with other content it is another resource.
-        let fits = |entry: &&Arc<Entry>| fixed_content(entry.spec.as_ref()) == fixed;
-        let mine = |entry: &&Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source == self.source);
+        // What is fixed cannot change in place: with other content it is another resource. What is left open fits all.
+        let fits = |entry: &Entry| {
+            let existing = fixed_content(entry.spec.as_ref());
+            fixed.iter().zip(existing).all(|(wanted, existing)| *wanted == existing || wanted == "\"\"")
+        };
         if let Some(id) = &declaration.id {
             let key = Key { kind, parent: parent.cloned(), id: Id::new(id) };
-            if self.snapshot.get(&key).is_none_or(|entry| fixed_content(entry.spec.as_ref()) == fixed) {
+            if self.snapshot.get(&key).is_none_or(|entry| fits(entry)) {
                 return key.id;
             }
         }
+        let mine = |entry: &Entry| entry.claim.as_ref().is_some_and(|claim| claim.source == self.source);
         let names = [Some(declaration.name.as_str()), declaration.renamed_from.as_deref()];
         for name in names.into_iter().flatten() {
-            if let Some(entry) = self.owned.get(&(kind, parent, name)).copied().filter(mine).filter(fits) {
+            if let Some(entry) = self.owned.get(&(kind, parent, name)).filter(|entry| mine(entry) && fits(entry)) {
                 return entry.key.id.clone();
             }
         }

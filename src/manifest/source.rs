@@ -31,7 +31,14 @@ pub fn read(paths: &[PathBuf]) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
             continue;
         }
         let root = if path.is_dir() { path.clone() } else { parent_of(path) };
-        for found in find(path, &mut diagnostics) {
+        let found = find(path, &mut diagnostics);
+        if found.is_empty() && path.exists() {
+            diagnostics.push(
+                Diagnostic::error(Code::EmptySource, format!("no manifest was found in {}", path.display()))
+                    .help("manifests are files that end in .yaml, .yml or .json"),
+            );
+        }
+        for found in found {
             // Two paths may lead to one file; it is one source of documents all the same.
             let identity = fs::canonicalize(&found).unwrap_or_else(|_| found.clone());
             if !seen.insert(identity) {

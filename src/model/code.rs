@@ -50,6 +50,7 @@ pub enum Code {
     InUse,
     LastAdmin,
     Timeout,
+    CannotListen,
     Stale,
     StoreLocked,
     StoreFormat,
@@ -374,6 +375,13 @@ pub const REGISTRY: &[CodeInfo] = &[
         408,
         "The request did not arrive in time.",
         "Send it again over a better connection.",
+    ),
+    info(
+        Code::CannotListen,
+        "CANNOT_LISTEN",
+        500,
+        "The server cannot listen on the address.",
+        "Another process may have the port: stop it, or choose another one with --listen.",
     ),
     info(
         Code::Stale,

@@ -1,8 +1,11 @@
 //! A fault with its place in a file, ready to be shown to a person.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
-use super::{code::Code, fault::Fault};
+use super::{code::Code, fault::Fault, redact::redact};
 
 /// How serious a diagnostic is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,8 +21,21 @@ pub enum Severity {
 pub struct SourceFile {
     /// The path as the user would write it; `-` for standard input.
     pub name: String,
-    /// The text.
+    /// The text. It may hold secrets: whoever shows a part of it takes [`SourceFile::shown`].
     pub text: String,
+    shown: OnceLock<String>,
+}
+
+impl SourceFile {
+    /// A file with a name and text.
+    pub fn new(name: String, text: String) -> Self {
+        Self { name, text, shown: OnceLock::new() }
+    }
+
+    /// The text for a person's eyes, with the same length and the same places.
+    pub fn shown(&self) -> &str {
+        self.shown.get_or_init(|| redact(&self.text))
+    }
 }
 
 /// A range of bytes in a file.

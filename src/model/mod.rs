@@ -12,6 +12,7 @@ pub mod kind;
 pub mod module;
 pub mod node;
 pub mod operation;
+pub mod redact;
 pub mod resource;
 pub mod rules;
 pub mod schema;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    Kind,
     id::Id,
     key::Key,
     module::{AnyModule, Slot},
@@ -92,8 +93,12 @@ impl Operation {
         }
     }
 
-    /// The call of the API that does the same, as method and path. A change of ownership has none.
+    /// The call of the API that does the same, as method and path. A change of ownership has none, and neither have
+    /// the kinds of the inside.
     pub fn call(&self) -> Option<(&'static str, String)> {
+        if self.key().kind == Kind::Owner {
+            return None;
+        }
         Some(match self {
             Operation::Create { key, .. } => ("POST", key.collection_path()),
             Operation::Patch { key, .. } => ("PATCH", key.path()),

@@ -48,10 +48,13 @@ struct Planner<'a> {
 impl Planner<'_> {
     fn settle(&mut self, wanted: &Desired) {
         let Some(entry) = self.snapshot.get(&wanted.key) else { return self.create(wanted) };
-        let spec = self.with_owner(wanted, Some(entry));
+        let (spec, _) = self.with_owner(wanted, Some(entry));
         let mut operations = changes(&wanted.key, entry.spec.as_ref(), &spec);
         let mut effect = Effect::Change;
-        if entry.claim.as_ref() != Some(&wanted.claim) {
+        let info = wanted.key.kind.info();
+        // What exists just as long as something is configured under it cannot be claimed once nothing is (D34).
+        let vanishes = info.implicit && info.slots.iter().all(|slot| spec.module(slot).is_none());
+        if entry.claim.as_ref() != Some(&wanted.claim) && !vanishes {
             if operations.is_empty() {
                 effect = match &entry.claim {
                     None => Effect::Adopt,
@@ -70,12 +73,12 @@ impl Planner<'_> {
 
     fn create(&mut self, wanted: &Desired) {
         let key = &wanted.key;
-        let spec = self.with_owner(wanted, None);
+        let (spec, owner) = self.with_owner(wanted, None);
         let claim = Some(wanted.claim.clone());
         let info = key.kind.info();
         if !info.implicit {
-            let operation = Operation::Create { key: key.clone(), spec, claim, token: None };
-            return self.push(wanted, Effect::Create, None, vec![operation]);
+            let create = Operation::Create { key: key.clone(), spec, claim, token: None };
+            return self.push(wanted, Effect::Create, None, owner.into_iter().chain([create]).collect());
         }
         let mut operations = changes(key, (info.empty)().as_ref(), &spec);
         // With nothing configured under it, it does not exist (D34).
@@ -97,9 +100,10 @@ impl Planner<'_> {
         self.plan.changes.push(Change { key: wanted.key.clone(), name, effect, before, operations, token_file });
     }
 
-    /// An API key that names no owner is owned by its source's bot, which comes into being with it.
-    fn with_owner(&mut self, wanted: &Desired, entry: Option<&Arc<Entry>>) -> Arc<dyn AnyResource> {
-        let Some(key) = wanted.spec.as_any().downcast_ref::<ApiKey>() else { return Arc::clone(&wanted.spec) };
+    /// An API key that names no owner is owned by its source's bot. An owner that nobody has named before comes into
+    /// being with the key (D23).
+    fn with_owner(&self, wanted: &Desired, entry: Option<&Arc<Entry>>) -> (Arc<dyn AnyResource>, Option<Operation>) {
+        let Some(key) = wanted.spec.as_any().downcast_ref::<ApiKey>() else { return (Arc::clone(&wanted.spec), None) };
         let mut key = key.clone();
         if key.owner_id.is_empty() {
             key.owner_id = match entry.and_then(|entry| entry.spec_as::<ApiKey>()) {
@@ -108,20 +112,15 @@ impl Planner<'_> {
             };
         }
         let owner = Key::new(Kind::Owner, Id::new(&key.owner_id));
-        let planned = self.plan.changes.iter().any(|change| change.key == owner);
-        if self.snapshot.get(&owner).is_none() && !planned {
-            let create =
-                Operation::Create { key: owner.clone(), spec: Arc::new(Owner::default()), claim: None, token: None };
-            self.plan.changes.push(Change {
-                name: owner.id.to_string(),
-                key: owner,
-                effect: Effect::Create,
-                before: None,
-                operations: vec![create],
-                token_file: None,
-            });
-        }
-        Arc::new(key)
+        let known = |operation: &Operation| *operation.key() == owner;
+        let planned = self.plan.changes.iter().flat_map(|change| &change.operations).any(known);
+        let create = (self.snapshot.get(&owner).is_none() && !planned).then(|| Operation::Create {
+            key: owner,
+            spec: Arc::new(Owner::default()),
+            claim: None,
+            token: None,
+        });
+        (Arc::new(key), create)
     }
 
     fn prune(&mut self) {
@@ -227,14 +226,17 @@ fn changes(key: &Key, from: &dyn AnyResource, to: &Arc<dyn AnyResource>) -> Vec<
     if !fields.is_empty() {
         operations.push(Operation::Patch { key: key.clone(), spec: Arc::clone(to), fields });
     }
+    // Puts come first: what exists just as long as it has a module (D34) must not vanish in between.
+    let mut deletions = Vec::new();
     for slot in slots {
         match (from.module(slot), to.module(slot)) {
-            (Some(_), None) => operations.push(Operation::DeleteModule { host: key.clone(), slot }),
+            (Some(_), None) => deletions.push(Operation::DeleteModule { host: key.clone(), slot }),
             (old, Some(new)) if old.is_none_or(|old| !old.same(new)) => {
                 operations.push(Operation::PutModule { host: key.clone(), slot, module: new.to_shared() });
             }
             _ => {}
         }
     }
+    operations.append(&mut deletions);
     operations
 }

@@ -16,10 +16,7 @@ const CONTEXT: usize = 2;
 pub fn text(plan: &Plan) -> String {
     let mut out = String::new();
     for change in &plan.changes {
-        // Owners are kept inside and have no address of their own.
-        if change.operations.iter().any(|operation| operation.call().is_some()) || change.effect >= Effect::Adopt {
-            let _ = write_change(&mut out, change);
-        }
+        let _ = write_change(&mut out, change);
     }
     if plan.is_empty() {
         let _ = writeln!(out, "No changes: {} unchanged.", plan.unchanged);
@@ -106,7 +103,7 @@ pub fn forms(before: Option<&dyn AnyResource>, operation: &Operation) -> (String
     }
 }
 
-/// YAML without what is unset: null, "", [] and {} say the same as nothing (D14).
+/// YAML without what is unset: null, "", [], {} and 0 say the same as nothing (D14).
 fn yaml(mut value: Value) -> String {
     prune_unset(&mut value);
     serde_yaml::to_string(&value).unwrap_or_default()
@@ -121,7 +118,8 @@ fn prune_unset(value: &mut Value) {
                 Value::String(text) => !text.is_empty(),
                 Value::Array(items) => !items.is_empty(),
                 Value::Object(map) => !map.is_empty(),
-                _ => true,
+                Value::Number(number) => number.as_f64() != Some(0.0),
+                Value::Bool(_) => true,
             });
         }
         Value::Array(items) => items.iter_mut().for_each(prune_unset),

@@ -12,6 +12,7 @@ use std::{
 use crate::{
     manifest::{self, LoadOptions, resolve::resolve},
     model::{
+        Kind,
         code::Code,
         diagnostic::{Diagnostic, Severity, sort},
         fault::Path as FieldPath,
@@ -89,7 +90,9 @@ pub fn apply(store: &dyn Store, plan: &Plan, source: &str) -> Result<(), ApplyEr
     for change in &plan.changes {
         for operation in &change.operations {
             let mut operation = operation.clone();
-            if let (Operation::Create { key, token, .. }, Some(file)) = (&mut operation, &change.token_file) {
+            if let (Operation::Create { key, token, .. }, Some(file)) = (&mut operation, &change.token_file)
+                && key.kind == Kind::ApiKey
+            {
                 let (secret, hash) = mint::token(&key.id);
                 if let Err(error) = write_token(file, secret.expose()) {
                     remove(&written);

@@ -94,11 +94,11 @@ pub fn follow<S: Store + 'static>(
     mut report: impl FnMut(Report) + Send + 'static,
 ) -> notify::Result<Handle> {
     let (signals, received) = channel();
-    let watcher = watch(&options.load.paths, signals.clone())?;
+    let mut folders = Folders::watch(&options.load.paths, signals.clone())?;
     let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || {
-        let _watcher = watcher;
         let mut told = None;
         while wait(&received) {
+            folders.follow_links();
             let outcome = run_once(store.as_ref(), &options);
             // A fault that stays is told once, not with every look.
             let digest = format!("{outcome:?}");
@@ -111,23 +111,51 @@ pub fn follow<S: Store + 'static>(
     Ok(Handle { signals, thread: Some(thread.map_err(notify::Error::io)?) })
 }
 
-fn watch(paths: &[PathBuf], signals: Sender<Signal>) -> notify::Result<notify::RecommendedWatcher> {
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // Reading the manifests opens them: of all accesses only the end of a write means anything.
-        let ignored = event.is_ok_and(
-            |event| matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write)),
-        );
-        if !ignored {
-            let _ = signals.send(Signal::Look);
+/// The folders that are watched.
+struct Folders {
+    watcher: notify::RecommendedWatcher,
+    /// Each folder, and where it really is: behind a link that can be swapped.
+    followed: Vec<(PathBuf, Option<PathBuf>)>,
+}
+
+impl Folders {
+    fn watch(paths: &[PathBuf], signals: Sender<Signal>) -> notify::Result<Self> {
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // Reading the manifests opens them: of all accesses only the end of a write means anything.
+            let ignored = event.is_ok_and(
+                |event| matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write)),
+            );
+            if !ignored {
+                let _ = signals.send(Signal::Look);
+            }
+        })?;
+        let mut folders = Self { watcher, followed: Vec::new() };
+        for path in paths.iter().filter(|path| path.as_os_str() != "-") {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let parent = parent.map_or_else(|| PathBuf::from("."), PathBuf::from);
+            // Editors replace files, and releases swap links: both are seen in the folder above.
+            folders.watcher.watch(&parent, RecursiveMode::NonRecursive)?;
+            if path.is_dir() {
+                folders.watcher.watch(path, RecursiveMode::Recursive)?;
+                folders.followed.push((path.clone(), path.canonicalize().ok()));
+            }
         }
-    })?;
-    for path in paths.iter().filter(|path| path.as_os_str() != "-") {
-        // Editors replace files, and a watch on a file ends with it: so its folder is watched.
-        let folder = if path.is_dir() { path.clone() } else { path.parent().map(PathBuf::from).unwrap_or_default() };
-        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
-        watcher.watch(&folder, RecursiveMode::Recursive)?;
+        Ok(folders)
     }
-    Ok(watcher)
+
+    /// A watch stays with the folder that a link led to; after a swap the new one is watched.
+    fn follow_links(&mut self) {
+        for (path, target) in &mut self.followed {
+            let now = path.canonicalize().ok();
+            if now.is_some() && now != *target {
+                // The old folder may be gone, and its watch with it.
+                let _ = self.watcher.unwatch(path);
+                if self.watcher.watch(path, RecursiveMode::Recursive).is_ok() {
+                    *target = now;
+                }
+            }
+        }
+    }
 }
 
 /// Waits for a reason to look, and for the folder to be quiet. False when the loop should end.

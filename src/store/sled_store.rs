@@ -6,6 +6,7 @@
 use std::{
     fs::{self, File},
     io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -47,6 +48,9 @@ impl SledStore {
                 format!("{} is a folder with other files, not a store", path.display()),
             ));
         }
+        make_private(path).map_err(|error| {
+            StoreError::new(Code::StoreFailed, format!("{} cannot be made: {error}", path.display()))
+        })?;
         let db = sled::Config::default().path(path).open().map_err(|error| open_error(path, &error))?;
         let failed = |error: sled::Error| engine_error(path, &error);
         match db.get(FORMAT_KEY).map_err(failed)? {
@@ -165,6 +169,14 @@ fn load(db: &Db, path: &Path) -> Result<Snapshot, StoreError> {
     let entries: Result<Vec<_>, String> =
         records.into_par_iter().map(|(key, value)| codec::decode(&key, &value)).collect();
     Ok(Snapshot::restore(revision, next_order, entries.map_err(|reason| corrupt(path, &reason))?))
+}
+
+/// A store holds private keys: its folder is for its user alone.
+fn make_private(path: &Path) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// sled's flush hands its pages to the operating system; only a sync of the file puts them on the disk.

@@ -1,0 +1,358 @@
+//! Laws that hold for resources of every kind, tried on generated worlds (architecture.md, "Laws").
+
+use std::{path::Path, sync::Arc, thread, time::Duration};
+
+use edgewright::{
+    manifest::LoadOptions,
+    model::{
+        Kind,
+        code::Code,
+        desired::Desired,
+        fault::Fault,
+        id::Id,
+        key::Key,
+        kind::{
+            api_key::ApiKey, certificate_authority::CertificateAuthority, event_source::EventSource,
+            https_edge::HttpsEdge,
+        },
+        node::Node,
+        operation::{Author, Claim, Operation},
+        secret::{self, MASK, Secret, Text},
+        snapshot::{Entry, Snapshot},
+    },
+    plan::{Plan, diff, render},
+    reconcile,
+    store::{Commit, SledStore, Store},
+};
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::generate::{
+    AUTHORITIES, AUTHORITY_PEMS, MARKER, PRIVATE_KEYS, SOURCE, Spec, World, any_spec, changing_worlds,
+    host_and_two_modules, some_fields, two_of_a_kind, worlds,
+};
+
+type Law = Result<(), TestCaseError>;
+
+fn time(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+fn planned(snapshot: &Snapshot, world: &World) -> Plan {
+    let plan = diff(snapshot, world, SOURCE, true);
+    assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
+    plan
+}
+
+fn applied(plan: &Plan, to: &Snapshot, at: Timestamp) -> Snapshot {
+    to.apply(&plan.operations(), at).unwrap().0
+}
+
+/// The store that has a world, and nothing before it.
+fn reached(world: &World) -> Snapshot {
+    let nothing = Snapshot::default();
+    applied(&planned(&nothing, world), &nothing, time(0))
+}
+
+/// What a store makes of a declared Spec: a key that names no owner belongs to the bot of its source.
+fn settled(wanted: &Desired) -> Spec {
+    match wanted.spec.as_any().downcast_ref::<ApiKey>() {
+        Some(key) if key.owner_id.is_empty() => {
+            let owner_id = Id::derived("bot_", [SOURCE.as_bytes()]).to_string();
+            Arc::new(ApiKey { owner_id, ..key.clone() })
+        }
+        _ => Arc::clone(&wanted.spec),
+    }
+}
+
+fn revealed(spec: &Spec) -> Value {
+    Value::Object(secret::reveal(|| spec.to_json()))
+}
+
+/// Everything that a revision says of its resources, secrets included.
+fn state(snapshot: &Snapshot) -> Vec<(Key, Value)> {
+    let whole = |entry: &Arc<Entry>| {
+        let Entry { spec, created_at, order, claim, token, .. } = entry.as_ref();
+        let token = token.as_ref().map(|token| token.expose().to_owned());
+        let created_at = created_at.to_string();
+        let spec = revealed(spec);
+        let value = json!({"spec": spec, "created_at": created_at, "order": order, "claim": claim, "token": token});
+        (entry.key.clone(), value)
+    };
+    snapshot.iter().map(whole).collect()
+}
+
+fn holds_exactly(snapshot: &Snapshot, world: &World) -> Law {
+    for wanted in world.values() {
+        let key = &wanted.key;
+        let entry = snapshot.get(key).ok_or_else(|| TestCaseError::fail(format!("{key} is missing")))?;
+        let settled = settled(wanted);
+        prop_assert!(entry.spec.same(settled.as_ref()), "{key} is {:?}, not {settled:?}", entry.spec);
+        prop_assert_eq!(entry.claim.as_ref(), Some(&wanted.claim), "the claim of {}", key);
+    }
+    for entry in snapshot.iter() {
+        let key = &entry.key;
+        let known = match key.kind {
+            // An owner outlives its keys, and a subscription lives as long as its sources.
+            Kind::Owner => entry.claim.is_none(),
+            Kind::EventSubscription => snapshot.children(key, Kind::EventSource).next().is_some(),
+            _ => world.contains_key(key),
+        };
+        prop_assert!(known, "{key} is left over");
+    }
+    Ok(())
+}
+
+fn what_stays_keeps_its_birth(before: &Snapshot, after: &Snapshot, worlds: [&World; 2]) -> Law {
+    for key in worlds[0].keys().filter(|key| worlds[1].contains_key(key)) {
+        let birth = |snapshot: &Snapshot| snapshot.get(key).map(|entry| (entry.created_at, entry.order));
+        prop_assert_eq!(birth(before), birth(after), "{}", key);
+    }
+    Ok(())
+}
+
+fn every_reference_resolves(snapshot: &Snapshot) -> Law {
+    for entry in snapshot.iter() {
+        let mut named: Vec<Key> = entry.key.parent_key().into_iter().collect();
+        entry.spec.references(&mut |reference| named.push(reference.target));
+        for target in named {
+            prop_assert!(snapshot.get(&target).is_some(), "{} names {target}, which is not there", entry.key);
+        }
+    }
+    Ok(())
+}
+
+/// A Spec in a store that has all it refers to.
+fn planted(spec: &Spec) -> (Snapshot, Key) {
+    let create = |key: Key, spec: Spec| Operation::Create { key, spec, claim: None, token: None };
+    let parent = Id::new("edghts_soil");
+    let mut soil = vec![create(Key::new(Kind::HttpsEdge, parent.clone()), Arc::new(HttpsEdge::default()))];
+    for (id, pem) in AUTHORITIES.into_iter().zip(AUTHORITY_PEMS) {
+        let authority = CertificateAuthority { ca_pem: Text::new(pem), ..CertificateAuthority::default() };
+        soil.push(create(Key::new(Kind::CertificateAuthority, Id::new(id)), Arc::new(authority)));
+    }
+    let (soil, _) = Snapshot::default().apply(&soil, time(0)).unwrap();
+    let info = spec.kind().info();
+    let source = spec.as_any().downcast_ref::<EventSource>();
+    let id = source.map_or_else(|| Id::new(&format!("{}planted", info.prefix)), |source| Id::new(&source.r#type));
+    let key = Key { kind: info.kind, parent: info.parent.map(|_| parent), id };
+    let claim = Claim { source: SOURCE.into(), name: "planted".into(), prevent_destroy: false };
+    let desired = Desired { key: key.clone(), spec: Arc::clone(spec), claim, token_file: None };
+    let plan = diff(&soil, &World::from([(key.clone(), desired)]), SOURCE, false);
+    (applied(&plan, &soil, time(1)), key)
+}
+
+fn outcome(base: &Snapshot, operations: &[Operation]) -> Result<Vec<(Key, Value)>, Vec<Fault>> {
+    base.apply(operations, time(2)).map(|(next, _)| state(&next)).map_err(|refusal| refusal.faults)
+}
+
+fn is_read_back(spec: &Spec, node: &Node) -> Law {
+    let (read, faults) = (spec.kind().info().decode)(node, &[], None);
+    prop_assert!(faults.is_empty(), "{faults:?}");
+    let read = read.unwrap();
+    prop_assert_eq!(revealed(&read), revealed(spec));
+    prop_assert!(read.same(spec.as_ref()), "{read:?} is not {spec:?}");
+    Ok(())
+}
+
+fn tells_no_secret(text: &str) -> Law {
+    prop_assert!(!text.contains(MARKER), "a secret is in {text}");
+    for line in PRIVATE_KEYS.iter().flat_map(|key| key.lines()).filter(|line| !line.is_empty()) {
+        prop_assert!(!text.contains(line), "a private key is in {text}");
+    }
+    Ok(())
+}
+
+/// Opens a store that this process has just closed; sled may let go of its lock a moment later.
+fn reopened(path: &Path) -> SledStore {
+    for _ in 0..250 {
+        match SledStore::open(path) {
+            Err(error) if error.code == Code::StoreLocked => thread::sleep(Duration::from_millis(20)),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("{} stays locked", path.display());
+}
+
+fn calls(plan: &Plan) -> Vec<String> {
+    let operations = plan.operations();
+    operations.iter().filter_map(Operation::call).map(|(method, path)| format!("{method} {path}")).collect()
+}
+
+/// The calls that a plan's text shows; what they change stands deeper.
+fn shown_calls(plan: &Plan) -> Vec<String> {
+    let text = render::text(plan);
+    let lines = text.lines().filter_map(|line| line.strip_prefix("    ")).filter(|line| !line.starts_with(' '));
+    lines.map(String::from).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn what_is_as_desired_needs_no_plan(world in worlds()) {
+        let plan = planned(&reached(&world), &world);
+        prop_assert!(plan.is_empty(), "{}", render::text(&plan));
+        prop_assert_eq!(plan.unchanged, world.len());
+    }
+
+    #[test]
+    fn a_plan_leads_from_any_state_to_any_other_and_then_there_is_nothing_to_do((a, b) in changing_worlds()) {
+        let before = reached(&a);
+        let plan = planned(&before, &b);
+        let after = applied(&plan, &before, time(60));
+        holds_exactly(&after, &b)?;
+        what_stays_keeps_its_birth(&before, &after, [&a, &b])?;
+        let again = planned(&after, &b);
+        prop_assert!(again.is_empty(), "{}\nand then again\n{}", render::text(&plan), render::text(&again));
+    }
+
+    #[test]
+    fn every_prefix_of_a_plan_keeps_references_valid((a, b) in changing_worlds()) {
+        let mut here = reached(&a);
+        let operations = planned(&here, &b).operations();
+        let mut done = 0;
+        for end in 1..=operations.len() {
+            match here.apply(&operations[done..end], time(60)) {
+                Ok((next, _)) => {
+                    every_reference_resolves(&next)?;
+                    (here, done) = (next, end);
+                }
+                // Rules that span resources hold at the end only: this prefix goes on with the next operation.
+                Err(refusal) => {
+                    let code = refusal.faults.iter().map(|fault| fault.code).find(|code| *code != Code::NotAllowed);
+                    prop_assert_eq!(code, None, "{:?} at {:?}", refusal, operations[end - 1]);
+                }
+            }
+        }
+        prop_assert_eq!(done, operations.len());
+    }
+
+    #[test]
+    fn a_spec_survives_json(spec in any_spec()) {
+        let text = revealed(&spec).to_string();
+        is_read_back(&spec, &serde_json::from_str(&text).unwrap())?;
+    }
+
+    #[test]
+    fn a_spec_survives_yaml(spec in any_spec()) {
+        let text = serde_yaml::to_string(&revealed(&spec)).unwrap();
+        let node: Node = serde_yaml::from_str(&text).unwrap();
+        is_read_back(&spec, &node).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
+    }
+
+    #[test]
+    fn a_patch_twice_is_a_patch_once((whole, spec) in two_of_a_kind(), mask in any::<u32>()) {
+        let (base, key) = planted(&whole);
+        let patch = Operation::Patch { key, fields: some_fields(&spec, mask), spec };
+        let once = outcome(&base, std::slice::from_ref(&patch));
+        prop_assert_eq!(once, outcome(&base, &[patch.clone(), patch]));
+    }
+
+    #[test]
+    fn put_after_put_is_the_last_put((host, slot, first, last) in host_and_two_modules()) {
+        let (base, key) = planted(&host);
+        let put = |module| Operation::PutModule { host: key.clone(), slot, module };
+        let once = outcome(&base, &[put(Arc::clone(&last))]);
+        prop_assert_eq!(&once, &outcome(&base, &[put(first), put(Arc::clone(&last))]));
+        // Where the edge's other modules allow it, the module is there, and just as it was given.
+        if let Ok(state) = once {
+            let (_, value) = state.iter().find(|(it, _)| *it == key).unwrap();
+            prop_assert_eq!(&value["spec"][slot.name], &secret::reveal(|| last.to_json()));
+        }
+    }
+
+    #[test]
+    fn no_output_tells_a_secret((a, b) in changing_worlds()) {
+        let empty = Snapshot::default();
+        let whole = reached(&a);
+        for plan in [planned(&empty, &a), planned(&whole, &b), planned(&whole, &World::new())] {
+            tells_no_secret(&format!("{plan:?}"))?;
+            tells_no_secret(&format!("{:?}", plan.operations()))?;
+            tells_no_secret(&render::text(&plan))?;
+        }
+        tells_no_secret(&format!("{whole:?}"))?;
+        for Desired { spec, .. } in a.values().chain(b.values()) {
+            let masked = Value::Object(spec.to_json()).to_string();
+            tells_no_secret(&masked)?;
+            tells_no_secret(&format!("{spec:?}"))?;
+            let whole = revealed(spec).to_string();
+            prop_assert_eq!(masked.contains(MASK), whole.contains(MARKER) || whole.contains("PRIVATE KEY"));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10))]
+
+    #[test]
+    fn a_store_gives_back_all_that_was_committed((a, b) in changing_worlds()) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let store = SledStore::open(&path).unwrap();
+        for (world, at) in [(&a, time(0)), (&b, time(60))] {
+            let plan = planned(&store.snapshot(), world);
+            let mut operations = plan.operations();
+            for operation in &mut operations {
+                if let Operation::Create { key, token, .. } = operation && key.kind == Kind::ApiKey {
+                    *token = Some(Secret::new(format!("hash of {key}")));
+                }
+            }
+            store.commit(Commit { base: Some(plan.base), operations, author: Author::Local, at }).unwrap();
+        }
+        let (kept, root_secret) = (store.snapshot(), store.root_secret());
+        drop(store);
+        let store = reopened(&path);
+        let read = store.snapshot();
+        prop_assert_eq!(state(&read), state(&kept));
+        prop_assert_eq!((read.revision, read.next_order()), (kept.revision, kept.next_order()));
+        prop_assert_eq!(store.root_secret(), root_secret);
+        holds_exactly(&read, &b)?;
+        let again = planned(&read, &b);
+        prop_assert!(again.is_empty(), "{}", render::text(&again));
+    }
+
+    #[test]
+    fn the_plan_that_was_shown_is_the_plan_that_ran((a, b) in changing_worlds()) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SledStore::open(&folder.path().join("store")).unwrap();
+        for world in [&a, &b] {
+            let plan = planned(&store.snapshot(), world);
+            reconcile::apply(&store, &plan, SOURCE).unwrap();
+            if plan.is_empty() {
+                prop_assert_eq!(store.snapshot().revision, plan.base);
+                continue;
+            }
+            let record = store.history(1).unwrap().remove(0);
+            prop_assert_eq!(&record.calls, &calls(&plan));
+            prop_assert_eq!(&record.calls, &shown_calls(&plan));
+            prop_assert_eq!(record.revision, plan.base + 1);
+            prop_assert_eq!(record.author, Author::Source { source: SOURCE.into() });
+        }
+    }
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SledStore::open(&folder.path().join("store")).unwrap();
+    let paths = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/storefront")];
+    let load = LoadOptions { paths, allow_outside_files: false };
+    let options = reconcile::Options { load, source: SOURCE.into(), prune: true };
+    let dry_run = || {
+        let (before, records) = (store.snapshot(), store.history(10).unwrap().len());
+        let planned = reconcile::plan(&options, &before);
+        assert!(!planned.has_errors(), "{:?}", planned.diagnostics.iter().map(|it| &it.message).collect::<Vec<_>>());
+        assert!(Arc::ptr_eq(&store.snapshot(), &before), "there is another revision");
+        assert_eq!(store.history(10).unwrap().len(), records);
+        planned.plan.unwrap()
+    };
+    let plan = dry_run();
+    assert!(!plan.is_empty());
+    assert_eq!(calls(&dry_run()), calls(&plan), "the same plan again");
+    assert_eq!((store.snapshot().revision, store.snapshot().len()), (0, 0));
+    reconcile::apply(&store, &plan, SOURCE).unwrap();
+    assert!(dry_run().is_empty());
+    assert_eq!((store.snapshot().revision, store.history(10).unwrap().len()), (1, 1));
+}

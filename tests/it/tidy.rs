@@ -1,0 +1,230 @@
+//! What holds for the code as a whole: layers, purity, sizes, and words that explain what they cite.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use edgewright::model::code::REGISTRY;
+
+use crate::cli::REPOSITORY;
+
+/// `cli → {api, reconcile} → {manifest, plan, store} → model`: a module may use those with a lower number.
+const LAYERS: [(&str, u8); 7] =
+    [("cli", 3), ("api", 2), ("reconcile", 2), ("manifest", 1), ("plan", 1), ("store", 1), ("model", 0)];
+/// Files that are over the limit for now.
+const LONG_FOR_NOW: [&str; 2] = ["src/manifest/locate.rs", "src/model/x509.rs"];
+const MOST_LINES: usize = 500;
+/// Codes that only a broken machine brings about.
+const NEED_A_BROKEN_MACHINE: [&str; 3] = ["STORE_CORRUPT", "STORE_FAILED", "INTERNAL"];
+
+struct Source {
+    /// Its path in the repository.
+    name: String,
+    text: String,
+}
+
+impl Source {
+    /// The layer that the file is part of; none for `lib.rs` and `main.rs`.
+    fn layer(&self) -> Option<&str> {
+        self.name.strip_prefix("src/")?.split_once('/').map(|(layer, _)| layer)
+    }
+
+    /// The text without what stands behind `//`.
+    fn code(&self) -> String {
+        let lines = self.text.lines().map(|line| match line.find("//") {
+            // The slashes of an address are no comment.
+            Some(at) if !line[..at].ends_with(':') => &line[..at],
+            _ => line,
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Every path in the code, with the trees of `use` taken apart: `use a::{b, c::d}` is `a::b` and `a::c::d`.
+    fn paths(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        let mut prefixes: Vec<String> = Vec::new();
+        let mut word = String::new();
+        for c in self.code().chars() {
+            match c {
+                'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | ':' => word.push(c),
+                _ => {
+                    let whole = prefixes.concat() + &word;
+                    match c {
+                        '{' if word.ends_with("::") => prefixes.push(std::mem::take(&mut word)),
+                        // A block inside of no path: its closing brace must not end a tree.
+                        '{' => prefixes.push(String::new()),
+                        '}' => drop(prefixes.pop()),
+                        _ => {}
+                    }
+                    if whole.contains("::") {
+                        found.insert(whole.trim_end_matches(':').to_owned());
+                    }
+                    word.clear();
+                }
+            }
+        }
+        found
+    }
+}
+
+fn sources(folder: &str, extension: &str) -> Vec<Source> {
+    let root = Path::new(REPOSITORY);
+    let walk = walkdir::WalkDir::new(root.join(folder)).sort_by_file_name().into_iter().map(Result::unwrap);
+    let files = walk.filter(|entry| entry.path().extension().is_some_and(|found| found == extension));
+    files
+        .map(|entry| Source {
+            name: entry.path().strip_prefix(root).unwrap().display().to_string(),
+            text: fs::read_to_string(entry.path()).unwrap(),
+        })
+        .collect()
+}
+
+fn rust() -> Vec<Source> {
+    let mut all = sources("src", "rs");
+    all.extend(sources("tests", "rs"));
+    assert!(all.len() > 60, "only {} files", all.len());
+    all
+}
+
+fn assert_none(what: &str, offenders: &[String]) {
+    assert!(offenders.is_empty(), "{what}:\n{}", offenders.join("\n"));
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    let silent = rust().into_iter().filter(|file| !file.text.starts_with("//! ")).map(|file| file.name);
+    assert_none("files that do not start with `//! `", &silent.collect::<Vec<_>>());
+}
+
+#[test]
+fn layers_only_look_down() {
+    let rank = |layer: &str| LAYERS.iter().find(|(name, _)| *name == layer).map(|(_, rank)| *rank);
+    let mut offenders = Vec::new();
+    for file in sources("src", "rs") {
+        let Some(from) = file.layer() else { continue };
+        let Some(own) = rank(from) else {
+            offenders.push(format!("{}: {from} is no layer", file.name));
+            continue;
+        };
+        for path in file.paths() {
+            let Some(target) = path.strip_prefix("crate::").and_then(|path| path.split("::").next()) else { continue };
+            if target != from && rank(target).is_none_or(|rank| rank >= own) {
+                offenders.push(format!("{}: {path}", file.name));
+            }
+        }
+    }
+    assert_none("paths that do not lead down", &offenders);
+}
+
+#[test]
+fn model_and_plan_do_no_io() {
+    let forbidden = [
+        ["std::fs", "std::io", "std::net", "std::env", "std::process", "std::thread"].as_slice(),
+        ["std::time::SystemTime", "std::time::Instant", "rand", "tokio", "sled", "axum", "tracing"].as_slice(),
+    ];
+    let clocks = ["SystemTime::now", "Instant::now", "Timestamp::now", "Zoned::now"];
+    // These are numbers with dots, not sockets.
+    let harmless = ["std::net::IpAddr", "std::net::Ipv4Addr", "std::net::Ipv6Addr", "std::net"];
+    let mut offenders = Vec::new();
+    for file in sources("src/model", "rs").into_iter().chain(sources("src/plan", "rs")) {
+        let code = file.code();
+        for path in file.paths() {
+            let within =
+                |name: &str| path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
+            let io = forbidden.concat().into_iter().any(within) || clocks.iter().any(|clock| path.ends_with(clock));
+            if io && !harmless.contains(&path.as_str()) {
+                offenders.push(format!("{}: {path}", file.name));
+            }
+        }
+        for printed in ["println!", "print!(", "dbg!("].into_iter().filter(|printed| code.contains(printed)) {
+            offenders.push(format!("{}: {printed}", file.name));
+        }
+    }
+    assert_none("IO, a clock or randomness in a pure layer", &offenders);
+}
+
+#[test]
+fn nothing_is_unsafe() {
+    let word = |code: &str| code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe");
+    let unsafe_files = sources("src", "rs").into_iter().filter(|file| word(&file.code())).map(|file| file.name);
+    assert_none("unsafe code", &unsafe_files.collect::<Vec<_>>());
+    let manifest = fs::read_to_string(format!("{REPOSITORY}/Cargo.toml")).unwrap();
+    assert!(manifest.contains("unsafe_code = \"forbid\""));
+}
+
+#[test]
+fn no_file_is_too_long_to_read() {
+    let mut offenders = Vec::new();
+    for file in sources("src", "rs") {
+        let lines = file.text.lines().count();
+        let excused = LONG_FOR_NOW.contains(&file.name.as_str());
+        if lines > MOST_LINES && !excused {
+            offenders.push(format!("{}: {lines} lines", file.name));
+        }
+        if lines <= MOST_LINES && excused {
+            offenders.push(format!("{}: short by now, and needs no excuse", file.name));
+        }
+    }
+    assert_none(&format!("files over {MOST_LINES} lines"), &offenders);
+}
+
+#[test]
+fn every_decision_that_is_cited_is_explained() {
+    let decisions = fs::read_to_string(format!("{REPOSITORY}/docs/decisions.md")).unwrap();
+    let explained = |number: &str| decisions.lines().any(|line| line.starts_with(&format!("## D{number} ")));
+    let mut offenders = BTreeSet::new();
+    for file in sources("src", "rs") {
+        for comment in file.text.lines().filter_map(|line| line.split_once("//")).map(|(_, comment)| comment) {
+            for word in comment.split(|c: char| !c.is_ascii_alphanumeric()) {
+                let number =
+                    word.strip_prefix('D').filter(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
+                if let Some(number) = number.filter(|number| !explained(number)) {
+                    offenders.insert(format!("{}: D{number}", file.name));
+                }
+            }
+        }
+    }
+    assert_none("decisions that docs/decisions.md does not have", &offenders.into_iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn every_code_has_a_case() {
+    let mut text = fs::read_to_string(format!("{REPOSITORY}/tests/invalid/expected.txt")).unwrap();
+    for file in sources("tests", "rs").iter().filter(|file| file.name != "tests/it/tidy.rs") {
+        text += &file.text;
+    }
+    let words: BTreeSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let mut offenders = Vec::new();
+    for info in REGISTRY {
+        let (wire, variant) = (info.code.to_string(), format!("Code::{:?}", info.code));
+        let has_case = words.contains(wire.as_str()) || words.contains(info.name) || text.contains(&variant);
+        if !has_case && !NEED_A_BROKEN_MACHINE.contains(&info.name) {
+            offenders.push(wire);
+        }
+    }
+    assert_none("codes that no test names", &offenders);
+}
+
+#[test]
+fn the_repository_stands_by_itself() {
+    // Put together here, so that this file does not name what it looks for.
+    let foreign = [["..", "shared"].join("/"), ["", "work", "shared"].join("/"), ["api", "spec.md"].join("-")];
+    let root = Path::new(REPOSITORY);
+    let kept = |entry: &walkdir::DirEntry| {
+        let name = entry.file_name().to_string_lossy();
+        entry.depth() != 1 || !matches!(name.as_ref(), "target" | ".git" | "edgewright.db")
+    };
+    let mut offenders = Vec::new();
+    for entry in walkdir::WalkDir::new(root).into_iter().filter_entry(kept) {
+        let entry = entry.unwrap();
+        let Ok(text) = fs::read_to_string(entry.path()) else { continue };
+        for word in foreign.iter().filter(|word| text.contains(word.as_str())) {
+            offenders.push(format!("{}: {word}", entry.path().display()));
+        }
+    }
+    assert_none("files that point outside of the repository", &offenders);
+}
+
+#[test]
+fn the_changelog_has_what_is_not_released_yet() {
+    let text = fs::read_to_string(format!("{REPOSITORY}/CHANGELOG.md")).unwrap();
+    assert!(text.starts_with("# Changelog\n") && text.contains("\n## Unreleased\n"), "{text:.200}");
+}
