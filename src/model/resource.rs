@@ -132,6 +132,8 @@ impl Offers {
 /// The result of decoding a Spec: what could be made of it, and every fault.
 pub type Decoded<T> = (Option<T>, Vec<Fault>);
 type SpecArc = Arc<dyn AnyResource>;
+/// Decodes a Spec from a request body or manifest, ignoring the named fields that are known elsewhere.
+pub type DecodeSpec = fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
 
 /// What the product knows of a kind. The table of all kinds is [`Kind::ALL`].
 pub struct KindInfo {
@@ -164,7 +166,7 @@ pub struct KindInfo {
     /// A Spec with nothing set.
     pub empty: fn() -> SpecArc,
     /// Decodes a body or manifest `spec`, ignoring the named fields that are known elsewhere.
-    pub decode: fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>,
+    pub decode: DecodeSpec,
     /// Decodes a stored record's Spec.
     pub restore: fn(&serde_json::value::RawValue) -> Result<SpecArc, serde_json::Error>,
     /// The schema of the write form.

@@ -139,6 +139,7 @@ fn a_port_in_use_is_a_clear_error_and_makes_no_store() {
     let serve = folder.serve("");
     let run = folder.run(&format!("serve --store other --listen {}", serve.address));
     assert_eq!(run.code, 1, "{}", run.all());
+    assert!(run.err.contains("ERR_EDGEWRIGHT_CANNOT_LISTEN"), "{}", run.err);
     assert!(run.err.contains(&format!("cannot listen on {}", serve.address)), "{}", run.err);
     assert!(run.err.contains("--listen"), "{}", run.err);
     assert!(!folder.path("other").exists());

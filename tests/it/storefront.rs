@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeSet, fs};
 
-use edgewright::model::Kind;
+use edgewright::{
+    manifest::LoadOptions,
+    model::{Kind, code::Code},
+    reconcile::{Options, apply, plan},
+    store::{SledStore, Store},
+};
 
 use crate::cli::{Folder, REPOSITORY, Run};
 
@@ -373,4 +378,17 @@ fn an_api_keys_token_is_written_once_and_works() {
     let inside = folder.run("validate m");
     assert_eq!(inside.code, 3);
     assert!(inside.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED"), "never into the source tree: {}", inside.err);
+}
+
+#[test]
+fn a_plan_is_applied_to_the_revision_it_was_made_from_or_not_at_all() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("one", "", "one"));
+    let load = LoadOptions { paths: vec![folder.path("m")], allow_outside_files: false };
+    let options = Options { load, source: "default".into(), prune: true };
+    let store = SledStore::open(&folder.path("store")).unwrap();
+    let stale = plan(&options, &store.snapshot()).plan.unwrap();
+    apply(&store, &stale, "default").unwrap();
+    let refused = apply(&store, &stale, "default").unwrap_err().diagnostic();
+    assert_eq!((refused.code, store.snapshot().revision), (Code::Stale, 1), "{}", refused.message);
 }

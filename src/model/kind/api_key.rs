@@ -52,7 +52,8 @@ impl Check for ApiKey {
         check::texts(faults, &self.description, &self.metadata);
         let owner = self.owner_id.as_str();
         let known_prefix = ["usr_", "bot_"].iter().any(|prefix| owner.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty()));
-        if !owner.is_empty() && !(known_prefix && is_opaque_id(owner)) {
+        let good = owner.is_empty() || (known_prefix && is_opaque_id(owner));
+        if !good {
             faults.within("owner_id", |faults| {
                 faults.report(Fault::new(Code::InvalidFormat, "this cannot be an owner").help("an owner is `usr_…` or `bot_…`"));
             });

@@ -95,12 +95,15 @@ impl<M: Module> AnyModule for M {
     }
 }
 
+/// Decodes a module from a request body or manifest.
+pub type DecodeModule = fn(&Node, Option<&dyn ValueSource>) -> Decoded<Arc<dyn AnyModule>>;
+
 /// A host's place for one module.
 pub struct Slot {
     /// URL segment, manifest key and field name.
     pub name: &'static str,
     /// Decodes a request body.
-    pub decode: fn(&Node, Option<&dyn ValueSource>) -> Decoded<Arc<dyn AnyModule>>,
+    pub decode: DecodeModule,
     /// The schema of the write form.
     pub spec_schema: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of the response form.
