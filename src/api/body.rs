@@ -9,12 +9,14 @@ use axum::{
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::answer::ApiError;
-use crate::model::{code::Code, fault::Fault, node::Node};
+use crate::model::{code::Code, fault::Fault, node::Node, unbounded};
 
 /// The largest body (D39).
 pub const MOST_BYTES: usize = 2 << 20;
+/// How deep a body may nest (D39).
+const MOST_LEVELS: usize = 128;
 /// How long a body may take to arrive.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Reads a JSON body, with the faults of repeated keys. An empty body is null.
 pub async fn read(headers: &HeaderMap, body: Body) -> Result<(Node, Vec<Fault>), ApiError> {
@@ -44,9 +46,31 @@ pub async fn read(headers: &HeaderMap, body: Body) -> Result<(Node, Vec<Fault>),
             format!("the body is not JSON: {reason} (line {}, column {})", error.line(), error.column()),
         )
     };
-    let mut node: Node = serde_json::from_slice(&bytes).map_err(syntax)?;
+    if depth(&bytes) > MOST_LEVELS {
+        return Err(ApiError::of(Code::Syntax, format!("the body nests over {MOST_LEVELS} levels")));
+    }
+    let mut node: Node = unbounded::from_slice(&bytes).map_err(syntax)?;
     let faults = node.take_duplicates();
     Ok((node, faults))
+}
+
+/// How deep brackets nest, outside of texts. Told before anything is read, for reading recurses.
+fn depth(bytes: &[u8]) -> usize {
+    let (mut depth, mut most, mut in_text, mut escaped) = (0usize, 0, false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => {
+                depth += 1;
+                most = most.max(depth);
+            }
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

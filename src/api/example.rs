@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::model::{Kind, module::Slot, resource::KindInfo};
 
 /// A body that creates a resource of a kind.
-pub fn of_kind(kind: Kind) -> Value {
-    match kind {
+pub fn of_kind(kind: Kind) -> Option<Value> {
+    Some(match kind {
         Kind::ApiKey => json!({"description": "CI of the shop team", "metadata": "{\"team\":\"shop\"}"}),
         Kind::IpRestriction => json!({
             "description": "Offices only",
@@ -17,11 +17,6 @@ pub fn of_kind(kind: Kind) -> Value {
         Kind::CertificateAuthority => json!({
             "description": "Partners",
             "ca_pem": include_str!("../../examples/storefront/certs/partner-devices.pem"),
-        }),
-        Kind::TlsCertificate => json!({
-            "description": "Everything under example.com",
-            "certificate_pem": include_str!("../../examples/storefront/certs/wildcard.chain.pem"),
-            "private_key_pem": include_str!("../../examples/storefront/certs/wildcard.key.pem"),
         }),
         Kind::HttpsEdge => json!({
             "description": "Public shop",
@@ -36,8 +31,10 @@ pub fn of_kind(kind: Kind) -> Value {
             "compression": {},
         }),
         Kind::EventSource => json!({"type": "ip_policy_created.v0"}),
-        Kind::Owner | Kind::TlsEdge | Kind::EventSubscription => json!({}),
-    }
+        // A private key has no place in a public document, be it of a demo.
+        Kind::TlsCertificate => return None,
+        Kind::Owner | Kind::TlsEdge | Kind::EventSubscription => return None,
+    })
 }
 
 /// A body that changes a resource of a kind.

@@ -31,7 +31,7 @@ use crate::{
         module::Slot,
         node::Node,
         operation::Operation,
-        resource::{AnyResource, ViewContext},
+        resource::{AnyResource, Decoded, ViewContext},
         rules, secret,
         secret::Secret,
         snapshot::{Entry, Rendered, Snapshot},
@@ -112,7 +112,8 @@ fn not_found(what: &str) -> ApiError {
 impl Call<'_> {
     async fn create(&self, mut key: Key, node: Node) -> Result<Response, ApiError> {
         let info = self.kind.info();
-        let mut spec = decode(self.kind, &node, None)?;
+        let (spec, faults) = decode(self.kind, &node, None);
+        let mut spec = without_faults(spec, faults)?;
         let mut operations = Vec::new();
         let mut token = None;
         if info.prefix.is_empty() {
@@ -204,18 +205,16 @@ impl Call<'_> {
     async fn patch(&self, key: Key, node: Node) -> Result<Response, ApiError> {
         let info = self.kind.info();
         let fields = patched_fields(info.blank_is_unset, &node);
-        let faults: Vec<Fault> = fields
-            .iter()
-            .filter(|field| info.fixed.contains(&field.as_str()))
+        let fixed = fields.iter().filter(|field| info.fixed.contains(&field.as_str()));
+        let mut faults: Vec<Fault> = fixed
             .map(|field| {
                 Fault::new(Code::Immutable, format!("`{field}` is fixed at creation"))
                     .at(Path::root().join(field.as_str()))
             })
             .collect();
-        if !faults.is_empty() {
-            return Err(ApiError::from_faults(faults));
-        }
-        let spec = decode(self.kind, &node, Some(&fields))?;
+        let (spec, found) = decode(self.kind, &node, Some(&fields));
+        faults.extend(found);
+        let spec = without_faults(spec, faults)?;
         let operation = Operation::Patch { key: key.clone(), spec, fields };
         let snapshot = self.commit(&key, None, vec![operation]).await?;
         let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
@@ -230,10 +229,7 @@ impl Call<'_> {
             module.check(&mut found);
             add_new(&mut faults, found.into_vec());
         }
-        let module = match module {
-            Some(module) if faults.is_empty() => module,
-            _ => return Err(ApiError::from_faults(faults)),
-        };
+        let module = without_faults(module, faults)?;
         let operation = Operation::PutModule { host: host.clone(), slot, module };
         let snapshot =
             self.commit(&host, Some(slot), vec![operation]).await.map_err(|error| error.inside(slot.name))?;
@@ -258,7 +254,10 @@ impl Call<'_> {
         slot: Option<&Slot>,
         operations: Vec<Operation>,
     ) -> Result<Arc<Snapshot>, ApiError> {
-        let conditions = self.headers.get_all(header::IF_MATCH).iter().map(|value| value.to_str().unwrap_or_default());
+        // What does not exist yet has no state to name.
+        let conditional = !matches!(operations.last(), Some(Operation::Create { .. }));
+        let conditions = self.headers.get_all(header::IF_MATCH).iter().filter(|_| conditional);
+        let conditions = conditions.map(|value| value.to_str().unwrap_or_default());
         let conditions: Vec<String> =
             conditions.flat_map(|value| value.split(',')).map(|tag| tag.trim().to_owned()).collect();
         loop {
@@ -334,7 +333,7 @@ fn patched_fields(blank_is_unset: &[&str], node: &Node) -> Vec<String> {
 }
 
 /// A body as a Spec that obeys its own rules. Of a PATCH, only the rules of the `given` fields can be told already.
-fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Result<Arc<dyn AnyResource>, ApiError> {
+fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Decoded<Arc<dyn AnyResource>> {
     let blank = |field: &&&str| given.is_some_and(|given| !given.iter().any(|it| it == **field));
     let blank: Vec<&str> = kind.info().blank_is_unset.iter().filter(blank).copied().collect();
     let (spec, mut faults) = (kind.info().decode)(node, &blank, None);
@@ -347,8 +346,13 @@ fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Result<Arc<dyn A
         };
         add_new(&mut faults, found.into_vec().into_iter().filter(told).collect());
     }
-    match spec {
-        Some(spec) if faults.is_empty() => Ok(spec),
+    (spec, faults)
+}
+
+/// A body without faults, or all of its faults.
+fn without_faults<T>(decoded: Option<T>, faults: Vec<Fault>) -> Result<T, ApiError> {
+    match decoded {
+        Some(decoded) if faults.is_empty() => Ok(decoded),
         _ => Err(ApiError::from_faults(faults)),
     }
 }

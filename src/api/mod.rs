@@ -8,6 +8,7 @@ mod body;
 pub mod endpoint;
 mod example;
 mod handle;
+mod metrics;
 pub mod openapi;
 mod page;
 mod router;

@@ -29,6 +29,7 @@ pub fn document(version_header: &str) -> Value {
     for (path, summary, media) in [
         ("/healthz", "The process is alive.", "text/plain"),
         ("/readyz", "The store is open and requests are answered.", "text/plain"),
+        ("/metrics", "Measurements for Prometheus.", "text/plain"),
         ("/openapi.json", "This document.", "application/json"),
     ] {
         let operation = json!({
@@ -115,15 +116,18 @@ impl Builder {
     fn body(&mut self, endpoint: &Endpoint, info: &'static KindInfo) -> Option<Value> {
         let (schema, example) = match endpoint.action {
             Action::Create => ((info.spec_schema)(&mut self.requests).to_value(), example::of_kind(info.kind)),
-            Action::Patch => (self.patch_schema(info), example::of_patch(info)),
-            Action::PutModule(slot) => ((slot.spec_schema)(&mut self.requests).to_value(), example::of_module(slot)),
+            Action::Patch => (self.patch_schema(info), Some(example::of_patch(info))),
+            Action::PutModule(slot) => {
+                ((slot.spec_schema)(&mut self.requests).to_value(), Some(example::of_module(slot)))
+            }
             _ => return None,
         };
         let required = !(endpoint.action == Action::Patch && endpoint.kind == Kind::EventSource);
-        Some(json!({
-            "required": required,
-            "content": {"application/json": {"schema": schema, "example": example}},
-        }))
+        let mut media = json!({"schema": schema});
+        if let (Some(media), Some(example)) = (media.as_object_mut(), example) {
+            media.insert("example".into(), example);
+        }
+        Some(json!({"required": required, "content": {"application/json": media}}))
     }
 
     /// The write form without the fields that are fixed, and with nothing required.

@@ -6,16 +6,16 @@ use axum::{
     Router,
     body::Body,
     extract::{RawPathParams, Request, rejection::RawPathParamsRejection},
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, Method, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodFilter, MethodRouter, get},
 };
+use tower::ServiceExt;
 use tower_http::{
     catch_panic::CatchPanicLayer,
-    cors::{Any as AnyOrigin, CorsLayer},
+    cors::{AllowHeaders, AllowMethods, Any as AnyOrigin, CorsLayer},
 };
-
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::{
@@ -23,12 +23,13 @@ use super::{
     answer::{ApiError, REQUEST_ID},
     endpoint::{Endpoint, endpoints},
     handle::handle,
-    openapi, saml,
+    metrics, openapi, saml,
 };
 use crate::{model::code::Code, store::mint};
 
 /// The whole API on an [`App`].
 pub fn router(app: App) -> Router {
+    metrics::install();
     let app = Arc::new(app);
     let mut paths: BTreeMap<String, MethodRouter> = BTreeMap::new();
     for endpoint in endpoints() {
@@ -47,23 +48,36 @@ pub fn router(app: App) -> Router {
     let document =
         Arc::<[u8]>::from(serde_json::to_vec(&openapi::document(&app.settings.version_header)).unwrap_or_default());
     let document = async move || ([(header::CONTENT_TYPE, "application/json")], document.to_vec());
+    let measured = Arc::clone(&app);
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
-    router
+    let router = router
         .route("/openapi.json", get(document).fallback(method_not_allowed))
         .merge(docs)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
+        .route("/metrics", get(async move || metrics::page(&measured)).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))
         .route("/readyz", get(async || "ready\n").fallback(method_not_allowed))
         .fallback(async || ApiError::of(Code::NotFound, "there is nothing at this path"))
-        .layer(
-            CorsLayer::new()
-                .allow_origin(AnyOrigin)
-                .allow_methods(AnyOrigin)
-                .allow_headers(AnyOrigin)
-                .expose_headers(AnyOrigin),
-        )
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn(with_request_id))
+        .layer(middleware::from_fn(with_one_error_body))
+        .layer(middleware::from_fn(metrics::observe));
+    with_cors(router).layer(middleware::from_fn(with_request_id))
+}
+
+/// Browsers may call from any page: what protects the API is the token, and no browser sends that by itself. Only a
+/// preflight is answered here; any other OPTIONS request is one like others.
+fn with_cors(router: Router) -> Router {
+    let cors = CorsLayer::new()
+        .allow_origin(AnyOrigin)
+        .allow_methods(AllowMethods::mirror_request())
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers(AnyOrigin);
+    let (plain, open) = (router.clone(), router.layer(cors));
+    Router::new().fallback_service(tower::service_fn(move |request: Request| {
+        let preflight = request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+        let answering = if request.method() == Method::OPTIONS && !preflight { plain.clone() } else { open.clone() };
+        answering.oneshot(request)
+    }))
 }
 
 /// Different kinds name one segment differently, and the router wants one name for it.
@@ -117,6 +131,24 @@ async fn method_not_allowed() -> ApiError {
 fn panicked(_panic: Box<dyn Any + Send + 'static>) -> Response {
     // The panic's text stays inside; the panic hook has logged it.
     ApiError::of(Code::Internal, "a defect of edgewright; nothing was changed").into_response()
+}
+
+/// What the pages of others refuse gets the one error body too (D9).
+async fn with_one_error_body(request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let code = match response.status() {
+        StatusCode::NOT_FOUND => Code::NotFound,
+        StatusCode::METHOD_NOT_ALLOWED => Code::MethodNotAllowed,
+        _ => return response,
+    };
+    if response.headers().contains_key(REQUEST_ID) {
+        return response;
+    }
+    let mut error = ApiError::of(code, "there is nothing at this path for this method").into_response();
+    if let Some(allow) = response.headers().get(header::ALLOW) {
+        error.headers_mut().insert(header::ALLOW, allow.clone());
+    }
+    error
 }
 
 /// Every answer has a request id; an error brings the one of its body along (D8).

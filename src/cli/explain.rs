@@ -7,12 +7,13 @@ use crate::model::{
     code::{Code, REGISTRY},
     diagnostic::Diagnostic,
     fault::nearest,
+    lint::{self, LINTS},
 };
 
-/// Print the cause and cure of a code that edgewright reports.
+/// Print the cause and cure of a code or lint that edgewright reports.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The code, such as ERR_EDGEWRIGHT_UNKNOWN_FIELD; all are listed without one.
+    /// The code, such as ERR_EDGEWRIGHT_UNKNOWN_FIELD, or the lint, such as shadowed-route; all are listed without one.
     #[arg(value_name = "CODE")]
     code: Option<String>,
 }
@@ -25,8 +26,30 @@ impl Args {
             for info in REGISTRY {
                 let _ = writeln!(stdout, "{:40} {}", info.code.to_string(), info.cause);
             }
+            for lint in LINTS {
+                let _ = writeln!(stdout, "{:40} {} ({} by default)", lint.name, lint.says, lint.default.as_str());
+            }
             return Ok(Exit::Done);
         };
+        if let Some(lint) = lint::find(&name) {
+            let example: String = lint.example.trim_matches('\n').lines().map(|line| format!("    {line}\n")).collect();
+            let _ = write!(
+                stdout,
+                "{}: {}\n\nWhy:     {}\n\nCure:    {}\n\nDefault: {}\n\nExample of the mistake:\n\n{example}",
+                lint.name,
+                lint.says,
+                lint.why,
+                lint.cure,
+                lint.default.as_str()
+            );
+            let level = "metadata.annotations";
+            let _ = writeln!(
+                stdout,
+                "\nA manifest sets its level in {level}: `edgewright/lint.{}: allow|warn|deny`.",
+                lint.name
+            );
+            return Ok(Exit::Done);
+        }
         let Some(code) = Code::from_name(&name) else {
             let upper = name.to_uppercase();
             let short = upper.trim_start_matches("ERR_EDGEWRIGHT_");
@@ -34,6 +57,9 @@ impl Args {
             let named = |info: &&crate::model::code::CodeInfo| info.name.contains(short);
             let near = REGISTRY.iter().find(named).map(|info| info.name);
             let near = near.or_else(|| nearest(short, REGISTRY.iter().map(|info| info.name)));
+            if let Some(lint) = nearest(&name, LINTS.iter().map(|lint| lint.name)) {
+                return Err(fault.help(format!("did you mean `{lint}`?")).into());
+            }
             return Err(match near {
                 Some(near) => fault.help(format!("did you mean `ERR_EDGEWRIGHT_{near}`?")),
                 None => fault.help("`edgewright explain` lists them all"),

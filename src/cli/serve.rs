@@ -1,6 +1,10 @@
 //! `edgewright serve`.
 
-use std::{io::Write, path::PathBuf, sync::Arc};
+use std::{
+    io::{IsTerminal, Write},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use tracing_subscriber::EnvFilter;
 
@@ -11,7 +15,7 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules},
     reconcile::{
         Options,
-        watch::{Report, follow, run_once},
+        watch::{Report, follow},
         write_token,
     },
     store::{SledStore, Store},
@@ -50,8 +54,12 @@ pub struct Args {
 impl Args {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let filter = EnvFilter::try_from_env("EDGEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+        let filter = EnvFilter::try_from_env("EDGEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info,notify=warn"));
+        let _ = tracing_subscriber::fmt()
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .try_init();
         if axum::http::HeaderName::from_bytes(self.version_header.as_bytes()).is_err() {
             let message = format!("`{}` is not a header name", self.version_header);
             return Err(Diagnostic::error(Code::InvalidFormat, message).into());
@@ -69,10 +77,8 @@ impl Args {
         let settings =
             Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
         let router = router(App::new(store, settings));
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         say(&format!("Serving {base_url} (listening on {address}). Stop with Ctrl-C."));
-        runtime.block_on(server.run(router)).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
+        server.run(router).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         say("Stopped.");
         Ok(Exit::Done)
     }
@@ -104,7 +110,6 @@ impl Args {
         }
         let load = LoadOptions { paths: self.manifests.clone(), allow_outside_files: self.allow_outside_files };
         let options: Options = self.ownership.options(load);
-        tell(&run_once(store.as_ref(), &options), store.as_ref());
         let told = Arc::clone(store);
         let handle = follow(Arc::clone(store), options, move |report| tell(&report, told.as_ref()));
         handle.map(Some).map_err(|error| {

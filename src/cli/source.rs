@@ -4,7 +4,11 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::{manifest::LoadOptions, reconcile::Options};
+use crate::{
+    manifest::LoadOptions,
+    plan::safety::Budget,
+    reconcile::{LintLevels, Options},
+};
 
 /// Where manifests are.
 #[derive(Debug, Clone, Args)]
@@ -41,11 +45,21 @@ pub struct Ownership {
         default_missing_value = "true"
     )]
     prune: bool,
+    /// How much one plan may delete: a number of resources, or a share of what the source owns, such as 50%. By default
+    /// three deletions, or a quarter and at most a hundred, but never everything.
+    #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
+    max_deletes: Option<Budget>,
 }
 
 impl Ownership {
     /// What a reconciliation needs.
     pub fn options(&self, load: LoadOptions) -> Options {
-        Options { load, source: self.source.clone(), prune: self.prune }
+        Options {
+            load,
+            source: self.source.clone(),
+            prune: self.prune,
+            budget: self.max_deletes.unwrap_or_default(),
+            lints: LintLevels::default(),
+        }
     }
 }

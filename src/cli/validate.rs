@@ -1,15 +1,9 @@
 //! `edgewright validate`.
 
 use super::{Exit, Outcome, show, source::Manifests};
-use crate::{
-    manifest::{self, resolve::resolve},
-    model::{
-        diagnostic::{Severity, sort},
-        snapshot::Snapshot,
-    },
-};
+use crate::reconcile::{LintLevels, validate};
 
-/// Check manifests with nothing but the files.
+/// Check manifests with nothing but the files: every rule, and every lint.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -19,14 +13,9 @@ pub struct Args {
 impl Args {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let loaded = manifest::load(&self.manifests.load_options());
-        let resolved = resolve(&loaded, &Snapshot::default(), "default");
-        let mut diagnostics = loaded.diagnostics;
-        diagnostics.extend(resolved.diagnostics);
-        sort(&mut diagnostics);
-        show::diagnostics(&diagnostics);
-        show::count(&diagnostics, loaded.files);
-        let invalid = diagnostics.iter().any(|it| it.severity == Severity::Error);
-        Ok(if invalid { Exit::Invalid } else { Exit::Done })
+        let validated = validate(&self.manifests.load_options(), &LintLevels::default());
+        show::diagnostics(&validated.diagnostics);
+        show::count(&validated.diagnostics, validated.files);
+        Ok(if validated.has_errors() { Exit::Invalid } else { Exit::Done })
     }
 }

@@ -6,23 +6,15 @@ use std::{
     sync::Arc,
 };
 
-use serde::de::DeserializeOwned;
-
-use super::{
-    document::{API_VERSION, Document, Envelope, Metadata},
-    origin::Origin,
-};
+use super::origin::Origin;
 use crate::model::{
     Kind,
     code::Code,
-    decode::{ValueSource, decode_with, list, unknown_field},
     diagnostic::Diagnostic,
-    fault::{Aim, Fault, Faults, Path, nearest},
-    id::{is_name, is_opaque_id},
-    kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
+    fault::{Aim, Fault, Path},
+    lint::Level,
     module::{AnyModule, Slot},
-    node::Node,
-    resource::{AnyResource, Resource},
+    resource::AnyResource,
 };
 
 /// The manifest kind of named modules, which is no resource.
@@ -63,12 +55,27 @@ pub struct Declaration {
     pub origin: Origin,
     /// The envelope's metadata, for faults of the id or name.
     pub head: Origin,
+    pub facts: Facts,
 }
 
 /// A set of modules that routes can take.
 #[derive(Debug)]
 pub struct ModuleSet {
     pub modules: Vec<(&'static Slot, Arc<dyn AnyModule>)>,
+    /// The set's `spec`.
+    pub origin: Origin,
+    pub facts: Facts,
+}
+
+/// What only lints want to know of a manifest.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// The secrets that are written as plain text, inside the Spec.
+    pub plain_secrets: Vec<Path>,
+    /// The document's label keys.
+    pub labels: Vec<String>,
+    /// The levels that the document's annotations set (D27).
+    pub levels: BTreeMap<String, Level>,
 }
 
 /// Everything that was declared.
@@ -90,6 +97,11 @@ impl Declared {
             self.sets.entry(name).or_insert(set);
         }
         self.names.extend(other.names);
+    }
+
+    /// Notes a name that a document declares for a kind and parent.
+    pub fn note(&mut self, kind: &'static str, parent: &str, name: String, origin: Origin, path: Path) {
+        self.names.push((kind, parent.to_owned(), name, origin, path));
     }
 
     /// Whether some document declares a name, be it a faulty one.
@@ -125,378 +137,5 @@ impl Declared {
         let mut seen = HashSet::new();
         self.resources
             .retain(|it| seen.insert((it.kind, it.parent.as_ref().map(|(name, _)| name.clone()), it.name.clone())));
-    }
-}
-
-/// A document while it is taken apart.
-struct Reader<'a> {
-    origin: Origin,
-    values: &'a dyn ValueSource,
-    declared: &'a mut Declared,
-    diagnostics: &'a mut Vec<Diagnostic>,
-}
-
-/// Takes a document apart into what it declares.
-pub fn declare(
-    document: &Document,
-    values: &dyn ValueSource,
-    declared: &mut Declared,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    let mut reader = Reader { origin: document.origin.clone(), values, declared, diagnostics };
-    reader.document(&document.node);
-}
-
-impl Reader<'_> {
-    fn report(&mut self, fault: Fault) {
-        self.diagnostics.push(self.origin.diagnostic(fault));
-    }
-
-    /// Decodes a value, reporting its faults below `path`.
-    fn decode<T: DeserializeOwned>(&mut self, node: &Node, path: &Path, elsewhere: &[&str]) -> Option<T> {
-        let (value, faults) = decode_with(node, elsewhere, Some(self.values));
-        for fault in faults {
-            let path = fault.path.under(path);
-            self.report(fault.at(path));
-        }
-        value
-    }
-
-    /// A field of a mapping, decoded; its default where it is not given or faulty.
-    fn field<T: DeserializeOwned + Default>(&mut self, node: &Node, path: &Path, name: &str) -> T {
-        match node.get(name).filter(|value| !value.is_null()) {
-            Some(value) => self.decode(value, &path.join(name), &[]).unwrap_or_default(),
-            None => T::default(),
-        }
-    }
-
-    /// A Spec of a kind with what its own rules find wrong.
-    fn spec(&mut self, kind: Kind, node: &Node, path: &Path, elsewhere: &[&str]) -> Option<Arc<dyn AnyResource>> {
-        let (spec, mut faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
-        if let Some(spec) = &spec {
-            let mut found = Faults::new();
-            spec.check(&mut found);
-            // What was set aside as faulty is not also missing.
-            let told: HashSet<Path> = faults.iter().map(|fault| fault.path.clone()).collect();
-            faults.extend(
-                found.into_vec().into_iter().filter(|fault| !told.iter().any(|it| it.0.starts_with(&fault.path.0))),
-            );
-        }
-        self.warn_of_null_modules(kind, node, path);
-        for fault in faults {
-            let path = fault.path.under(path);
-            self.report(fault.at(path));
-        }
-        spec
-    }
-
-    /// `compression:` with nothing behind it looks as if it configured something (D38).
-    fn warn_of_null_modules(&mut self, kind: Kind, node: &Node, path: &Path) {
-        for slot in kind.info().slots.iter().filter(|slot| node.get(slot.name).is_some_and(Node::is_null)) {
-            let fault =
-                Fault::new(Code::NullModule, format!("`{}` is null, so the module is not configured", slot.name))
-                    .at(path.join(slot.name))
-                    .of_key()
-                    .help(format!("write `{}: {{}}` for a module with its defaults, or remove the key", slot.name));
-            self.diagnostics.push(self.origin.warning(fault));
-        }
-    }
-
-    fn document(&mut self, node: &Node) {
-        let root = Path::root();
-        let Some(entries) = node.entries() else {
-            let fault = Fault::new(Code::WrongType, format!("a manifest is a mapping, not {}", node.describe()));
-            return self.report(fault.help("separate manifests with a line that holds only `---`"));
-        };
-        let Some(envelope) = self.decode::<Envelope>(node, &root, &["spec"]) else { return };
-        let given = |name: &str| entries.iter().any(|(key, value)| key == name && !value.is_null());
-        if envelope.api_version != API_VERSION {
-            let fault = match envelope.api_version.as_str() {
-                "" => Fault::new(Code::ApiVersion, "`apiVersion` is missing").of_key(),
-                other => Fault::new(Code::ApiVersion, format!("`{other}` is not a known apiVersion")),
-            };
-            let wrong_type = given("apiVersion") && envelope.api_version.is_empty();
-            if !wrong_type {
-                self.report(fault.at(root.join("apiVersion")).help(format!("write `apiVersion: {API_VERSION}`")));
-            }
-        }
-        let kind = manifest_kinds().find(|kind| *kind == envelope.kind);
-        if kind.is_none() && !(given("kind") && envelope.kind.is_empty()) {
-            self.report(unknown_kind(&envelope.kind).at(root.join("kind")));
-        }
-        let name_is_good = self.name(&envelope.metadata, node);
-        let spec = node.get("spec").filter(|spec| !spec.is_null());
-        if spec.is_none() {
-            self.report(Fault::new(Code::Required, "`spec` is missing").at(root.join("spec")).of_key());
-        }
-        let (Some(kind), true) = (kind, name_is_good) else {
-            // The name or kind is unknown, but the rest of the document can still be looked at.
-            if let (Some(kind), Some(spec)) = (kind, spec) {
-                let mut aside = Declared::default();
-                let mut reader = Reader {
-                    origin: self.origin.clone(),
-                    values: self.values,
-                    declared: &mut aside,
-                    diagnostics: self.diagnostics,
-                };
-                reader.body(kind, &envelope.metadata, spec);
-            }
-            return;
-        };
-        let name = envelope.metadata.name.clone();
-        let parent = match kind {
-            "HttpsEdgeRoute" => spec.and_then(|spec| spec.get("edge")).and_then(Node::as_str).unwrap_or_default(),
-            _ => "",
-        };
-        self.note_name(kind, parent, name, &root.join("metadata").join("name"));
-        if let Some(spec) = spec {
-            self.body(kind, &envelope.metadata, spec);
-        }
-    }
-
-    fn note_name(&mut self, kind: &'static str, parent: &str, name: String, path: &Path) {
-        self.declared.names.push((kind, parent.to_owned(), name, self.origin.clone(), path.clone()));
-    }
-
-    /// Whether the document has a usable name.
-    fn name(&mut self, metadata: &Metadata, node: &Node) -> bool {
-        let path = Path::root().join("metadata").join("name");
-        let written = node.get("metadata").and_then(|metadata| metadata.get("name"));
-        if metadata.name.is_empty() {
-            // A name of the wrong type was reported as such.
-            if !matches!(written, Some(Node::Number(_) | Node::Bool(_) | Node::Seq(_) | Node::Map(_) | Node::Tagged(_)))
-            {
-                self.report(Fault::new(Code::Required, "`metadata.name` is missing").at(path).of_key());
-            }
-            return false;
-        }
-        self.check_name(&metadata.name, &path)
-    }
-
-    fn check_name(&mut self, name: &str, path: &Path) -> bool {
-        let good = is_name(name);
-        if !good {
-            let fault = Fault::new(Code::InvalidName, format!("`{}` is not a name", crate::model::check::shown(name)));
-            self.report(fault.at(path.clone()).help("a name has lower-case letters, digits, '-' and '.'"));
-        }
-        good
-    }
-
-    fn body(&mut self, kind: &'static str, metadata: &Metadata, spec: &Node) {
-        let path = Path::root().join("spec");
-        if spec.entries().is_none() {
-            let fault = Fault::new(Code::WrongType, format!("expected a mapping, found {}", spec.describe()));
-            return self.report(fault.at(path));
-        }
-        let Some(info) = Kind::all().find(|info| info.name == kind) else {
-            return self.module_set(&metadata.name, spec, &path);
-        };
-        self.check_identity(metadata, info.prefix);
-        let extra = EXTRA_FIELDS.iter().find(|(of, _)| *of == info.kind).map_or(&[][..], |(_, fields)| *fields);
-        match info.kind {
-            Kind::EventSubscription => self.subscription(metadata, spec, &path),
-            Kind::HttpsEdge => {
-                let edge = self.spec(info.kind, spec, &path, extra);
-                if let Some(edge) = edge {
-                    self.declare(info.kind, metadata, None, edge, &path);
-                }
-                self.routes(&metadata.name, spec, &path.join("routes"));
-            }
-            Kind::HttpsEdgeRoute => {
-                let edge: String = self.field(spec, &path, "edge");
-                if spec.get("edge").is_none_or(Node::is_null) {
-                    self.report(
-                        Fault::new(Code::Required, "`edge` is missing: the edge that the route is part of")
-                            .at(path.join("edge"))
-                            .of_key(),
-                    );
-                }
-                let modules_from = self.field(spec, &path, "modules_from");
-                let route = self.spec(info.kind, spec, &path, extra);
-                if let (Some(route), false) = (route, edge.is_empty()) {
-                    let declaration = self.declare(info.kind, metadata, Some((edge, path.join("edge"))), route, &path);
-                    declaration.modules_from = modules_from;
-                }
-            }
-            Kind::ApiKey => {
-                let token_file: Option<PathBuf> = self.field(spec, &path, "token_file");
-                if spec.get("token_file").is_none_or(Node::is_null) {
-                    let fault = Fault::new(
-                        Code::Required,
-                        "`token_file` is missing: the file that the token is written to, once",
-                    );
-                    self.report(fault.at(path.join("token_file")).of_key());
-                }
-                let token_file = token_file.and_then(|file| self.token_file(file, &path));
-                if let Some(key) = self.spec(info.kind, spec, &path, extra) {
-                    let declaration = self.declare(info.kind, metadata, None, key, &path);
-                    declaration.token_file = token_file;
-                }
-            }
-            kind => {
-                if let Some(resource) = self.spec(kind, spec, &path, extra) {
-                    self.declare(kind, metadata, None, resource, &path);
-                }
-            }
-        }
-    }
-
-    /// A token is a secret, and the source tree is shared: the file must be somewhere else.
-    fn token_file(&mut self, file: PathBuf, path: &Path) -> Option<PathBuf> {
-        let whole = |path: &std::path::Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let (file, root) = (whole(&self.origin.file().folder.join(&file)), whole(&self.origin.file().root));
-        if super::values::plain(&file).starts_with(super::values::plain(&root)) {
-            let fault = Fault::new(
-                Code::NotAllowed,
-                "the token would be written into the source tree, where others can read it",
-            );
-            self.report(fault.at(path.join("token_file")).help("name a file outside of the tree"));
-            return None;
-        }
-        Some(file)
-    }
-
-    fn check_identity(&mut self, metadata: &Metadata, prefix: &str) {
-        let path = Path::root().join("metadata");
-        if let Some(id) = &metadata.id
-            && !(is_opaque_id(id) && id.contains('_'))
-        {
-            let fault = Fault::new(
-                Code::InvalidFormat,
-                format!("this cannot be an identifier: those of this kind start with `{prefix}`"),
-            );
-            self.report(fault.at(path.join("id")));
-        }
-        if let Some(name) = metadata.renamed_from.clone() {
-            self.check_name(&name, &path.join("renamed_from"));
-        }
-    }
-
-    fn declare(
-        &mut self,
-        kind: Kind,
-        metadata: &Metadata,
-        parent: Option<(String, Path)>,
-        spec: Arc<dyn AnyResource>,
-        path: &Path,
-    ) -> &mut Declaration {
-        let declaration = Declaration {
-            kind,
-            name: metadata.name.clone(),
-            parent,
-            id: metadata.id.clone(),
-            renamed_from: metadata.renamed_from.clone(),
-            prevent_destroy: metadata.prevent_destroy,
-            spec,
-            modules_from: Vec::new(),
-            token_file: None,
-            origin: self.origin.part(path),
-            head: self.origin.clone(),
-        };
-        self.declared.resources.push_mut(declaration)
-    }
-
-    fn items<'n>(&mut self, node: &'n Node, name: &str, path: &Path) -> &'n [Node] {
-        match node.get(name) {
-            None | Some(Node::Null) => &[],
-            Some(Node::Seq(items)) => items,
-            Some(other) => {
-                let fault = Fault::new(Code::WrongType, format!("expected a list, found {}", other.describe()));
-                self.report(fault.at(path.clone()));
-                &[]
-            }
-        }
-    }
-
-    /// The routes that stand inside of their edge.
-    fn routes(&mut self, edge: &str, spec: &Node, path: &Path) {
-        for (index, node) in self.items(spec, "routes", path).iter().enumerate() {
-            let path = path.join(index);
-            if node.entries().is_none() {
-                let fault = Fault::new(Code::WrongType, format!("a route is a mapping, not {}", node.describe()));
-                self.report(fault.at(path));
-                continue;
-            }
-            let name: String = self.field(node, &path, "name");
-            let modules_from = self.field(node, &path, "modules_from");
-            let route = self.spec(Kind::HttpsEdgeRoute, node, &path, &["name", "modules_from"]);
-            if !name.is_empty() && !self.check_name(&name, &path.join("name")) {
-                continue;
-            }
-            let Some(route) = route else { continue };
-            let typed = route.as_any().downcast_ref::<HttpsEdgeRoute>();
-            let (name, name_path) =
-                match (name.is_empty(), typed.and_then(|route| Some((route.match_type?, &route.r#match)))) {
-                    (false, _) => (name, path.join("name")),
-                    (true, Some((match_type, matched))) => {
-                        (format!("{} {matched}", match_type.as_str()), path.join("match"))
-                    }
-                    // Without a match it has no identity; that it lacks one was reported.
-                    (true, None) => continue,
-                };
-            self.note_name("HttpsEdgeRoute", edge, name.clone(), &name_path);
-            let metadata = Metadata { name, ..Metadata::default() };
-            let declaration =
-                self.declare(Kind::HttpsEdgeRoute, &metadata, Some((edge.to_owned(), path.clone())), route, &path);
-            declaration.modules_from = modules_from;
-        }
-    }
-
-    fn subscription(&mut self, metadata: &Metadata, spec: &Node, path: &Path) {
-        self.spec(Kind::EventSubscription, spec, path, &["sources"]);
-        let parent = metadata.id.clone().unwrap_or_else(|| metadata.name.clone());
-        let list = path.join("sources");
-        for (index, node) in self.items(spec, "sources", &list).iter().enumerate() {
-            let path = list.join(index);
-            let Some(source) = self.spec(Kind::EventSource, node, &path, &[]) else { continue };
-            let Some(name) = source.as_any().downcast_ref::<EventSource>().map(|source| source.r#type.clone()) else {
-                continue;
-            };
-            self.note_name("EventSource", &parent, name.clone(), &path.join("type"));
-            let metadata = Metadata { name, prevent_destroy: metadata.prevent_destroy, ..Metadata::default() };
-            self.declare(Kind::EventSource, &metadata, Some((parent.clone(), path.clone())), source, &path);
-        }
-    }
-
-    fn module_set(&mut self, name: &str, spec: &Node, path: &Path) {
-        let slots = HttpsEdgeRoute::INFO.slots;
-        let mut modules = Vec::new();
-        for (key, node) in spec.entries().unwrap_or_default() {
-            let at = path.join(key.as_str());
-            let Some(slot) = slots.iter().find(|slot| slot.name == key) else {
-                self.report(unknown_field(key, slots.iter().map(|slot| slot.name)).at(at));
-                continue;
-            };
-            if node.is_null() {
-                continue;
-            }
-            let (module, mut faults) = (slot.decode)(node, Some(self.values));
-            if let Some(module) = &module {
-                let mut found = Faults::new();
-                module.check(&mut found);
-                faults.extend(found.into_vec());
-            }
-            for fault in faults {
-                let path = fault.path.under(&at);
-                self.report(fault.at(path));
-            }
-            modules.extend(module.map(|module| (slot, module)));
-        }
-        self.warn_of_null_modules(Kind::HttpsEdgeRoute, spec, path);
-        self.declared.sets.entry(name.to_owned()).or_insert(ModuleSet { modules });
-    }
-}
-
-fn unknown_kind(kind: &str) -> Fault {
-    let known: Vec<&str> = manifest_kinds().collect();
-    if kind.is_empty() {
-        return Fault::new(Code::UnknownKind, "`kind` is missing")
-            .of_key()
-            .help(format!("the kinds are {}", list(&known)));
-    }
-    let fault = Fault::new(Code::UnknownKind, format!("`{kind}` is not a known kind"));
-    match nearest(kind, known.iter().copied()) {
-        Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(format!("the kinds are {}", list(&known))),
     }
 }

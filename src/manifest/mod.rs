@@ -9,6 +9,7 @@ mod document;
 mod locate;
 mod merge;
 mod origin;
+mod reader;
 pub mod resolve;
 pub mod schema;
 mod source;
@@ -23,7 +24,8 @@ use std::path::PathBuf;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::model::diagnostic::{Diagnostic, sort};
-use declaration::{Declared, declare};
+use declaration::Declared;
+use reader::declare;
 
 /// How manifests are read.
 #[derive(Debug, Clone, Default)]

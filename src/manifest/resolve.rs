@@ -1,13 +1,13 @@
 //! From names to identifiers, and from declarations to the desired state.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
 use super::{
     Loaded, Origin,
-    declaration::{Declaration, MODULE_SET},
+    declaration::{Declaration, Facts, MODULE_SET},
 };
 use crate::model::{
     Kind,
@@ -18,6 +18,7 @@ use crate::model::{
     id::Id,
     key::Key,
     kind::https_edge::HttpsEdge,
+    lint::{Level, ManifestFacts, Subject},
     operation::Claim,
     resource::AnyResource,
     rules, secret,
@@ -31,6 +32,12 @@ pub struct Resolved {
     pub desired: BTreeMap<Key, Desired>,
     /// Where each resource is written.
     pub origins: HashMap<Key, Origin>,
+    /// What only lints want to know.
+    pub facts: ManifestFacts,
+    /// Where each module set is written.
+    pub set_origins: HashMap<String, Origin>,
+    /// The levels of lints that manifests set for what they declare.
+    pub levels: HashMap<Subject, BTreeMap<String, Level>>,
     /// What is wrong with names and references.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -52,7 +59,18 @@ pub fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str) -> Resolved {
         resolver.resolve(declaration);
     }
     resolver.check_pass_through();
+    resolver.note_sets();
     resolver.out
+}
+
+impl Resolved {
+    /// Where a subject of a lint is written.
+    pub fn origin(&self, subject: &Subject) -> Option<&Origin> {
+        match subject {
+            Subject::Resource(key) => self.origins.get(key),
+            Subject::ModuleSet(name) => self.set_origins.get(name),
+        }
+    }
 }
 
 type NameIndex<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), &'a Arc<Entry>>;
@@ -100,6 +118,7 @@ impl<'a> Resolver<'a> {
             prevent_destroy: declaration.prevent_destroy,
         };
         let desired = Desired { key: key.clone(), spec, claim, token_file: declaration.token_file.clone() };
+        self.note_facts(Subject::Resource(key.clone()), &declaration.facts);
         if let Some(first) = self.out.origins.insert(key.clone(), declaration.origin.clone()) {
             let fault = Fault::new(Code::DuplicateName, format!("{key} is declared twice"));
             let mut diagnostic = declaration.origin.diagnostic(fault.help("rename or remove one of the two"));
@@ -221,14 +240,35 @@ impl<'a> Resolver<'a> {
                 return key.id;
             }
         }
-        let mine = |entry: &Entry| entry.claim.as_ref().is_some_and(|claim| claim.source == self.source);
         let names = [Some(declaration.name.as_str()), declaration.renamed_from.as_deref()];
         for name in names.into_iter().flatten() {
-            if let Some(entry) = self.owned.get(&(kind, parent, name)).filter(|entry| mine(entry) && fits(entry)) {
+            if let Some(entry) =
+                self.owned.get(&(kind, parent, name)).filter(|entry| entry.is_owned_by(self.source) && fits(entry))
+            {
                 return entry.key.id.clone();
             }
         }
         derived(kind, parent, &declaration.name, &fixed)
+    }
+
+    fn note_facts(&mut self, subject: Subject, facts: &Facts) {
+        let of = |path: &Path| (subject.clone(), path.clone());
+        self.out.facts.plain_secrets.extend(facts.plain_secrets.iter().map(of));
+        self.out.facts.labels.extend(facts.labels.iter().map(|label| (subject.clone(), label.clone())));
+        if !facts.levels.is_empty() {
+            self.out.levels.insert(subject, facts.levels.clone());
+        }
+    }
+
+    fn note_sets(&mut self) {
+        let taken: HashSet<&String> = self.loaded.declared.resources.iter().flat_map(|it| &it.modules_from).collect();
+        for (name, set) in &self.loaded.declared.sets {
+            self.out.set_origins.insert(name.clone(), set.origin.clone());
+            self.note_facts(Subject::ModuleSet(name.clone()), &set.facts);
+            if !taken.contains(name) {
+                self.out.facts.unused_module_sets.push(name.clone());
+            }
+        }
     }
 
     /// Two sources must not own one resource.

@@ -1,12 +1,18 @@
 //! Values that come from the environment or from a file (D28).
 
 use std::{
+    cell::RefCell,
+    collections::BTreeSet,
     fs,
     path::{Component, Path, PathBuf},
 };
 
 use super::origin::ManifestFile;
-use crate::model::{code::Code, decode::ValueSource, fault::Fault};
+use crate::model::{
+    code::Code,
+    decode::ValueSource,
+    fault::{Fault, Path as FieldPath},
+};
 
 /// No key, certificate or metadata is larger.
 const MOST_BYTES: u64 = 4 << 20;
@@ -16,12 +22,18 @@ pub struct Files {
     folder: PathBuf,
     root: PathBuf,
     allow_outside: bool,
+    plain_secrets: RefCell<BTreeSet<FieldPath>>,
 }
 
 impl Files {
     /// Paths are relative to the manifest, and stay inside its source tree unless `allow_outside` is set.
     pub fn new(file: &ManifestFile, allow_outside: bool) -> Self {
-        Self { folder: file.folder.clone(), root: file.root.clone(), allow_outside }
+        Self { folder: file.folder.clone(), root: file.root.clone(), allow_outside, plain_secrets: RefCell::default() }
+    }
+
+    /// The secrets that were written as plain text in what was decoded since the last call.
+    pub fn take_plain_secrets(&self) -> Vec<FieldPath> {
+        self.plain_secrets.take().into_iter().collect()
     }
 
     fn read(&self, name: &str) -> Result<String, Fault> {
@@ -55,6 +67,10 @@ impl Files {
 }
 
 impl ValueSource for Files {
+    fn plain_secret(&self, path: FieldPath) {
+        self.plain_secrets.borrow_mut().insert(path);
+    }
+
     fn resolve(&self, source: &str, argument: &str) -> Result<String, Fault> {
         if source == "from_file" {
             return self.read(argument);

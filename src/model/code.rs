@@ -36,6 +36,7 @@ pub enum Code {
     OutsideFile,
     OwnerConflict,
     PreventDestroy,
+    TooManyDeletions,
     NullModule,
     NotFound,
     MethodNotAllowed,
@@ -279,6 +280,13 @@ pub const REGISTRY: &[CodeInfo] = &[
         "Remove the mark in a change of its own first.",
     ),
     info(
+        Code::TooManyDeletions,
+        "TOO_MANY_DELETIONS",
+        409,
+        "The plan would delete more than a normal change does. Half a checkout or a wrong folder looks like this.",
+        "Check that the manifests are complete. If the deletions are meant, allow them once with --max-deletes.",
+    ),
+    info(
         Code::NullModule,
         "NULL_MODULE",
         400,
@@ -338,7 +346,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::Parameter,
         "PARAMETER",
         400,
-        "A query parameter is unknown, repeated or out of range.",
+        "A query parameter is repeated or out of range.",
         "Lists take `limit` (1 to 1000) and `before_id`.",
     ),
     info(

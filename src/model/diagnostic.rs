@@ -1,6 +1,7 @@
 //! A fault with its place in a file, ready to be shown to a person.
 
 use std::{
+    fmt,
     ops::Range,
     sync::{Arc, OnceLock},
 };
@@ -50,18 +51,57 @@ pub struct Place {
 impl Place {
     /// Line and column, from 1; columns count characters.
     pub fn line_column(&self) -> (usize, usize) {
-        let before = self.file.text.get(..self.span.start.min(self.file.text.len())).unwrap_or_default();
+        self.line_column_of(self.span.start)
+    }
+
+    /// Line and column behind the last character. A span that goes on to a later line by nothing but white space, as
+    /// those of YAML blocks do, ends where its text does.
+    pub fn end_line_column(&self) -> (usize, usize) {
+        let start = self.span.start;
+        let inside = self.file.text.get(self.span.clone()).unwrap_or_default();
+        let trimmed = inside.trim_end();
+        let breaks = inside.get(trimmed.len()..).is_some_and(|rest| rest.contains('\n'));
+        self.line_column_of(start + if breaks { trimmed.len() } else { inside.len() })
+    }
+
+    fn line_column_of(&self, offset: usize) -> (usize, usize) {
+        let text = &self.file.text;
+        let before = text.get(..text.floor_char_boundary(offset)).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
         (line, before.get(line_start..).unwrap_or_default().chars().count() + 1)
     }
 }
 
+/// The name of what a diagnostic reports: a registered code, or a lint (D10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// A fault.
+    Code(Code),
+    /// A lint's finding.
+    Lint(&'static str),
+}
+
+impl From<Code> for Name {
+    fn from(code: Code) -> Self {
+        Name::Code(code)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Name::Code(code) => code.fmt(f),
+            Name::Lint(name) => f.write_str(name),
+        }
+    }
+}
+
 /// What is wrong, where, and how to mend it.
 #[derive(Debug, Clone)]
 pub struct Diagnostic {
-    /// The registered code.
-    pub code: Code,
+    /// The registered code, or the lint.
+    pub code: Name,
     /// How serious it is.
     pub severity: Severity,
     /// One sentence without a full stop.
@@ -76,8 +116,15 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// An error that is not about a place in a file.
-    pub fn error(code: Code, message: impl Into<String>) -> Self {
-        Self { code, severity: Severity::Error, message: message.into(), help: None, place: None, related: Vec::new() }
+    pub fn error(code: impl Into<Name>, message: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            severity: Severity::Error,
+            message: message.into(),
+            help: None,
+            place: None,
+            related: Vec::new(),
+        }
     }
 
     /// A fault at a place.

@@ -46,14 +46,14 @@ impl Key {
 
     /// The path of the resource, as the API has it; the base URL goes in front.
     pub fn path(&self) -> String {
-        format!("{}/{}", self.collection_path(), segment(&self.id))
+        format!("{}/{}", self.collection_path(), segment(self.id.as_str()))
     }
 }
 
 /// An id as one segment of a path. Those of other owners may hold any character but slash, space and controls.
-fn segment(id: &Id) -> PercentEncode<'_> {
+pub fn segment(id: &str) -> PercentEncode<'_> {
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-    utf8_percent_encode(id.as_str(), KEPT)
+    utf8_percent_encode(id, KEPT)
 }
 
 /// Puts an id in the place of a path template's parameter.
@@ -62,7 +62,7 @@ fn fill(template: &str, id: &Id) -> String {
         (Some(start), Some(end)) => {
             let (before, after) =
                 (template.get(..start).unwrap_or_default(), template.get(end + 1..).unwrap_or_default());
-            format!("{before}{}{after}", segment(id))
+            format!("{before}{}{after}", segment(id.as_str()))
         }
         _ => template.to_owned(),
     }

@@ -9,6 +9,7 @@ pub mod fault;
 pub mod id;
 pub mod key;
 pub mod kind;
+pub mod lint;
 pub mod module;
 pub mod node;
 pub mod operation;
@@ -19,6 +20,7 @@ pub mod schema;
 pub mod secret;
 pub mod session;
 pub mod snapshot;
+pub mod unbounded;
 pub mod x509;
 pub mod xml;
 

@@ -11,11 +11,12 @@ use super::{
     decode::{ValueSource, decode_with},
     fault::{Check, Fault, Faults, Path},
     id::Id,
-    key::Key,
+    key::{Key, segment},
     module::{AnyModule, Slot},
     node::Node,
     secret,
     snapshot::{Entry, Snapshot},
+    unbounded,
 };
 
 /// The Spec of a kind: API body, manifest `spec`, stored record and schema are all this one type.
@@ -71,7 +72,7 @@ impl Site {
 
     /// A Ref to something in the collection `collection`, such as `backends` (D20).
     pub fn reference(&self, collection: &str, id: &str) -> Ref {
-        Ref { id: id.to_owned(), uri: format!("{}/{collection}/{id}", self.base_url) }
+        Ref { id: id.to_owned(), uri: format!("{}/{collection}/{}", self.base_url, segment(id)) }
     }
 }
 
@@ -197,7 +198,7 @@ impl KindInfo {
                 let (spec, faults) = decode_with::<R>(node, elsewhere, sources);
                 (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
             },
-            restore: |raw| Ok(Arc::new(serde_json::from_str::<R>(raw.get())?)),
+            restore: |raw| Ok(Arc::new(unbounded::from_str::<R>(raw.get())?)),
             spec_schema: |generator| generator.subschema_for::<R>(),
             view_schema: |generator| generator.subschema_for::<R::View>(),
         }

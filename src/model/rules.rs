@@ -3,7 +3,7 @@
 use super::{
     Kind,
     code::Code,
-    fault::{Fault, Path},
+    fault::{Aim, Fault, Path},
     key::Key,
     kind::{
         api_key::ApiKey,
@@ -21,7 +21,7 @@ const PASS_THROUGH: &[&str] = &["backend", "ip_restriction", "policies"];
 /// What is wrong with a changed resource together with its neighbours. Paths are inside its Spec.
 pub fn check(before: &Snapshot, after: &Snapshot, changed: &Key) -> Vec<Fault> {
     match changed.kind {
-        Kind::HttpsEdge => edge_faults(after, changed),
+        Kind::HttpsEdge => edge_faults(before, after, changed),
         Kind::HttpsEdgeRoute => route_faults(after, changed),
         Kind::ApiKey | Kind::Owner => last_admin_faults(before, after),
         _ => Vec::new(),
@@ -65,13 +65,20 @@ pub fn mutual_tls_fault(edge: &HttpsEdge) -> Option<Fault> {
     })
 }
 
-fn edge_faults(after: &Snapshot, key: &Key) -> Vec<Fault> {
+fn edge_faults(before: &Snapshot, after: &Snapshot, key: &Key) -> Vec<Fault> {
     let Some(edge) = after.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>()) else { return Vec::new() };
-    let mut faults: Vec<Fault> = mutual_tls_fault(edge).into_iter().collect();
+    let terminate_at = Path::root().join("tls_termination").join("terminate_at");
+    let former = before.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>());
+    let unchanged = former.is_some_and(|former| former.mutual_tls == edge.mutual_tls);
+    // The fault is of the field that has changed.
+    let mutual_tls = mutual_tls_fault(edge).map(|fault| match unchanged {
+        true => Fault { aim: Aim::Value, ..fault }.at(terminate_at.clone()),
+        false => fault,
+    });
+    let mut faults: Vec<Fault> = mutual_tls.into_iter().collect();
     for route in after.children(key, Kind::HttpsEdgeRoute) {
         faults.extend(unreadable_modules(edge, route.spec.as_ref()).into_iter().take(1).map(|fault| {
-            Fault::new(Code::NotAllowed, format!("{}: {}", route.key, fault.message))
-                .at(Path::root().join("tls_termination").join("terminate_at"))
+            Fault::new(Code::NotAllowed, format!("{}: {}", route.key, fault.message)).at(terminate_at.clone())
         }));
     }
     faults

@@ -49,6 +49,11 @@ pub struct Rendered {
 }
 
 impl Entry {
+    /// Whether a manifest source owns it.
+    pub fn is_owned_by(&self, source: &str) -> bool {
+        self.claim.as_ref().is_some_and(|claim| claim.source == source)
+    }
+
     /// The Spec as its own type.
     pub fn spec_as<R: Resource>(&self) -> Option<&R> {
         self.spec.as_any().downcast_ref()
@@ -118,6 +123,11 @@ impl Snapshot {
     /// How many resources there are, of every kind.
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// How many resources of a kind there are. Looks at each.
+    pub fn count(&self, kind: Kind) -> usize {
+        self.by_order.range((kind, None, 0)..).take_while(|((of, ..), _)| *of == kind).count()
     }
 
     /// Whether there is no resource.

@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{Change, Effect, Plan};
+use super::{
+    Change, Effect, Plan,
+    safety::{Budget, over_budget},
+};
 use crate::model::{
     Kind,
     code::Code,
@@ -23,7 +26,7 @@ use crate::model::{
 /// Computes what `source` must do so that its part of the store is as desired. With `prune`, what it owns and no
 /// longer declares is deleted. Creation and change go forward through the kinds, deletion backward, so that every
 /// prefix of the plan keeps references valid.
-pub fn diff(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, source: &str, prune: bool) -> Plan {
+pub fn diff(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, source: &str, prune: bool, budget: Budget) -> Plan {
     let mut planner = Planner { snapshot, desired, source, plan: Plan { base: snapshot.revision, ..Plan::default() } };
     let mut wanted: Vec<&Desired> = desired.values().collect();
     // Ids say nothing to a reader: inside a kind, resources come by name.
@@ -35,6 +38,9 @@ pub fn diff(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, source: &str,
         planner.prune();
     }
     planner.mark_replacements();
+    let owned = snapshot.iter().filter(|entry| entry.is_owned_by(source)).count();
+    let refusal = over_budget(&planner.plan, owned, budget);
+    planner.plan.refusals.extend(refusal);
     planner.plan
 }
 
@@ -58,6 +64,7 @@ impl Planner<'_> {
             if operations.is_empty() {
                 effect = match &entry.claim {
                     None => Effect::Adopt,
+                    Some(claim) if claim.name == wanted.claim.name => Effect::Protect,
                     Some(_) => Effect::Rename,
                 };
             }
@@ -124,13 +131,15 @@ impl Planner<'_> {
     }
 
     fn prune(&mut self) {
-        let owned = |entry: &&Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source == self.source);
-        let mut gone: Vec<&Arc<Entry>> =
-            self.snapshot.iter().filter(owned).filter(|entry| !self.desired.contains_key(&entry.key)).collect();
-        gone.reverse();
-        for entry in gone {
-            let (key, Some(claim)) = (&entry.key, &entry.claim) else { continue };
-            let name = self.full_name(key, claim);
+        let mut gone: Vec<(&Arc<Entry>, &Claim, String)> = self
+            .snapshot
+            .iter()
+            .filter(|entry| entry.is_owned_by(self.source) && !self.desired.contains_key(&entry.key))
+            .filter_map(|entry| entry.claim.as_ref().map(|claim| (entry, claim, self.full_name(&entry.key, claim))))
+            .collect();
+        gone.sort_by(|a, b| b.0.key.kind.cmp(&a.0.key.kind).then_with(|| a.2.cmp(&b.2)));
+        for (entry, claim, name) in gone {
+            let key = &entry.key;
             self.refuse_if_kept(entry, claim, &name);
             let info = key.kind.info();
             let operations = if info.implicit {

@@ -1,7 +1,11 @@
 //! The Operations that turn a Snapshot into the desired state. Pure: the same input gives the same plan, anywhere.
 
 mod diff;
+pub mod format;
 pub mod render;
+pub mod report;
+pub mod safety;
+pub mod saved;
 
 use std::fmt;
 
@@ -53,6 +57,8 @@ pub enum Effect {
     Adopt,
     /// The same content under another name.
     Rename,
+    /// The same content, with another `prevent_destroy`.
+    Protect,
     /// No longer there.
     Delete,
     /// No longer there, for another one has taken its place.
@@ -87,7 +93,7 @@ impl Plan {
         let count = |effects: &[Effect]| self.changes.iter().filter(|change| effects.contains(&change.effect)).count();
         Summary {
             create: count(&[Effect::Create]),
-            change: count(&[Effect::Change, Effect::Rename]),
+            change: count(&[Effect::Change, Effect::Rename, Effect::Protect]),
             replace: count(&[Effect::Replace]),
             adopt: count(&[Effect::Adopt]),
             delete: count(&[Effect::Delete]),

@@ -26,17 +26,23 @@ pub fn text(plan: &Plan) -> String {
     out
 }
 
-fn write_change(out: &mut String, change: &Change) -> std::fmt::Result {
-    let title = format!("{} {}", change.key.kind, change.name);
-    let (sign, note) = match change.effect {
+/// The sign in front of a change, and what is said behind its name.
+pub fn mark(effect: Effect) -> (&'static str, &'static str) {
+    match effect {
         Effect::Create => ("+", ""),
         Effect::Replace => ("±", " takes the place of the one that is deleted below"),
         Effect::Change => ("~", ""),
         Effect::Adopt => ("=", " is adopted as it is"),
         Effect::Rename => ("=", " is known by this name from now on"),
+        Effect::Protect => ("=", " has another `prevent_destroy` from now on"),
         Effect::Delete => ("-", ""),
         Effect::Replaced => ("-", " was replaced"),
-    };
+    }
+}
+
+fn write_change(out: &mut String, change: &Change) -> std::fmt::Result {
+    let title = format!("{} {}", change.key.kind, change.name);
+    let (sign, note) = mark(change.effect);
     let sign = match change.effect {
         Effect::Create | Effect::Replace => sign.green().to_string(),
         Effect::Delete | Effect::Replaced => sign.red().to_string(),
@@ -53,23 +59,49 @@ fn write_change(out: &mut String, change: &Change) -> std::fmt::Result {
 }
 
 fn write_diff(out: &mut String, before: Option<&dyn AnyResource>, operation: &Operation) -> std::fmt::Result {
-    let (old, new) = forms(before, operation);
-    let diff = TextDiff::from_lines(old.as_str(), new.as_str());
-    let groups = diff.grouped_ops(CONTEXT);
-    for (index, group) in groups.iter().enumerate() {
-        if index > 0 {
-            writeln!(out, "      {}", "…".dimmed())?;
-        }
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let line = change.value().trim_end_matches('\n');
-            match change.tag() {
-                ChangeTag::Equal => writeln!(out, "        {}", line.dimmed())?,
-                ChangeTag::Insert => writeln!(out, "      {}", format!("+ {line}").green())?,
-                ChangeTag::Delete => writeln!(out, "      {}", format!("- {line}").red())?,
-            }
+    for (sign, line) in lines(before, operation) {
+        match sign {
+            Sign::Skipped => writeln!(out, "      {}", "…".dimmed())?,
+            Sign::Same => writeln!(out, "        {}", line.dimmed())?,
+            Sign::Added => writeln!(out, "      {}", format!("+ {line}").green())?,
+            Sign::Removed => writeln!(out, "      {}", format!("- {line}").red())?,
         }
     }
     Ok(())
+}
+
+/// What a line of a difference is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// On both sides; shown around what differs.
+    Same,
+    /// Only after.
+    Added,
+    /// Only before.
+    Removed,
+    /// Stands for lines on both sides that are left out; its text is empty.
+    Skipped,
+}
+
+/// What an operation changes, line by line. Secrets are only "(secret)" and "changed".
+pub fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Vec<(Sign, String)> {
+    let (old, new) = forms(before, operation);
+    let diff = TextDiff::from_lines(old.as_str(), new.as_str());
+    let mut lines = Vec::new();
+    for (index, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+        if index > 0 {
+            lines.push((Sign::Skipped, String::new()));
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let sign = match change.tag() {
+                ChangeTag::Equal => Sign::Same,
+                ChangeTag::Insert => Sign::Added,
+                ChangeTag::Delete => Sign::Removed,
+            };
+            lines.push((sign, change.value().trim_end_matches('\n').to_owned()));
+        }
+    }
+    lines
 }
 
 /// The YAML write form of what an operation changes, before and after. Secrets are only "(secret)" and "changed".

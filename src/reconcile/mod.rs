@@ -3,6 +3,7 @@
 pub mod watch;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::Write,
     os::unix::fs::OpenOptionsExt,
@@ -10,16 +11,20 @@ use std::{
 };
 
 use crate::{
-    manifest::{self, LoadOptions, resolve::resolve},
+    manifest::{
+        self, LoadOptions,
+        resolve::{Resolved, resolve},
+    },
     model::{
         Kind,
         code::Code,
-        diagnostic::{Diagnostic, Severity, sort},
-        fault::Path as FieldPath,
+        diagnostic::{Diagnostic, Name, Severity, sort},
+        fault::{Aim, Path as FieldPath},
+        lint::{self, Finding, Level, World},
         operation::{Author, Operation},
         snapshot::{Refusal, Snapshot},
     },
-    plan::{Plan, diff},
+    plan::{Plan, diff, safety::Budget},
     store::{Commit, CommitError, Store, mint},
 };
 
@@ -32,6 +37,35 @@ pub struct Options {
     pub source: String,
     /// Whether what is owned and no longer declared is deleted.
     pub prune: bool,
+    /// How much may be deleted (D41).
+    pub budget: Budget,
+    /// The levels of lints.
+    pub lints: LintLevels,
+}
+
+impl Options {
+    /// The usual options for manifests.
+    pub fn new(load: LoadOptions) -> Self {
+        Self {
+            load,
+            source: DEFAULT_SOURCE.to_owned(),
+            prune: true,
+            budget: Budget::default(),
+            lints: LintLevels::default(),
+        }
+    }
+}
+
+/// The source name of whoever does not name one (D40).
+pub const DEFAULT_SOURCE: &str = "default";
+
+/// What a configuration says of lints.
+#[derive(Debug, Clone, Default)]
+pub struct LintLevels {
+    /// Levels by lint name.
+    pub levels: BTreeMap<String, Level>,
+    /// The label keys that manifests may use; none means any.
+    pub allowed_labels: Option<BTreeSet<String>>,
 }
 
 /// What came of planning.
@@ -52,35 +86,83 @@ impl Planned {
     }
 }
 
+/// Reads the manifests and checks them with nothing but the files: every rule, and every lint.
+pub fn validate(load: &LoadOptions, lints: &LintLevels) -> Planned {
+    read(load, lints, &Snapshot::default(), DEFAULT_SOURCE).0
+}
+
 /// Reads the manifests and plans what turns `snapshot` into what they say. Changes nothing.
 pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
-    let loaded = manifest::load(&options.load);
-    let resolved = resolve(&loaded, snapshot, &options.source);
-    let mut diagnostics = loaded.diagnostics;
-    let files = loaded.files;
-    diagnostics.extend(resolved.diagnostics);
-    sort(&mut diagnostics);
-    let mut planned = Planned { diagnostics, plan: None, files };
+    let (mut planned, resolved) = read(&options.load, &options.lints, snapshot, &options.source);
     if planned.has_errors() {
         return planned;
     }
-    let plan = diff(snapshot, &resolved.desired, &options.source, options.prune);
+    let plan = diff(snapshot, &resolved.desired, &options.source, options.prune, options.budget);
     // The plan is tried on the Snapshot, so that whatever a commit would refuse is told now, at its line.
     if plan.refusals.is_empty()
         && let Err(refusal) = snapshot.apply(&plan.operations(), mint::now())
     {
-        let Refusal { key, faults } = refusal;
-        let origin = resolved.origins.get(&key);
-        planned.diagnostics.extend(faults.into_iter().map(|fault| match origin {
-            Some(origin) => origin.diagnostic(fault),
-            None => {
-                Diagnostic { help: fault.help, ..Diagnostic::error(fault.code, format!("{key}: {}", fault.message)) }
-            }
-        }));
+        planned.diagnostics.extend(at_their_lines(refusal, &resolved));
         return planned;
     }
     planned.plan = Some(plan);
     planned
+}
+
+fn read(load: &LoadOptions, lints: &LintLevels, snapshot: &Snapshot, source: &str) -> (Planned, Resolved) {
+    let loaded = manifest::load(load);
+    let resolved = resolve(&loaded, snapshot, source);
+    let mut planned = Planned { diagnostics: loaded.diagnostics, plan: None, files: loaded.files };
+    planned.diagnostics.extend(resolved.diagnostics.iter().cloned());
+    // Lints look at the whole; of a part they would say what is not so.
+    if !planned.has_errors() {
+        planned.diagnostics.extend(findings(&resolved, lints));
+    }
+    sort(&mut planned.diagnostics);
+    (planned, resolved)
+}
+
+/// What lints find, at the levels that manifests, the configuration or the catalogue set, in this order.
+fn findings(resolved: &Resolved, lints: &LintLevels) -> Vec<Diagnostic> {
+    let world = World {
+        desired: &resolved.desired,
+        manifests: &resolved.facts,
+        now: mint::now(),
+        allowed_labels: lints.allowed_labels.as_ref(),
+    };
+    let level = |finding: &Finding| {
+        let own = resolved.levels.get(&finding.subject).and_then(|levels| levels.get(finding.lint));
+        let default = || lint::find(finding.lint).map_or(Level::Warn, |lint| lint.default);
+        own.or_else(|| lints.levels.get(finding.lint)).copied().unwrap_or_else(default)
+    };
+    let shown = lint::run(&world).into_iter().filter_map(|finding| {
+        let severity = match level(&finding) {
+            Level::Allow => return None,
+            Level::Warn => Severity::Warning,
+            Level::Deny => Severity::Error,
+        };
+        let place = resolved.origin(&finding.subject)?.place(&finding.path, finding.aim);
+        let related = finding.related.iter().filter_map(|(subject, path, label)| {
+            Some((resolved.origin(subject)?.place(path, Aim::Value), (*label).to_owned()))
+        });
+        let cure = lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
+        Some(Diagnostic {
+            severity,
+            related: related.collect(),
+            ..Diagnostic::error(Name::Lint(finding.lint), finding.message.clone()).help(cure).at(place)
+        })
+    });
+    shown.collect()
+}
+
+fn at_their_lines(refusal: Refusal, resolved: &Resolved) -> Vec<Diagnostic> {
+    let Refusal { key, faults } = refusal;
+    let origin = resolved.origins.get(&key);
+    let placed = faults.into_iter().map(|fault| match origin {
+        Some(origin) => origin.diagnostic(fault),
+        None => Diagnostic { help: fault.help, ..Diagnostic::error(fault.code, format!("{key}: {}", fault.message)) },
+    });
+    placed.collect()
 }
 
 /// Commits a plan as one revision.
@@ -133,8 +215,7 @@ impl ApplyError {
             ApplyError::Commit(CommitError::Failed(error)) => {
                 Diagnostic::error(error.code, error.message.clone()).help(error.code.info().cure)
             }
-            ApplyError::Commit(CommitError::Stale { .. }) => {
-                let ApplyError::Commit(error) = self else { return Diagnostic::error(Code::Stale, "") };
+            ApplyError::Commit(error @ CommitError::Stale { .. }) => {
                 Diagnostic::error(Code::Stale, error.to_string()).help("plan again and review the new plan")
             }
             ApplyError::Commit(CommitError::Refused(refusal)) => {
@@ -143,7 +224,10 @@ impl ApplyError {
                 let place = fault.map(|fault| &fault.path).filter(|path| **path != FieldPath::root());
                 let place = place.map(|path| format!(" at {path}")).unwrap_or_default();
                 let message = fault.map(|fault| fault.message.clone()).unwrap_or_default();
-                Diagnostic::error(code, format!("{}{place}: {message}", refusal.key))
+                // A message that names the resource needs no other name in front.
+                let subject = refusal.key.to_string();
+                let subject = if message.contains(&subject) { String::new() } else { format!("{subject}{place}: ") };
+                Diagnostic::error(code, format!("{subject}{message}"))
             }
         }
     }

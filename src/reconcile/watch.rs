@@ -65,6 +65,20 @@ impl Drop for Handle {
 
 /// Reconciles once: what `reconcile` does, without a person to ask.
 pub fn run_once(store: &dyn Store, options: &Options) -> Report {
+    let began = Instant::now();
+    let report = look(store, options);
+    let result = match report {
+        Report::Applied(_) => "applied",
+        Report::InSync { .. } => "in_sync",
+        Report::Invalid(_) => "invalid",
+        Report::Failed(_) => "failed",
+    };
+    metrics::histogram!("edgewright_reconcile_duration_seconds").record(began.elapsed().as_secs_f64());
+    metrics::counter!("edgewright_reconcile_total", "result" => result).increment(1);
+    report
+}
+
+fn look(store: &dyn Store, options: &Options) -> Report {
     // A request of the API may commit between the plan and its application: then the plan is made anew.
     for _ in 0..10 {
         let planned = plan(options, &store.snapshot());
@@ -87,16 +101,20 @@ pub fn run_once(store: &dyn Store, options: &Options) -> Report {
     )])
 }
 
-/// Follows the folders in a thread of its own. `report` is called after each look that has something new to tell.
+/// Looks at the folders once, and then follows them in a thread of its own. `report` is called after each look that
+/// has something new to tell.
 pub fn follow<S: Store + 'static>(
     store: std::sync::Arc<S>,
     options: Options,
     mut report: impl FnMut(Report) + Send + 'static,
 ) -> notify::Result<Handle> {
     let (signals, received) = channel();
+    // The watch comes first, so that no change falls between it and the first look.
     let mut folders = Folders::watch(&options.load.paths, signals.clone())?;
+    let first = run_once(store.as_ref(), &options);
+    let mut told = Some(format!("{first:?}"));
+    report(first);
     let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || {
-        let mut told = None;
         while wait(&received) {
             folders.follow_links();
             let outcome = run_once(store.as_ref(), &options);

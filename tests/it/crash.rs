@@ -43,7 +43,7 @@ fn manifests(names: impl Iterator<Item = String>, routes: usize) -> String {
 
 /// Begins to apply the new state. The receiver hears when the whole plan has been printed: the commit comes next.
 fn apply(folder: &Folder, store: &str) -> (Child, Receiver<()>) {
-    let mut command = folder.command(&format!("reconcile --store {store} new"));
+    let mut command = folder.command(&format!("reconcile --max-deletes 100% --store {store} new"));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let out = BufReader::new(child.stdout.take().unwrap());
     let (tell, planned) = channel();
@@ -122,6 +122,6 @@ fn a_store_survives_kill_9_twenty_times() {
     // What was interrupted can be done again.
     let Some(store) = old.last() else { return };
     copy(&folder.path(store), &folder.path("again"));
-    folder.ok("reconcile --store again new");
+    folder.ok("reconcile --max-deletes 100% --store again new");
     assert_eq!(state(&folder.path("again")), NEW);
 }

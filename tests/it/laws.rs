@@ -20,6 +20,7 @@ use edgewright::{
         secret::{self, MASK, Secret, Text},
         snapshot::{Entry, Snapshot},
     },
+    plan::safety::Budget,
     plan::{Plan, diff, render},
     reconcile,
     store::{Commit, SledStore, Store},
@@ -40,7 +41,7 @@ fn time(second: i64) -> Timestamp {
 }
 
 fn planned(snapshot: &Snapshot, world: &World) -> Plan {
-    let plan = diff(snapshot, world, SOURCE, true);
+    let plan = diff(snapshot, world, SOURCE, true, Budget::Percent(100.0));
     assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
     plan
 }
@@ -139,7 +140,7 @@ fn planted(spec: &Spec) -> (Snapshot, Key) {
     let key = Key { kind: info.kind, parent: info.parent.map(|_| parent), id };
     let claim = Claim { source: SOURCE.into(), name: "planted".into(), prevent_destroy: false };
     let desired = Desired { key: key.clone(), spec: Arc::clone(spec), claim, token_file: None };
-    let plan = diff(&soil, &World::from([(key.clone(), desired)]), SOURCE, false);
+    let plan = diff(&soil, &World::from([(key.clone(), desired)]), SOURCE, false, Budget::Normal);
     (applied(&plan, &soil, time(1)), key)
 }
 
@@ -339,7 +340,7 @@ fn a_dry_run_writes_nothing() {
     let store = SledStore::open(&folder.path().join("store")).unwrap();
     let paths = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/storefront")];
     let load = LoadOptions { paths, allow_outside_files: false };
-    let options = reconcile::Options { load, source: SOURCE.into(), prune: true };
+    let options = reconcile::Options { source: SOURCE.into(), ..reconcile::Options::new(load) };
     let dry_run = || {
         let (before, records) = (store.snapshot(), store.history(10).unwrap().len());
         let planned = reconcile::plan(&options, &before);

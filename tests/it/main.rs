@@ -3,10 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod cli;
+mod conformance;
 mod crash;
+mod formats;
 mod generate;
 mod laws;
+mod lints;
 mod mistakes;
+mod readme;
+mod safety;
 mod serve;
+mod server;
 mod storefront;
+mod tidy;
 mod x509;

@@ -79,14 +79,10 @@ impl Server {
         let router = api::router(App::new(Arc::clone(&store) as Arc<dyn Store>, settings));
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-            runtime.block_on(async {
-                tokio::select! {
-                    served = listener.run(router) => served.unwrap(),
-                    _ = stopped => {}
-                }
-            });
-            runtime.shutdown_timeout(Duration::from_secs(5));
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            listener.run_until(router, stopped).unwrap();
         });
         let [(admin_id, admin), (editor_id, editor), (viewer_id, viewer)] = keys;
         Self {

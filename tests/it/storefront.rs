@@ -385,10 +385,10 @@ fn a_plan_is_applied_to_the_revision_it_was_made_from_or_not_at_all() {
     let folder = Folder::new();
     folder.write("m/one.yaml", &edge("one", "", "one"));
     let load = LoadOptions { paths: vec![folder.path("m")], allow_outside_files: false };
-    let options = Options { load, source: "default".into(), prune: true };
+    let options = Options::new(load);
     let store = SledStore::open(&folder.path("store")).unwrap();
     let stale = plan(&options, &store.snapshot()).plan.unwrap();
     apply(&store, &stale, "default").unwrap();
     let refused = apply(&store, &stale, "default").unwrap_err().diagnostic();
-    assert_eq!((refused.code, store.snapshot().revision), (Code::Stale, 1), "{}", refused.message);
+    assert_eq!((refused.code, store.snapshot().revision), (Code::Stale.into(), 1), "{}", refused.message);
 }

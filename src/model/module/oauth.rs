@@ -106,10 +106,34 @@ pub struct GithubApp {
     pub organizations: Vec<String>,
 }
 
+/// What the apps of all providers have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct CommonApp<'a> {
+    /// The provider's key.
+    pub provider: &'static str,
+    /// The app's client ID.
+    pub client_id: &'a str,
+    /// The app's client secret.
+    pub client_secret: &'a Secret,
+    /// Scopes of the provider.
+    pub scopes: &'a [String],
+    /// Emails of users who are allowed access.
+    pub email_addresses: &'a [String],
+    /// Email domains of users who are allowed access.
+    pub email_domains: &'a [String],
+}
+
 impl Provider {
-    /// What the rules look at, for each provider that is set.
-    fn apps(&self) -> Vec<(&'static str, &str, &Secret, &[String])> {
-        let github = self.github.iter().map(|app| ("github", app.client_id.as_str(), &app.client_secret, app.scopes.as_slice()));
+    /// The app of each provider that is set.
+    pub fn apps(&self) -> Vec<CommonApp<'_>> {
+        let github = self.github.iter().map(|app| CommonApp {
+            provider: "github",
+            client_id: &app.client_id,
+            client_secret: &app.client_secret,
+            scopes: &app.scopes,
+            email_addresses: &app.email_addresses,
+            email_domains: &app.email_domains,
+        });
         let others = [
             ("facebook", &self.facebook),
             ("microsoft", &self.microsoft),
@@ -119,9 +143,17 @@ impl Provider {
             ("twitch", &self.twitch),
             ("amazon", &self.amazon),
         ];
-        let others = others
-            .into_iter()
-            .filter_map(|(name, app)| app.as_ref().map(|app| (name, app.client_id.as_str(), &app.client_secret, app.scopes.as_slice())));
+        let others = others.into_iter().filter_map(|(provider, app)| {
+            let app = app.as_ref()?;
+            Some(CommonApp {
+                provider,
+                client_id: &app.client_id,
+                client_secret: &app.client_secret,
+                scopes: &app.scopes,
+                email_addresses: &app.email_addresses,
+                email_domains: &app.email_domains,
+            })
+        });
         github.chain(others).collect()
     }
 }
@@ -132,21 +164,27 @@ impl Check for Oauth {
             let apps = self.provider.apps();
             match apps.as_slice() {
                 [_] => {}
-                [] => faults.report(Fault::new(Code::Required, "an identity provider is needed").of_key().help("set exactly one, such as `github: {}`")),
+                [] => faults.report(
+                    Fault::new(Code::Required, "an identity provider is needed")
+                        .of_key()
+                        .help("set exactly one, such as `github: {}`"),
+                ),
                 several => {
-                    let names: Vec<_> = several.iter().map(|(name, ..)| *name).collect();
-                    faults.report(Fault::new(Code::NotAllowed, format!("exactly one identity provider can be set, and here are {}", names.join(", "))).of_key());
+                    let names: Vec<_> = several.iter().map(|app| app.provider).collect();
+                    let message = format!("exactly one identity provider can be set, and here are {}", names.join(", "));
+                    faults.report(Fault::new(Code::NotAllowed, message).of_key());
                 }
             }
-            for (name, client_id, client_secret, scopes) in apps {
-                faults.within(name, |faults| check_app(faults, client_id, client_secret, scopes));
+            for app in apps {
+                faults.within(app.provider, |faults| check_app(faults, app));
             }
         });
     }
 }
 
 /// Validation rules 1 and 2 of the specification; empty values count as unset (D6).
-fn check_app(faults: &mut Faults, client_id: &str, client_secret: &Secret, scopes: &[String]) {
+fn check_app(faults: &mut Faults, app: CommonApp<'_>) {
+    let CommonApp { client_id, client_secret, scopes, .. } = app;
     if !client_id.is_empty() && client_secret.is_empty() {
         faults.within("client_secret", |faults| faults.report(Fault::new(Code::Required, "`client_secret` must accompany `client_id`")));
     } else if !scopes.is_empty() && (client_id.is_empty() || client_secret.is_empty()) {

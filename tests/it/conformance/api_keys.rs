@@ -92,7 +92,7 @@ fn change_rows() -> Vec<Row> {
     let made =
         |name: &str| row(name).given("key", "POST /api_keys", json!({"description": "before", "metadata": "kept"}));
     vec![
-        made("a PATCH changes what it names and leaves the rest")
+        made("a PATCH of a key changes what it names and leaves the rest")
             .send("PATCH /api_keys/{key}", json!({"description": "after", "metadata": null}))
             .succeeds(200)
             .shows("/description", json!("after"))

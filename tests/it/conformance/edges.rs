@@ -45,7 +45,7 @@ fn life_rows() -> Vec<Row> {
             .succeeds(200)
             .shows("/https_edges/0", full),
         row("an edge needs no field at all").send("POST /edges/https", json!({})).answers(201, edge(json!({}))),
-        row("a PATCH changes what it names and leaves the rest")
+        row("a PATCH of an edge changes what it names and leaves the rest")
             .given("edge", "POST /edges/https", json!({"hostports": ["a.example.com:443"], "description": "before"}))
             .send("PATCH /edges/https/{edge}", json!({"description": "after", "hostports": null}))
             .succeeds(200)

@@ -112,7 +112,9 @@ fn source_rows() -> Vec<Row> {
     let (post, get) = (format!("POST {SOURCES}"), format!("GET {SOURCES}"));
     let (created, updated) = ("ip_policy_created.v0", "ip_policy_updated.v0");
     let list = |sources: &[Value]| json!({"sources": sources, "uri": "{base}/event_subscriptions/esb_{n}/sources"});
-    let subscription = |sources: &[Value]| json!({"id": "esb_{n}", "uri": "{base}/event_subscriptions/esb_{n}", "created_at": "{time}", "sources": sources});
+    let uri = "{base}/event_subscriptions/esb_{n}";
+    let subscription =
+        |sources: &[Value]| json!({"id": "esb_{n}", "uri": uri, "created_at": "{time}", "sources": sources});
     let mut rows = vec![
         row("a source is added, read, patched with nothing, and deleted")
             .send(&post, json!({"type": created}))

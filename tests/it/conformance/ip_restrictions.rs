@@ -75,7 +75,7 @@ fn change_rows() -> Vec<Row> {
         )
     };
     vec![
-        made("a PATCH changes what it names and leaves the rest")
+        made("a PATCH of a restriction changes what it names and leaves the rest")
             .send("PATCH /ip_restrictions/{ipx}", json!({"enforced": false}))
             .succeeds(200)
             .shows("/enforced", json!(false))

@@ -56,7 +56,7 @@ fn life_rows() -> Vec<Row> {
             .route()
             .send(POST, json!({"match_type": "path_prefix", "match": "/"}))
             .succeeds(201),
-        row("a PATCH changes what it names and leaves the rest")
+        row("a PATCH of a route changes what it names and leaves the rest")
             .route()
             .send(&patch(), json!({"description": "d", "metadata": "m"}))
             .succeeds(200)

@@ -72,7 +72,7 @@ fn everywhere(step: &Step, answer: &Answer, names: &Names) -> Vec<String> {
     if !is_id("op_", id) {
         wrong.push(format!("D8: the Request-Id is `{id}`"));
     }
-    if answer.text.contains("PRIVATE KEY") {
+    if answer.text.contains("PRIVATE KEY-----") {
         wrong.push("a private key is in the answer".into());
     }
     let json = answer.header("content-type") == Some("application/json");

@@ -105,7 +105,8 @@ fn same(
 }
 
 fn backend() -> Sample {
-    let answer = |enabled: bool, id: &str| json!({"enabled": enabled, "backend": {"id": id, "uri": format!("{{base}}/backends/{id}")}});
+    let reference = |id: &str| json!({"id": id, "uri": format!("{{base}}/backends/{id}")});
+    let answer = |enabled: bool, id: &str| json!({"enabled": enabled, "backend": reference(id)});
     Sample {
         slot: "backend",
         full: json!({"enabled": false, "backend_id": "bkd_full"}),

@@ -202,7 +202,8 @@ fn policy_rows() -> Vec<Row> {
     let rows = hosts.map(|(route, path)| {
         let put = format!("PUT {path}/policies");
         let action = |action: Value| json!({"outbound": [{"actions": [action]}]});
-        let begin = |name: &str| if route { row(name).route() } else { row(name) };
+        let named = |name: &str| row(format!("{path}: {name}"));
+        let begin = |name: &str| if route { named(name).route() } else { named(name) };
         vec![
             begin("the config of an action is any object, and null without one")
                 .send(&put, action(json!({"type": "log", "config": {"Metadata": {"a": [1, {"b": ""}], "c": "é"}}})))
@@ -237,7 +238,8 @@ fn reference_rows() -> Vec<Row> {
     let hosts = [(true, ROUTE), (false, "/edges/tls/edgtls_{n}")];
     let rows = hosts.map(|(route, path)| {
         let put = format!("PUT {path}/backend");
-        let begin = |name: &str| if route { row(name).route() } else { row(name) };
+        let named = |name: &str| row(format!("{path}: {name}"));
+        let begin = |name: &str| if route { named(name).route() } else { named(name) };
         let (long, too_long) = ("b".repeat(255), "b".repeat(256));
         let mut bad = begin("a backend's identifier has no slash, space or control character, and 1 to 255 bytes")
             .send(&put, json!({"backend_id": ""}))

@@ -1,0 +1,70 @@
+//! `/metrics`, in the text format of Prometheus (D24, D33).
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
+
+use axum::{
+    extract::{MatchedPath, Request},
+    http::header,
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+use super::App;
+use crate::model::Kind;
+
+/// Seconds; from an answer out of memory to a commit on a slow disk.
+const BUCKETS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+
+static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+
+/// The recorder of the process; made when it is first needed.
+fn recorder() -> Option<&'static PrometheusHandle> {
+    RECORDER
+        .get_or_init(|| {
+            let seconds = Matcher::Suffix("_seconds".into());
+            let builder = PrometheusBuilder::new().set_buckets_for_metric(seconds, BUCKETS).ok()?;
+            let recorder = builder.build_recorder();
+            let handle = recorder.handle();
+            metrics::set_global_recorder(recorder).ok()?;
+            metrics::describe_histogram!("edgewright_http_request_duration_seconds", "Time to answer a request.");
+            metrics::describe_counter!("edgewright_http_requests_total", "Requests that were answered.");
+            metrics::describe_histogram!("edgewright_reconcile_duration_seconds", "Time of one look at the manifests.");
+            metrics::describe_counter!("edgewright_reconcile_total", "Looks at the manifests, by what came of them.");
+            metrics::describe_gauge!("edgewright_resources", "Resources of each kind.");
+            metrics::describe_gauge!("edgewright_revision", "The current revision of the store.");
+            Some(handle)
+        })
+        .as_ref()
+}
+
+/// Begins to record; what happened before is not counted.
+pub fn install() {
+    let _ = recorder();
+}
+
+/// Counts and times a request, by its path template: ids would make a series of each resource.
+pub async fn observe(request: Request, next: Next) -> Response {
+    let method = request.method().as_str().to_owned();
+    let path = request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).to_owned();
+    let began = Instant::now();
+    let response = next.run(request).await;
+    let labels = [("method", method), ("path", path), ("status", response.status().as_str().to_owned())];
+    metrics::histogram!("edgewright_http_request_duration_seconds", &labels).record(began.elapsed().as_secs_f64());
+    metrics::counter!("edgewright_http_requests_total", &labels).increment(1);
+    response
+}
+
+/// The page that Prometheus reads.
+pub fn page(app: &Arc<App>) -> Response {
+    let snapshot = app.store.snapshot();
+    metrics::gauge!("edgewright_revision").set(snapshot.revision as f64);
+    for info in Kind::all() {
+        metrics::gauge!("edgewright_resources", "kind" => info.name).set(snapshot.count(info.kind) as f64);
+    }
+    let text = recorder().map(PrometheusHandle::render).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}

@@ -1,0 +1,408 @@
+//! The state of a store as manifests that plan to nothing. Pure: a Snapshot in, texts out.
+//!
+//! What the source owns keeps the name of its claim. What nobody owns can only be matched by its id, so it is exported
+//! on request, with `metadata.id`. Secrets become `{from_env: NAME}`; their values are in no text.
+
+mod text;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use serde_json::{Map, Value, json};
+
+use super::{document::API_VERSION, format};
+use crate::model::{
+    Kind,
+    check::shown,
+    id::{Id, is_name},
+    key::Key,
+    kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
+    node::Node,
+    resource::AnyResource,
+    secret::{self, MASK},
+    snapshot::{Entry, Snapshot},
+};
+use text::{prune, slug, spaced, unique, yaml};
+
+/// What came of an export.
+#[derive(Debug, Default)]
+pub struct Exported {
+    /// File names and texts; a name has no folder.
+    pub files: Vec<(String, String)>,
+    /// The environment variables that the manifests need.
+    pub variables: Vec<Variable>,
+    /// What was left out, in words.
+    pub left_out: Vec<String>,
+}
+
+/// An environment variable that holds a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// The field that it is for, such as `HttpsEdgeRoute shop/account: oidc.client_secret`.
+    pub field: String,
+    /// Whether the secret ends with a line break: one is dropped when it is read, so the value needs one more.
+    pub ends_with_line_break: bool,
+}
+
+/// Exports what `source` owns, and with `adopt` also what nobody owns.
+pub fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Exported {
+    let mut exporter = Exporter { snapshot, source, adopt, names: HashMap::new(), told: 0, out: Exported::default() };
+    exporter.choose_names();
+    let kinds = [
+        (Kind::ApiKey, "api-keys.yaml"),
+        (Kind::IpRestriction, "ip-restrictions.yaml"),
+        (Kind::CertificateAuthority, "certificate-authorities.yaml"),
+        (Kind::TlsCertificate, "tls-certificates.yaml"),
+        (Kind::HttpsEdgeRoute, "routes-of-other-edges.yaml"),
+        (Kind::TlsEdge, "tls-edges.yaml"),
+        (Kind::EventSubscription, "event-subscriptions.yaml"),
+    ];
+    for (kind, file) in kinds {
+        let documents = match kind {
+            Kind::EventSubscription => exporter.subscriptions(),
+            Kind::HttpsEdgeRoute => exporter.foreign_routes(),
+            kind => exporter.chosen(kind).iter().map(|entry| exporter.standing(entry)).collect(),
+        };
+        exporter.file(file.to_owned(), kind, &documents);
+    }
+    let mut taken = BTreeSet::new();
+    for edge in exporter.chosen(Kind::HttpsEdge) {
+        let documents = exporter.edge(&edge);
+        // A file's name has at most 255 bytes; names are ASCII.
+        let name: String = exporter.name(&edge.key).chars().take(200).collect();
+        let file = unique(&mut taken, format!("https-edge-{name}"));
+        exporter.file(format!("{file}.yaml"), Kind::HttpsEdge, &documents);
+    }
+    exporter.out.files.sort();
+    exporter.note_left_out();
+    exporter.out
+}
+
+struct Exporter<'a> {
+    snapshot: &'a Snapshot,
+    source: &'a str,
+    adopt: bool,
+    /// The names of what is exported.
+    names: HashMap<Key, String>,
+    /// How many of the variables stand on top of a file already.
+    told: usize,
+    out: Exported,
+}
+
+impl Exporter<'_> {
+    /// Whether the source owns a resource.
+    fn owns(&self, entry: &Entry) -> bool {
+        entry.claim.as_ref().is_some_and(|claim| claim.source == self.source)
+    }
+
+    /// Whether a resource is exported. The key of an admin is not to be adopted by accident, and its owner is not at
+    /// all; subscriptions are there as long as one of their sources is.
+    fn takes(&self, entry: &Entry) -> bool {
+        let adopted = self.adopt && entry.claim.is_none() && entry.key.kind != Kind::ApiKey;
+        let declared = !matches!(entry.key.kind, Kind::Owner | Kind::EventSubscription);
+        declared && (self.owns(entry) || adopted)
+    }
+
+    /// The exported resources of a kind, by name.
+    fn chosen(&self, kind: Kind) -> Vec<Arc<Entry>> {
+        let all = self.snapshot.iter().filter(|entry| entry.key.kind == kind && self.takes(entry));
+        let mut all: Vec<Arc<Entry>> = all.cloned().collect();
+        all.sort_by_cached_key(|entry| (self.name(&entry.key).to_owned(), entry.key.clone()));
+        all
+    }
+
+    fn name(&self, key: &Key) -> &str {
+        self.names.get(key).map(String::as_str).unwrap_or_default()
+    }
+
+    /// Claims' names first, so that a derived one gives way to them.
+    fn choose_names(&mut self) {
+        let mut taken: BTreeMap<(Kind, Option<Id>), BTreeSet<String>> = BTreeMap::new();
+        let snapshot = self.snapshot;
+        let chosen: Vec<&Arc<Entry>> = snapshot.iter().filter(|entry| self.takes(entry)).collect();
+        let mut rest = Vec::new();
+        for entry in chosen {
+            let given = entry.claim.as_ref().map(|claim| claim.name.clone());
+            match given.filter(|name| is_name(name) || is_its_match(entry, name)) {
+                Some(name) => {
+                    taken.entry((entry.key.kind, entry.key.parent.clone())).or_default().insert(name.clone());
+                    self.names.insert(entry.key.clone(), name);
+                }
+                None => rest.push(entry),
+            }
+        }
+        for entry in rest {
+            let taken = taken.entry((entry.key.kind, entry.key.parent.clone())).or_default();
+            let spec = entry.spec.to_json();
+            let description = spec.get("description").and_then(Value::as_str).unwrap_or_default();
+            let name = [slug(description), slug(entry.key.id.as_str())].into_iter().find(|name| !name.is_empty());
+            let name = unique(taken, name.unwrap_or_else(|| "unnamed".into()));
+            self.names.insert(entry.key.clone(), name);
+        }
+    }
+
+    /// A resource that stands by itself.
+    fn standing(&mut self, entry: &Entry) -> Value {
+        let name = self.name(&entry.key).to_owned();
+        let mut spec = self.spec(entry, &name);
+        if entry.key.kind == Kind::ApiKey {
+            spec.insert("token_file".into(), format!("../{name}.token").into());
+        }
+        self.document(entry, name, spec)
+    }
+
+    fn document(&self, entry: &Entry, name: String, spec: Map<String, Value>) -> Value {
+        let mut metadata = Map::new();
+        metadata.insert("name".into(), name.into());
+        // What another system owns, or nobody, is only to be found by its id.
+        if !self.owns(entry) || entry.key.kind.info().implicit {
+            metadata.insert("id".into(), entry.key.id.as_str().into());
+        }
+        if entry.claim.as_ref().is_some_and(|claim| claim.prevent_destroy) {
+            metadata.insert("prevent_destroy".into(), true.into());
+        }
+        envelope(entry.key.kind, metadata, spec)
+    }
+
+    /// An edge with its routes. A route that needs metadata of its own is a document behind it.
+    fn edge(&mut self, edge: &Entry) -> Vec<Value> {
+        let name = self.name(&edge.key).to_owned();
+        let mut spec = self.spec(edge, &name);
+        let routes: Vec<Arc<Entry>> = self
+            .chosen(Kind::HttpsEdgeRoute)
+            .into_iter()
+            .filter(|it| it.key.parent.as_ref() == Some(&edge.key.id))
+            .collect();
+        let (mut inside, mut behind) = (Vec::new(), Vec::new());
+        for route in routes {
+            let plain = route.claim.as_ref().is_some_and(|claim| !claim.prevent_destroy);
+            let own = self.name(&route.key).to_owned();
+            let written_as_claimed = route.claim.as_ref().is_some_and(|claim| claim.name == own);
+            if !(plain && written_as_claimed && self.owns(&route)) {
+                behind.push(self.route(&route, &name));
+                continue;
+            }
+            let mut whole = Map::new();
+            // Without a name, the match is the identity.
+            if is_name(&own) {
+                whole.insert("name".into(), own.clone().into());
+            }
+            whole.extend(self.spec(&route, &format!("{name}/{own}")));
+            inside.push(Value::Object(whole));
+        }
+        if !inside.is_empty() {
+            spec.insert("routes".into(), inside.into());
+        }
+        let mut documents = vec![self.document(edge, name, spec)];
+        documents.append(&mut behind);
+        documents
+    }
+
+    /// A route as a document of its own.
+    fn route(&mut self, route: &Entry, edge: &str) -> Value {
+        let claimed = self.name(&route.key).to_owned();
+        let name = if is_name(&claimed) { claimed } else { slug(route.key.id.as_str()) };
+        let mut spec = Map::new();
+        spec.insert("edge".into(), edge.into());
+        spec.extend(self.spec(route, &format!("{edge}/{name}")));
+        let keeps_name = route.claim.as_ref().is_some_and(|claim| claim.name == name);
+        let mut document = self.document(route, name, spec);
+        // Under another name than the claim's, the id has to tell which route it is.
+        if let Some(metadata) = document.get_mut("metadata").and_then(Value::as_object_mut)
+            && !keeps_name
+        {
+            metadata.insert("id".into(), route.key.id.as_str().into());
+        }
+        document
+    }
+
+    /// Routes of edges that are not exported: somebody else's.
+    fn foreign_routes(&mut self) -> Vec<Value> {
+        let mut documents = Vec::new();
+        for route in self.chosen(Kind::HttpsEdgeRoute) {
+            let parent = route.key.parent_key();
+            let edge = parent.filter(|parent| !self.names.contains_key(parent));
+            documents.extend(edge.map(|edge| self.route(&route, edge.id.as_str())));
+        }
+        documents
+    }
+
+    /// Subscriptions with their sources; those that must not be destroyed are a document of their own.
+    fn subscriptions(&mut self) -> Vec<Value> {
+        let mut sources: BTreeMap<(Id, bool), Vec<Value>> = BTreeMap::new();
+        for source in self.chosen(Kind::EventSource) {
+            let kept = source.claim.as_ref().is_some_and(|claim| claim.prevent_destroy);
+            let (Some(parent), Some(spec)) = (source.key.parent.clone(), source.spec_as::<EventSource>()) else {
+                continue;
+            };
+            sources.entry((parent, kept)).or_default().push(json!({"type": spec.r#type}));
+        }
+        let mut taken = BTreeSet::new();
+        let documents = sources.into_iter().map(|((id, kept), sources)| {
+            let mut metadata = Map::new();
+            metadata.insert("name".into(), unique(&mut taken, slug(id.as_str())).into());
+            metadata.insert("id".into(), id.as_str().into());
+            if kept {
+                metadata.insert("prevent_destroy".into(), true.into());
+            }
+            let mut spec = Map::new();
+            spec.insert("sources".into(), sources.into());
+            envelope(Kind::EventSubscription, metadata, spec)
+        });
+        documents.collect()
+    }
+
+    /// A Spec without defaults, with variables for secrets and names for references.
+    fn spec(&mut self, entry: &Entry, name: &str) -> Map<String, Value> {
+        let info = entry.key.kind.info();
+        let named = self.with_names(&entry.spec);
+        let (mut masked, revealed) = (named.to_json(), secret::reveal(|| named.to_json()));
+        let mut defaults = (info.empty)().to_json();
+        for slot in info.slots {
+            if let (Some(module), _) = (slot.decode)(&Node::Map(Vec::new()), None) {
+                defaults.insert(slot.name.to_owned(), module.to_json());
+            }
+        }
+        let at = Field { kind: info.name, name };
+        for (field, value) in &mut masked {
+            if let Some(real) = revealed.get(field) {
+                self.hide(&at, field, value, real);
+            }
+        }
+        let is_module = |field: &str| info.slots.iter().any(|slot| slot.name == field);
+        let mut kept = Map::new();
+        for (field, mut value) in masked {
+            let default = defaults.get(&field).unwrap_or(&Value::Null);
+            // A module that is there with its defaults is written as `{}`.
+            if value != *default || is_module(&field) {
+                prune(&mut value, default);
+                kept.insert(field, value);
+            }
+        }
+        kept
+    }
+
+    /// The Spec with the names of exported authorities in the place of their ids.
+    fn with_names(&self, spec: &Arc<dyn AnyResource>) -> Arc<dyn AnyResource> {
+        let mut named = Arc::clone(spec);
+        for slot in spec.kind().info().slots {
+            let Some(module) = spec.module(slot) else { continue };
+            let mut targets = Vec::new();
+            module.references(&mut |reference| {
+                let name = self.names.get(&reference.target).map(|name| Id::new(name));
+                targets.push(name.unwrap_or(reference.target.id));
+            });
+            if !targets.is_empty() {
+                named = named.with_module(slot, Some(module.with_references(&targets).as_ref()));
+            }
+        }
+        named
+    }
+    /// Puts a variable in the place of each secret: where the two forms differ, one is masked.
+    fn hide(&mut self, at: &Field<'_>, path: &str, value: &mut Value, real: &Value) {
+        match (&mut *value, real) {
+            (Value::Object(fields), Value::Object(real)) => {
+                for (field, value) in fields {
+                    if let Some(real) = real.get(field) {
+                        self.hide(at, &format!("{path}.{field}"), value, real);
+                    }
+                }
+            }
+            (Value::Array(items), Value::Array(real)) => {
+                for (index, (item, real)) in items.iter_mut().zip(real).enumerate() {
+                    self.hide(at, &format!("{path}.{index}"), item, real);
+                }
+            }
+            (Value::String(masked), Value::String(real)) if masked.as_str() == MASK && real.as_str() != MASK => {
+                let name = self.variable(&format!("{}_{}_{path}", spaced(at.kind), at.name));
+                self.out.variables.push(Variable {
+                    name: name.clone(),
+                    field: format!("{} {}: {path}", at.kind, at.name),
+                    ends_with_line_break: real.ends_with('\n'),
+                });
+                *value = json!({"from_env": name});
+            }
+            _ => {}
+        }
+    }
+
+    /// A name for a variable that no other one has.
+    fn variable(&self, words: &str) -> String {
+        let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        let wanted: String = words.chars().map(upper).collect();
+        let taken = |name: &str| self.out.variables.iter().any(|known| known.name == name);
+        let others = (2..).map(|number| format!("{wanted}_{number}"));
+        let free = std::iter::once(wanted.clone()).chain(others).find(|name| !taken(name));
+        free.unwrap_or(wanted)
+    }
+
+    fn file(&mut self, name: String, kind: Kind, documents: &[Value]) {
+        if documents.is_empty() {
+            return;
+        }
+        let (revision, source) = (self.snapshot.revision, shown(self.source));
+        let mut text = format!("# Exported from revision {revision} for the source `{source}`.\n");
+        let variables = self.out.variables.get(self.told..).unwrap_or_default();
+        self.told = self.out.variables.len();
+        if kind == Kind::ApiKey {
+            text +=
+                "# A token cannot be exported: only where a key is made anew, its token is written to `token_file`.\n";
+        }
+        if !variables.is_empty() {
+            text += "# The secrets come from these environment variables:\n";
+        }
+        for variable in variables {
+            text += &format!("#   {}\n", variable.name);
+        }
+        let documents: Vec<String> = documents.iter().map(yaml).collect();
+        text += &documents.join("---\n");
+        let text = format::format(&name, &text).unwrap_or(text);
+        self.out.files.push((name, text));
+    }
+
+    fn note_left_out(&mut self) {
+        let mut others: BTreeMap<&str, usize> = BTreeMap::new();
+        let (mut keys, mut unowned) = (0, 0);
+        for entry in self.snapshot.iter().filter(|entry| !self.takes(entry)) {
+            match (&entry.claim, entry.key.kind) {
+                (_, Kind::Owner | Kind::EventSubscription) => {}
+                (Some(claim), _) => *others.entry(&claim.source).or_default() += 1,
+                (None, Kind::ApiKey) => keys += 1,
+                (None, _) => unowned += 1,
+            }
+        }
+        let mut notes = Vec::new();
+        if unowned > 0 {
+            notes.push(format!("left out, for no source owns it ({unowned}): --adopt exports it with its id"));
+        }
+        if keys > 0 {
+            notes.push(format!("left out, for no source owns it and a token cannot be exported: API keys ({keys})"));
+        }
+        for (source, count) in others {
+            let source = shown(source);
+            notes.push(format!("left out, for the source `{source}` owns it ({count}): --source exports it"));
+        }
+        self.out.left_out = notes;
+    }
+}
+
+/// Where a Spec's fields are, for the names of variables.
+struct Field<'a> {
+    kind: &'static str,
+    name: &'a str,
+}
+
+fn envelope(kind: Kind, metadata: Map<String, Value>, spec: Map<String, Value>) -> Value {
+    json!({"apiVersion": API_VERSION, "kind": kind.info().name, "metadata": metadata, "spec": spec})
+}
+
+/// Whether a route without a name goes by its match, as it is now.
+fn is_its_match(entry: &Entry, name: &str) -> bool {
+    let route = entry.spec_as::<HttpsEdgeRoute>();
+    let identity = route.and_then(|route| Some(format!("{} {}", route.match_type?.as_str(), route.r#match)));
+    identity.is_some_and(|identity| identity == name)
+}

@@ -1,0 +1,130 @@
+//! The texts of an export: values without defaults, YAML, names.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+/// Removes what has its default value.
+pub fn prune(value: &mut Value, default: &Value) {
+    match (value, default) {
+        (Value::Object(fields), Value::Object(defaults)) => {
+            fields.retain(|field, value| defaults.get(field) != Some(&*value));
+            for (field, value) in fields {
+                // What the default does not have is the user's own data, such as a header.
+                if let Some(default) = defaults.get(field) {
+                    prune(value, default);
+                }
+            }
+        }
+        (Value::Object(fields), Value::Null) => drop_blank(fields),
+        (Value::Array(items), _) => items.iter_mut().filter_map(Value::as_object_mut).for_each(drop_blank),
+        _ => {}
+    }
+}
+
+/// The fields of what has no default of its own are blank by default.
+fn drop_blank(fields: &mut Map<String, Value>) {
+    fields.retain(|_, value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    });
+    // An item's own items, such as the actions of a policy.
+    for value in fields.values_mut() {
+        if let Value::Array(items) = value {
+            items.iter_mut().filter_map(Value::as_object_mut).for_each(drop_blank);
+        }
+    }
+}
+
+/// A document as YAML. What YAML's line breaks would alter is written as JSON, which is YAML as well.
+pub fn yaml(document: &Value) -> String {
+    let text = serde_yaml::to_string(document).unwrap_or_default();
+    if serde_yaml::from_str::<Value>(&text).is_ok_and(|read| read == *document) {
+        return text;
+    }
+    let escape = |c: char| match c {
+        '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    };
+    format!("{document:#}\n").chars().map(escape).collect()
+}
+
+/// A text as a name: lower-case letters, digits and dashes.
+pub fn slug(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let whole = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
+    whole.chars().take(40).collect::<String>().trim_end_matches('-').to_owned()
+}
+
+/// The name, or with a number behind it the first one that is not taken yet.
+pub fn unique(taken: &mut BTreeSet<String>, name: String) -> String {
+    let others = (2..).map(|number| format!("{name}-{number}"));
+    let free = std::iter::once(name.clone()).chain(others).find(|name| !taken.contains(name));
+    let free = free.unwrap_or(name);
+    taken.insert(free.clone());
+    free
+}
+
+/// `HttpsEdge` as `Https_Edge`.
+pub fn spaced(kind: &str) -> String {
+    let mut spaced = String::new();
+    for c in kind.chars() {
+        if c.is_ascii_uppercase() && !spaced.is_empty() {
+            spaced.push('_');
+        }
+        spaced.push(c);
+    }
+    spaced
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_defaults_are_left_out_and_data_stays() {
+        let mut value =
+            json!({"enabled": true, "add": {"X-Empty": ""}, "remove": [], "provider": {"a": {"id": ""}, "b": null}});
+        let default = json!({"enabled": true, "add": {}, "remove": [], "provider": {"a": null, "b": null}});
+        prune(&mut value, &default);
+        assert_eq!(value, json!({"add": {"X-Empty": ""}, "provider": {"a": {}}}));
+        let mut list = json!([{"name": "", "actions": [{"type": "log", "config": {"Metadata": {"x": ""}}}, {"type": "deny", "config": null}]}]);
+        prune(&mut list, &json!([]));
+        assert_eq!(list, json!([{"actions": [{"type": "log", "config": {"Metadata": {"x": ""}}}, {"type": "deny"}]}]));
+    }
+
+    #[test]
+    fn every_text_survives() {
+        for text in [
+            "",
+            "yes",
+            "1.3",
+            "~",
+            "a\r\nb\r\n",
+            " lead\n",
+            "trail \n\n",
+            "\u{2028}x",
+            "\u{85}",
+            "\t",
+            "#x",
+            "a: b",
+            "\u{1f600}",
+        ] {
+            let document = json!({"text": text});
+            assert_eq!(serde_yaml::from_str::<Value>(&yaml(&document)).ok(), Some(document), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_words_and_never_taken_twice() {
+        let mut taken = BTreeSet::new();
+        assert_eq!(slug("Tools for staff (EU)!"), "tools-for-staff-eu");
+        assert_eq!(unique(&mut taken, "a".into()), "a");
+        assert_eq!(unique(&mut taken, "a".into()), "a-2");
+        assert_eq!(spaced("HttpsEdgeRoute"), "Https_Edge_Route");
+    }
+}

@@ -1,0 +1,109 @@
+//! Lint: a hostport that no certificate has a name for.
+//!
+//! Only alternative names count, as in browsers: the common name was given up long ago. Where the manifests have no
+//! certificate at all, certificates are kept elsewhere, and nothing is found. An edge that passes TLS through needs
+//! none.
+
+use std::collections::HashSet;
+
+use super::{
+    Findings, Level, Lint, World,
+    duplicate_hostport::{host_name, host_port, wildcard_over},
+};
+use crate::model::{
+    check::shown,
+    fault::Path,
+    kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
+    rules,
+    x509::{self, SubjectAlternativeNames},
+};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "certificate-does-not-cover-hostport",
+    default: Level::Warn,
+    says: "No certificate of the manifests has a name for this hostport.",
+    why: "Clients refuse a certificate for another name. `*.example.com` stands for one label: neither `example.com` nor `a.b.example.com` falls under it.",
+    example: r#"apiVersion: edgewright/v1
+kind: TlsCertificate
+metadata: {name: shop}
+spec:
+  certificate_pem: |
+    -----BEGIN CERTIFICATE-----
+    MIIBAzCBtqADAgECAgEBMAUGAytlcDAbMRkwFwYDVQQDDBBzaG9wLmV4YW1wbGUu
+    Y29tMB4XDTI2MDEwMTAwMDAwMFoXDTQ2MDEwMTAwMDAwMFowGzEZMBcGA1UEAwwQ
+    c2hvcC5leGFtcGxlLmNvbTAqMAUGAytlcAMhABX++5EiT2mqQ53j+oWBgzugRip1
+    inr+kkUSi2qWa5XCox8wHTAbBgNVHREEFDASghBzaG9wLmV4YW1wbGUuY29tMAUG
+    AytlcANBAJzw116IEUZAydCW6TMWusfF1WeAGx/1Tpd5nu8cBFnLXLM6VaJ0PZyk
+    5r+/caDFUyATh64yS4+r27KzNxU7hw0=
+    -----END CERTIFICATE-----
+  private_key_pem: |
+    -----BEGIN PRIVATE KEY-----
+    MC4CAQAwBQYDK2VwBCIEIO2/A2ndAmKwOxbJqmDGFyUh3fcU4ddw7Fr6fhYOj1rL
+    -----END PRIVATE KEY-----
+---
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ["shop.example.com:443", "www.example.com:443"]
+"#,
+    cure: "Have a certificate issued whose subject alternative names hold the host, and declare it. If it is kept elsewhere, allow this lint for the edge with an annotation.",
+    check,
+};
+
+#[derive(Default)]
+struct Names(HashSet<String>);
+
+impl Names {
+    fn add(&mut self, names: &SubjectAlternativeNames) {
+        self.0.extend(names.dns_names.iter().chain(&names.ips).map(|name| host_name(name)));
+    }
+
+    fn cover(&self, host: &str) -> bool {
+        self.0.contains(host) || wildcard_over(host).is_some_and(|wildcard| self.0.contains(&wildcard))
+    }
+}
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    let mut names = Names::default();
+    let mut certificates = world.all::<TlsCertificate>().peekable();
+    if certificates.peek().is_none() {
+        return;
+    }
+    for (_, certificate) in certificates {
+        // The names of one that cannot be read are unknown, and it is reported elsewhere.
+        let Ok(facts) = x509::certificate(certificate.certificate_pem.as_str()) else { return };
+        names.add(&facts.subject_alternative_names);
+    }
+    for (key, edge) in world.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
+        for (index, text) in edge.hostports.iter().enumerate() {
+            if host_port(text).is_some_and(|(host, _)| !names.cover(&host)) {
+                let message = format!("no certificate of the manifests has a name for `{}`", shown(text));
+                findings.report(key, Path::root().join("hostports").join(index), message);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_covers_itself_and_a_wildcard_one_label() {
+        let text = |names: &[&str]| -> Vec<String> { names.iter().map(ToString::to_string).collect() };
+        let mut names = Names::default();
+        let dns_names = text(&["Shop.example.com", "*.example.org"]);
+        names.add(&SubjectAlternativeNames { dns_names, ips: text(&["192.0.2.7", "2001:db8::1"]) });
+        let covered = ["SHOP.example.com", "a.example.org", "*.example.org", "192.0.2.7", "[2001:DB8::1]"];
+        for host in covered {
+            assert!(names.cover(&host_name(host)), "{host}");
+        }
+        let bare =
+            ["a.shop.example.com", "example.com", "example.org", "a.b.example.org", "*.example.com", "192.0.2.8"];
+        for host in bare {
+            assert!(!names.cover(&host_name(host)), "{host}");
+        }
+    }
+}

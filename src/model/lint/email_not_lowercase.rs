@@ -1,0 +1,69 @@
+//! `email-not-lowercase`: an email address or domain that no user's will be equal to.
+
+use std::collections::HashMap;
+
+use super::{Findings, Level, Lint, Subject, World};
+use crate::model::{check::shown, fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "email-not-lowercase",
+    default: Level::Warn,
+    says: "email_addresses or email_domains of oauth with capitals, spaces, duplicates or empty values",
+    why: "Identity providers report emails in lower case and without spaces, and they are compared as texts. An entry \
+          that is written in another way may match nobody.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: account
+      match_type: path_prefix
+      match: /account
+      backend: {backend_id: bkd_shop}
+      oauth:
+        provider:
+          google:
+            email_addresses: [Jo@Example.com]
+",
+    cure: "Write each email address or domain once, in lower case and without spaces.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let Some(oauth) = &route.oauth else { continue };
+        let provider = Path::root().join("oauth").join("provider");
+        for app in oauth.provider.apps() {
+            for (field, texts) in [("email_addresses", app.email_addresses), ("email_domains", app.email_domains)] {
+                let list = provider.join(app.provider).join(field);
+                let mut first = HashMap::new();
+                for (index, text) in texts.iter().enumerate() {
+                    let earlier = *first.entry(text.to_lowercase()).or_insert(index);
+                    let Some(reason) = fault(text, earlier < index) else { continue };
+                    let message = format!("the entry `{}` of `{field}` {reason}", shown(text));
+                    let finding = findings.report(key, list.join(index), message);
+                    if earlier < index {
+                        finding.related =
+                            Some((Subject::Resource(key.clone()), list.join(earlier), "it stands here already"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What is wrong with an entry.
+fn fault(text: &str, is_repeated: bool) -> Option<&'static str> {
+    if text.is_empty() {
+        Some("is empty")
+    } else if text.contains(char::is_whitespace) {
+        Some("has a space in it")
+    } else if text.to_lowercase() != text {
+        Some("has capitals in it")
+    } else {
+        is_repeated.then_some("is written twice")
+    }
+}

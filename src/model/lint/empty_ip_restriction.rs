@@ -1,0 +1,41 @@
+//! `empty-ip-restriction`: a restriction that names no IP policy.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::kind::{https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction, tls_edge::TlsEdge};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "empty-ip-restriction",
+    default: Level::Deny,
+    says: "an ip_restriction module or an IpRestriction without a policy",
+    why: "A restriction is nothing but its IP policies. Without one it either lets everybody in or nobody, and \
+          neither is what the word promises.",
+    example: "\
+apiVersion: edgewright/v1
+kind: IpRestriction
+metadata: {name: office}
+spec:
+  type: api
+  enforced: true
+  ip_policy_ids: []
+",
+    cure: "Name at least one IP policy in `ip_policy_ids`, or remove the restriction.",
+    check,
+};
+
+const MESSAGE: &str = "this IP restriction names no IP policy";
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, restriction) in world.all::<IpRestriction>() {
+        if restriction.ip_policy_ids.is_empty() {
+            findings.report(key, ["ip_policy_ids"], MESSAGE);
+        }
+    }
+    let routes = world.all::<HttpsEdgeRoute>().map(|(key, route)| (key, &route.ip_restriction));
+    let tls_edges = world.all::<TlsEdge>().map(|(key, edge)| (key, &edge.ip_restriction));
+    for (key, module) in routes.chain(tls_edges) {
+        if module.as_ref().is_some_and(|module| module.ip_policy_ids.is_empty()) {
+            findings.report(key, ["ip_restriction", "ip_policy_ids"], MESSAGE);
+        }
+    }
+}

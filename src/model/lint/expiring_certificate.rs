@@ -1,0 +1,54 @@
+//! Lint: a certificate whose time is almost over. Which certificates count is as for those that have expired.
+
+use jiff::SignedDuration;
+
+use super::{
+    Findings, Level, Lint, World,
+    expired_certificate::{chains, now},
+};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "expiring-certificate",
+    default: Level::Warn,
+    says: "A certificate expires within 30 days.",
+    why: "After that every connection that relies on it fails. Issuers that renew by themselves do so earlier, so by now something may have stopped working.",
+    example: r#"apiVersion: edgewright/v1
+kind: TlsCertificate
+metadata: {name: shop}
+spec:
+  certificate_pem: |
+    -----BEGIN CERTIFICATE-----
+    MIIBAzCBtqADAgECAgEBMAUGAytlcDAbMRkwFwYDVQQDDBBzaG9wLmV4YW1wbGUu
+    Y29tMB4XDTI5MDEwMTAwMDAwMFoXDTMwMDExNTAwMDAwMFowGzEZMBcGA1UEAwwQ
+    c2hvcC5leGFtcGxlLmNvbTAqMAUGAytlcAMhADzhlzyIGFT7rQhiQHUIHLhQykzZ
+    yGPU6Lul5AEVk03zox8wHTAbBgNVHREEFDASghBzaG9wLmV4YW1wbGUuY29tMAUG
+    AytlcANBAMX2jkJdx/cDyPzVTARWrv8ftBdqLOE0vL/fE7f0p/IUOBTkESUOaGtr
+    D9WvFEY515hxqjsxiLovIkMyHPQRtQo=
+    -----END CERTIFICATE-----
+  private_key_pem: |
+    -----BEGIN PRIVATE KEY-----
+    MC4CAQAwBQYDK2VwBCIEIA/T9oIHmHJMk5NR2CbTtbeeY9ofM3k1sHmoQBPPHQc9
+    -----END PRIVATE KEY-----
+"#,
+    cure: "Have the certificate issued again and give the new one before the old one ends.",
+    check,
+};
+
+/// How early the warning comes.
+const NOTICE: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    let now = now(world);
+    for chain in chains(world) {
+        for link in chain.last_to_end() {
+            let left = link.not_after.duration_since(now);
+            if !left.is_negative() && left <= NOTICE {
+                let days = left.as_hours() / 24;
+                let plural = if days == 1 { "" } else { "s" };
+                let message = format!("{link} expires on {}, in {days} day{plural}", link.not_after.date());
+                findings.report(chain.key, [chain.field], message);
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Lint: a chain with a gap.
+//!
+//! Whether the last certificate's issuer is missing cannot be told: it may be a root that clients have. A signature by
+//! an algorithm that cannot be verified here is believed where issuer and subject have the same name.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::{kind::tls_certificate::TlsCertificate, x509};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "incomplete-chain",
+    default: Level::Warn,
+    says: "A certificate of a chain is not signed by the next one.",
+    why: "Clients follow the chain from the leaf to a root that they know. Some find a missing link by themselves and some do not, so the site works in one browser and fails in another, or in every script.",
+    example: r#"apiVersion: edgewright/v1
+kind: TlsCertificate
+metadata: {name: shop}
+spec:
+  certificate_pem: |
+    -----BEGIN CERTIFICATE-----
+    MIH5MIGsoAMCAQICAQEwBQYDK2VwMBExDzANBgNVBAMMBk9sZCBDQTAeFw0yNjAx
+    MDEwMDAwMDBaFw00NjAxMDEwMDAwMDBaMBsxGTAXBgNVBAMMEHNob3AuZXhhbXBs
+    ZS5jb20wKjAFBgMrZXADIQAd0ycdCqhEWIxXCF08QgNdSr04L7aRJ5ZZ+w00JYPD
+    eaMfMB0wGwYDVR0RBBQwEoIQc2hvcC5leGFtcGxlLmNvbTAFBgMrZXADQQBd382G
+    EFmnq1vR6dWE+vWMMjWnnTZ9HYH/yoh50i0gBF3IzkyLvZsNE9CiNIUyobxBdlov
+    eAVu54Wvck1LaukH
+    -----END CERTIFICATE-----
+    -----BEGIN CERTIFICATE-----
+    MIHjMIGWoAMCAQICAQEwBQYDK2VwMBExDzANBgNVBAMMBk5ldyBDQTAeFw0yNjAx
+    MDEwMDAwMDBaFw00NjAxMDEwMDAwMDBaMBExDzANBgNVBAMMBk5ldyBDQTAqMAUG
+    AytlcAMhACkiCKgXMxKpI4D75VG1NyQz0yxJ6ur19ibkMfyDDMVPoxMwETAPBgNV
+    HRMBAf8EBTADAQH/MAUGAytlcANBAB3/BbsZwJuuIZi1yFUGmJAAtZvs7J47hDSO
+    m/IgwHfMdupvqLkp71CafEv5My6v3S5JfyRX9U/sMb8yH7G11gw=
+    -----END CERTIFICATE-----
+  private_key_pem: |
+    -----BEGIN PRIVATE KEY-----
+    MC4CAQAwBQYDK2VwBCIEIPA6KOKof1VuRiN14nBTacg34GpTTsCk8+To1PA/AjIL
+    -----END PRIVATE KEY-----
+"#,
+    cure: "Put the leaf first, then the certificate that signed it, and so on; leave out what does not belong. `openssl crl2pkcs7 -nocrl -certfile FILE | openssl pkcs7 -print_certs` prints who signed whom.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, certificate) in world.all::<TlsCertificate>() {
+        let pem = certificate.certificate_pem.as_str();
+        let Ok(Some(gap)) = x509::unsigned_link(pem) else { continue };
+        let Ok(links) = x509::chain(pem) else { continue };
+        if let (Some(link), Some(next)) = (links.get(gap), links.get(gap + 1)) {
+            findings.report(key, ["certificate_pem"], format!("{link} is not signed by the next certificate, {next}"));
+        }
+    }
+}

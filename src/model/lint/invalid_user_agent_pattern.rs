@@ -1,0 +1,52 @@
+//! `invalid-user-agent-pattern`: a pattern that no user agent can be held against.
+
+use regex::Regex;
+
+use super::{Findings, Level, Lint, World};
+use crate::model::{check::shown, fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "invalid-user-agent-pattern",
+    default: Level::Warn,
+    says: "an allow or deny entry of user_agent_filter that is not a valid regular expression",
+    why: "The entries are regular expressions. One that cannot be read refuses nobody and lets nobody in.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: all
+      match_type: path_prefix
+      match: /
+      backend: {backend_id: bkd_shop}
+      user_agent_filter:
+        deny: ['(bot|crawler']
+",
+    cure: "Mend the expression; a character that stands for itself, such as `(` or `+`, takes a `\\` in front.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let Some(filter) = &route.user_agent_filter else { continue };
+        for (field, patterns) in [("allow", &filter.allow), ("deny", &filter.deny)] {
+            let list = Path::root().join("user_agent_filter").join(field);
+            for (index, pattern) in patterns.iter().enumerate() {
+                if let Err(error) = Regex::new(pattern) {
+                    let message = format!("`{}` is not a regular expression: {}", shown(pattern), reason(&error));
+                    findings.report(key, list.join(index), message);
+                }
+            }
+        }
+    }
+}
+
+/// The last line of an error, which says what is wrong; those before it draw the pattern.
+fn reason(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().last().unwrap_or_default();
+    line.trim().trim_start_matches("error: ").trim_end_matches('.').to_owned()
+}

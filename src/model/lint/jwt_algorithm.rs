@@ -1,0 +1,57 @@
+//! `jwt-algorithm`: an algorithm with which anybody can sign a token.
+
+use super::{Findings, Level, Lint, Subject, World};
+use crate::model::{check::shown, fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "jwt-algorithm",
+    default: Level::Warn,
+    says: "`none` among the allowed algorithms, or an HMAC algorithm together with a public key set",
+    why: "A token with the algorithm `none` has no signature. An HMAC algorithm signs with the key that it verifies \
+          with, so with a public key set anybody can take that key and sign.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: api
+      match_type: path_prefix
+      match: /api
+      backend: {backend_id: bkd_shop}
+      jwt_validation:
+        issuer: {allow_list: [{value: 'https://id.example.com'}]}
+        jws:
+          allowed_algorithms: [RS256, HS256]
+          keys: {sources: {additional_jkus: ['https://id.example.com/jwks.json']}}
+",
+    cure: "Allow only algorithms with a public key, such as `RS256` or `ES256`.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let Some(jwt) = &route.jwt_validation else { continue };
+        let jws = Path::root().join("jwt_validation").join("jws");
+        let has_key_set = !jwt.jws.keys.sources.additional_jkus.is_empty();
+        for (index, algorithm) in jwt.jws.allowed_algorithms.iter().enumerate() {
+            let at = jws.join("allowed_algorithms").join(index);
+            if algorithm.eq_ignore_ascii_case("none") {
+                findings.report(key, at, format!("`{algorithm}` accepts tokens that nobody has signed"));
+            } else if has_key_set && is_hmac(algorithm) {
+                let name = shown(algorithm);
+                let message = format!("`{name}` verifies with a shared secret, and the keys here are public");
+                let finding = findings.report(key, at, message);
+                let key_set = jws.join("keys").join("sources").join("additional_jkus");
+                finding.related = Some((Subject::Resource(key.clone()), key_set, "the public keys"));
+            }
+        }
+    }
+}
+
+/// `HS256`, `HS384` and `HS512` (RFC 7518, section 3.2), and whatever else begins like them.
+fn is_hmac(algorithm: &str) -> bool {
+    algorithm.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("HS"))
+}

@@ -1,0 +1,209 @@
+//! Lints: what is legal for the API and still a mistake (D2). One file each, and the table that names them all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::{
+    desired::Desired,
+    fault::{Aim, Path, Segment},
+    key::Key,
+    resource::Resource,
+};
+
+automod::dir!(pub "src/model/lint");
+
+/// What a lint's finding leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Nothing is said.
+    Allow,
+    /// It is shown.
+    Warn,
+    /// It stops a reconcile.
+    Deny,
+}
+
+impl Level {
+    /// The level with a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "allow" => Some(Level::Allow),
+            "warn" => Some(Level::Warn),
+            "deny" => Some(Level::Deny),
+            _ => None,
+        }
+    }
+
+    /// The name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Allow => "allow",
+            Level::Warn => "warn",
+            Level::Deny => "deny",
+        }
+    }
+}
+
+/// A lint, with all that `edgewright explain` tells about it.
+pub struct Lint {
+    /// Its name, in kebab case.
+    pub name: &'static str,
+    /// Its level unless a configuration or manifest sets another one.
+    pub default: Level,
+    /// What it finds, in one sentence.
+    pub says: &'static str,
+    /// Why that is a mistake.
+    pub why: &'static str,
+    /// A manifest's part that it finds fault with.
+    pub example: &'static str,
+    /// How to mend it.
+    pub cure: &'static str,
+    /// Looks for it.
+    pub check: fn(&World<'_>, &mut Findings),
+}
+
+/// What lints look at: the desired state, and what only the manifests know.
+pub struct World<'a> {
+    /// Every declared resource, module sets merged in and names resolved.
+    pub desired: &'a BTreeMap<Key, Desired>,
+    /// What the manifests say beyond the desired state.
+    pub manifests: &'a ManifestFacts,
+    /// The time, for validity.
+    pub now: Timestamp,
+    /// The label keys that a configuration allows; none means that no list is kept.
+    pub allowed_labels: Option<&'a BTreeSet<String>>,
+}
+
+/// What manifests say beyond the desired state.
+#[derive(Debug, Default)]
+pub struct ManifestFacts {
+    /// Module sets that no route takes.
+    pub unused_module_sets: Vec<String>,
+    /// Secrets that are written as plain text, by where they stand.
+    pub plain_secrets: Vec<(Subject, Path)>,
+    /// The label keys of each document.
+    pub labels: Vec<(Subject, String)>,
+}
+
+/// What a finding is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Subject {
+    /// A resource.
+    Resource(Key),
+    /// A module set, by name.
+    ModuleSet(String),
+}
+
+/// One thing that a lint has found.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// The lint.
+    pub lint: &'static str,
+    /// What it is about.
+    pub subject: Subject,
+    /// The field, inside the subject's Spec.
+    pub path: Path,
+    /// Whether the field's key or value is meant.
+    pub aim: Aim,
+    /// One sentence without a full stop.
+    pub message: String,
+    /// Another place that has to do with it, and what.
+    pub related: Option<(Subject, Path, &'static str)>,
+}
+
+/// Gathers findings.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// What was found.
+    pub found: Vec<Finding>,
+}
+
+impl Findings {
+    /// Reports a finding about a field's value; the lint's name is filled in by [`run`].
+    pub fn report(&mut self, key: &Key, path: impl IntoPath, message: impl Into<String>) -> &mut Finding {
+        self.about(Subject::Resource(key.clone()), path, message)
+    }
+
+    /// Reports a finding about any subject.
+    pub fn about(&mut self, subject: Subject, path: impl IntoPath, message: impl Into<String>) -> &mut Finding {
+        let (path, message) = (path.into_path(), message.into());
+        self.found.push_mut(Finding { lint: "", subject, path, aim: Aim::Value, message, related: None })
+    }
+}
+
+/// What a path can be written as: a [`Path`], or its steps as `["oauth", "scopes"]`.
+pub trait IntoPath {
+    /// The path.
+    fn into_path(self) -> Path;
+}
+
+impl IntoPath for Path {
+    fn into_path(self) -> Path {
+        self
+    }
+}
+
+impl<const N: usize> IntoPath for [&str; N] {
+    fn into_path(self) -> Path {
+        Path(self.into_iter().map(Segment::from).collect())
+    }
+}
+
+impl World<'_> {
+    /// Every declared resource of a kind, typed.
+    pub fn all<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R)> {
+        self.desired.values().filter_map(|desired| Some((&desired.key, desired.spec.as_any().downcast_ref::<R>()?)))
+    }
+}
+
+/// Runs every lint.
+pub fn run(world: &World<'_>) -> Vec<Finding> {
+    let mut all = Vec::new();
+    for lint in LINTS {
+        let mut findings = Findings::default();
+        (lint.check)(world, &mut findings);
+        all.extend(findings.found.into_iter().map(|finding| Finding { lint: lint.name, ..finding }));
+    }
+    all
+}
+
+/// The lint with a name.
+pub fn find(name: &str) -> Option<&'static Lint> {
+    LINTS.iter().copied().find(|lint| lint.name == name)
+}
+
+/// Every lint. A new one is one file and one line here.
+pub static LINTS: &[&Lint] = &[
+    &conflicting_authentication::LINT,
+    &duplicate_match::LINT,
+    &shadowed_route::LINT,
+    &duplicate_hostport::LINT,
+    &wildcard_hostport::LINT,
+    &route_without_backend::LINT,
+    &unprotected_route::LINT,
+    &disabled_module::LINT,
+    &expired_certificate::LINT,
+    &expiring_certificate::LINT,
+    &not_yet_valid_certificate::LINT,
+    &certificate_does_not_cover_hostport::LINT,
+    &incomplete_chain::LINT,
+    &weak_key::LINT,
+    &not_a_certificate_authority::LINT,
+    &empty_ip_restriction::LINT,
+    &oidc_incomplete::LINT,
+    &circuit_breaker_zero::LINT,
+    &session_too_long::LINT,
+    &email_not_lowercase::LINT,
+    &team_format::LINT,
+    &duplicate_header::LINT,
+    &hop_by_hop_header::LINT,
+    &invalid_user_agent_pattern::LINT,
+    &jwt_algorithm::LINT,
+    &plain_http_jwks::LINT,
+    &policy_expression::LINT,
+    &secret_in_manifest::LINT,
+    &unused_module_set::LINT,
+    &unused_certificate_authority::LINT,
+    &unknown_label::LINT,
+];

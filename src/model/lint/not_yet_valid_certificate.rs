@@ -1,0 +1,43 @@
+//! Lint: a certificate whose time is still to come.
+
+use super::{
+    Findings, Level, Lint, World,
+    expired_certificate::{chains, now},
+};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "not-yet-valid-certificate",
+    default: Level::Warn,
+    says: "A certificate is not valid yet.",
+    why: "Clients refuse it until its time has come. Often the clock of the machine that issued it was wrong.",
+    example: r#"apiVersion: edgewright/v1
+kind: TlsCertificate
+metadata: {name: shop}
+spec:
+  certificate_pem: |
+    -----BEGIN CERTIFICATE-----
+    MIIBBzCBuqADAgECAgEBMAUGAytlcDAbMRkwFwYDVQQDDBBzaG9wLmV4YW1wbGUu
+    Y29tMCIYDzIxOTkwMTAxMDAwMDAwWhgPMjIwMDAxMDEwMDAwMDBaMBsxGTAXBgNV
+    BAMMEHNob3AuZXhhbXBsZS5jb20wKjAFBgMrZXADIQBDO6tMlDe7lTc0MbsOJQLZ
+    yIfeyMzzW+xVxOimSHI7TKMfMB0wGwYDVR0RBBQwEoIQc2hvcC5leGFtcGxlLmNv
+    bTAFBgMrZXADQQATNFovzFGwemEI9zKkjqc4eflWMU9eqD8F1Thw5bFucF17eyNM
+    4cgISu71yMz3tz4Z9yA+ZhX2XNa5ZoDPu3wE
+    -----END CERTIFICATE-----
+  private_key_pem: |
+    -----BEGIN PRIVATE KEY-----
+    MC4CAQAwBQYDK2VwBCIEIDeTGjVUN/oi2RLznsbPt9wTL8HlR08HFKdVo+Wvow3B
+    -----END PRIVATE KEY-----
+"#,
+    cure: "Wait with it until its `not_before` is past, or have it issued again.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    let now = now(world);
+    for chain in chains(world) {
+        for link in chain.first_to_start().into_iter().filter(|link| link.not_before > now) {
+            findings.report(chain.key, [chain.field], format!("{link} is not valid before {}", link.not_before.date()));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `oidc-incomplete`: a login with an OpenID provider that cannot work.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::kind::https_edge_route::HttpsEdgeRoute;
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "oidc-incomplete",
+    default: Level::Deny,
+    says: "an oidc module without issuer, client_id or client_secret, or with an issuer that is not an https URL",
+    why: "The provider is found by its issuer, and knows the edge by its client ID and secret. With one of them \
+          missing nobody can log in, and OpenID Connect allows no issuer but an https URL.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: account
+      match_type: path_prefix
+      match: /account
+      backend: {backend_id: bkd_shop}
+      oidc:
+        issuer: http://id.example.com
+        client_id: shop
+",
+    cure: "Write the provider's https address as `issuer`, and `client_id` and `client_secret` as it gave them out.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let Some(oidc) = &route.oidc else { continue };
+        let fields = [
+            ("issuer", oidc.issuer.is_empty()),
+            ("client_id", oidc.client_id.is_empty()),
+            ("client_secret", oidc.client_secret.is_empty()),
+        ];
+        for (field, missing) in fields {
+            if missing {
+                findings.report(key, ["oidc", field], format!("oidc has no `{field}`, so nobody can log in"));
+            }
+        }
+        if !oidc.issuer.is_empty() && !is_https_url(&oidc.issuer) {
+            findings.report(key, ["oidc", "issuer"], "the `issuer` of oidc is not an https URL");
+        }
+    }
+}
+
+/// Whether a text is an https URL with a host.
+pub(super) fn is_https_url(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("https")
+        && !host.is_empty()
+        && !host.starts_with(':')
+        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_https_url_has_the_scheme_and_a_host() {
+        for good in ["https://id.example.com", "HTTPS://id.example.com:8443/realms/a?b#c", "https://[::1]/"] {
+            assert!(is_https_url(good), "{good}");
+        }
+        for bad in ["", "id.example.com", "http://id.example.com", "https:/a", "https://", "https:///", "https://a b"] {
+            assert!(!is_https_url(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `plain-http-jwks`: trust that is fetched without encryption.
+
+use super::{Findings, Level, Lint, World, oidc_incomplete::is_https_url};
+use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "plain-http-jwks",
+    default: Level::Warn,
+    says: "a key set or issuer address of jwt_validation that is not an https URL",
+    why: "Whoever can change the answer of a key set's address can sign tokens that are accepted. Only https keeps \
+          others on the way from doing so.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: api
+      match_type: path_prefix
+      match: /api
+      backend: {backend_id: bkd_shop}
+      jwt_validation:
+        issuer: {allow_list: [{value: 'https://id.example.com'}]}
+        jws:
+          allowed_algorithms: [RS256]
+          keys: {sources: {additional_jkus: ['http://id.example.com/jwks.json']}}
+",
+    cure: "Write the address with `https://`.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let Some(jwt) = &route.jwt_validation else { continue };
+        let module = Path::root().join("jwt_validation");
+        let issuers = module.join("issuer").join("allow_list");
+        for (index, issuer) in jwt.issuer.allow_list.iter().enumerate() {
+            if !is_https_url(&issuer.value) {
+                findings.report(key, issuers.join(index).join("value"), "this issuer is not an https URL");
+            }
+        }
+        let key_sets = module.join("jws").join("keys").join("sources").join("additional_jkus");
+        for (index, address) in jwt.jws.keys.sources.additional_jkus.iter().enumerate() {
+            if !is_https_url(address) {
+                findings.report(key, key_sets.join(index), "this key set's address is not an https URL");
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The tokens of a CEL expression.
+
+use std::fmt;
+
+use crate::model::check::shown;
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Token<'a> {
+    /// A name, or one of the words `true`, `false` and `null`.
+    Word(&'a str),
+    /// A number or text.
+    Literal,
+    /// An operator, bracket or other sign.
+    Symbol(&'a str),
+}
+
+/// A literal is not repeated: it may be a secret.
+impl fmt::Display for Token<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Token::Word(text) => write!(f, "`{}`", shown(text)),
+            Token::Literal => f.write_str("a text or number"),
+            Token::Symbol(text) => write!(f, "`{text}`"),
+        }
+    }
+}
+
+/// Signs, the longer ones first.
+const SYMBOLS: &[&str] = &[
+    "==", "!=", "<=", ">=", "&&", "||", ".?", "(", ")", "[", "]", "{", "}", ".", ",", "?", ":", "<", ">", "!", "+",
+    "-", "*", "/", "%",
+];
+
+/// The tokens of a text, or what is wrong with it.
+pub struct Tokens<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Tokens<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Self { rest: text }
+    }
+
+    fn token(&mut self) -> Result<Option<Token<'a>>, String> {
+        let mut text = self.rest.trim_start();
+        while let Some(comment) = text.strip_prefix("//") {
+            text = comment.split_once('\n').map_or("", |(_, next)| next).trim_start();
+        }
+        self.rest = text;
+        let Some(first) = text.chars().next() else { return Ok(None) };
+        if let Some(rest) = after_text(text)?.or_else(|| after_number(text)) {
+            self.rest = rest;
+            return Ok(Some(Token::Literal));
+        } else if let Some(rest) = after_word(text) {
+            self.rest = rest;
+            let word = text.get(..text.len() - rest.len()).unwrap_or_default();
+            return Ok(Some(if word == "in" { Token::Symbol(word) } else { Token::Word(word) }));
+        }
+        let symbol = SYMBOLS.iter().find_map(|symbol| Some((symbol, text.strip_prefix(symbol)?)));
+        let (symbol, rest) = symbol.ok_or_else(|| format!("`{}` is no sign of CEL", shown(&first.to_string())))?;
+        self.rest = rest;
+        Ok(Some(Token::Symbol(symbol)))
+    }
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Result<Token<'a>, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.token().transpose()
+    }
+}
+
+/// What follows a text: in quotes, up to three of them, with `r` for raw and `b` for bytes in front.
+fn after_text(text: &str) -> Result<Option<&str>, String> {
+    let body = text.trim_start_matches(['r', 'R', 'b', 'B']);
+    let prefix = text.get(..text.len() - body.len()).unwrap_or_default();
+    let quote = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| body.starts_with(quote));
+    let Some(quote) = quote.filter(|_| prefix.len() <= 2) else { return Ok(None) };
+    let raw = prefix.contains(['r', 'R']);
+    let inner = body.get(quote.len()..).unwrap_or_default();
+    let mut escaped = false;
+    for (at, c) in inner.char_indices() {
+        if escaped || (c == '\\' && !raw) {
+            escaped = !escaped;
+        } else if let Some(rest) = inner.get(at..).and_then(|rest| rest.strip_prefix(quote)) {
+            return Ok(Some(rest));
+        }
+    }
+    Err("a text is not closed".into())
+}
+
+/// What follows a number: decimal or hexadecimal, `u` for unsigned behind it.
+fn after_number(text: &str) -> Option<&str> {
+    let digit = |c: char| c.is_ascii_digit();
+    let hex = text.strip_prefix("0x").map(|text| text.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
+    let mut rest = hex.unwrap_or_else(|| text.trim_start_matches(digit));
+    if let Some(fraction) = rest.strip_prefix('.').filter(|fraction| fraction.starts_with(digit)) {
+        rest = fraction.trim_start_matches(digit);
+    }
+    if rest.len() == text.len() {
+        return None;
+    }
+    if let Some(exponent) = rest.strip_prefix(['e', 'E']) {
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        rest = if exponent.starts_with(digit) { exponent.trim_start_matches(digit) } else { rest };
+    }
+    Some(rest.strip_prefix(['u', 'U']).unwrap_or(rest))
+}
+
+/// What follows a name; a field's name can also stand in backticks.
+fn after_word(text: &str) -> Option<&str> {
+    if let Some(quoted) = text.strip_prefix('`') {
+        return quoted.split_once('`').map(|(_, rest)| rest);
+    }
+    let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    is_name.then(|| text.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+}

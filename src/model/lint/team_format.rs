@@ -1,0 +1,65 @@
+//! `team-format`: a GitHub team without its organization.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::{check::shown, fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "team-format",
+    default: Level::Deny,
+    says: "an entry of `teams` of oauth's github that is not org/team",
+    why: "A team's slug is unique only inside its organization, so GitHub can be asked about `org/team` and nothing \
+          else. A team in another form has no members.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: console
+      match_type: path_prefix
+      match: /console
+      backend: {backend_id: bkd_shop}
+      oauth:
+        provider:
+          github:
+            teams: [platform]
+",
+    cure: "Write the slugs of the organization and the team, such as `example-shop/platform`.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let Some(github) = route.oauth.as_ref().and_then(|oauth| oauth.provider.github.as_ref()) else { continue };
+        let teams = Path::root().join("oauth").join("provider").join("github").join("teams");
+        for (index, team) in github.teams.iter().enumerate() {
+            if !is_team(team) {
+                let message = format!("`{}` is not a GitHub team in the form org/team", shown(team));
+                findings.report(key, teams.join(index), message);
+            }
+        }
+    }
+}
+
+/// Whether a text is two slugs with a slash between them.
+fn is_team(text: &str) -> bool {
+    let slug = |text: &str| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    };
+    text.split_once('/').is_some_and(|(org, team)| slug(org) && slug(team))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_team_is_two_slugs() {
+        assert!(is_team("example-shop/release-managers"));
+        for bad in ["", "/", "platform", "a/", "/a", "a/b/c", "@a/b", "a / b", "https://github.com/orgs/a/teams/b"] {
+            assert!(!is_team(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Lint: a route that everyone can use.
+//!
+//! A route whose edge is not among the manifests is left alone: the edge may ask for client certificates.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::{
+    check::shown,
+    fault::Aim,
+    key::Key,
+    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "unprotected-route",
+    default: Level::Allow,
+    says: "A route leads to a backend without authentication, IP restriction or policy.",
+    why: "Everyone who can reach the edge reaches the backend. For a shop that is the purpose; for what is internal it is how data leaks.",
+    example: r#"apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: intranet}
+spec:
+  hostports: ["wiki.example.com:443"]
+  routes:
+    - name: wiki
+      match_type: path_prefix
+      match: /
+      backend: {backend_id: bkd_wiki}
+"#,
+    cure: "Add one of `oauth`, `oidc`, `saml`, `jwt_validation`, `webhook_verification`, `ip_restriction` or `policies`, or `mutual_tls` to the edge. For routes that are public on purpose, allow this lint with an annotation.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        if route.backend.as_ref().is_none_or(|backend| !backend.enabled) || is_protected(route) {
+            continue;
+        }
+        let asks_for_certificates = |edge: &HttpsEdge| edge.mutual_tls.as_ref().is_some_and(|module| module.enabled);
+        if edge_of(world, key).is_none_or(asks_for_certificates) {
+            continue;
+        }
+        let message = format!("everyone can reach the backend of `{}`", shown(&route.r#match));
+        findings.report(key, ["backend"], message).aim = Aim::Key;
+    }
+}
+
+/// The edge of a route, if the manifests declare it.
+pub(super) fn edge_of<'w>(world: &'w World<'_>, route: &Key) -> Option<&'w HttpsEdge> {
+    world.desired.get(&route.parent_key()?)?.spec.as_any().downcast_ref()
+}
+
+fn is_protected(route: &HttpsEdgeRoute) -> bool {
+    route.oauth.as_ref().is_some_and(|module| module.enabled)
+        || route.oidc.as_ref().is_some_and(|module| module.enabled)
+        || route.saml.as_ref().is_some_and(|module| module.enabled)
+        || route.jwt_validation.as_ref().is_some_and(|module| module.enabled)
+        || route.webhook_verification.as_ref().is_some_and(|module| module.enabled)
+        || route.ip_restriction.as_ref().is_some_and(|module| module.enabled)
+        // Policies of answers come too late.
+        || route.policies.as_ref().is_some_and(|module| module.enabled && !module.inbound.is_empty())
+}

@@ -1,0 +1,49 @@
+//! `unused-certificate-authority`: an authority that no edge validates clients with.
+
+use std::collections::HashSet;
+
+use super::{Findings, Level, Lint, World};
+use crate::model::{
+    Kind,
+    fault::{Aim, Path},
+    kind::https_edge::HttpsEdge,
+};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "unused-certificate-authority",
+    default: Level::Warn,
+    says: "a CertificateAuthority that no declared edge's mutual_tls names",
+    why: "An authority is only there to validate client certificates. One that nobody names is a leftover, or an edge \
+          has forgotten it and asks for no certificate.",
+    example: "\
+apiVersion: edgewright/v1
+kind: CertificateAuthority
+metadata: {name: partners}
+spec:
+  ca_pem: |
+    -----BEGIN CERTIFICATE-----
+    MIIBcDCCARagAwIBAgIUNoW7bRJ41bykGyYywRk60nGCVMwwCgYIKoZIzj0EAwIw
+    FTETMBEGA1UEAwwKRml4dHVyZSBDQTAgFw0yNTAxMDEwMDAwMDBaGA8yMTI1MDEw
+    MTAwMDAwMFowFTETMBEGA1UEAwwKRml4dHVyZSBDQTBZMBMGByqGSM49AgEGCCqG
+    SM49AwEHA0IABMNzWBSmZ7zjaQnG2k8hv4rP0zNcodSnX0W4UUub/3MS9Uwf6N4t
+    GyyCvJx8Nu3YH93f1MVY5h1U0YbHZrufA2qjQjBAMA8GA1UdEwEB/wQFMAMBAf8w
+    DgYDVR0PAQH/BAQDAgEGMB0GA1UdDgQWBBSmKwT8HitO3BDUY29joittEVZi5zAK
+    BggqhkjOPQQDAgNIADBFAiBQxflrgA5n3+ELZ1fY1T3lKlbDRUFHEVTv0HmrqH4Q
+    CQIhANk6dQ8SF/bjrZwbVkreAg030Pl8kVYiHrhfsvXcvuWC
+    -----END CERTIFICATE-----
+",
+    cure: "Name the authority in the `certificate_authority_ids` of an edge's `mutual_tls`, or remove it.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    let edges = world.all::<HttpsEdge>().filter_map(|(_, edge)| edge.mutual_tls.as_ref());
+    let named: HashSet<&str> = edges.flat_map(|tls| &tls.certificate_authority_ids).map(String::as_str).collect();
+    for (key, authority) in world.desired {
+        if key.kind == Kind::CertificateAuthority && !named.contains(key.id.as_str()) {
+            let message = format!("no edge names the certificate authority `{}`", authority.claim.name);
+            findings.report(key, Path::root(), message).aim = Aim::Key;
+        }
+    }
+}

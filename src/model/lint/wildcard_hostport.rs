@@ -1,0 +1,53 @@
+//! Lint: a hostport that another edge's wildcard covers.
+
+use std::collections::HashMap;
+
+use super::{
+    Findings, Level, Lint, Subject, World,
+    duplicate_hostport::{host_port, wildcard_over},
+};
+use crate::model::{check::shown, fault::Path, key::Key, kind::https_edge::HttpsEdge};
+
+/// The lint.
+pub static LINT: Lint = Lint {
+    name: "wildcard-hostport",
+    default: Level::Warn,
+    says: "A hostport of one edge falls under a wildcard hostport of another edge.",
+    why: "Only the order of precedence tells which edge gets the traffic. Who adds a login to the edge with the wildcard may think that every name under it is protected, and this one is not.",
+    example: r#"apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: tenants}
+spec:
+  hostports: ["*.example.com:443"]
+---
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ["shop.example.com:443"]
+"#,
+    cure: "If it is meant as an exception, allow this lint for the edge with an annotation. Otherwise serve the name by one of the two edges only.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    let mut wildcards: HashMap<_, Vec<(&Key, usize, &str)>> = HashMap::new();
+    for (key, edge) in world.all::<HttpsEdge>() {
+        for (index, text) in edge.hostports.iter().enumerate().filter(|(_, text)| text.starts_with("*.")) {
+            if let Some(address) = host_port(text) {
+                wildcards.entry(address).or_default().push((key, index, text.as_str()));
+            }
+        }
+    }
+    for (key, edge) in world.all::<HttpsEdge>() {
+        for (index, text) in edge.hostports.iter().enumerate().filter(|(_, text)| !text.starts_with("*.")) {
+            let over = host_port(text).and_then(|(host, port)| Some((wildcard_over(&host)?, port)));
+            let mut others = over.and_then(|over| wildcards.get(&over)).into_iter().flatten();
+            let Some((other, place, wildcard)) = others.find(|(other, ..)| *other != key) else { continue };
+            let message = format!("`{}` falls under `{}` of another edge", shown(text), shown(wildcard));
+            let related = Path::root().join("hostports").join(*place);
+            findings.report(key, Path::root().join("hostports").join(index), message).related =
+                Some((Subject::Resource((*other).clone()), related, "the wildcard"));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The key of a certificate: its type and size, and whether a private key belongs to it.
+
+use pkcs1::{RsaPrivateKey, RsaPublicKey};
+use pkcs8::{
+    PrivateKeyInfo,
+    der::{self, Decode, ErrorKind, asn1::OctetStringRef},
+};
+use ring::signature::{Ed25519KeyPair, KeyPair};
+use sec1::{EcParameters, EcPrivateKey};
+use x509_parser::x509::SubjectPublicKeyInfo;
+
+use super::{
+    dotted,
+    pem::{Block, PemFault},
+};
+
+/// The types of key that are supported.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyType {
+    Rsa,
+    Ecdsa,
+    Ed25519,
+}
+
+impl KeyType {
+    fn from_oid(dotted: &str) -> Option<Self> {
+        match dotted {
+            // rsaEncryption, and RSASSA-PSS, whose keys are RSA keys with a restriction on their use
+            "1.2.840.113549.1.1.1" | "1.2.840.113549.1.1.10" => Some(Self::Rsa),
+            "1.2.840.10045.2.1" => Some(Self::Ecdsa),
+            "1.3.101.112" => Some(Self::Ed25519),
+            _ => None,
+        }
+    }
+
+    /// The type of a certificate's key.
+    pub(super) fn certified(public: &SubjectPublicKeyInfo<'_>) -> Result<Self, PemFault> {
+        let oid = dotted(&public.algorithm.algorithm).ok_or(PemFault::NotX509(1))?;
+        Self::from_oid(&oid).ok_or(PemFault::UnsupportedPublicKey(oid))
+    }
+
+    /// The word that stands for it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Rsa => "rsa",
+            Self::Ecdsa => "ecdsa",
+            Self::Ed25519 => "ed25519",
+        }
+    }
+}
+
+/// The size of an RSA key, in whole bytes; none of a key of another type.
+pub(super) fn rsa_bits(public: &SubjectPublicKeyInfo<'_>) -> Option<usize> {
+    KeyType::certified(public).ok().filter(|it| *it == KeyType::Rsa)?;
+    let key = RsaPublicKey::from_der(&public.subject_public_key.data).ok()?;
+    Some(key.modulus.as_bytes().len() * 8)
+}
+
+/// Whether a private key is the one of a certificate.
+pub(super) fn is_key_of(certified: &SubjectPublicKeyInfo<'_>, key: &Block<'_>) -> Result<bool, PemFault> {
+    let wanted = KeyType::certified(certified)?;
+    if key.encrypted || key.label == "ENCRYPTED PRIVATE KEY" {
+        return Err(PemFault::EncryptedPrivateKey);
+    }
+    let (key_type, curve, private) = match key.label {
+        "PRIVATE KEY" => {
+            let info = PrivateKeyInfo::from_der(&key.der).map_err(unreadable)?;
+            let curve = info.algorithm.parameters_oid().ok().map(|oid| oid.to_string());
+            (KeyType::from_oid(&info.algorithm.oid.to_string()), curve, info.private_key)
+        }
+        "RSA PRIVATE KEY" => (Some(KeyType::Rsa), None, key.der.as_slice()),
+        "EC PRIVATE KEY" => (Some(KeyType::Ecdsa), None, key.der.as_slice()),
+        other => return Err(PemFault::UnsupportedPrivateKey(other.to_owned())),
+    };
+    if key_type != Some(wanted) {
+        return Ok(false);
+    }
+    match wanted {
+        KeyType::Rsa => {
+            let public = RsaPublicKey::from_der(&certified.subject_public_key.data);
+            let public = public.map_err(|_| PemFault::NotX509(1))?;
+            Ok(RsaPrivateKey::from_der(private).map_err(unreadable)?.public_key() == public)
+        }
+        KeyType::Ecdsa => is_ec_key_of(certified, curve, private),
+        KeyType::Ed25519 => {
+            let seed = OctetStringRef::from_der(private).map_err(unreadable)?;
+            let pair = Ed25519KeyPair::from_seed_unchecked(seed.as_bytes());
+            let pair = pair.map_err(|_| PemFault::UnreadablePrivateKey)?;
+            Ok(pair.public_key().as_ref() == &*certified.subject_public_key.data)
+        }
+    }
+}
+
+fn is_ec_key_of(certified: &SubjectPublicKeyInfo<'_>, curve: Option<String>, private: &[u8]) -> Result<bool, PemFault> {
+    let key = EcPrivateKey::from_der(private).map_err(unreadable)?;
+    let inner = || key.parameters.and_then(EcParameters::named_curve).map(|oid| oid.to_string());
+    let curve = curve.or_else(inner);
+    let parameters = certified.algorithm.parameters.as_ref();
+    let wanted = parameters.and_then(|any| any.as_oid().ok()).and_then(|oid| dotted(&oid));
+    if curve.is_some() && curve != wanted {
+        return Ok(false);
+    }
+    let point = &certified.subject_public_key.data;
+    if wanted.as_deref() == Some("1.2.840.10045.3.1.7") {
+        // On P-256 the point is computed even if the key brings one, which proves more.
+        let derived = p256::SecretKey::from_slice(key.private_key).map(|secret| secret.public_key().to_sec1_bytes());
+        return Ok(derived.is_ok_and(|derived| same_point(&derived, point)));
+    }
+    key.public_key.map(|own| same_point(own, point)).ok_or(PemFault::PublicPointMissing)
+}
+
+fn same_point(one: &[u8], other: &[u8]) -> bool {
+    one == other || coordinates(one).is_some_and(|one| coordinates(other) == Some(one))
+}
+
+/// The x coordinate and the parity of y, which is all that a compressed point has and all that it takes.
+fn coordinates(point: &[u8]) -> Option<(&[u8], u8)> {
+    let (form, rest) = point.split_first()?;
+    match form {
+        2 | 3 => Some((rest, form & 1)),
+        4 | 6 | 7 => Some((rest.get(..rest.len() / 2)?, rest.last()? & 1)),
+        _ => None,
+    }
+}
+
+/// The decoder's error is dropped but for its kind: it quotes positions in a secret.
+fn unreadable(error: der::Error) -> PemFault {
+    match error.kind() {
+        ErrorKind::TrailingData { .. } => PemFault::TrailingData,
+        _ => PemFault::UnreadablePrivateKey,
+    }
+}

@@ -1,0 +1,264 @@
+//! What the PEM of an authority or a TLS certificate says, and whether a private key belongs to it (D19).
+
+mod chain;
+mod key;
+mod pem;
+
+use std::net::IpAddr;
+
+use jiff::{SignedDuration, civil};
+use x509_parser::{
+    asn1_rs::{Any, Oid, Tag},
+    certificate::X509Certificate,
+    extensions::GeneralName,
+    oid_registry::{
+        OID_X509_COMMON_NAME, OID_X509_COUNTRY_NAME, OID_X509_LOCALITY_NAME, OID_X509_ORGANIZATION_NAME,
+        OID_X509_ORGANIZATIONAL_UNIT, OID_X509_STATE_OR_PROVINCE_NAME,
+    },
+    time::ASN1Time,
+    x509::X509Name,
+};
+
+use self::{
+    key::{KeyType, is_key_of},
+    pem::{blocks, with_first},
+};
+
+pub use self::{
+    chain::{Link, chain, unsigned_link},
+    pem::PemFault,
+};
+
+/// What the first certificate of an authority's PEM says (D19).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AuthorityFacts {
+    /// Common name of the subject; empty when absent.
+    pub subject_common_name: String,
+    /// Start of validity, RFC 3339 in UTC.
+    pub not_before: String,
+    /// End of validity, RFC 3339 in UTC.
+    pub not_after: String,
+    /// Key usages in kebab-case, in the order of their bits.
+    pub key_usages: Vec<String>,
+    /// Extended key usages in kebab-case, then unknown ones as dotted OIDs.
+    pub extended_key_usages: Vec<String>,
+}
+
+/// The names besides the common name that a certificate is valid for (D19).
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct SubjectAlternativeNames {
+    /// DNS names, wildcards included.
+    pub dns_names: Vec<String>,
+    /// IP addresses.
+    pub ips: Vec<String>,
+}
+
+/// What the leaf of a certificate chain says (D19). A text that the certificate lacks is empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CertificateFacts {
+    /// Common name of the subject.
+    pub subject_common_name: String,
+    /// The names of the extension; the common name is not among them unless the certificate repeats it.
+    pub subject_alternative_names: SubjectAlternativeNames,
+    /// Start of validity, RFC 3339 in UTC.
+    pub not_before: String,
+    /// End of validity, RFC 3339 in UTC.
+    pub not_after: String,
+    /// Key usages in kebab-case, in the order of their bits.
+    pub key_usages: Vec<String>,
+    /// Extended key usages in kebab-case, then unknown ones as dotted OIDs.
+    pub extended_key_usages: Vec<String>,
+    /// `rsa`, `ecdsa` or `ed25519`.
+    pub private_key_type: String,
+    /// Common name of the issuer.
+    pub issuer_common_name: String,
+    /// Serial number in lower-case hex, two digits a byte.
+    pub serial_number: String,
+    /// Organization of the subject.
+    pub subject_organization: String,
+    /// Organizational unit of the subject.
+    pub subject_organizational_unit: String,
+    /// Locality of the subject.
+    pub subject_locality: String,
+    /// State or province of the subject.
+    pub subject_province: String,
+    /// Country of the subject.
+    pub subject_country: String,
+}
+
+/// Reads an authority's PEM: every block must be a certificate, and the facts come from the first (D19).
+pub fn authority(ca_pem: &str) -> Result<AuthorityFacts, PemFault> {
+    with_first(ca_pem, |first| {
+        Ok(AuthorityFacts {
+            subject_common_name: attribute(first.subject(), &OID_X509_COMMON_NAME),
+            not_before: timestamp(first.validity().not_before)?,
+            not_after: timestamp(first.validity().not_after)?,
+            key_usages: key_usages(first)?,
+            extended_key_usages: extended_key_usages(first)?,
+        })
+    })
+}
+
+/// Reads a chain, leaf first: every block must be a certificate, and the facts come from the leaf. One that has
+/// expired is as good as any (D19).
+pub fn certificate(certificate_pem: &str) -> Result<CertificateFacts, PemFault> {
+    with_first(certificate_pem, |leaf| {
+        let subject = leaf.subject();
+        Ok(CertificateFacts {
+            subject_common_name: attribute(subject, &OID_X509_COMMON_NAME),
+            subject_alternative_names: alternative_names(leaf)?,
+            not_before: timestamp(leaf.validity().not_before)?,
+            not_after: timestamp(leaf.validity().not_after)?,
+            key_usages: key_usages(leaf)?,
+            extended_key_usages: extended_key_usages(leaf)?,
+            private_key_type: KeyType::certified(leaf.public_key())?.name().to_owned(),
+            issuer_common_name: attribute(leaf.issuer(), &OID_X509_COMMON_NAME),
+            serial_number: serial_number(leaf.raw_serial()),
+            subject_organization: attribute(subject, &OID_X509_ORGANIZATION_NAME),
+            subject_organizational_unit: attribute(subject, &OID_X509_ORGANIZATIONAL_UNIT),
+            subject_locality: attribute(subject, &OID_X509_LOCALITY_NAME),
+            subject_province: attribute(subject, &OID_X509_STATE_OR_PROVINCE_NAME),
+            subject_country: attribute(subject, &OID_X509_COUNTRY_NAME),
+        })
+    })
+}
+
+/// Whether a private key is the leaf's (D19); both texts must be sound by themselves.
+pub fn check_key(certificate_pem: &str, private_key_pem: &str) -> Result<(), PemFault> {
+    with_first(certificate_pem, |leaf| {
+        let blocks = blocks(private_key_pem)?;
+        // openssl writes the curve in front of an EC key, though the key names it as well.
+        let mut keys = blocks.iter().filter(|block| block.label != "EC PARAMETERS");
+        let key = keys.next().ok_or(PemFault::NoPrivateKey)?;
+        if keys.next().is_some() {
+            return Err(PemFault::SeveralBlocks);
+        }
+        if is_key_of(leaf.public_key(), key)? { Ok(()) } else { Err(PemFault::KeyMismatch) }
+    })
+}
+
+// The certificate
+
+/// An attribute of a name. Of several the last counts: names run from the general to the specific, and it is the one
+/// that Go shows.
+fn attribute(name: &X509Name<'_>, oid: &Oid<'_>) -> String {
+    let values = name.iter_attributes().filter(|attribute| attribute.attr_type() == oid);
+    values.last().map(|attribute| text(attribute.attr_value())).unwrap_or_default()
+}
+
+/// Text of any of the string types that names use; a wrong declaration costs characters but never the field.
+fn text(value: &Any<'_>) -> String {
+    let latin1 = || -> String { value.data.iter().copied().map(char::from).collect() };
+    match value.tag() {
+        Tag::BmpString => {
+            let units = value.data.as_chunks::<2>().0.iter().map(|pair| u16::from_be_bytes(*pair));
+            char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        }
+        Tag::UniversalString => {
+            let points = value.data.as_chunks::<4>().0.iter().map(|four| u32::from_be_bytes(*four));
+            points.map(|point| char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        }
+        // Not Latin-1 by the letter of T.61, but that is how it is written and how openssl and Go read it.
+        Tag::T61String => latin1(),
+        _ => std::str::from_utf8(value.data).map_or_else(|_| latin1(), str::to_owned),
+    }
+}
+
+/// A civil time because `jiff::Timestamp` ends before 9999-12-31T23:59:59Z, which RFC 5280 has for "never".
+fn utc(time: ASN1Time) -> Result<civil::DateTime, PemFault> {
+    civil::date(1970, 1, 1)
+        .at(0, 0, 0, 0)
+        .checked_add(SignedDuration::from_secs(time.timestamp()))
+        .map_err(|_| PemFault::NotX509(1))
+}
+
+fn timestamp(time: ASN1Time) -> Result<String, PemFault> {
+    utc(time).map(|utc| format!("{utc}Z"))
+}
+
+/// A sign is read as part of the number: issuers that forget the leading zero mean a positive one.
+fn serial_number(bytes: &[u8]) -> String {
+    let hex: String = bytes.iter().skip_while(|byte| **byte == 0).map(|byte| format!("{byte:02x}")).collect();
+    if hex.is_empty() { "00".to_owned() } else { hex }
+}
+
+const KEY_USAGES: [&str; 9] = [
+    "digital-signature",
+    "content-commitment",
+    "key-encipherment",
+    "data-encipherment",
+    "key-agreement",
+    "cert-sign",
+    "crl-sign",
+    "encipher-only",
+    "decipher-only",
+];
+
+fn key_usages(certificate: &X509Certificate<'_>) -> Result<Vec<String>, PemFault> {
+    let usage = certificate.key_usage().map_err(|_| PemFault::Extension("keyUsage"))?;
+    let flags = usage.map_or(0, |usage| usage.value.flags);
+    let set = KEY_USAGES.into_iter().enumerate().filter(|(bit, _)| (flags >> bit) & 1 == 1);
+    Ok(set.map(|(_, name)| name.to_owned()).collect())
+}
+
+fn extended_key_usages(certificate: &X509Certificate<'_>) -> Result<Vec<String>, PemFault> {
+    let fault = PemFault::Extension("extendedKeyUsage");
+    let Some(usage) = certificate.extended_key_usage().map_err(|_| fault.clone())? else {
+        return Ok(Vec::new());
+    };
+    let usage = usage.value;
+    let known = [
+        (usage.any, "any"),
+        (usage.server_auth, "server-auth"),
+        (usage.client_auth, "client-auth"),
+        (usage.code_signing, "code-signing"),
+        (usage.email_protection, "email-protection"),
+        (usage.time_stamping, "time-stamping"),
+        (usage.ocsp_signing, "ocsp-signing"),
+    ];
+    let known = known.into_iter().filter(|(set, _)| *set).map(|(_, name)| Some(name.to_owned()));
+    known.chain(usage.other.iter().map(dotted)).collect::<Option<_>>().ok_or(fault)
+}
+
+fn alternative_names(certificate: &X509Certificate<'_>) -> Result<SubjectAlternativeNames, PemFault> {
+    let fault = PemFault::Extension("subjectAltName");
+    let mut found = SubjectAlternativeNames::default();
+    let Some(names) = certificate.subject_alternative_name().map_err(|_| fault.clone())? else {
+        return Ok(found);
+    };
+    for name in &names.value.general_names {
+        match name {
+            GeneralName::DNSName(name) => found.dns_names.push((*name).to_owned()),
+            GeneralName::IPAddress(bytes) => found.ips.push(ip(bytes).ok_or_else(|| fault.clone())?.to_string()),
+            // The tag of a DNS name: one that is not text.
+            GeneralName::Invalid(Tag(2), _) => return Err(fault),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+fn ip(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+}
+
+/// An OID as text, unless it is malformed. The parser's own way takes time quadratic in the length of an arc, which
+/// the sender chooses, and misreads a first byte of 128 and more.
+fn dotted(oid: &Oid<'_>) -> Option<String> {
+    let mut arcs = Vec::new();
+    let mut arc = 0u128;
+    for byte in oid.as_bytes() {
+        arc = arc.checked_mul(128)? | u128::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            arcs.push(std::mem::take(&mut arc));
+        }
+    }
+    if oid.as_bytes().last()? & 0x80 != 0 {
+        return None;
+    }
+    let (first, rest) = arcs.split_first()?;
+    let root = (first / 40).min(2);
+    let arcs = [root, first - root * 40].into_iter().chain(rest.iter().copied());
+    Some(arcs.map(|arc| arc.to_string()).collect::<Vec<_>>().join("."))
+}

@@ -1,0 +1,54 @@
+//! Annotations for the log of a GitHub workflow, which it shows at the lines of a pull request.
+
+use std::fmt::Write;
+
+use super::{everything, level, path_of, position, summary, verdict};
+use crate::{model::diagnostic::Diagnostic, plan::report::Report};
+
+/// A workflow command for each diagnostic, and a notice with the summary.
+pub fn render(report: &Report<'_>) -> String {
+    let mut out = String::new();
+    for diagnostic in everything(report) {
+        let _ = writeln!(out, "{}", annotation(diagnostic));
+    }
+    let title = property(&format!("edgewright {}", report.command));
+    let _ = writeln!(out, "::notice title={title}::{}", data(&format!("{}: {}", verdict(report), summary(report))));
+    out
+}
+
+fn annotation(it: &Diagnostic) -> String {
+    let mut properties = Vec::new();
+    if let Some(place) = &it.place {
+        let (line, column) = place.line_column();
+        let (end_line, end_column) = place.end_line_column();
+        properties.push(format!("file={}", property(path_of(place))));
+        properties.push(format!("line={line}"));
+        // GitHub takes columns only inside of one line, and its end column is the last one that is meant.
+        if line == end_line {
+            properties.push(format!("col={column}"));
+            properties.push(format!("endLine={end_line}"));
+            properties.push(format!("endColumn={}", column.max(end_column.saturating_sub(1))));
+        } else {
+            properties.push(format!("endLine={end_line}"));
+        }
+    }
+    properties.push(format!("title={}", property(&it.code.to_string())));
+    let mut text = it.message.clone();
+    if let Some(help) = &it.help {
+        text += &format!("\n{help}");
+    }
+    for (place, label) in &it.related {
+        text += &format!("\n{}: {label}", position(place));
+    }
+    format!("::{} {}::{}", level(it.severity), properties.join(","), data(&text))
+}
+
+/// A text behind the second `::`.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// A text between the commas in front of it.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

@@ -1,0 +1,133 @@
+//! JUnit XML, for test reports: a case for each file with findings, one for the rest of them, and one for the plan.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use super::{level, plural, position, refusals, summary};
+use crate::{
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Name, Severity},
+    },
+    plan::report::Report,
+};
+
+/// A case of the suite. A case has one failure at most, as every reader of the format takes it.
+struct Case<'a> {
+    /// The kind of check.
+    class: &'static str,
+    name: String,
+    failures: Vec<&'a Diagnostic>,
+    /// What is shown beside the failure.
+    said: String,
+}
+
+/// The report as one suite.
+pub fn render(report: &Report<'_>) -> String {
+    let cases = cases(report);
+    let failed = cases.iter().filter(|case| !case.failures.is_empty()).count();
+    let counts = format!(
+        "name=\"{}\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"0\" time=\"0\"",
+        attribute(&format!("edgewright.{}", report.command)),
+        cases.len(),
+    );
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+    let _ = writeln!(out, "  <testsuite {counts}>");
+    for case in &cases {
+        let _ = write_case(&mut out, case);
+    }
+    out.push_str("  </testsuite>\n</testsuites>\n");
+    out
+}
+
+fn cases<'a>(report: &Report<'a>) -> Vec<Case<'a>> {
+    let mut files: BTreeMap<&str, Vec<&Diagnostic>> = BTreeMap::new();
+    let mut elsewhere = Vec::new();
+    for it in report.diagnostics {
+        match &it.place {
+            Some(place) => files.entry(&place.file.name).or_default().push(it),
+            None => elsewhere.push(it),
+        }
+    }
+    // Those two never count as read.
+    let unread = |it: &&Diagnostic| [Name::Code(Code::EmptyFile), Name::Code(Code::NotUtf8)].contains(&it.code);
+    let read = files.values().filter(|found| !found.iter().any(unread)).count();
+    let others = report.files.saturating_sub(read);
+    let mut cases: Vec<Case<'_>> = files.into_iter().map(|(name, found)| case(name.to_owned(), found)).collect();
+    if !elsewhere.is_empty() {
+        cases.push(case("source".to_owned(), elsewhere));
+    }
+    if others > 0 {
+        cases.push(case(format!("{} without findings", plural(others, "file")), Vec::new()));
+    }
+    if report.plan.is_some() {
+        let failures = refusals(report).iter().collect();
+        cases.push(Case { class: "plan", name: "plan".to_owned(), failures, said: summary(report) });
+    }
+    cases
+}
+
+fn case(name: String, found: Vec<&Diagnostic>) -> Case<'_> {
+    let (failures, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.severity == Severity::Error);
+    Case { class: "manifest", name, failures, said: lines(&warnings) }
+}
+
+fn write_case(out: &mut String, case: &Case<'_>) -> std::fmt::Result {
+    write!(out, "    <testcase classname=\"{}\" name=\"{}\" time=\"0\"", case.class, attribute(&case.name))?;
+    if case.failures.is_empty() && case.said.is_empty() {
+        return writeln!(out, "/>");
+    }
+    writeln!(out, ">")?;
+    if let Some(first) = case.failures.first() {
+        let message = match case.failures.len() {
+            1 => first.message.clone(),
+            count => plural(count, "error"),
+        };
+        let (message, code) = (attribute(&message), attribute(&first.code.to_string()));
+        let text = text(&lines(&case.failures));
+        writeln!(out, "      <failure type=\"{code}\" message=\"{message}\">{text}</failure>")?;
+    }
+    if !case.said.is_empty() {
+        writeln!(out, "      <system-out>{}</system-out>", text(&case.said))?;
+    }
+    writeln!(out, "    </testcase>")
+}
+
+/// Diagnostics as compilers print them, each with its cure on a line of its own.
+fn lines(diagnostics: &[&Diagnostic]) -> String {
+    let lines = diagnostics.iter().map(|it| {
+        let place = it.place.as_ref().map(|place| format!("{}: ", position(place))).unwrap_or_default();
+        let mut line = format!("{place}{} {}: {}", level(it.severity), it.code, it.message);
+        for (place, label) in &it.related {
+            line += &format!("\n  {}: {label}", position(place));
+        }
+        if let Some(help) = &it.help {
+            line += &format!("\n  help: {help}");
+        }
+        line
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A text between tags, without what XML cannot hold at all.
+fn text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\r' => out.push_str("&#13;"),
+            '\n' | '\t' => out.push(c),
+            '\u{fffe}' | '\u{ffff}' => {}
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A text between quotes, where a line break would become a space.
+fn attribute(value: &str) -> String {
+    text(value).replace('\n', "&#10;").replace('\t', "&#9;")
+}

@@ -1,0 +1,147 @@
+//! Markdown for a comment on a pull request: the verdict, what was found, and each change with its lines.
+
+use super::{calls, everything, level, position, summary, verdict};
+use crate::{
+    model::diagnostic::Diagnostic,
+    plan::{
+        Change,
+        render::{Sign, lines, mark},
+        report::Report,
+    },
+};
+
+/// By this a bot finds the comment that it replaces.
+pub const MARKER: &str = "<!-- edgewright -->";
+/// GitHub takes comments of 65,536 characters.
+pub const MOST_CHARACTERS: usize = 65_000;
+/// What is kept free for the line that says how much is left out.
+const NOTE: usize = 100;
+
+/// The report as a comment. It ends between two diagnostics or changes when it would become too long.
+pub fn render(report: &Report<'_>) -> String {
+    let mut page = Page::default();
+    let title = format!("edgewright {}: {} — {}", report.command, verdict(report), summary(report));
+    page.push(&format!("{MARKER}\n## {}\n", inline(&title)));
+    let found: Vec<&Diagnostic> = everything(report).collect();
+    let changes = report.plan.map(|plan| plan.changes.as_slice()).unwrap_or_default();
+    if !found.is_empty() {
+        page.push("\n");
+        // Warnings without end must not leave a plan without room.
+        let most = if changes.is_empty() { MOST_CHARACTERS } else { MOST_CHARACTERS / 2 };
+        page.list(most, "diagnostics", found.len(), found.into_iter().map(item));
+    }
+    page.list(MOST_CHARACTERS, "changes", changes.len(), changes.iter().map(details));
+    page.text
+}
+
+/// A text that knows how long it is.
+#[derive(Default)]
+struct Page {
+    text: String,
+    characters: usize,
+}
+
+impl Page {
+    fn push(&mut self, part: &str) {
+        self.text.push_str(part);
+        self.characters += part.chars().count();
+    }
+
+    /// Adds parts as long as there is room, and says how many are left out.
+    fn list(&mut self, most: usize, what: &str, count: usize, parts: impl Iterator<Item = String>) {
+        for (at, part) in parts.enumerate() {
+            if self.characters + part.chars().count() + NOTE > most {
+                self.push(&format!("\n… and {} more {what}: see the job's log\n", count - at));
+                return;
+            }
+            self.push(&part);
+        }
+    }
+}
+
+fn item(it: &Diagnostic) -> String {
+    let place = it.place.as_ref().map(|place| format!(" {}", code(&position(place)))).unwrap_or_default();
+    let mut line =
+        format!("- **{}**{place} {}: {}", level(it.severity), code(&it.code.to_string()), inline(&it.message));
+    for (place, label) in &it.related {
+        line += &format!("<br>{}: {}", code(&position(place)), inline(label));
+    }
+    if let Some(help) = &it.help {
+        line += &format!("<br>help: {}", inline(help));
+    }
+    line + "\n"
+}
+
+fn details(change: &Change) -> String {
+    let (sign, note) = mark(change.effect);
+    let calls: Vec<_> = calls(&change.operations).collect();
+    let mut title = format!("{sign} {} {}{note}", change.key.kind, change.name);
+    for (at, (_, method, path)) in calls.iter().enumerate() {
+        title += &format!("{}{method} {path}", if at == 0 { " — " } else { ", " });
+    }
+    let mut out = format!("\n<details><summary>{}</summary>\n\n{}\n\n", inline(&title), code(change.key.id.as_str()));
+    for (operation, method, path) in &calls {
+        if calls.len() > 1 {
+            out += &format!("{}\n\n", code(&format!("{method} {path}")));
+        }
+        let lines = lines(change.before.as_deref(), operation);
+        if !lines.is_empty() {
+            out += &fenced(&lines);
+        }
+    }
+    out + "</details>\n"
+}
+
+/// A block of code, between fences that are longer than any inside of it.
+fn fenced(lines: &[(Sign, String)]) -> String {
+    let mut text = String::new();
+    for (sign, line) in lines {
+        let (sign, line) = match sign {
+            Sign::Same => (' ', line.as_str()),
+            Sign::Added => ('+', line.as_str()),
+            Sign::Removed => ('-', line.as_str()),
+            Sign::Skipped => (' ', "…"),
+        };
+        text.push_str(&format!("{sign} {line}\n"));
+    }
+    let longest = text.split(|c: char| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}diff\n{text}{fence}\n\n")
+}
+
+/// A sentence. What it has between backticks is set as code.
+fn inline(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // An odd number of backticks makes an even number of parts.
+    if parts.len().is_multiple_of(2) {
+        return escape(text);
+    }
+    let set = |(at, part): (usize, &&str)| if at % 2 == 1 { code(part) } else { escape(part) };
+    parts.iter().enumerate().map(set).collect()
+}
+
+fn code(text: &str) -> String {
+    if text.is_empty() { escape("``") } else { format!("<code>{}</code>", escape(text)) }
+}
+
+/// A text that stays as it is in Markdown and HTML, on one line, and calls nobody by `@name` or `#number`.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    let mut in_word = false;
+    while let Some(c) = chars.next() {
+        let inside = in_word && chars.peek().is_some_and(|next| next.is_alphanumeric());
+        in_word = c.is_alphanumeric();
+        match c {
+            // Inside of a word it means nothing.
+            '_' if inside => out.push(c),
+            '@' | '#' => out.push_str(&format!("{c}<!-- -->")),
+            '&' | '<' | '>' | '\\' | '`' | '*' | '_' | '[' | ']' | '{' | '}' | '|' | '~' | '!' | '$' => {
+                out.push_str(&format!("&#{};", u32::from(c)));
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}

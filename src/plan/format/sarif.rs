@@ -1,0 +1,130 @@
+//! SARIF 2.1.0, for code scanning. Diagnostics and refusals are results; the changes of a plan are not.
+
+use std::collections::{BTreeMap, HashMap};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use super::{everything, level, path_of};
+use crate::{
+    model::{
+        diagnostic::{Diagnostic, Name, Place, Severity},
+        lint::{self, Level},
+    },
+    plan::report::Report,
+};
+
+const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// The report as a SARIF log of one run.
+pub fn render(report: &Report<'_>) -> String {
+    // Each code that is used, with the worst severity that it has here: an error sorts before a warning.
+    let mut used: BTreeMap<Name, Severity> = BTreeMap::new();
+    for it in everything(report) {
+        let severity = used.entry(it.code).or_insert(it.severity);
+        *severity = (*severity).min(it.severity);
+    }
+    let index: HashMap<String, usize> = used.keys().enumerate().map(|(at, code)| (code.to_string(), at)).collect();
+    let mut seen = HashMap::new();
+    let results = everything(report).map(|it| {
+        let code = it.code.to_string();
+        let index = index.get(&code).copied();
+        result(it, code, index, &mut seen)
+    });
+    let results: Vec<Value> = results.collect();
+    let value = json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "edgewright",
+                "version": env!("CARGO_PKG_VERSION"),
+                "rules": used.into_iter().map(|(code, severity)| rule(code, severity)).collect::<Vec<_>>(),
+            }},
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    });
+    format!("{value:#}\n")
+}
+
+fn rule(name: Name, severity: Severity) -> Value {
+    let (short, full, help, level) = match name {
+        Name::Code(code) => {
+            let info = code.info();
+            let first = info.cause.split_once(". ").map_or(info.cause.to_owned(), |(first, _)| format!("{first}."));
+            (first, info.cause, info.cure, level(severity))
+        }
+        Name::Lint(name) => match lint::find(name) {
+            Some(lint) => (lint.says.to_owned(), lint.why, lint.cure, lint_level(lint.default)),
+            None => (name.to_owned(), name, name, level(severity)),
+        },
+    };
+    json!({
+        "id": name.to_string(),
+        "shortDescription": {"text": short},
+        "fullDescription": {"text": full},
+        "help": {"text": help},
+        "defaultConfiguration": {"level": level},
+    })
+}
+
+fn lint_level(level: Level) -> &'static str {
+    match level {
+        Level::Allow => "none",
+        Level::Warn => "warning",
+        Level::Deny => "error",
+    }
+}
+
+/// `seen` counts what has the same code, file and message, so that each gets a fingerprint of its own.
+fn result(it: &Diagnostic, code: String, index: Option<usize>, seen: &mut HashMap<blake3::Hash, usize>) -> Value {
+    let text = match &it.help {
+        Some(help) => format!("{}\nhelp: {help}", it.message),
+        None => it.message.clone(),
+    };
+    let related = it.related.iter().enumerate().map(
+        |(at, (place, label))| json!({"id": at + 1, "physicalLocation": location(place), "message": {"text": label}}),
+    );
+    let mut value = json!({
+        "ruleId": code,
+        "level": level(it.severity),
+        "message": {"text": text},
+        "locations": it.place.iter().map(|place| json!({"physicalLocation": location(place)})).collect::<Vec<_>>(),
+        "partialFingerprints": {"edgewrightFault/v1": fingerprint(it, &code, seen)},
+    });
+    if let Value::Object(map) = &mut value {
+        if let Some(index) = index {
+            map.insert("ruleIndex".to_owned(), json!(index));
+        }
+        if !it.related.is_empty() {
+            map.insert("relatedLocations".to_owned(), related.collect());
+        }
+    }
+    value
+}
+
+fn location(place: &Place) -> Value {
+    let (line, column) = place.line_column();
+    let (end_line, end_column) = place.end_line_column();
+    json!({
+        "artifactLocation": {"uri": uri(path_of(place))},
+        "region": {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column},
+    })
+}
+
+/// A path as a relative reference, or as a `file:` address where it is absolute.
+fn uri(path: &str) -> String {
+    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    let scheme = if path.starts_with('/') { "file://" } else { "" };
+    format!("{scheme}{}", utf8_percent_encode(path, KEPT))
+}
+
+/// The same fault has the same fingerprint when the lines above it change.
+fn fingerprint(it: &Diagnostic, code: &str, seen: &mut HashMap<blake3::Hash, usize>) -> String {
+    let file = it.place.as_ref().map(path_of).unwrap_or_default();
+    let hash = blake3::hash(format!("{code}\0{file}\0{}", it.message).as_bytes());
+    let count = seen.entry(hash).or_default();
+    *count += 1;
+    format!("{:.32}:{count}", hash.to_hex())
+}

@@ -1,0 +1,112 @@
+//! How much a plan may delete before somebody must say that it is meant (D41).
+
+use std::{fmt, str::FromStr};
+
+use super::{Effect, Plan};
+use crate::model::{code::Code, diagnostic::Diagnostic};
+
+/// How much one plan may delete. A replaced resource counts as deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum Budget {
+    /// What a normal day needs: three deletions, or a quarter of what the source owns and at most a hundred; but never
+    /// all of it.
+    #[default]
+    Normal,
+    /// A number of resources.
+    Count(usize),
+    /// A share of what the source owns.
+    Percent(f64),
+}
+
+/// Deletions that are nothing unusual, in a source of any size.
+const FEW: usize = 3;
+/// The share that a normal day deletes at the most.
+const PERCENT: f64 = 25.0;
+/// The number that a normal day deletes at the most.
+const MANY: usize = 100;
+/// How many of the deletions a refusal names.
+const NAMED: usize = 10;
+
+impl Budget {
+    fn allows(self, deleted: usize, owned: usize) -> bool {
+        let percent = deleted as f64 * 100.0 / owned.max(1) as f64;
+        match self {
+            Budget::Count(most) => deleted <= most,
+            Budget::Percent(most) => percent <= most,
+            Budget::Normal => {
+                let all = deleted == owned && owned > 1;
+                !all && (deleted <= FEW || (percent <= PERCENT && deleted <= MANY))
+            }
+        }
+    }
+}
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| (0.0..=100.0).contains(number));
+        let parsed = match text.strip_suffix('%') {
+            Some(percent) => number(percent).map(Budget::Percent),
+            None => text.parse().ok().map(Budget::Count),
+        };
+        parsed.ok_or_else(|| "write a number, such as 20, or a share of what the source owns, such as 50%".into())
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Budget::Normal => {
+                write!(f, "a normal day's ({FEW}, or {PERCENT} % and at most {MANY}, and never all)")
+            }
+            Budget::Count(most) => write!(f, "the {most} that are allowed"),
+            Budget::Percent(most) => write!(f, "the {most} % that are allowed"),
+        }
+    }
+}
+
+/// The refusal of a plan that deletes more than the budget allows of the `owned` resources of its source.
+pub fn over_budget(plan: &Plan, owned: usize, budget: Budget) -> Option<Diagnostic> {
+    let deleted: Vec<_> =
+        plan.changes.iter().filter(|change| matches!(change.effect, Effect::Delete | Effect::Replaced)).collect();
+    if deleted.is_empty() || budget.allows(deleted.len(), owned) {
+        return None;
+    }
+    let mut names: Vec<String> =
+        deleted.iter().take(NAMED).map(|change| format!("{} {}", change.key.kind, change.name)).collect();
+    if deleted.len() > NAMED {
+        names.push(format!("and {} more", deleted.len() - NAMED));
+    }
+    let message = format!(
+        "the plan would delete {} of the {owned} resources that the source owns, more than {budget}: {}",
+        deleted.len(),
+        names.join(", ")
+    );
+    let help = format!("if that is meant, allow it once with --max-deletes {}", deleted.len());
+    Some(Diagnostic::error(Code::TooManyDeletions, message).help(help))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_normal_day_passes_and_an_accident_does_not() {
+        for (deleted, owned) in [(1, 1), (1, 2), (2, 3), (3, 4), (3, 24), (5, 20), (100, 10_000)] {
+            assert!(Budget::Normal.allows(deleted, owned), "{deleted} of {owned}");
+        }
+        for (deleted, owned) in [(2, 2), (3, 3), (4, 8), (12, 24), (24, 24), (101, 10_000)] {
+            assert!(!Budget::Normal.allows(deleted, owned), "{deleted} of {owned}");
+        }
+    }
+
+    #[test]
+    fn a_budget_is_a_number_or_a_share() {
+        assert_eq!("20".parse(), Ok(Budget::Count(20)));
+        assert_eq!("12.5%".parse(), Ok(Budget::Percent(12.5)));
+        for bad in ["", "-1", "101%", "many", "%"] {
+            assert!(bad.parse::<Budget>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A plan as a document: what was reviewed, to be compared with what would run (`--out`, `--plan`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use similar::TextDiff;
+
+use super::Plan;
+use crate::model::{desired::Desired, operation::Operation, secret};
+
+/// The one version of the document.
+const FORMAT: &str = "edgewright/plan/v1";
+
+/// A plan that was written for review. Secrets are masked in it; that the same ones are meant is known by a digest which
+/// only the store can make.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SavedPlan {
+    format: String,
+    /// Which store the plan was made for; none, if there was no store yet.
+    store: Option<String>,
+    /// The source that it was made for.
+    source: String,
+    /// The revision that it was made from.
+    base: u64,
+    /// The commit of the manifests, where they are in git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+    /// What the manifests ask for, secrets included.
+    desired: String,
+    /// How many resources stay as they are.
+    unchanged: usize,
+    /// The calls, in the order in which they run.
+    operations: Vec<SavedOperation>,
+    /// Of all of the above.
+    digest: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedOperation {
+    resource: String,
+    id: String,
+    call: String,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    body: Value,
+}
+
+/// What a plan is pinned to beside its operations.
+#[derive(Debug, Clone)]
+pub struct Pin<'a> {
+    /// The secret of the store, which digests are keyed with; none, if there is no store yet.
+    pub root_secret: Option<[u8; 32]>,
+    /// The name of the source.
+    pub source: &'a str,
+    /// The commit of the manifests.
+    pub commit: Option<String>,
+}
+
+impl SavedPlan {
+    /// The document of a plan that leads to `desired`.
+    pub fn new<'d>(plan: &Plan, desired: impl IntoIterator<Item = &'d Desired>, pin: &Pin<'_>) -> Self {
+        let key = pin.root_secret.map(|root| blake3::derive_key("edgewright 2026 saved plan", &root));
+        let operations = plan.changes.iter().flat_map(|change| {
+            change.operations.iter().map(|operation| SavedOperation {
+                resource: format!("{} {}", change.key.kind, change.name),
+                id: operation.key().id.to_string(),
+                call: operation.call().map_or_else(|| claim(operation), |(method, path)| format!("{method} {path}")),
+                body: body(operation),
+            })
+        });
+        let mut saved = Self {
+            format: FORMAT.into(),
+            store: pin.root_secret.map(|root| store_id(&root)),
+            source: pin.source.into(),
+            base: plan.base,
+            commit: pin.commit.clone(),
+            desired: digest_of(desired, key),
+            unchanged: plan.unchanged,
+            operations: operations.collect(),
+            digest: String::new(),
+        };
+        saved.digest = saved.own_digest();
+        saved
+    }
+
+    /// Reads a document. The error is for a person.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let saved: Self = serde_json::from_str(text).map_err(|error| format!("it is not a saved plan: {error}"))?;
+        if saved.format != FORMAT {
+            return Err(format!("its format is `{}`, and this edgewright knows `{FORMAT}`", saved.format));
+        }
+        Ok(saved)
+    }
+
+    /// The document's text.
+    pub fn text(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// Why the plan that would run now is not this one: nothing, if it is.
+    pub fn differences(&self, now: &SavedPlan) -> Vec<String> {
+        let mut reasons = Vec::new();
+        if self.digest != self.own_digest() {
+            reasons.push("the document was changed after it was written".to_owned());
+        }
+        if self.store != now.store {
+            reasons.push("it was made for another store".to_owned());
+        }
+        if self.source != now.source {
+            reasons.push(format!("it was made for the source `{}`, not `{}`", self.source, now.source));
+        }
+        if self.base != now.base {
+            reasons.push(format!("it was made from revision {}, and the store is at revision {}", self.base, now.base));
+        }
+        if self.desired != now.desired {
+            reasons.push("the manifests, or the secrets and files that they take values from, have changed".to_owned());
+        }
+        if reasons.is_empty() && self.operations != now.operations {
+            reasons.push("another version of edgewright plans other calls".to_owned());
+        }
+        reasons
+    }
+
+    /// The calls that differ between this plan and another one, as a line diff.
+    pub fn diff(&self, now: &SavedPlan) -> String {
+        let text = |plan: &SavedPlan| serde_yaml::to_string(&plan.operations).unwrap_or_default();
+        let (reviewed, current) = (text(self), text(now));
+        TextDiff::from_lines(&reviewed, &current).unified_diff().header("reviewed", "now").to_string()
+    }
+
+    fn own_digest(&self) -> String {
+        let plain = Self { digest: String::new(), ..self.clone() };
+        blake3::hash(&serde_json::to_vec(&plain).unwrap_or_default()).to_hex().to_string()
+    }
+}
+
+/// A name for a store that tells nothing of its secret.
+fn store_id(root: &[u8; 32]) -> String {
+    let id = blake3::derive_key("edgewright 2026 store id", root);
+    blake3::hash(&id).to_hex().chars().take(32).collect()
+}
+
+/// A digest of the desired state. Without a store there is no key, and then secrets are left out: a plain digest would
+/// let anybody who has the document try secrets out.
+fn digest_of<'d>(desired: impl IntoIterator<Item = &'d Desired>, key: Option<[u8; 32]>) -> String {
+    let mut hasher = key.map_or_else(blake3::Hasher::new, |key| blake3::Hasher::new_keyed(&key));
+    for wanted in desired {
+        let spec = || Value::Object(wanted.spec.to_json());
+        let spec = if key.is_some() { secret::reveal(spec) } else { spec() };
+        let claim = serde_json::to_value(&wanted.claim).unwrap_or_default();
+        let line = Value::Array(vec![wanted.key.path().into(), spec, claim]);
+        hasher.update(line.to_string().as_bytes());
+        hasher.update(b"\n");
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+fn claim(operation: &Operation) -> String {
+    match operation {
+        Operation::Claim { claim: Some(claim), .. } => format!("(owned as {} by {})", claim.name, claim.source),
+        Operation::Claim { claim: None, .. } => "(owned no longer)".into(),
+        _ => "(kept inside)".into(),
+    }
+}
+
+/// The body of a call, secrets masked.
+pub fn body(operation: &Operation) -> Value {
+    match operation {
+        Operation::Create { spec, .. } => Value::Object(spec.to_json()),
+        Operation::Patch { spec, fields, .. } => {
+            let given: Map<String, Value> =
+                spec.to_json().into_iter().filter(|(field, _)| fields.contains(field)).collect();
+            Value::Object(given)
+        }
+        Operation::PutModule { module, .. } => module.to_json(),
+        Operation::DeleteModule { .. } | Operation::Delete { .. } | Operation::Claim { .. } => Value::Null,
+    }
+}

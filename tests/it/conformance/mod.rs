@@ -1,0 +1,79 @@
+//! The API specification, row by row: what every endpoint answers, and how it refuses.
+//!
+//! A theme is a file with a function `rows`; a row is a sentence and the calls that prove it (see [`row`]). All rows of a
+//! theme run on one server, and all that do not hold are reported together. What a row cannot say, such as a walk
+//! through pages, is a test of its own beside them.
+
+mod access;
+mod api_keys;
+mod bad_input;
+mod certificates;
+mod conditions;
+mod edges;
+mod implicit;
+mod ip_restrictions;
+mod limits;
+mod lists;
+mod login;
+mod modules;
+mod round_trip;
+mod routes;
+mod row;
+mod run;
+mod saml;
+mod samples;
+mod traffic;
+
+use std::collections::BTreeSet;
+
+use edgewright::api::endpoint::endpoints;
+use row::{Expect, Row};
+
+/// Every row but those of `access`, which ask the same of all endpoints.
+fn all_rows() -> Vec<Row> {
+    [
+        api_keys::rows(),
+        bad_input::rows(),
+        certificates::rows(),
+        conditions::rows(),
+        edges::rows(),
+        implicit::rows(),
+        ip_restrictions::rows(),
+        limits::rows(),
+        lists::rows(),
+        login::rows(),
+        modules::rows(),
+        routes::rows(),
+        saml::rows(),
+        traffic::rows(),
+    ]
+    .concat()
+}
+
+#[test]
+fn every_endpoint_has_a_row_that_succeeds_and_one_that_fails() {
+    let (mut succeeds, mut fails) = (BTreeSet::new(), BTreeSet::new());
+    for step in all_rows().iter().flat_map(|row| &row.steps) {
+        let Some(endpoint) = step.endpoint() else { continue };
+        let call = format!("{} {}", endpoint.method, endpoint.path);
+        match step.expect {
+            Expect::Success(200..300, _) => succeeds.insert(call),
+            Expect::Failure(..) => fails.insert(call),
+            _ => false,
+        };
+    }
+    let calls: Vec<String> = endpoints().iter().map(|it| format!("{} {}", it.method, it.path)).collect();
+    let without = |rows: &BTreeSet<String>| calls.iter().filter(|call| !rows.contains(*call)).cloned().collect();
+    let (no_success, no_failure): (Vec<String>, Vec<String>) = (without(&succeeds), without(&fails));
+    assert!(no_success.is_empty() && no_failure.is_empty(), "no success: {no_success:#?}\nno failure: {no_failure:#?}");
+}
+
+#[test]
+fn every_row_has_a_name_of_its_own_and_expects_something() {
+    let mut names = BTreeSet::new();
+    for row in all_rows() {
+        let expects = row.steps.iter().any(|step| !matches!(step.expect, Expect::Given));
+        assert!(expects, "`{}` expects nothing", row.name);
+        assert!(names.insert(row.name.clone()), "two rows are called `{}`", row.name);
+    }
+}

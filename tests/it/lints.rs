@@ -1,0 +1,122 @@
+//! Lints: each finds the mistake of its own example, at the level that the catalogue, a configuration or a manifest sets.
+
+use std::collections::BTreeMap;
+
+use edgewright::{
+    manifest::{self, LoadOptions, resolve::resolve},
+    model::{
+        diagnostic::{Diagnostic, Name, Severity},
+        lint::{self, LINTS, Level, Lint, World},
+        snapshot::Snapshot,
+    },
+    reconcile::{LintLevels, validate},
+};
+
+use crate::cli::{Folder, REPOSITORY};
+
+/// What validation says of a text, with one lint at a level.
+fn findings(text: &str, lint: &Lint, level: Level) -> Vec<Diagnostic> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("example.yaml"), text).unwrap();
+    let load = LoadOptions { paths: vec![folder.path().to_owned()], ..LoadOptions::default() };
+    let levels = LintLevels {
+        levels: BTreeMap::from([(lint.name.to_owned(), level)]),
+        allowed_labels: Some(["team".to_owned()].into()),
+    };
+    validate(&load, &levels).diagnostics
+}
+
+#[test]
+fn every_lint_finds_its_own_example_and_no_rule_does() {
+    let mut wrong = Vec::new();
+    // What `expiring-certificate` finds depends on the day: it has a test of its own.
+    for lint in LINTS.iter().filter(|lint| lint.name != "expiring-certificate") {
+        let raised = findings(lint.example, lint, Level::Warn);
+        if raised.iter().any(|it| matches!(it.code, Name::Code(_))) {
+            wrong.push(format!("{}: its example breaks a rule: {:?}", lint.name, raised[0].message));
+        }
+        let found: Vec<_> = raised.iter().filter(|it| it.code == Name::Lint(lint.name)).collect();
+        if found.is_empty() || found.iter().any(|it| it.severity != Severity::Warning) {
+            wrong.push(format!("{}: does not find its own example", lint.name));
+        }
+        for it in &found {
+            if it.message.ends_with('.') || it.help.as_ref().is_none_or(String::is_empty) {
+                wrong.push(format!("{}: a sentence without a full stop, and a cure: {:?}", lint.name, it.message));
+            }
+        }
+        if findings(lint.example, lint, Level::Allow).iter().any(|it| it.code == Name::Lint(lint.name)) {
+            wrong.push(format!("{}: is shown although it is allowed", lint.name));
+        }
+        if lint.says.is_empty() || lint.why.is_empty() {
+            wrong.push(format!("{}: is not explained", lint.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Days before the end of the example's certificate, and whether something is said of it then.
+#[test]
+fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
+    let lint = lint::find("expiring-certificate").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("example.yaml"), lint.example).unwrap();
+    let load = LoadOptions { paths: vec![folder.path().to_owned()], ..LoadOptions::default() };
+    let resolved = resolve(&manifest::load(&load), &Snapshot::default(), "test");
+    let end: jiff::Timestamp = "2030-01-15T00:00:00Z".parse().unwrap();
+    for (days, said) in [(365, false), (31, false), (29, true), (1, true), (-1, false)] {
+        let now = end - jiff::SignedDuration::from_hours(days * 24);
+        let world = World { desired: &resolved.desired, manifests: &resolved.facts, now, allowed_labels: None };
+        let found = lint::run(&world).iter().any(|finding| finding.lint == lint.name);
+        assert_eq!(found, said, "{days} days before");
+        let expired = lint::run(&world).iter().any(|finding| finding.lint == "expired-certificate");
+        assert_eq!(expired, days < 0, "{days} days before");
+    }
+}
+
+#[test]
+fn names_are_unique_and_explained() {
+    let names: std::collections::BTreeSet<_> = LINTS.iter().map(|lint| lint.name).collect();
+    assert_eq!(names.len(), LINTS.len());
+    let folder = Folder::new();
+    for lint in LINTS {
+        let run = folder.ok(&format!("explain {}", lint.name));
+        for part in [lint.name, lint.why, lint.cure] {
+            assert!(run.out.contains(part), "{}: {}", lint.name, run.out);
+        }
+    }
+}
+
+#[test]
+fn the_storefront_has_nothing_to_find() {
+    let load =
+        LoadOptions { paths: vec![format!("{REPOSITORY}/examples/storefront").into()], ..LoadOptions::default() };
+    let found = validate(&load, &LintLevels::default()).diagnostics;
+    let shown: Vec<_> = found.iter().map(|it| format!("{:?} {} {}", it.position(), it.code, it.message)).collect();
+    assert!(shown.is_empty(), "{}", shown.join("\n"));
+}
+
+#[test]
+fn a_manifest_sets_the_level_of_a_lint_for_itself() {
+    let folder = Folder::new();
+    let route = |annotation: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: a, annotations: {{{annotation}}}}}\nspec:\n  \
+             hostports: [a.example.com:443]\n  routes:\n  - {{name: r, match_type: path_prefix, match: /}}\n"
+        )
+    };
+    folder.write("m/a.yaml", &route(""));
+    let warned = folder.run("validate m");
+    assert_eq!((warned.code, warned.err.contains("route-without-backend")), (0, true), "{}", warned.err);
+    folder.write("m/a.yaml", &route("edgewright/lint.route-without-backend: allow"));
+    assert!(!folder.ok("validate m").err.contains("route-without-backend"));
+    folder.write("m/a.yaml", &route("edgewright/lint.route-without-backend: deny"));
+    for verb in ["validate m", "plan m", "reconcile m"] {
+        let denied = folder.run(verb);
+        assert_eq!(denied.code, 3, "{verb}: {}", denied.err);
+        assert!(denied.err.contains("m/a.yaml:7:"), "{verb}: {}", denied.err);
+    }
+    folder.write("m/a.yaml", &route("edgewright/lint.route-without-backnd: deny"));
+    let unknown = folder.run("validate m");
+    assert_eq!(unknown.code, 3);
+    assert!(unknown.err.contains("route-without-backend`?"), "{}", unknown.err);
+}

@@ -1,0 +1,75 @@
+//! Deletion budgets: a normal day passes, an accident does not (D41).
+
+use std::fs;
+
+use crate::cli::Folder;
+
+const REFUSED: &str = "ERR_EDGEWRIGHT_TOO_MANY_DELETIONS";
+
+/// A folder with the storefront applied to the store.
+fn applied() -> Folder {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    folder
+}
+
+/// A manifest of so many edges, one in a document.
+fn edges(count: usize) -> String {
+    let edge = |n| {
+        format!(
+            "---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{n}}}\nspec: {{hostports: [\"e{n}.example.com:443\"]}}\n"
+        )
+    };
+    (0..count).map(edge).collect()
+}
+
+#[test]
+fn half_a_checkout_and_a_wrong_folder_delete_nothing() {
+    let folder = applied();
+    let before = folder.snapshot("store");
+    fs::rename(folder.path("storefront/shop"), folder.path("elsewhere")).unwrap();
+    folder.write("wrong/one.yaml", &edges(1));
+    // The team's own route goes too, for its edge is no longer there to be named.
+    fs::remove_dir_all(folder.path("storefront/teams")).unwrap();
+    for accident in ["storefront", "wrong"] {
+        for verb in ["plan", "reconcile"] {
+            let run = folder.run(&format!("{verb} {accident}"));
+            assert_eq!(run.code, 4, "{verb} {accident}: {}", run.all());
+            assert!(run.err.contains("ERR_EDGEWRIGHT_"), "{}", run.err);
+        }
+    }
+    let run = folder.run("reconcile wrong");
+    assert!(run.err.contains(REFUSED) && run.err.contains("--max-deletes 24"), "{}", run.err);
+    assert!(run.err.contains("HttpsEdgeRoute storefront/checkout") || run.err.contains("more"), "{}", run.err);
+    let after = folder.snapshot("store");
+    assert_eq!((before.revision, before.len()), (after.revision, after.len()));
+}
+
+#[test]
+fn a_small_source_is_guarded_too_and_a_flag_allows_it_once() {
+    let folder = Folder::new();
+    folder.write("m/e.yaml", &edges(3));
+    folder.ok("reconcile m");
+    folder.write("m/e.yaml", "# all of them are gone\n");
+    let refused = folder.run("reconcile m");
+    assert_eq!((refused.code, refused.err.contains(REFUSED)), (4, true), "{}", refused.err);
+    assert!(refused.err.contains("e0, HttpsEdge e1, HttpsEdge e2"), "{}", refused.err);
+    assert_eq!(folder.run("reconcile m --max-deletes 2").code, 4);
+    assert_eq!(folder.run("reconcile m --max-deletes 99%").code, 4);
+    folder.ok("reconcile m --max-deletes 3");
+    assert!(folder.snapshot("store").is_empty());
+}
+
+#[test]
+fn a_normal_day_needs_no_flag() {
+    let folder = Folder::new();
+    folder.write("m/e.yaml", &edges(20));
+    folder.ok("reconcile m");
+    folder.write("m/e.yaml", &edges(15));
+    folder.ok("reconcile m");
+    folder.write("m/e.yaml", &edges(11));
+    let refused = folder.run("reconcile m");
+    assert_eq!((refused.code, refused.err.contains("would delete 4 of the 15")), (4, true), "{}", refused.err);
+    folder.ok("reconcile m --max-deletes 30%");
+    assert_eq!(folder.run("reconcile m --max-deletes many").code, 1);
+}
