@@ -3,6 +3,7 @@
 mod completions;
 mod explain;
 mod keys;
+mod output;
 mod owners;
 mod reconcile;
 mod schema;

@@ -1,6 +1,6 @@
 //! The options that say which manifests are meant; several commands share them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args};
 
@@ -22,6 +22,11 @@ pub struct Manifests {
 }
 
 impl Manifests {
+    /// The first path, which says where the manifests are from.
+    pub fn first(&self) -> Option<&Path> {
+        self.paths.first().map(PathBuf::as_path)
+    }
+
     /// What the loader needs.
     pub fn load_options(&self) -> LoadOptions {
         LoadOptions { paths: self.paths.clone(), allow_outside_files: self.allow_outside_files }

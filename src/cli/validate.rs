@@ -1,11 +1,16 @@
 //! `edgewright validate`.
 
-use super::{Exit, Outcome, show, source::Manifests};
-use crate::reconcile::{LintLevels, validate};
+use super::{Exit, Outcome, output::Output, source::Manifests};
+use crate::{
+    plan::report::Report,
+    reconcile::{LintLevels, validate},
+};
 
 /// Check manifests with nothing but the files: every rule, and every lint.
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    output: Output,
     #[command(flatten)]
     manifests: Manifests,
 }
@@ -14,8 +19,10 @@ impl Args {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let validated = validate(&self.manifests.load_options(), &LintLevels::default());
-        show::diagnostics(&validated.diagnostics);
-        show::count(&validated.diagnostics, validated.files);
+        let (diagnostics, files) = (&validated.diagnostics, validated.files);
+        let report = Report { command: "validate", diagnostics, plan: None, files, applied: None };
+        self.output.announce(&report);
+        self.output.conclude(&report)?;
         Ok(if validated.has_errors() { Exit::Invalid } else { Exit::Done })
     }
 }

@@ -6,6 +6,7 @@
 
 mod declaration;
 mod document;
+pub mod git;
 mod locate;
 mod merge;
 mod origin;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{
     Kind,
@@ -107,6 +108,19 @@ impl Operation {
             Operation::Delete { key, .. } => ("DELETE", key.path()),
             Operation::Claim { .. } => return None,
         })
+    }
+
+    /// What the call sends. Secrets are masked, unless this runs inside of [`super::secret::reveal`].
+    pub fn body(&self) -> Value {
+        match self {
+            Operation::Create { spec, .. } => Value::Object(spec.to_json()),
+            Operation::Patch { spec, fields, .. } => {
+                let given = spec.to_json().into_iter().filter(|(field, _)| fields.contains(field));
+                Value::Object(given.collect())
+            }
+            Operation::PutModule { module, .. } => module.to_json(),
+            Operation::DeleteModule { .. } | Operation::Delete { .. } | Operation::Claim { .. } => Value::Null,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A plan as a document: what was reviewed, to be compared with what would run (`--out`, `--plan`).
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use similar::TextDiff;
 
 use super::Plan;
@@ -65,7 +65,7 @@ impl SavedPlan {
                 resource: format!("{} {}", change.key.kind, change.name),
                 id: operation.key().id.to_string(),
                 call: operation.call().map_or_else(|| claim(operation), |(method, path)| format!("{method} {path}")),
-                body: body(operation),
+                body: operation.body(),
             })
         });
         let mut saved = Self {
@@ -160,19 +160,5 @@ fn claim(operation: &Operation) -> String {
         Operation::Claim { claim: Some(claim), .. } => format!("(owned as {} by {})", claim.name, claim.source),
         Operation::Claim { claim: None, .. } => "(owned no longer)".into(),
         _ => "(kept inside)".into(),
-    }
-}
-
-/// The body of a call, secrets masked.
-pub fn body(operation: &Operation) -> Value {
-    match operation {
-        Operation::Create { spec, .. } => Value::Object(spec.to_json()),
-        Operation::Patch { spec, fields, .. } => {
-            let given: Map<String, Value> =
-                spec.to_json().into_iter().filter(|(field, _)| fields.contains(field)).collect();
-            Value::Object(given)
-        }
-        Operation::PutModule { module, .. } => module.to_json(),
-        Operation::DeleteModule { .. } | Operation::Delete { .. } | Operation::Claim { .. } => Value::Null,
     }
 }

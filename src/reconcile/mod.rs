@@ -18,8 +18,10 @@ use crate::{
     model::{
         Kind,
         code::Code,
+        desired::Desired,
         diagnostic::{Diagnostic, Name, Severity, sort},
         fault::{Aim, Path as FieldPath},
+        key::Key,
         lint::{self, Finding, Level, World},
         operation::{Author, Operation},
         snapshot::{Refusal, Snapshot},
@@ -75,6 +77,8 @@ pub struct Planned {
     pub diagnostics: Vec<Diagnostic>,
     /// The plan; none when the manifests have errors.
     pub plan: Option<Plan>,
+    /// What the manifests ask for.
+    pub desired: BTreeMap<Key, Desired>,
     /// How many files were read.
     pub files: usize,
 }
@@ -106,13 +110,15 @@ pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
         return planned;
     }
     planned.plan = Some(plan);
+    planned.desired = resolved.desired;
     planned
 }
 
 fn read(load: &LoadOptions, lints: &LintLevels, snapshot: &Snapshot, source: &str) -> (Planned, Resolved) {
     let loaded = manifest::load(load);
     let resolved = resolve(&loaded, snapshot, source);
-    let mut planned = Planned { diagnostics: loaded.diagnostics, plan: None, files: loaded.files };
+    let mut planned =
+        Planned { diagnostics: loaded.diagnostics, plan: None, desired: BTreeMap::new(), files: loaded.files };
     planned.diagnostics.extend(resolved.diagnostics.iter().cloned());
     // Lints look at the whole; of a part they would say what is not so.
     if !planned.has_errors() {

@@ -12,6 +12,7 @@ mod lints;
 mod mistakes;
 mod readme;
 mod safety;
+mod saved;
 mod serve;
 mod server;
 mod storefront;

@@ -10,7 +10,7 @@ use crate::cli::REPOSITORY;
 const LAYERS: [(&str, u8); 7] =
     [("cli", 3), ("api", 2), ("reconcile", 2), ("manifest", 1), ("plan", 1), ("store", 1), ("model", 0)];
 /// Files that are over the limit for now.
-const LONG_FOR_NOW: [&str; 2] = ["src/manifest/locate.rs", "src/model/x509.rs"];
+const LONG_FOR_NOW: [&str; 1] = ["src/manifest/locate.rs"];
 const MOST_LINES: usize = 500;
 /// What a pure layer has no use for.
 const IO: [&str; 13] = [

@@ -5,12 +5,12 @@
 //! many longer prefixes never use up a shorter one. Only a match that is equal in type and path can take everything:
 //!
 //! - with the same host, or both without one, it is `duplicate-match`'s case;
-//! - a match without a host means every host of the edge. If each of them has a route of its own with that type and
-//!   path, or one with a wildcard of one label, nothing is left for it. (Were it tried first, nothing would be left for
-//!   the others; one of them is dead in any case.) A host that the edge serves as a wildcard needs a route with that
-//!   wildcard, since one of its names is only one of many.
+//! - a match without a host means every host of the edge. If each of them, wildcards included, has a route of its own
+//!   with that type and path, or one with a wildcard of one label, nothing is left for it. (Were it tried first, the
+//!   others would be dead.)
 //!
-//! An edge that passes TLS through sees the name of the host and no path. There all routes with one host are the same.
+//! An edge that passes TLS through sees the host and no path: there the routes with one host are the same, and the one
+//! for all paths is the one that counts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -44,11 +44,10 @@ spec:
       match_type: path_prefix
       match: /checkout
       backend: {backend_id: bkd_shop}
-      oauth: {provider: {google: {}}}
     - name: shop-checkout
       match_type: path_prefix
       match: shop.example.com/checkout
-      backend: {backend_id: bkd_shop}
+      backend: {backend_id: bkd_new_shop}
 "#,
     cure: "Remove the route, or give it a host or path that no other route has. On an edge that passes TLS through, use one route for each host.",
     check,
@@ -56,7 +55,7 @@ spec:
 
 #[derive(Default)]
 struct Routes<'a> {
-    routes: Vec<(&'a Key, &'a HttpsEdgeRoute)>,
+    routes: Vec<(&'a Key, &'a str)>,
     selectors: Vec<Selector<'a>>,
 }
 
@@ -64,55 +63,57 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     let mut edges: HashMap<&Id, Routes<'_>> = HashMap::new();
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         if let (Some(edge), Some(selector)) = (&key.parent, Selector::of(route)) {
-            let of_edge = edges.entry(edge).or_default();
-            of_edge.routes.push((key, route));
-            of_edge.selectors.push(selector);
+            let Routes { routes, selectors } = edges.entry(edge).or_default();
+            routes.push((key, route.r#match.as_str()));
+            selectors.push(selector);
         }
     }
     for (key, edge) in world.all::<HttpsEdge>() {
         let hosts = edge.hostports.iter().map(|text| host_port(text).map(|(host, _)| host)).collect::<Option<_>>();
         let (Some(Routes { routes, selectors }), Some(hosts)) = (edges.get(&key.id), hosts) else { continue };
-        let is_on = edge.tls_termination.as_ref().is_some_and(|tls| tls.enabled);
-        let sees_paths = !(is_on && rules::passes_through(edge));
+        let sees_paths = !rules::passes_through(edge) || edge.tls_termination.as_ref().is_none_or(|tls| !tls.enabled);
         for (shadowed, taker) in never_taken(&hosts, sees_paths, selectors) {
-            let (Some((key, route)), Some((other, _))) = (routes.get(shadowed), routes.get(taker)) else { continue };
-            let text = shown(&route.r#match);
-            let message = if sees_paths {
-                format!("every host of this edge has a route of its own for `{text}`")
-            } else {
-                format!(
-                    "this edge passes TLS through and sees no paths, so another route takes all that `{text}` could"
-                )
+            let (Some((key, text)), Some((other, _))) = (routes.get(shadowed), routes.get(taker)) else { continue };
+            let why = match sees_paths {
+                true => "every host of this edge has a route of its own for",
+                false => "this edge passes TLS through and sees no paths, and another route has the host of",
             };
-            let other = (Subject::Resource((*other).clone()), Path::root().join("match"), "the route that takes it");
-            findings.report(key, ["match"], message).related = Some(other);
+            let other = Subject::Resource((*other).clone());
+            findings.report(key, ["match"], format!("{why} `{}`", shown(text))).related =
+                Some((other, Path::root().join("match"), "the other route"));
         }
     }
 }
 
 /// The positions of the selectors that others leave nothing for, each with one of those others.
 fn never_taken(hosts: &BTreeSet<String>, sees_paths: bool, selectors: &[Selector<'_>]) -> BTreeMap<usize, usize> {
-    let seen = selectors.iter().map(|it| if sees_paths { (it.match_type, it.path) } else { ("", "") });
-    let seen: Vec<(&Selector<'_>, &str, &str)> = selectors.iter().zip(seen).map(|(it, (a, b))| (it, a, b)).collect();
     let mut found = BTreeMap::new();
     let mut first: HashMap<(&str, &str, &str), usize> = HashMap::new();
-    for (position, (selector, match_type, path)) in seen.iter().enumerate() {
-        let earlier = *first.entry((&selector.host, match_type, path)).or_insert(position);
-        if selectors.get(earlier).is_some_and(|earlier| earlier != *selector) {
-            found.insert(position, earlier);
+    let mut all: Vec<_> = selectors.iter().enumerate().collect();
+    all.sort_by_key(|(_, it)| !sees_paths && !it.takes_every_path());
+    for (position, it) in &all {
+        let earlier = *first.entry(seen(it, &it.host, sees_paths)).or_insert(*position);
+        if selectors.get(earlier).is_some_and(|earlier| earlier != *it) {
+            found.insert(*position, earlier);
         }
     }
     let hosts: Vec<_> = hosts.iter().map(|host| (host.as_str(), wildcard_over(host))).collect();
-    for (position, (_, match_type, path)) in seen.iter().enumerate().filter(|(_, (it, ..))| it.host.is_empty()) {
-        let own = hosts.iter().map(|(host, wildcard)| {
-            let own = first.get(&(*host, *match_type, *path));
-            own.or_else(|| first.get(&(wildcard.as_deref()?, *match_type, *path))).copied()
+    for (position, it) in all.iter().filter(|(_, it)| it.host.is_empty()) {
+        let takers = hosts.iter().map(|(host, wildcard)| {
+            let own = first.get(&seen(it, host, sees_paths));
+            let own = own.or_else(|| first.get(&seen(it, wildcard.as_deref()?, sees_paths))).copied();
+            own.filter(|own| sees_paths || selectors.get(*own).is_some_and(Selector::takes_every_path))
         });
-        if let Some(taker) = own.collect::<Option<Vec<_>>>().and_then(|takers| takers.first().copied()) {
-            found.entry(position).or_insert(taker);
+        if let Some([taker, ..]) = takers.collect::<Option<Vec<_>>>().as_deref() {
+            found.entry(*position).or_insert(*taker);
         }
     }
     found
+}
+
+/// What an edge sees of a selector, as if for a host.
+fn seen<'s>(it: &'s Selector<'_>, host: &'s str, sees_paths: bool) -> (&'s str, &'s str, &'s str) {
+    if sees_paths { (host, it.match_type, it.path) } else { (host, "", "") }
 }
 
 #[cfg(test)]
@@ -136,12 +137,13 @@ mod tests {
         assert!(dead(&["*.example.com"], true, &both).is_empty() && dead(&[], true, &both).is_empty());
         let wildcard = [(ExactPath, "/x"), (ExactPath, "*.example.com/x")];
         assert_eq!(dead(&["a.example.com", "*.example.com"], true, &wildcard), [0]);
-        assert!(dead(&["a.b.example.com"], true, &wildcard).is_empty());
     }
 
     #[test]
     fn without_paths_one_route_takes_a_host() {
         let routes = [(PathPrefix, "/x"), (PathPrefix, "/y"), (PathPrefix, "/x"), (ExactPath, "b.example.com/x")];
         assert_eq!(dead(&["a.example.com", "b.example.com"], false, &routes), [1]);
+        assert_eq!(dead(&["b.example.com"], false, &[(PathPrefix, "/x"), (PathPrefix, "/")]), [0]);
+        assert!(dead(&["b.example.com"], false, &[(PathPrefix, "/"), (PathPrefix, "b.example.com/x")]).is_empty());
     }
 }

@@ -1,13 +1,10 @@
 //! JSON for programs: documented and versioned (docs/formats.md).
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{calls, level, refusals};
 use crate::{
-    model::{
-        diagnostic::{Diagnostic, Place, Severity},
-        operation::Operation,
-    },
+    model::diagnostic::{Diagnostic, Place, Severity},
     plan::{Change, Effect, Plan, report::Report},
 };
 
@@ -67,7 +64,7 @@ fn diagnostic(it: &Diagnostic) -> Value {
 
 fn change(change: &Change) -> Value {
     let calls = calls(&change.operations)
-        .map(|(operation, method, path)| json!({"method": method, "path": path, "body": body(operation)}));
+        .map(|(operation, method, path)| json!({"method": method, "path": path, "body": operation.body()}));
     json!({
         "effect": effect(change.effect),
         "kind": change.key.kind.to_string(),
@@ -87,19 +84,5 @@ fn effect(effect: Effect) -> &'static str {
         Effect::Protect => "protect",
         Effect::Delete => "delete",
         Effect::Replaced => "replaced",
-    }
-}
-
-/// What a call sends. Secrets are masked, for nothing here is inside of `reveal`.
-fn body(operation: &Operation) -> Value {
-    match operation {
-        Operation::Create { spec, .. } => Value::Object(spec.to_json()),
-        Operation::Patch { spec, fields, .. } => {
-            let given: Map<String, Value> =
-                spec.to_json().into_iter().filter(|(field, _)| fields.contains(field)).collect();
-            Value::Object(given)
-        }
-        Operation::PutModule { module, .. } => module.to_json(),
-        Operation::DeleteModule { .. } | Operation::Delete { .. } | Operation::Claim { .. } => Value::Null,
     }
 }

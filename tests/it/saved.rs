@@ -1,0 +1,92 @@
+//! Saved plans: what runs is what was reviewed, or nothing runs.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::cli::Folder;
+
+const SHOP: &str = "storefront/shop/storefront.yaml";
+
+fn edit(folder: &Folder, from: &str, to: &str) {
+    let text = folder.read(SHOP);
+    assert!(text.contains(from));
+    folder.write(SHOP, &text.replace(from, to));
+}
+
+/// Asserts that a saved plan is refused as stale for a reason, and that nothing has changed.
+fn refuses(folder: &Folder, line: &str, reason: &str) {
+    let before = folder.snapshot("store");
+    let run = folder.run(line);
+    assert_eq!(run.code, 5, "{line}: {}", run.all());
+    assert!(run.err.contains("ERR_EDGEWRIGHT_STALE") && run.err.contains(reason), "{line}: {}", run.err);
+    assert_eq!(folder.snapshot("store").revision, before.revision, "{line}");
+}
+
+#[test]
+fn the_reviewed_plan_runs_and_only_once() {
+    let folder = Folder::with_storefront();
+    folder.ok("plan --out first.json storefront");
+    folder.ok("reconcile --plan first.json storefront");
+    edit(&folder, "Product pages", "All products");
+    folder.ok("reconcile --dry-run --out plan.json storefront");
+    let saved: Value = serde_json::from_str(&folder.read("plan.json")).unwrap();
+    assert_eq!(saved["format"], "edgewright/plan/v1");
+    assert_eq!(saved["base"], 1);
+    let calls: Vec<_> = saved["operations"].as_array().unwrap().iter().map(|it| it["call"].as_str().unwrap()).collect();
+    assert_eq!(calls.len(), 1);
+    assert!(calls[0].starts_with("PATCH /edges/https/"), "{calls:?}");
+    assert_eq!(saved["operations"][0]["body"]["description"], "All products");
+    folder.ok("reconcile --plan plan.json storefront");
+    assert_eq!(folder.snapshot("store").revision, 2);
+    refuses(&folder, "reconcile --plan plan.json storefront", "from revision 1, and the store is at revision 2");
+}
+
+#[test]
+fn no_secret_is_in_a_saved_plan() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    folder.ok("plan --out plan.json storefront");
+    fs::remove_dir_all(folder.path("store")).unwrap();
+    folder.ok("plan --out first.json storefront");
+    for file in fs::read_dir(folder.path("storefront/secrets")).unwrap() {
+        let secret = fs::read_to_string(file.unwrap().path()).unwrap();
+        for plan in ["plan.json", "first.json"] {
+            assert!(!folder.read(plan).contains(secret.trim()), "{plan}");
+        }
+    }
+    assert!(!folder.read("first.json").contains("PRIVATE KEY"));
+}
+
+#[test]
+fn whatever_has_changed_since_the_review_is_refused_with_its_reason() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    edit(&folder, "Product pages", "All products");
+    folder.ok("plan --out plan.json storefront");
+
+    edit(&folder, "All products", "Some products");
+    refuses(&folder, "reconcile --plan plan.json storefront", "the manifests");
+    let run = folder.run("reconcile --plan plan.json storefront");
+    assert!(run.err.contains("-    description: All products"), "the two plans are compared: {}", run.err);
+    edit(&folder, "Some products", "All products");
+
+    let secret = folder.read("storefront/secrets/stripe-webhook-secret.txt");
+    folder.write("storefront/secrets/stripe-webhook-secret.txt", "another-secret\n");
+    refuses(&folder, "reconcile --plan plan.json storefront", "secrets and files");
+    folder.write("storefront/secrets/stripe-webhook-secret.txt", &secret);
+
+    let plan = folder.read("plan.json");
+    folder.write("edited.json", &plan.replace("All products", "Evil products"));
+    refuses(&folder, "reconcile --plan edited.json storefront", "was changed after it was written");
+    folder.write("m/one.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: one}\nspec: {}\n");
+    refuses(&folder, "reconcile --plan plan.json --source other m", "for the source `default`");
+
+    folder.ok("reconcile --store elsewhere storefront/platform/office-only.json");
+    let other = folder.run("reconcile --store elsewhere --plan plan.json storefront");
+    assert_eq!((other.code, other.err.contains("another store")), (5, true), "{}", other.err);
+
+    folder.write("no.json", "{\"format\": \"edgewright/plan/v9\"}");
+    assert_eq!(folder.run("reconcile --plan no.json storefront").code, 1);
+    folder.ok("reconcile --plan plan.json storefront");
+}
