@@ -1,6 +1,7 @@
 //! The command line: one file a command. Data goes to stdout, diagnostics and progress to stderr (D30).
 
 mod completions;
+mod config;
 mod explain;
 mod keys;
 mod output;
@@ -14,7 +15,8 @@ mod validate;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use config::Config;
 
 use crate::{
     model::{diagnostic::Diagnostic, snapshot::Snapshot},
@@ -86,30 +88,36 @@ type Outcome = Result<Exit, Failure>;
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let exit = run().unwrap_or_else(|failure| {
+        show::diagnostics(&failure.diagnostics);
+        failure.exit
+    });
+    ExitCode::from(exit as u8)
+}
+
+fn run() -> Outcome {
+    let config = Config::read()?;
+    let matches = config.apply(Cli::command())?.try_get_matches();
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
             // clap's own code for a usage error is 2, which here means that changes are pending.
-            return ExitCode::from(if error.use_stderr() { Exit::Error as u8 } else { Exit::Done as u8 });
+            return Ok(if error.use_stderr() { Exit::Error } else { Exit::Done });
         }
     };
-    let outcome = match cli.command {
-        Command::Reconcile(args) => args.run(),
-        Command::Plan(args) => args.run(),
-        Command::Validate(args) => args.run(),
-        Command::Serve(args) => args.run(),
+    let lints = config.lints;
+    match cli.command {
+        Command::Reconcile(args) => args.run(lints),
+        Command::Plan(args) => args.run(lints),
+        Command::Validate(args) => args.run(lints),
+        Command::Serve(args) => args.run(lints),
         Command::Keys(args) => args.run(),
         Command::Owners(args) => args.run(),
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),
-    };
-    let exit = outcome.unwrap_or_else(|failure| {
-        show::diagnostics(&failure.diagnostics);
-        failure.exit
-    });
-    ExitCode::from(exit as u8)
+    }
 }
 
 /// Which store a command works on.

@@ -16,7 +16,7 @@ use crate::{
         report::Report,
         saved::{Pin, SavedPlan},
     },
-    reconcile::{ApplyError, Options, Planned, apply, plan},
+    reconcile::{ApplyError, LintLevels, Options, Planned, apply, plan},
     store::{CommitError, SledStore, Store},
 };
 
@@ -54,20 +54,20 @@ pub struct PlanArgs {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> Outcome {
-        self.common.reconcile(self.dry_run, self.plan)
+    pub fn run(self, lints: LintLevels) -> Outcome {
+        self.common.reconcile(self.dry_run, self.plan, lints)
     }
 }
 
 impl PlanArgs {
     /// Runs the command.
-    pub fn run(self) -> Outcome {
-        self.reconcile(true, None)
+    pub fn run(self, lints: LintLevels) -> Outcome {
+        self.reconcile(true, None, lints)
     }
 
-    fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>) -> Outcome {
+    fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> Outcome {
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
-        let options = self.ownership.options(self.manifests.load_options());
+        let options = self.ownership.options(self.manifests.load_options(), lints);
         // A store is only made once there is something good to put into it.
         let store = self.store.open_if_there()?;
         let mut planned = plan(&options, &snapshot_of(store.as_ref()));

@@ -14,7 +14,7 @@ use crate::{
     manifest::LoadOptions,
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules},
     reconcile::{
-        Options,
+        LintLevels, Options,
         watch::{Report, follow},
         write_token,
     },
@@ -53,7 +53,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> Outcome {
+    pub fn run(self, lints: LintLevels) -> Outcome {
         let filter = EnvFilter::try_from_env("EDGEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info,notify=warn"));
         let _ = tracing_subscriber::fmt()
             .with_ansi(std::io::stderr().is_terminal())
@@ -71,7 +71,7 @@ impl Args {
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         let store = Arc::new(self.store.open()?);
         self.create_admin(&store)?;
-        let _following = self.follow(&store)?;
+        let _following = self.follow(&store, lints)?;
         let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| format!("http://{address}")));
         let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
         let settings =
@@ -104,12 +104,16 @@ impl Args {
         Ok(())
     }
 
-    fn follow(&self, store: &Arc<SledStore>) -> Result<Option<crate::reconcile::watch::Handle>, Failure> {
+    fn follow(
+        &self,
+        store: &Arc<SledStore>,
+        lints: LintLevels,
+    ) -> Result<Option<crate::reconcile::watch::Handle>, Failure> {
         if self.manifests.is_empty() {
             return Ok(None);
         }
         let load = LoadOptions { paths: self.manifests.clone(), allow_outside_files: self.allow_outside_files };
-        let options: Options = self.ownership.options(load);
+        let options: Options = self.ownership.options(load, lints);
         let told = Arc::clone(store);
         let handle = follow(Arc::clone(store), options, move |report| tell(&report, told.as_ref()));
         handle.map(Some).map_err(|error| {

@@ -58,13 +58,13 @@ pub struct Ownership {
 
 impl Ownership {
     /// What a reconciliation needs.
-    pub fn options(&self, load: LoadOptions) -> Options {
+    pub fn options(&self, load: LoadOptions, lints: LintLevels) -> Options {
         Options {
             load,
             source: self.source.clone(),
             prune: self.prune,
             budget: self.max_deletes.unwrap_or_default(),
-            lints: LintLevels::default(),
+            lints,
         }
     }
 }

@@ -17,8 +17,8 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> Outcome {
-        let validated = validate(&self.manifests.load_options(), &LintLevels::default());
+    pub fn run(self, lints: LintLevels) -> Outcome {
+        let validated = validate(&self.manifests.load_options(), &lints);
         let (diagnostics, files) = (&validated.diagnostics, validated.files);
         let report = Report { command: "validate", diagnostics, plan: None, files, applied: None };
         self.output.announce(&report);

@@ -1,0 +1,147 @@
+//! The configuration file: what flags and the environment do not say (D32), and the levels of lints (D2).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::Command;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Failure;
+use crate::{
+    model::{
+        code::Code,
+        decode::decode,
+        diagnostic::Diagnostic,
+        fault::{Fault, nearest},
+        lint::{self, LINTS, Level},
+        node::Node,
+    },
+    reconcile::LintLevels,
+};
+
+/// The file that is read when it is there and no other one is named.
+pub const DEFAULT: &str = "edgewright.config.yaml";
+/// The environment variable that names another one.
+pub const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
+
+/// What a configuration file says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct File {
+    /// Values of options by their long names: `store: /var/lib/edgewright`.
+    options: BTreeMap<String, Value>,
+    /// Levels of lints by name.
+    lints: BTreeMap<String, String>,
+    /// The label keys that manifests may use.
+    allowed_labels: Option<BTreeSet<String>>,
+}
+
+/// What is configured.
+#[derive(Debug, Default)]
+pub struct Config {
+    options: BTreeMap<String, String>,
+    /// The levels of lints.
+    pub lints: LintLevels,
+}
+
+impl Config {
+    /// Reads the file that is named, or the default one if it is there.
+    pub fn read() -> Result<Self, Failure> {
+        let named = std::env::var_os(VARIABLE).map(PathBuf::from);
+        let path = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT));
+        match fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&path, &text),
+            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(unusable(&path, &Fault::new(Code::Unreadable, error.to_string()))),
+        }
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
+        let fail = |fault: Fault| unusable(path, &fault);
+        let node: Node =
+            serde_yaml::from_str(text).map_err(|error| fail(Fault::new(Code::Syntax, error.to_string())))?;
+        if node.is_null() {
+            return Ok(Self::default());
+        }
+        let (file, faults) = decode::<File>(&node, None);
+        if let Some(fault) = faults.into_iter().next() {
+            return Err(fail(fault));
+        }
+        let file = file.unwrap_or_default();
+        let mut levels = BTreeMap::new();
+        for (name, level) in file.lints {
+            if lint::find(&name).is_none() {
+                let near = nearest(&name, LINTS.iter().map(|lint| lint.name));
+                let fault = Fault::new(Code::UnknownValue, format!("there is no lint `{name}`"));
+                return Err(fail(match near {
+                    Some(near) => fault.help(format!("did you mean `{near}`?")),
+                    None => fault,
+                }));
+            }
+            let known = Level::from_name(&level);
+            let unknown = || {
+                fail(
+                    Fault::new(Code::UnknownValue, format!("`{level}` is not a level of a lint"))
+                        .help("the levels are allow, warn and deny"),
+                )
+            };
+            levels.insert(name.clone(), known.ok_or_else(unknown)?);
+        }
+        let text_of = |value: Value| match value {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
+        Ok(Self { options, lints: LintLevels { levels, allowed_labels: file.allowed_labels } })
+    }
+
+    /// Makes the configured values the defaults of the options that have these names, in every command: a flag and the
+    /// environment still win.
+    pub fn apply(&self, mut command: Command) -> Result<Command, Failure> {
+        for (name, value) in &self.options {
+            let mut known = false;
+            for subcommand in subcommands(&command) {
+                command = command.mut_subcommand(subcommand, |subcommand| set(subcommand, name, value, &mut known));
+            }
+            if !known {
+                let fault = Fault::new(Code::UnknownField, format!("there is no option `{name}`"));
+                return Err(unusable(Path::new(DEFAULT), &fault));
+            }
+        }
+        Ok(command)
+    }
+}
+
+fn subcommands(command: &Command) -> Vec<String> {
+    command.get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
+}
+
+/// Sets the default of an option, here and in the commands below.
+fn set(mut command: Command, name: &str, value: &str, known: &mut bool) -> Command {
+    let found =
+        command.get_arguments().find(|argument| argument.get_long() == Some(name)).map(|it| it.get_id().clone());
+    if let Some(id) = found {
+        *known = true;
+        let value = value.to_owned();
+        command = command.mut_arg(id, |argument| argument.default_value(value));
+    }
+    for subcommand in subcommands(&command) {
+        command = command.mut_subcommand(subcommand, |subcommand| set(subcommand, name, value, known));
+    }
+    command
+}
+
+fn unusable(path: &Path, fault: &Fault) -> Failure {
+    let place = fault.path.to_string();
+    let place = if place.is_empty() { place } else { format!(" at {place}") };
+    let diagnostic =
+        Diagnostic::error(fault.code, format!("the configuration {}{place}: {}", path.display(), fault.message));
+    match &fault.help {
+        Some(help) => diagnostic.help(help.clone()).into(),
+        None => diagnostic.into(),
+    }
+}

@@ -1,0 +1,61 @@
+//! The configuration file: a flag wins over the environment, and that over the file (D32).
+
+use crate::cli::Folder;
+
+const EDGE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a, labels: {team: x}}\nspec:\n  \
+                    hostports: [a.example.com:443]\n  routes:\n  - {name: r, match_type: path_prefix, match: /}\n";
+
+#[test]
+fn a_flag_wins_over_the_environment_and_that_over_the_file() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    folder.write("edgewright.config.yaml", "options: {store: from-file, prune: false}\n");
+    let made = |name: &str| folder.path(name).join("db").exists();
+    let run = |args: &[&str], variable: Option<&str>| {
+        let mut command = folder.command("");
+        command.args(args).env_remove("EDGEWRIGHT_STORE");
+        if let Some(value) = variable {
+            command.env("EDGEWRIGHT_STORE", value);
+        }
+        assert!(command.output().unwrap().status.success());
+    };
+    run(&["reconcile", "m"], None);
+    assert!(made("from-file"));
+    run(&["reconcile", "m"], Some("from-environment"));
+    assert!(made("from-environment"));
+    run(&["reconcile", "--store", "from-flag", "m"], Some("from-environment"));
+    assert!(made("from-flag"));
+}
+
+#[test]
+fn it_sets_the_levels_of_lints_for_all_manifests() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    folder.write("edgewright.config.yaml", "lints: {route-without-backend: deny}\nallowed_labels: [owner]\n");
+    let run = folder.run("validate m");
+    assert_eq!((run.code, run.err.contains("route-without-backend")), (3, true), "{}", run.err);
+    assert!(!run.err.contains("unknown-label"), "it is allowed by default: {}", run.err);
+    folder.write(
+        "edgewright.config.yaml",
+        "lints: {route-without-backend: allow, unknown-label: warn}\nallowed_labels: [owner]\n",
+    );
+    let run = folder.ok("validate m");
+    assert!(run.err.contains("unknown-label") && !run.err.contains("route-without-backend"), "{}", run.err);
+}
+
+#[test]
+fn a_mistake_in_it_is_an_error_with_a_cure() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    for (text, said) in [
+        ("lints: {route-without-backnd: deny}\n", "route-without-backend`?"),
+        ("lints: {route-without-backend: no}\n", "allow, warn and deny"),
+        ("option: {}\n", "did you mean `options`?"),
+        ("options: {stor: x}\n", "no option `stor`"),
+        ("lints: [\n", "ERR_EDGEWRIGHT_SYNTAX"),
+    ] {
+        folder.write("edgewright.config.yaml", text);
+        let run = folder.run("validate m");
+        assert_eq!((run.code, run.err.contains(said)), (1, true), "{text}: {}", run.err);
+    }
+}
