@@ -2,6 +2,7 @@
 
 mod completions;
 mod config;
+mod diff;
 mod explain;
 mod keys;
 mod output;
@@ -39,6 +40,7 @@ struct Cli {
 enum Command {
     Reconcile(reconcile::Args),
     Plan(reconcile::PlanArgs),
+    Diff(diff::Args),
     Validate(validate::Args),
     Serve(serve::Args),
     Keys(keys::Args),
@@ -110,6 +112,7 @@ fn run() -> Outcome {
     match cli.command {
         Command::Reconcile(args) => args.run(lints),
         Command::Plan(args) => args.run(lints),
+        Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
         Command::Serve(args) => args.run(lints),
         Command::Keys(args) => args.run(),

@@ -8,10 +8,12 @@ use std::{
 
 use tracing_subscriber::EnvFilter;
 
-use super::{Exit, Failure, Outcome, StoreArgs, keys, show, source::Ownership};
+use super::{
+    Exit, Failure, Outcome, StoreArgs, keys, show,
+    source::{Loading, Ownership},
+};
 use crate::{
     api::{App, Settings, VERSION_HEADER, bind, router},
-    manifest::LoadOptions,
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules},
     reconcile::{
         LintLevels, Options,
@@ -27,9 +29,8 @@ pub struct Args {
     /// A file or folder of manifests to follow: a good change is applied, a broken one is reported and changes nothing.
     #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_MANIFESTS")]
     manifests: Vec<PathBuf>,
-    /// Let `from_file` read files outside of the manifests' folders.
-    #[arg(long, env = "EDGEWRIGHT_ALLOW_OUTSIDE_FILES")]
-    allow_outside_files: bool,
+    #[command(flatten)]
+    loading: Loading,
     #[command(flatten)]
     ownership: Ownership,
     #[command(flatten)]
@@ -112,7 +113,7 @@ impl Args {
         if self.manifests.is_empty() {
             return Ok(None);
         }
-        let load = LoadOptions { paths: self.manifests.clone(), allow_outside_files: self.allow_outside_files };
+        let load = self.loading.of(self.manifests.clone());
         let options: Options = self.ownership.options(load, lints);
         let told = Arc::clone(store);
         let handle = follow(Arc::clone(store), options, move |report| tell(&report, told.as_ref()));

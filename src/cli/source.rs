@@ -10,15 +10,29 @@ use crate::{
     reconcile::{LintLevels, Options},
 };
 
+/// How manifests are read.
+#[derive(Debug, Clone, Args)]
+pub struct Loading {
+    /// Let `from_file` read files outside of the folders of the manifests.
+    #[arg(long, env = "EDGEWRIGHT_ALLOW_OUTSIDE_FILES")]
+    allow_outside_files: bool,
+}
+
+impl Loading {
+    /// What the loader needs.
+    pub fn of(&self, paths: Vec<PathBuf>) -> LoadOptions {
+        LoadOptions { paths, allow_outside_files: self.allow_outside_files }
+    }
+}
+
 /// Where manifests are.
 #[derive(Debug, Clone, Args)]
 pub struct Manifests {
     /// Files and folders of manifests, or `-` for standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Let `from_file` read files outside of the given folders.
-    #[arg(long, env = "EDGEWRIGHT_ALLOW_OUTSIDE_FILES")]
-    allow_outside_files: bool,
+    #[command(flatten)]
+    loading: Loading,
 }
 
 impl Manifests {
@@ -29,7 +43,7 @@ impl Manifests {
 
     /// What the loader needs.
     pub fn load_options(&self) -> LoadOptions {
-        LoadOptions { paths: self.paths.clone(), allow_outside_files: self.allow_outside_files }
+        self.loading.of(self.paths.clone())
     }
 }
 

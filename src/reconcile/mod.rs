@@ -114,6 +114,20 @@ pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
     planned
 }
 
+/// Plans what turns the state of one set of manifests into that of another, without any store.
+pub fn compare(old: &Options, new: &Options) -> Planned {
+    let lenient = |options: &Options| Options { budget: Budget::Percent(100.0), ..options.clone() };
+    let mut before = plan(&lenient(old), &Snapshot::default());
+    let Some(first) = before.plan.take() else { return before };
+    match Snapshot::default().apply(&first.operations(), mint::now()) {
+        Ok((snapshot, _)) => plan(&lenient(new), &snapshot),
+        Err(refusal) => Planned {
+            diagnostics: refusal.faults.into_iter().map(|fault| Diagnostic::error(fault.code, fault.message)).collect(),
+            ..before
+        },
+    }
+}
+
 fn read(load: &LoadOptions, lints: &LintLevels, snapshot: &Snapshot, source: &str) -> (Planned, Resolved) {
     let loaded = manifest::load(load);
     let resolved = resolve(&loaded, snapshot, source);

@@ -6,6 +6,7 @@ mod cli;
 mod config;
 mod conformance;
 mod crash;
+mod diff;
 mod formats;
 mod generate;
 mod laws;
