@@ -20,14 +20,12 @@ const MOST_LIMIT: usize = 1000;
 pub struct Page {
     limit: Option<usize>,
     before_id: Option<String>,
-    /// Where `before_id` stood: with it a walk goes on after that item is deleted.
-    before_order: Option<u64>,
 }
 
 impl Page {
     /// Reads the query of a list.
     pub fn from_query(query: &str) -> Result<Self, ApiError> {
-        let mut page = Page { limit: None, before_id: None, before_order: None };
+        let mut page = Page { limit: None, before_id: None };
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let fault = |message: String| {
                 ApiError::new(Fault::new(Code::Parameter, message).at(Path::root().join(name.as_ref())))
@@ -40,11 +38,6 @@ impl Page {
                     page.limit.replace(limit).is_some()
                 }
                 "before_id" => page.before_id.replace(value.into_owned()).is_some(),
-                "before_order" => {
-                    let order =
-                        value.parse().map_err(|_| fault("`before_order` is part of a `next_page_uri`".into()))?;
-                    page.before_order.replace(order).is_some()
-                }
                 _ => false,
             };
             if twice {
@@ -68,12 +61,7 @@ impl Page {
         let entries: Vec<&Entry> = rest.by_ref().take(limit).collect();
         let next = rest.next().and(entries.last()).map(|last| {
             let id = form_urlencoded::byte_serialize(last.key.id.as_str().as_bytes()).collect::<String>();
-            format!(
-                "{}{}?limit={limit}&before_id={id}&before_order={}",
-                site.base_url,
-                collection.collection_path(),
-                last.order
-            )
+            format!("{}{}?limit={limit}&before_id={id}", site.base_url, collection.collection_path())
         });
         Ok((entries, next))
     }
@@ -81,14 +69,10 @@ impl Page {
     fn before(&self, snapshot: &Snapshot, collection: &Key) -> Result<u64, ApiError> {
         let Some(id) = &self.before_id else { return Ok(u64::MAX) };
         let key = Key { id: Id::new(id), ..collection.clone() };
-        match (snapshot.get(&key), self.before_order) {
-            (Some(entry), _) => Ok(entry.order),
-            (None, Some(order)) => Ok(order),
-            (None, None) => Err(ApiError::new(
-                Fault::new(Code::Parameter, "`before_id` names nothing that is in this list")
-                    .at(Path::root().join("before_id")),
-            )),
-        }
+        snapshot.order_of(&key).ok_or_else(|| {
+            let fault = Fault::new(Code::Parameter, "`before_id` names nothing that is or was in this list");
+            ApiError::new(fault.at(Path::root().join("before_id")))
+        })
     }
 }
 

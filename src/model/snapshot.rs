@@ -70,6 +70,8 @@ pub struct Snapshot {
     entries: OrdMap<Key, Arc<Entry>>,
     /// For lists: kind, parent and order.
     by_order: OrdMap<(Kind, Option<Id>, u64), Key>,
+    /// The `order` of what was deleted, so that a walk through a list can go on from there (D12).
+    deleted: OrdMap<Key, u64>,
     /// For deletions: who names whom.
     users: OrdMap<Key, OrdSet<Key>>,
 }
@@ -91,8 +93,14 @@ impl Refusal {
 
 impl Snapshot {
     /// Puts a whole revision together, as a store does when it opens.
-    pub fn restore(revision: u64, next_order: u64, entries: impl IntoIterator<Item = Entry>) -> Self {
-        let mut snapshot = Self { revision, next_order, ..Self::default() };
+    pub fn restore(
+        revision: u64,
+        next_order: u64,
+        deleted: impl IntoIterator<Item = (Key, u64)>,
+        entries: impl IntoIterator<Item = Entry>,
+    ) -> Self {
+        let deleted = deleted.into_iter().collect();
+        let mut snapshot = Self { revision, next_order, deleted, ..Self::default() };
         for entry in entries {
             snapshot.insert(entry);
         }
@@ -102,6 +110,11 @@ impl Snapshot {
     /// The `order` that the next creation gets.
     pub fn next_order(&self) -> u64 {
         self.next_order
+    }
+
+    /// Where a resource stands in its list, or stood when it was deleted.
+    pub fn order_of(&self, key: &Key) -> Option<u64> {
+        self.entries.get(key).map(|entry| entry.order).or_else(|| self.deleted.get(key).copied())
     }
 
     /// A resource.
@@ -320,6 +333,7 @@ impl Snapshot {
         });
         self.next_order = self.next_order.max(entry.order + 1);
         self.by_order.insert((key.kind, key.parent.clone(), entry.order), key.clone());
+        self.deleted.remove(&key);
         self.entries.insert(key.clone(), Arc::new(entry));
         self.refresh_parent(&key);
     }
@@ -328,6 +342,7 @@ impl Snapshot {
         self.forget_references(key);
         if let Some(entry) = self.entries.remove(key) {
             self.by_order.remove(&(key.kind, key.parent.clone(), entry.order));
+            self.deleted.insert(key.clone(), entry.order);
         }
         self.refresh_parent(key);
         touched.insert(key.clone());

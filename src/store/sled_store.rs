@@ -87,10 +87,17 @@ impl SledStore {
             |error: serde_json::Error| CommitError::Failed(StoreError::new(Code::StoreFailed, error.to_string()));
         let mut batch = Batch::default();
         for key in &touched {
-            let record = codec::encode_key(key);
-            match next.get(key) {
-                Some(entry) => batch.insert(record.as_bytes(), codec::encode(entry).map_err(failed)?),
-                None => batch.remove(record.as_bytes()),
+            let record = codec::encode_key(codec::RECORD, key);
+            let deleted = codec::encode_key(codec::DELETED, key);
+            match (next.get(key), next.order_of(key)) {
+                (Some(entry), _) => {
+                    batch.insert(record.as_bytes(), codec::encode(entry).map_err(failed)?);
+                    batch.remove(deleted.as_bytes());
+                }
+                (None, order) => {
+                    batch.remove(record.as_bytes());
+                    batch.insert(deleted.as_bytes(), order.unwrap_or_default().to_string().as_bytes());
+                }
             }
         }
         batch.insert(REVISION_KEY, format!("{} {}", next.revision, next.next_order()).as_bytes());
@@ -168,7 +175,11 @@ fn load(db: &Db, path: &Path) -> Result<Snapshot, StoreError> {
     let records: Vec<_> = db.scan_prefix(codec::RECORD).collect::<Result<_, _>>().map_err(failed)?;
     let entries: Result<Vec<_>, String> =
         records.into_par_iter().map(|(key, value)| codec::decode(&key, &value)).collect();
-    Ok(Snapshot::restore(revision, next_order, entries.map_err(|reason| corrupt(path, &reason))?))
+    let damaged = |reason: String| corrupt(path, &reason);
+    let deleted: Vec<_> = db.scan_prefix(codec::DELETED).collect::<Result<_, _>>().map_err(failed)?;
+    let deleted: Result<Vec<_>, String> =
+        deleted.iter().map(|(key, value)| codec::decode_deleted(key, value)).collect();
+    Ok(Snapshot::restore(revision, next_order, deleted.map_err(damaged)?, entries.map_err(damaged)?))
 }
 
 /// A store holds private keys: its folder is for its user alone.

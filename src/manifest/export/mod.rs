@@ -12,19 +12,19 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{document::API_VERSION, format};
+use super::format;
 use crate::model::{
     Kind,
     check::shown,
     id::{Id, is_name},
     key::Key,
-    kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
+    kind::event_source::EventSource,
     node::Node,
     resource::AnyResource,
     secret::{self, MASK},
     snapshot::{Entry, Snapshot},
 };
-use text::{prune, slug, spaced, unique, yaml};
+use text::{envelope, is_its_match, prune, slug, spaced, unique, yaml};
 
 /// What came of an export.
 #[derive(Debug, Default)]
@@ -394,15 +394,4 @@ impl Exporter<'_> {
 struct Field<'a> {
     kind: &'static str,
     name: &'a str,
-}
-
-fn envelope(kind: Kind, metadata: Map<String, Value>, spec: Map<String, Value>) -> Value {
-    json!({"apiVersion": API_VERSION, "kind": kind.info().name, "metadata": metadata, "spec": spec})
-}
-
-/// Whether a route without a name goes by its match, as it is now.
-fn is_its_match(entry: &Entry, name: &str) -> bool {
-    let route = entry.spec_as::<HttpsEdgeRoute>();
-    let identity = route.and_then(|route| Some(format!("{} {}", route.match_type?.as_str(), route.r#match)));
-    identity.is_some_and(|identity| identity == name)
 }

@@ -2,7 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    manifest::document::API_VERSION,
+    model::{Kind, kind::https_edge_route::HttpsEdgeRoute, snapshot::Entry},
+};
+
+/// A document around a Spec.
+pub fn envelope(kind: Kind, metadata: Map<String, Value>, spec: Map<String, Value>) -> Value {
+    json!({"apiVersion": API_VERSION, "kind": kind.info().name, "metadata": metadata, "spec": spec})
+}
+
+/// Whether a route without a name goes by its match, as it is now.
+pub fn is_its_match(entry: &Entry, name: &str) -> bool {
+    let route = entry.spec_as::<HttpsEdgeRoute>();
+    let identity = route.and_then(|route| Some(format!("{} {}", route.match_type?.as_str(), route.r#match)));
+    identity.is_some_and(|identity| identity == name)
+}
 
 /// Removes what has its default value.
 pub fn prune(value: &mut Value, default: &Value) {
@@ -81,8 +98,6 @@ pub fn spaced(kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -1,0 +1,81 @@
+//! `edgewright export`.
+
+use std::{fs, io::Write, path::Path};
+
+use super::{Exit, Failure, Outcome, StoreArgs, snapshot_of};
+use crate::{
+    manifest::export::{Exported, export},
+    model::{code::Code, diagnostic::Diagnostic},
+};
+
+/// Write what the store holds as manifests that plan to nothing.
+///
+/// What the source owns is exported under its name. What no source owns can only be matched by its id: it is left out,
+/// unless --adopt exports it with `metadata.id`, and the next reconcile adopts it. API keys that no source owns are always
+/// left out, for their tokens cannot be exported. Secrets become `from_env`; the variables are listed on stderr, without
+/// their values. Labels, annotations and module sets are not in a store: modules stand in their routes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The folder to write to, which is made if need be, or `-` for standard output.
+    #[arg(value_name = "DIR", default_value = "-")]
+    target: String,
+    /// The name of the source whose resources are exported.
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default")]
+    source: String,
+    /// Export also what no source owns, with its id.
+    #[arg(long, env = "EDGEWRIGHT_ADOPT")]
+    adopt: bool,
+    /// Write into a folder that has files already. Those of the same name are replaced, others stay.
+    #[arg(long, env = "EDGEWRIGHT_FORCE")]
+    force: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+impl Args {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let exported = export(&snapshot_of(Some(&self.store.open_existing()?)), &self.source, self.adopt);
+        if self.target == "-" {
+            let texts: Vec<&str> = exported.files.iter().map(|(_, text)| text.as_str()).collect();
+            let mut stdout = std::io::stdout().lock();
+            let _ = stdout.write_all(texts.join("---\n").as_bytes()).and_then(|()| stdout.flush());
+        } else {
+            self.write(Path::new(&self.target), &exported)?;
+        }
+        tell(&exported);
+        Ok(Exit::Done)
+    }
+
+    fn write(&self, folder: &Path, exported: &Exported) -> Result<(), Failure> {
+        if !self.force && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+            let fault = Diagnostic::error(Code::Conflict, format!("{} is not empty", folder.display()));
+            return Err(fault.help("name another folder, or write into this one with --force").into());
+        }
+        let failed = |path: &Path, error: &std::io::Error| {
+            Diagnostic::error(Code::Unreadable, format!("{} cannot be written: {error}", path.display()))
+        };
+        fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+        for (name, text) in &exported.files {
+            let path = folder.join(name);
+            fs::write(&path, text).map_err(|error| failed(&path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// What whoever uses the manifests has to know. No value of a secret is told.
+fn tell(exported: &Exported) {
+    let mut stderr = anstream::stderr().lock();
+    if !exported.variables.is_empty() {
+        let _ = writeln!(stderr, "These environment variables must hold the secrets when the manifests are read:");
+    }
+    let width = exported.variables.iter().map(|variable| variable.name.len()).max().unwrap_or_default();
+    for variable in &exported.variables {
+        let twice = if variable.ends_with_line_break { " (end it with one line break more)" } else { "" };
+        let _ = writeln!(stderr, "  {:width$}  {}{twice}", variable.name, variable.field);
+    }
+    for note in &exported.left_out {
+        let _ = writeln!(stderr, "{note}");
+    }
+}

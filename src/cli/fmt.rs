@@ -1,0 +1,154 @@
+//! `edgewright fmt`.
+
+use std::{
+    collections::HashSet,
+    ffi::OsStr,
+    fs,
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use walkdir::WalkDir;
+
+use super::{Exit, Outcome, show};
+use crate::{
+    manifest::format::format,
+    model::{code::Code, diagnostic::Diagnostic},
+};
+
+/// Bring manifests into one form; comments stay, and so does what they say.
+///
+/// Lines end with LF and without blanks, levels are indented by two, keys come as apiVersion, kind, metadata and spec, and
+/// never two empty lines in a row. JSON is indented by two. A file for which it cannot be proven that it still says the
+/// same is reported and left as it is. The names of changed files are printed.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Change nothing; print the files that would change, and exit with 1 if there are any.
+    #[arg(long, env = "EDGEWRIGHT_CHECK")]
+    check: bool,
+    /// Files and folders of manifests, or `-` to format standard input to standard output.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+}
+
+/// What became of the files.
+#[derive(Default)]
+struct Done {
+    changed: Vec<String>,
+    faults: Vec<Diagnostic>,
+}
+
+impl Args {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let mut done = Done::default();
+        let mut seen = HashSet::new();
+        for path in &self.paths {
+            if path.as_os_str() == "-" {
+                self.standard_input(&mut done);
+                continue;
+            }
+            for file in find(path, &mut done.faults) {
+                // Two paths may lead to one file. What a link leads to is written, not the link.
+                let file = match fs::canonicalize(&file) {
+                    Ok(real) if !seen.insert(real.clone()) => continue,
+                    Ok(real) => (file, real),
+                    Err(_) => (file.clone(), file),
+                };
+                self.file(&file.0, &file.1, &mut done);
+            }
+        }
+        show::diagnostics(&done.faults);
+        let mut stdout = io::stdout().lock();
+        for name in &done.changed {
+            let _ = writeln!(stdout, "{name}");
+        }
+        Ok(match (done.faults.is_empty(), self.check && !done.changed.is_empty()) {
+            (false, _) => Exit::Invalid,
+            (true, true) => Exit::Error,
+            (true, false) => Exit::Done,
+        })
+    }
+
+    fn standard_input(&self, done: &mut Done) {
+        let mut text = String::new();
+        if let Err(error) = io::stdin().read_to_string(&mut text) {
+            return done.faults.push(unreadable("standard input", &error));
+        }
+        match format("-", &text) {
+            Ok(formatted) if self.check && formatted != text => done.changed.push("-".into()),
+            Ok(_) if self.check => {}
+            Ok(formatted) => drop(io::stdout().write_all(formatted.as_bytes())),
+            Err(reason) => done.faults.push(left("standard input", &reason)),
+        }
+    }
+
+    fn file(&self, shown: &Path, real: &Path, done: &mut Done) {
+        let name = shown.display().to_string();
+        let text = match fs::read_to_string(real) {
+            Ok(text) => text,
+            Err(error) => return done.faults.push(unreadable(&name, &error)),
+        };
+        match format(&name, &text) {
+            Ok(formatted) if formatted == text => {}
+            Ok(formatted) => match if self.check { Ok(()) } else { replace(real, &formatted) } {
+                Ok(()) => done.changed.push(name),
+                Err(error) => {
+                    let fault = Diagnostic::error(Code::Unreadable, format!("{name} cannot be written: {error}"));
+                    done.faults.push(fault.help("check the folder and its permissions; the file is as it was"));
+                }
+            },
+            Err(reason) => done.faults.push(left(&name, &reason)),
+        }
+    }
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Diagnostic {
+    Diagnostic::error(Code::Unreadable, format!("{name} cannot be read: {error}"))
+}
+
+fn left(name: &str, reason: &str) -> Diagnostic {
+    Diagnostic::error(Code::Syntax, format!("{name} is left as it is: {reason}"))
+        .help("`edgewright validate` shows the place of a syntax error")
+}
+
+/// The manifest files at or below a path; hidden folders are not looked into.
+fn find(path: &Path, faults: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
+    let hidden = |name: &OsStr| name.to_string_lossy().starts_with('.');
+    let walk = WalkDir::new(path).follow_links(true).sort_by_file_name().into_iter();
+    let mut found = Vec::new();
+    for entry in walk.filter_entry(|entry| entry.depth() == 0 || !hidden(entry.file_name())) {
+        match entry {
+            Ok(entry) => {
+                let extension = entry.path().extension().and_then(OsStr::to_str);
+                let named = entry.depth() == 0 || matches!(extension, Some("yaml" | "yml" | "json"));
+                if entry.file_type().is_file() && named {
+                    found.push(entry.into_path());
+                }
+            }
+            Err(error) => {
+                let name = error.path().unwrap_or(path).display().to_string();
+                let reason = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+                faults.push(Diagnostic::error(Code::Unreadable, format!("{name} cannot be read: {reason}")));
+            }
+        }
+    }
+    found
+}
+
+/// Puts another text in a file's place at once, with the permissions that it had.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let permissions = fs::metadata(path)?.permissions();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // Hidden, so that nobody who follows the folder takes it for a manifest.
+    let aside = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    let written = || {
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
+        file.write_all(text.as_bytes())?;
+        file.set_permissions(permissions)?;
+        file.sync_all()?;
+        fs::rename(&aside, path)
+    };
+    written().inspect_err(|_| drop(fs::remove_file(&aside)))
+}

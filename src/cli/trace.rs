@@ -1,0 +1,195 @@
+//! `edgewright trace`.
+
+use std::{fmt::Write as _, io::Write, net::IpAddr, path::PathBuf};
+
+use super::{Exit, Failure, Outcome, StoreArgs, show, snapshot_of, source::{Loading, Ownership}};
+use crate::{
+    model::{
+        check::shown,
+        code::Code,
+        diagnostic::Diagnostic,
+        routing::{Effect, HostRank, Named, Request, Trace, Verdict, trace_in},
+        snapshot::Snapshot,
+    },
+    reconcile::{ApplyError, LintLevels, plan},
+    store::{CommitError, mint},
+};
+
+/// Show which edge and route would take a request, why the other routes would not, and the modules that it passes.
+///
+/// Looks at the store; with --manifests at the files alone, and with --after too at the store before and after the plan
+/// of these files. Nothing is sent and nothing changed. Exits with 0 when a route takes the request (with --after, once
+/// the plan is applied), and with 1 when none does.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The method, GET by default, and the URL; without a scheme it is https.
+    #[arg(value_name = "[METHOD] URL", num_args = 1..=2, required = true)]
+    request: Vec<String>,
+    /// A file or folder of manifests to look at instead of the store. May be repeated.
+    #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_MANIFESTS")]
+    manifests: Vec<PathBuf>,
+    /// Show the store as it is, and as it would be once the plan of the manifests is applied.
+    #[arg(long, env = "EDGEWRIGHT_AFTER", requires = "manifests")]
+    after: bool,
+    #[command(flatten)]
+    loading: Loading,
+    #[command(flatten)]
+    ownership: Ownership,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The address that the request comes from.
+    #[arg(long, value_name = "IP", env = "EDGEWRIGHT_CLIENT_IP")]
+    client_ip: Option<IpAddr>,
+    /// A header of the request, as `Name: value`. May be repeated.
+    #[arg(long = "header", value_name = "HEADER", env = "EDGEWRIGHT_HEADER", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// The User-Agent of the request.
+    #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_USER_AGENT")]
+    user_agent: Option<String>,
+}
+
+/// A header as curl takes it.
+fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("write `Name: value`".into()),
+    }
+}
+
+impl Args {
+    /// Runs the command.
+    pub fn run(self, lints: LintLevels) -> Outcome {
+        let request = self.request()?;
+        let mut out = format!("{}\n", plain(&request.to_string()));
+        let last = if self.manifests.is_empty() {
+            let trace = trace_in(&snapshot_of(Some(&self.store.open_existing()?)), &request);
+            write_trace(&mut out, &request, &trace);
+            trace
+        } else if self.after {
+            let store = self.store.open_if_there()?;
+            let before = snapshot_of(store.as_ref());
+            let (was, becomes) = (trace_in(&before, &request), trace_in(&self.applied(&before, &lints)?, &request));
+            out.push_str("\nbefore the plan");
+            write_trace(&mut out, &request, &was);
+            out.push_str("\nafter the plan");
+            write_trace(&mut out, &request, &becomes);
+            let same = (&was.edge, was.route(), &was.modules) == (&becomes.edge, becomes.route(), &becomes.modules);
+            let does = if same { "does not change" } else { "changes" };
+            let _ = writeln!(out, "\nThe plan {does} the way of this request.");
+            becomes
+        } else {
+            let trace = trace_in(&self.applied(&Snapshot::default(), &lints)?, &request);
+            write_trace(&mut out, &request, &trace);
+            trace
+        };
+        let mut stdout = std::io::stdout().lock();
+        let _ = stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush());
+        Ok(if last.route().is_some() { Exit::Done } else { Exit::Error })
+    }
+
+    fn request(&self) -> Result<Request, Failure> {
+        let (method, url) = match self.request.as_slice() {
+            [method, url] => (method.as_str(), url.as_str()),
+            [url] => ("GET", url.as_str()),
+            _ => ("GET", ""),
+        };
+        if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphabetic()) {
+            let fault = Diagnostic::error(Code::InvalidFormat, format!("`{}` is not a method", shown(method)));
+            return Err(fault.help("write the method first, such as `edgewright trace POST https://…`").into());
+        }
+        let request = Request::new(method, url).map_err(|reason| {
+            Diagnostic::error(Code::InvalidFormat, format!("`{}` is not a URL to trace: {reason}", shown(url)))
+                .help("write it as `https://shop.example.com/cart`")
+        })?;
+        let (client_ip, user_agent) = (self.client_ip, self.user_agent.clone());
+        Ok(Request { client_ip, user_agent, headers: self.headers.clone(), ..request })
+    }
+
+    /// A Snapshot with the plan of the manifests applied. Only the copy in memory changes.
+    fn applied(&self, snapshot: &Snapshot, lints: &LintLevels) -> Result<Snapshot, Failure> {
+        let options = self.ownership.options(self.loading.of(self.manifests.clone()), lints.clone());
+        let planned = plan(&options, snapshot);
+        let Some(plan) = planned.plan else {
+            show::diagnostics(&planned.diagnostics);
+            return Err(Failure { diagnostics: Vec::new(), exit: Exit::Invalid });
+        };
+        if !plan.refusals.is_empty() {
+            return Err(Failure { diagnostics: plan.refusals, exit: Exit::Refused });
+        }
+        let applied = snapshot.apply(&plan.operations(), mint::now());
+        let applied = applied.map_err(|refusal| ApplyError::Commit(CommitError::Refused(refusal)).diagnostic())?;
+        Ok(applied.0)
+    }
+}
+
+/// A text without control characters, which a terminal might obey.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// A name where there is one, and the id.
+fn cells(named: &Named) -> [String; 2] {
+    [plain(named.name.as_deref().unwrap_or("(not owned)")), plain(named.key.id.as_str())]
+}
+
+fn write_trace(out: &mut String, request: &Request, trace: &Trace) {
+    out.push('\n');
+    let Some(choice) = &trace.edge else {
+        let _ = writeln!(out, "No edge serves {}:{}.", plain(&request.host), request.port);
+        return;
+    };
+    let why = match choice.rank {
+        HostRank::Literal => "",
+        HostRank::Wildcard(_) | HostRank::Any => ", a wildcard",
+    };
+    let blind = if choice.passes_through { "; TLS is passed through" } else { "" };
+    let [name, id] = cells(&choice.edge);
+    let mut head = vec![vec!["edge".into(), name, format!("by {}{why}{blind}", plain(&choice.hostport)), id]];
+    if let Some(route) = trace.route() {
+        let [name, id] = cells(&route.route);
+        let by = route.match_type.map(|it| it.as_str()).unwrap_or_default();
+        head.push(vec!["route".into(), name, format!("by {by} {}", plain(&route.matched)), id]);
+    }
+    write_table(out, "", &head);
+    if trace.route().is_none() {
+        let _ = writeln!(out, "No route takes it.");
+    }
+    let routes = trace.routes.iter().map(|considered| {
+        let mark = if considered.verdict == Verdict::Taken { "*" } else { "-" };
+        let [name, id] = cells(&considered.route);
+        let match_type = considered.match_type.map(|it| it.as_str()).unwrap_or_default();
+        let verdict = plain(&considered.verdict.to_string());
+        vec![mark.into(), name, match_type.into(), plain(&considered.matched), verdict, id]
+    });
+    let routes: Vec<Vec<String>> = routes.collect();
+    if !routes.is_empty() {
+        out.push_str("\nroutes considered\n");
+        write_table(out, "  ", &routes);
+    }
+    let modules = trace.modules.iter().enumerate().map(|(index, passage)| {
+        let effect = match passage.effect {
+            Effect::Passes => "passes",
+            Effect::Depends => "depends",
+            Effect::Refused => "refused",
+        };
+        vec![(index + 1).to_string(), passage.module.into(), effect.into(), plain(&passage.note)]
+    });
+    let modules: Vec<Vec<String>> = modules.collect();
+    if !modules.is_empty() {
+        out.push_str("\nmodules, in the order of traffic\n");
+        write_table(out, "  ", &modules);
+    }
+}
+
+/// Rows with every column as wide as its widest cell.
+fn write_table(out: &mut String, indent: &str, rows: &[Vec<String>]) {
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or_default()
+    };
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in rows {
+        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
+        let _ = writeln!(out, "{indent}{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+}

@@ -1,0 +1,305 @@
+//! The lines of a YAML text, and where each one belongs.
+//!
+//! This knows just enough of YAML to tell structure from content: keys, dashes, quotes, brackets and block texts. It may
+//! be wrong about rare forms; whoever uses the lines compares what they say.
+
+use super::scan::{Rest, Scan, key_end, rest_of};
+
+/// A line of the new text.
+#[derive(Debug)]
+pub struct Line {
+    /// What it is.
+    pub kind: LineKind,
+    /// Its text without the line break.
+    pub text: String,
+}
+
+/// What a line is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LineKind {
+    /// An empty line that says nothing.
+    Blank,
+    /// A comment.
+    Comment,
+    /// `---`, `...` or a directive.
+    Marker,
+    /// A key of a document's mapping.
+    Key(String),
+    /// Any other line, or a part of a text.
+    Other,
+}
+
+impl Line {
+    /// The key of a document's mapping that the line begins.
+    pub fn key(&self) -> Option<&str> {
+        match &self.kind {
+            LineKind::Key(key) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a comment in a column.
+    pub fn is_comment_at(&self, column: usize) -> bool {
+        self.kind == LineKind::Comment && indent_of(&self.text) == column
+    }
+
+    /// Whether it is part of no value.
+    pub fn is_outside(&self) -> bool {
+        self.kind == LineKind::Blank || self.is_comment_at(0)
+    }
+}
+
+/// Splits a text into lines: without trailing blanks, and with `indent` by two columns a level. Nothing, when the text has
+/// forms that are not known here.
+pub fn split(text: &str, indent: bool) -> Option<Vec<Line>> {
+    let mut splitter = Splitter {
+        lines: text.lines().collect(),
+        at: 0,
+        indent,
+        open: Vec::new(),
+        out: Vec::new(),
+        comments: Vec::new(),
+    };
+    while let Some(line) = splitter.take() {
+        splitter.line(line)?;
+    }
+    splitter.place_comments(None);
+    Some(splitter.out)
+}
+
+/// A block mapping or sequence that has begun.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    old: usize,
+    new: usize,
+    sequence: bool,
+}
+
+struct Splitter<'a> {
+    lines: Vec<&'a str>,
+    at: usize,
+    indent: bool,
+    open: Vec<Level>,
+    out: Vec<Line>,
+    /// Comments whose place depends on what comes next: where they are in `out`, and their column.
+    comments: Vec<(usize, usize)>,
+}
+
+impl<'a> Splitter<'a> {
+    fn take(&mut self) -> Option<&'a str> {
+        let line = self.lines.get(self.at).copied();
+        self.at += 1;
+        line
+    }
+
+    fn push(&mut self, kind: LineKind, text: impl Into<String>) {
+        self.out.push(Line { kind, text: text.into() });
+    }
+
+    fn line(&mut self, line: &str) -> Option<()> {
+        let trimmed = line.trim_end_matches([' ', '\t']);
+        let column = indent_of(trimmed);
+        let body = trimmed.get(column..).unwrap_or_default();
+        if trimmed.is_empty() {
+            self.push(LineKind::Blank, "");
+        } else if is_marker(trimmed) {
+            self.place_comments(None);
+            self.open.clear();
+            // What stands behind a marker on its line would be a level of its own.
+            let rest = trimmed.get(3..).unwrap_or_default().trim_start();
+            let alone = rest.is_empty() || rest.starts_with('#') || trimmed.starts_with('%');
+            self.push(LineKind::Marker, trimmed);
+            return alone.then_some(());
+        } else if body.starts_with('#') {
+            self.comments.push((self.out.len(), column));
+            self.push(LineKind::Comment, trimmed);
+        } else if body.starts_with('\t') {
+            return None;
+        } else {
+            self.structure(column, body)?;
+        }
+        Some(())
+    }
+
+    /// A line that begins an entry, an item or a value.
+    fn structure(&mut self, column: usize, body: &str) -> Option<()> {
+        let before = if self.comments.is_empty() { Vec::new() } else { self.open.clone() };
+        let (mut at, mut rest, mut text) = (column, body, String::new());
+        let mut first: Option<usize> = None;
+        let mut key = None;
+        let value;
+        loop {
+            if rest == "?" || rest.starts_with("? ") {
+                return None;
+            }
+            if let Some(after) =
+                rest.strip_prefix('-').filter(|after| after.is_empty() || after.starts_with([' ', '\t']))
+            {
+                let level = self.enter(at, true);
+                first.get_or_insert(level.new);
+                let item = after.trim_start_matches(' ');
+                if item.starts_with('\t') {
+                    return None;
+                }
+                let gap = after.len() - item.len();
+                if item.is_empty() || item.starts_with('#') {
+                    text.push_str(rest);
+                    value = "";
+                    break;
+                }
+                text.push_str(if self.indent { "- " } else { rest.get(..1 + gap).unwrap_or_default() });
+                at += 1 + gap;
+                rest = item;
+                continue;
+            }
+            text.push_str(rest);
+            if let Some(colon) = key_end(rest) {
+                let level = self.enter(at, false);
+                let is_root = self.open.len() == 1;
+                if is_root && first.is_none() {
+                    let name = rest.get(..colon).unwrap_or_default().trim();
+                    key = Some(name.trim_matches(['"', '\'']).to_owned());
+                }
+                first.get_or_insert(level.new);
+                value = rest.get(colon + 1..).unwrap_or_default();
+            } else {
+                // A value on a line of its own is deeper than what it belongs to.
+                if first.is_none() {
+                    self.leave(|level| level.old >= at);
+                    let inside = self.open.last().map_or(0, |level| level.new + 2);
+                    first = Some(if self.indent { inside } else { at });
+                }
+                value = rest;
+            }
+            break;
+        }
+        let new = first.unwrap_or(column);
+        self.place_comments(Some((before.as_slice(), column, new)));
+        let kind = key.map_or(LineKind::Other, LineKind::Key);
+        self.push(kind, format!("{}{text}", " ".repeat(new)));
+        let owner = self.open.last().copied();
+        match rest_of(value) {
+            Rest::Nothing => {}
+            Rest::Plain => self.plain(owner),
+            Rest::Open(scan) => self.quoted(owner, scan),
+            Rest::Block { keep, explicit } => self.block(owner, keep, explicit),
+        }
+        Some(())
+    }
+
+    /// Ends the levels that a line in some column is no part of.
+    fn leave(&mut self, ends: impl Fn(&Level) -> bool) {
+        while self.open.last().is_some_and(&ends) {
+            self.open.pop();
+        }
+    }
+
+    /// The level of an entry or item in a column; a new one, where none is open there.
+    fn enter(&mut self, column: usize, sequence: bool) -> Level {
+        // A sequence may stand in the column of its key, and ends with the next key.
+        self.leave(|level| level.old > column || (level.old == column && level.sequence && !sequence));
+        match self.open.last() {
+            Some(level) if level.old == column && level.sequence == sequence => *level,
+            parent => {
+                let inside = parent.map_or(0, |parent| parent.new + 2);
+                let level = Level { old: column, new: if self.indent { inside } else { column }, sequence };
+                self.open.push(level);
+                level
+            }
+        }
+    }
+
+    /// Gives waiting comments the column of what they stand above or behind.
+    fn place_comments(&mut self, next: Option<(&[Level], usize, usize)>) {
+        for (at, column) in std::mem::take(&mut self.comments) {
+            let open = next.map_or(self.open.as_slice(), |(before, ..)| before);
+            let behind = open.iter().rev().find(|level| level.old == column).map(|level| level.new);
+            let new = match next {
+                Some((_, old, new)) if old == column => new,
+                Some((_, old, new)) => behind.unwrap_or_else(|| (column + new).saturating_sub(old)),
+                None => behind.unwrap_or(column),
+            };
+            if let Some(line) = self.out.get_mut(at).filter(|_| self.indent) {
+                line.text = format!("{}{}", " ".repeat(new), line.text.trim_start_matches(' '));
+            }
+        }
+    }
+
+    /// A line moved as far as the level that it belongs to.
+    fn moved(&self, line: &str, owner: Option<Level>) -> String {
+        let Some(level) = owner.filter(|_| self.indent) else { return line.to_owned() };
+        let column = (indent_of(line) + level.new).saturating_sub(level.old);
+        format!("{}{}", " ".repeat(column), line.trim_start_matches(' '))
+    }
+
+    /// The further lines of a plain text, with the empty ones between them.
+    fn plain(&mut self, owner: Option<Level>) {
+        loop {
+            let below = self.lines.get(self.at..).unwrap_or_default();
+            let empty = below.iter().take_while(|line| line.trim().is_empty()).count();
+            let Some(line) = below.get(empty).copied().map(str::trim_end) else { return };
+            let deeper = owner.is_none_or(|level| indent_of(line) > level.old);
+            if !deeper || line.trim_start().starts_with('#') || is_marker(line) {
+                return;
+            }
+            for _ in 0..empty {
+                self.push(LineKind::Other, "");
+            }
+            let line = self.moved(line, owner);
+            self.push(LineKind::Other, line);
+            self.at += empty + 1;
+        }
+    }
+
+    /// The further lines of quotes or brackets, until they are closed.
+    fn quoted(&mut self, owner: Option<Level>, mut scan: Scan) {
+        while scan.is_open() {
+            let Some(line) = self.take() else { return };
+            scan = scan.over(line);
+            // Blanks before a line break inside of quotes are no part of the text, but may look as if they were.
+            let line = if scan.quote.is_some() { line } else { line.trim_end() };
+            let line = if line.trim().is_empty() { String::new() } else { self.moved(line, owner) };
+            self.push(LineKind::Other, line);
+        }
+    }
+
+    /// The lines of a block text.
+    fn block(&mut self, owner: Option<Level>, keep: bool, explicit: Option<usize>) {
+        let is_empty = |line: &str| line.trim_matches(' ').is_empty();
+        let below = self.lines.get(self.at..).unwrap_or_default();
+        let old = owner.map_or(0, |level| level.old);
+        let first = below.iter().find(|line| !is_empty(line)).map(|line| indent_of(line));
+        let first = first.filter(|column| owner.is_none_or(|level| *column > level.old));
+        let content = explicit.map(|columns| old + columns).or(first).unwrap_or(usize::MAX);
+        let inside = |line: &str| is_empty(line) || (indent_of(line) >= content && !is_marker(line));
+        let mut lines: Vec<&str> = below.iter().copied().take_while(|line| inside(line)).collect();
+        // Empty lines at its end are no part of it.
+        while !keep && lines.last().is_some_and(|line| is_empty(line) && line.len() <= content) {
+            lines.pop();
+        }
+        self.at += lines.len();
+        let new = match (owner, explicit) {
+            (Some(level), Some(columns)) => level.new + columns,
+            (Some(level), None) => level.new + 2,
+            (None, _) => content,
+        };
+        for line in lines {
+            let text = match line.get(content..) {
+                None | Some("") => String::new(),
+                Some(text) if self.indent => format!("{}{text}", " ".repeat(new)),
+                Some(_) => line.to_owned(),
+            };
+            self.push(LineKind::Other, text);
+        }
+    }
+}
+
+fn indent_of(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
+}
+
+fn is_marker(line: &str) -> bool {
+    let mark =
+        |mark: &str| line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
+    mark("---") || mark("...") || line.starts_with('%')
+}

@@ -1,0 +1,216 @@
+//! Manifests in one form, comments kept. Pure: a text in, a text out.
+//!
+//! YAML is not written anew but moved, line by line. What comes out is taken only when it is proven to say the same: both
+//! texts are read, and every document must be equal; and both hold the same lines, but for blanks.
+
+mod lines;
+mod scan;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::model::node::Node;
+use lines::{Line, LineKind, split};
+
+/// The order of a manifest's keys; others come behind them.
+const ORDER: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
+
+/// Formats a file; `name` tells JSON from YAML. The error says why the file has to stay as it is.
+pub fn format(name: &str, text: &str) -> Result<String, String> {
+    let plain = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    if plain.trim().is_empty() {
+        return Ok(text.to_owned());
+    }
+    if name.ends_with(".json") { json(&plain) } else { yaml(&plain) }
+}
+
+fn rank(key: &str) -> usize {
+    ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len())
+}
+
+fn json(text: &str) -> Result<String, String> {
+    let reason = |error: serde_json::Error| format!("it is not JSON: {error}");
+    let before: Node = serde_json::from_str(text).map_err(reason)?;
+    let value = match serde_json::from_str::<Value>(text).map_err(reason)? {
+        Value::Object(entries) => {
+            let mut entries: Vec<(String, Value)> = entries.into_iter().collect();
+            entries.sort_by_key(|(key, _)| rank(key));
+            Value::Object(entries.into_iter().collect())
+        }
+        other => other,
+    };
+    let formatted = format!("{value:#}\n");
+    let after: Node = serde_json::from_str(&formatted).map_err(reason)?;
+    if in_order(before) == in_order(after) { Ok(formatted) } else { Err("a key stands twice in one mapping".into()) }
+}
+
+fn yaml(text: &str) -> Result<String, String> {
+    let before = documents(text)?;
+    if before.iter().any(has_tag) {
+        return Err("it has a YAML tag, whose value cannot be compared".into());
+    }
+    let letters_before = letters(text);
+    // Keys in order and lines indented; where one of the two cannot be proven, the other one alone.
+    for (sorted, indented) in [(true, true), (false, true), (true, false), (false, false)] {
+        let Some(lines) = split(text, indented) else { continue };
+        let formatted = join(if sorted { sort(lines) } else { lines });
+        if documents(&formatted).is_ok_and(|after| after == before) && letters(&formatted) == letters_before {
+            return Ok(formatted);
+        }
+    }
+    Err("it cannot be proven that it would say the same".into())
+}
+
+/// The documents of a file, their keys in order.
+fn documents(text: &str) -> Result<Vec<Node>, String> {
+    let read = serde_yaml::Deserializer::from_str(text).map(|document| Node::deserialize(document).map(in_order));
+    read.collect::<Result<_, _>>().map_err(|error| format!("it is not YAML: {error}"))
+}
+
+fn in_order(mut node: Node) -> Node {
+    if let Node::Map(entries) = &mut node {
+        entries.sort_by_key(|(key, _)| rank(key));
+    }
+    node
+}
+
+fn has_tag(node: &Node) -> bool {
+    match node {
+        Node::Tagged(_) => true,
+        Node::Seq(items) => items.iter().any(has_tag),
+        Node::Map(entries) => entries.iter().any(|(_, value)| has_tag(value)),
+        _ => false,
+    }
+}
+
+/// The lines without blanks, in an order that says nothing: no comment is lost while they are equal.
+fn letters(text: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| line.chars().filter(|c| !c.is_whitespace()).collect::<String>());
+    let mut lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// Puts the top-level keys of every document in order.
+fn sort(lines: Vec<Line>) -> Vec<Line> {
+    let mut sorted = Vec::with_capacity(lines.len());
+    let mut document = Vec::new();
+    for line in lines {
+        if line.kind == LineKind::Marker {
+            sorted.append(&mut sort_document(std::mem::take(&mut document)));
+            sorted.push(line);
+        } else {
+            document.push(line);
+        }
+    }
+    sorted.append(&mut sort_document(document));
+    sorted
+}
+
+/// What stands on top of a document stays there, and what stands behind its last value stays behind. Every other comment
+/// goes with the key that it stands right above.
+fn sort_document(mut lines: Vec<Line>) -> Vec<Line> {
+    let is_key = |line: &Line| matches!(line.kind, LineKind::Key(_));
+    let ranks: Vec<usize> = lines.iter().filter_map(Line::key).map(rank).collect();
+    if ranks.is_sorted() {
+        return lines;
+    }
+    let content = lines.iter().rposition(|line| !line.is_outside()).map_or(0, |last| last + 1);
+    let tail = lines.split_off(content);
+    let mut blocks: Vec<(usize, Vec<Line>)> = Vec::new();
+    let mut head = Vec::new();
+    for line in lines {
+        if is_key(&line) {
+            let above = match blocks.last_mut() {
+                // The comments right above it were taken for a part of the value before.
+                Some((_, before)) => {
+                    let own = before.iter().rposition(|line| !line.is_comment_at(0)).map_or(0, |last| last + 1);
+                    before.split_off(own)
+                }
+                None => Vec::new(),
+            };
+            let key = line.key().map_or(ORDER.len(), rank);
+            blocks.push((key, above));
+        }
+        match blocks.last_mut() {
+            Some((_, block)) => block.push(line),
+            None => head.push(line),
+        }
+    }
+    blocks.sort_by_key(|(rank, _)| *rank);
+    head.into_iter().chain(blocks.into_iter().flat_map(|(_, block)| block)).chain(tail).collect()
+}
+
+/// The text of lines, with at most one empty line in a row, and none at the ends.
+fn join(lines: Vec<Line>) -> String {
+    let mut text = String::new();
+    let mut empty = false;
+    for line in lines {
+        if line.kind == LineKind::Blank {
+            empty = !text.is_empty();
+            continue;
+        }
+        if std::mem::take(&mut empty) {
+            text.push('\n');
+        }
+        text.push_str(&line.text);
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn yaml_of(text: &str) -> String {
+        let formatted = format("a.yaml", text).unwrap_or_else(|reason| reason);
+        assert_eq!(format("a.yaml", &formatted).as_ref(), Ok(&formatted), "not the same again: {text:?}");
+        formatted
+    }
+
+    #[test]
+    fn lines_are_indented_by_two_and_keep_their_comments() {
+        let text = "# top\nspec:\n    # of a\n    a: # behind\n    -   x: 1\n        y: {b: 1,\n            c: 2}\n    - z\n    # of d\n    d: 'it''s\n      two'\n";
+        let wanted = "# top\nspec:\n  # of a\n  a: # behind\n    - x: 1\n      y: {b: 1,\n          c: 2}\n    - z\n  # of d\n  d: 'it''s\n    two'\n";
+        assert_eq!(yaml_of(text), wanted);
+    }
+
+    #[test]
+    fn keys_come_in_their_order_with_the_comments_above_them() {
+        let text =
+            "# top\nspec: {}\n# of the name\nmetadata: {name: a}\nkind: K\n\napiVersion: v\n# the end\n---\n{}\n";
+        let wanted =
+            "# top\napiVersion: v\nkind: K\n\n# of the name\nmetadata: {name: a}\nspec: {}\n# the end\n---\n{}\n";
+        assert_eq!(yaml_of(text), wanted);
+    }
+
+    #[test]
+    fn a_block_text_stays_as_it_is() {
+        let text = "\u{feff}a:\r\n    b: |\r\n          x \r\n\r\n\r\n            y\r\n\r\n\r\n    c: >+\r\n      z\r\n\r\n\r\n";
+        assert_eq!(yaml_of(text), "a:\n  b: |\n    x \n\n\n      y\n\n  c: >+\n    z\n\n\n");
+    }
+
+    #[test]
+    fn empty_lines_and_trailing_blanks_go() {
+        assert_eq!(yaml_of("\n\na: 1  \n\n\n\nb: text\n  goes\n\n\n  on\n\n"), "a: 1\n\nb: text\n  goes\n\n\n  on\n");
+    }
+
+    #[test]
+    fn an_alias_never_comes_before_its_anchor() {
+        let text = "spec: &a {x: 1}\nkind: *a\n";
+        assert_eq!(yaml_of(text), text);
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_compared_stays() {
+        for bad in ["a: [", "a: !x 1\n", "a:\n\t- b\n"] {
+            assert!(format("a.yaml", bad).is_err(), "{bad}");
+        }
+        assert!(format("a.json", "{\"a\": 1, \"a\": 2}").is_err());
+        assert_eq!(
+            format("a.json", "{\"kind\":1,\"apiVersion\":[]}"),
+            Ok("{\n  \"apiVersion\": [],\n  \"kind\": 1\n}\n".into())
+        );
+    }
+}

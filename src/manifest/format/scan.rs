@@ -1,0 +1,119 @@
+//! Just enough of YAML's scalars to know where a key and a value end.
+
+/// What a value leaves for the lines below.
+pub enum Rest {
+    /// Nothing, or a collection.
+    Nothing,
+    /// A plain text may go on.
+    Plain,
+    /// Quotes or brackets are open.
+    Open(Scan),
+    /// A block text follows: whether its end is kept, and its explicit indentation.
+    Block { keep: bool, explicit: Option<usize> },
+}
+
+/// Where the colon of a key is, if the text begins with `key:`.
+pub fn key_end(text: &str) -> Option<usize> {
+    let start = text.len() - without_properties(text).len();
+    let rest = text.get(start..)?;
+    let closes = |at: usize| {
+        let after = rest.get(at..)?;
+        let colon = at + (after.len() - after.trim_start().len());
+        let value = rest.get(colon..)?.strip_prefix(':')?;
+        (value.is_empty() || value.starts_with([' ', '\t'])).then_some(start + colon)
+    };
+    if rest.starts_with(['"', '\'']) {
+        let scan = Scan::default().over(rest);
+        return if scan.is_open() { None } else { closes(scan.end) };
+    }
+    if rest.starts_with(['[', '{', '|', '>', '#']) {
+        return None;
+    }
+    let comment = rest.find(" #").unwrap_or(rest.len());
+    rest.match_indices(':').map(|(at, _)| at).take_while(|at| *at < comment).find_map(closes)
+}
+
+/// A value without its anchor and tag.
+fn without_properties(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while rest.starts_with(['&', '!']) {
+        rest = rest.split_once([' ', '\t']).map_or("", |(_, rest)| rest).trim_start();
+    }
+    rest
+}
+
+/// What stands behind a key or dash, seen from the lines below.
+pub fn rest_of(value: &str) -> Rest {
+    let value = without_properties(value);
+    match value.chars().next() {
+        None | Some('#' | '*') => Rest::Nothing,
+        Some('|' | '>') => {
+            let header = value.split(' ').next().unwrap_or_default();
+            let explicit = header.chars().find_map(|c| c.to_digit(10)).and_then(|digit| usize::try_from(digit).ok());
+            Rest::Block { keep: header.contains('+'), explicit }
+        }
+        Some('"' | '\'' | '[' | '{') => {
+            let scan = Scan::default().over(value);
+            if scan.is_open() { Rest::Open(scan) } else { Rest::Nothing }
+        }
+        Some(_) => Rest::Plain,
+    }
+}
+
+/// Which quotes and brackets are open.
+#[derive(Debug, Clone, Copy)]
+pub struct Scan {
+    /// The quote that is open.
+    pub quote: Option<char>,
+    depth: usize,
+    /// Whether a value could begin here.
+    fresh: bool,
+    /// Where the value was closed.
+    end: usize,
+}
+
+impl Default for Scan {
+    fn default() -> Self {
+        Self { quote: None, depth: 0, fresh: true, end: 0 }
+    }
+}
+
+impl Scan {
+    /// Whether anything is open.
+    pub fn is_open(self) -> bool {
+        self.quote.is_some() || self.depth > 0
+    }
+
+    /// Goes over one more line, up to where the value ends.
+    pub fn over(mut self, line: &str) -> Self {
+        let mut chars = line.char_indices().peekable();
+        let mut before = ' ';
+        while let Some((at, c)) = chars.next() {
+            match self.quote {
+                Some('"') if c == '\\' => {
+                    chars.next();
+                }
+                Some('\'') if c == '\'' && chars.peek().is_some_and(|(_, next)| *next == '\'') => {
+                    chars.next();
+                }
+                Some(quote) if c == quote => (self.quote, self.fresh) = (None, false),
+                Some(_) => {}
+                None if c == '#' && before.is_whitespace() => return self,
+                None => match c {
+                    '"' | '\'' if self.fresh => self.quote = Some(c),
+                    '[' | '{' if self.fresh || self.depth > 0 => (self.depth, self.fresh) = (self.depth + 1, true),
+                    ']' | '}' if self.depth > 0 => (self.depth, self.fresh) = (self.depth - 1, false),
+                    ',' | ':' if self.depth > 0 => self.fresh = true,
+                    c if c.is_whitespace() => {}
+                    _ => self.fresh = false,
+                },
+            }
+            before = c;
+            if !self.is_open() && !self.fresh {
+                self.end = at + c.len_utf8();
+                return self;
+            }
+        }
+        self
+    }
+}

@@ -1,0 +1,320 @@
+//! Which edge and route take a request, and the modules it passes on its way (D42). `docs/routing.md` has the rules.
+
+mod passage;
+
+use std::{cmp::Reverse, fmt, net::IpAddr};
+
+pub use passage::{Effect, Passage};
+
+use super::{
+    Kind,
+    check::parse_hostport,
+    key::Key,
+    kind::{
+        https_edge::HttpsEdge,
+        https_edge_route::{HttpsEdgeRoute, MatchType},
+    },
+    rules,
+    snapshot::{Entry, Snapshot},
+};
+
+/// A request as a client sends it.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// `GET` and the like, in capitals.
+    pub method: String,
+    /// The host in lower case, without brackets around an IPv6 address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The path without query and fragment, as it stands in the URL.
+    pub path: String,
+    /// Where it comes from, if that is known.
+    pub client_ip: Option<IpAddr>,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// The User-Agent, if that is known.
+    pub user_agent: Option<String>,
+}
+
+impl Request {
+    /// A request of a URL; `https` where it names no scheme.
+    pub fn new(method: &str, url: &str) -> Result<Self, &'static str> {
+        let (default_port, rest) = match url.split_once("://") {
+            None => (443, url),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (443, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (80, rest),
+            Some(_) => return Err("the scheme is neither https nor http"),
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        if authority.contains('@') {
+            return Err("a URL with a user name is not taken");
+        }
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let port_follows = authority.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
+        let whole = if port_follows { authority.to_owned() } else { format!("{authority}:{default_port}") };
+        let (host, port) = parse_hostport(&whole)?;
+        if host.starts_with('*') {
+            return Err("a request has one host, not a wildcard");
+        }
+        Ok(Self {
+            method: method.to_ascii_uppercase(),
+            host: bare(host).to_ascii_lowercase(),
+            port,
+            path: if path.is_empty() { "/".into() } else { path.to_owned() },
+            client_ip: None,
+            headers: Vec::new(),
+            user_agent: None,
+        })
+    }
+
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let brackets = if self.host.contains(':') { ("[", "]") } else { ("", "") };
+        write!(f, "{} {}{}{}:{}{}", self.method, brackets.0, self.host, brackets.1, self.port, self.path)
+    }
+}
+
+/// A resource as a trace shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Its key.
+    pub key: Key,
+    /// Its name in the manifests; none when nobody owns it.
+    pub name: Option<String>,
+}
+
+/// How closely a host is named; a later one beats an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HostRank {
+    /// Not at all: any host.
+    Any,
+    /// By a wildcard with a suffix of so many bytes.
+    Wildcard(usize),
+    /// In full.
+    Literal,
+}
+
+/// The edge that takes a request, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EdgeChoice {
+    /// The edge.
+    pub edge: Named,
+    /// Its hostport that decided.
+    pub hostport: String,
+    /// How closely that names the host.
+    pub rank: HostRank,
+    /// Whether the edge passes TLS through, and so sees no path.
+    pub passes_through: bool,
+}
+
+/// What becomes of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It takes the request.
+    Taken,
+    /// Its `match` is empty or no selector.
+    NoMatch,
+    /// Its `match` names another host.
+    OtherHost,
+    /// Its `match` has another path.
+    PathDiffers,
+    /// The edge passes TLS through and sees no path.
+    PathUnread,
+    /// The winner names the host, or names it more closely.
+    CloserHostWins,
+    /// The winner is an `exact_path`.
+    ExactWins,
+    /// The winner is the longer prefix.
+    Shorter(String),
+    /// The winner has the same match and the lower id.
+    Twin,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Taken => f.write_str("takes the request"),
+            Verdict::NoMatch => f.write_str("no match"),
+            Verdict::OtherHost => f.write_str("other host"),
+            Verdict::PathDiffers => f.write_str("path differs"),
+            Verdict::PathUnread => f.write_str("the edge cannot read the path"),
+            Verdict::CloserHostWins => f.write_str("a match with a closer host wins"),
+            Verdict::ExactWins => f.write_str("exact_path wins"),
+            Verdict::Shorter(than) => write!(f, "shorter prefix than {than}"),
+            Verdict::Twin => f.write_str("same match, and the lower id wins"),
+        }
+    }
+}
+
+/// A route that was considered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Considered {
+    /// The route.
+    pub route: Named,
+    /// How its match is compared.
+    pub match_type: Option<MatchType>,
+    /// Its match.
+    pub matched: String,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+/// The way of a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// The edge that takes it.
+    pub edge: Option<EdgeChoice>,
+    /// That edge's routes, the one that takes it first.
+    pub routes: Vec<Considered>,
+    /// The enabled modules in the order of traffic, up to one that refuses.
+    pub modules: Vec<Passage>,
+}
+
+impl Trace {
+    /// The route that takes the request.
+    pub fn route(&self) -> Option<&Considered> {
+        self.routes.iter().find(|route| route.verdict == Verdict::Taken)
+    }
+}
+
+/// Follows a request through edges and their routes.
+pub fn trace<'a>(
+    request: &Request,
+    edges: impl Iterator<Item = (&'a Key, Option<&'a str>, &'a HttpsEdge)>,
+    routes: impl Iterator<Item = (&'a Key, Option<&'a str>, &'a HttpsEdgeRoute)>,
+) -> Trace {
+    let serving = edges.flat_map(|(key, name, edge)| {
+        let hostports =
+            edge.hostports.iter().filter_map(move |hostport| Some((hostport, rank_hostport(request, hostport)?)));
+        hostports.map(move |(hostport, rank)| (rank, Reverse(key), name, edge, hostport))
+    });
+    let Some((rank, Reverse(key), name, edge, hostport)) = serving.max_by_key(|it| (it.0, it.1)) else {
+        return Trace::default();
+    };
+    let blind = rules::passes_through(edge) && edge.tls_termination.as_ref().is_some_and(|tls| tls.enabled);
+    let choice = EdgeChoice { edge: named(key, name), hostport: hostport.clone(), rank, passes_through: blind };
+    let mut routes: Vec<_> = routes
+        .filter(|(route, ..)| route.parent.as_ref() == Some(&key.id))
+        .map(|(key, name, route)| (rank_route(request, route, blind), key, name, route))
+        .collect();
+    // The best first, and behind those that could take it the ones that cannot.
+    routes.sort_by(|a, b| b.0.as_ref().ok().cmp(&a.0.as_ref().ok()).then_with(|| a.1.cmp(b.1)));
+    let winner = routes.first().and_then(|(rank, key, _, route)| Some((rank.as_ref().ok().copied()?, *key, *route)));
+    let considered = routes.iter().map(|(rank, key, name, route)| {
+        let verdict = match (rank, &winner) {
+            (Err(verdict), _) => verdict.clone(),
+            (Ok(_), Some((_, first, _))) if first == key => Verdict::Taken,
+            (Ok(rank), Some((best, _, taken))) => lost(rank, best, taken),
+            (Ok(_), None) => Verdict::NoMatch,
+        };
+        Considered { route: named(key, *name), match_type: route.match_type, matched: route.r#match.clone(), verdict }
+    });
+    let routes = considered.collect();
+    let modules = winner.map(|(.., route)| passage::passages(request, edge, route)).unwrap_or_default();
+    Trace { edge: Some(choice), routes, modules }
+}
+
+/// Follows a request through a revision.
+pub fn trace_in(snapshot: &Snapshot, request: &Request) -> Trace {
+    fn entry_name(entry: &Entry) -> Option<&str> {
+        entry.claim.as_ref().map(|claim| claim.name.as_str())
+    }
+    let of = |kind: Kind| snapshot.iter().filter(move |entry| entry.key.kind == kind);
+    let edges = of(Kind::HttpsEdge).filter_map(|it| Some((&it.key, entry_name(it), it.spec_as::<HttpsEdge>()?)));
+    let routes =
+        of(Kind::HttpsEdgeRoute).filter_map(|it| Some((&it.key, entry_name(it), it.spec_as::<HttpsEdgeRoute>()?)));
+    trace(request, edges, routes)
+}
+
+fn named(key: &Key, name: Option<&str>) -> Named {
+    Named { key: key.clone(), name: name.map(str::to_owned) }
+}
+
+fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+/// How closely a pattern names a host; none when it does not. Upper and lower case are alike, and a final dot is none.
+fn rank_host(host: &str, pattern: &str) -> Option<HostRank> {
+    let pattern = pattern.strip_suffix('.').unwrap_or(pattern);
+    let Some(suffix) = pattern.strip_prefix('*') else {
+        return bare(pattern).eq_ignore_ascii_case(host).then_some(HostRank::Literal);
+    };
+    let at = host.len().checked_sub(suffix.len()).filter(|at| *at > 0)?;
+    host.get(at..)?.eq_ignore_ascii_case(suffix).then_some(HostRank::Wildcard(suffix.len()))
+}
+
+fn rank_hostport(request: &Request, hostport: &str) -> Option<HostRank> {
+    let (host, port) = parse_hostport(hostport).ok()?;
+    if port == request.port { rank_host(&request.host, host) } else { None }
+}
+
+/// What decides between routes, in this order: how closely the host is named, exact before prefix, the longer path.
+type Rank = (HostRank, bool, usize);
+
+fn rank_route(request: &Request, route: &HttpsEdgeRoute, blind: bool) -> Result<Rank, Verdict> {
+    let selector = route.r#match.as_str();
+    let (Some(match_type), false) = (route.match_type, selector.is_empty()) else { return Err(Verdict::NoMatch) };
+    let (host, path) = selector.split_at(selector.find('/').unwrap_or(selector.len()));
+    let host_rank = match host {
+        "" => Some(HostRank::Any),
+        _ => rank_hostport(request, host).or_else(|| rank_host(&request.host, host)),
+    };
+    let host_rank = host_rank.ok_or(Verdict::OtherHost)?;
+    // A host alone stands for all of its paths, and so does `/` as a prefix.
+    let everything = path.is_empty() || (path == "/" && match_type == MatchType::PathPrefix);
+    let exact = match_type == MatchType::ExactPath && !path.is_empty();
+    let fits = match (everything, exact) {
+        (true, _) => true,
+        _ if blind => return Err(Verdict::PathUnread),
+        (_, true) => request.path == path,
+        (_, false) => request.path.starts_with(path),
+    };
+    if fits { Ok((host_rank, exact, path.len())) } else { Err(Verdict::PathDiffers) }
+}
+
+fn lost(rank: &Rank, best: &Rank, winner: &HttpsEdgeRoute) -> Verdict {
+    if rank.0 < best.0 {
+        Verdict::CloserHostWins
+    } else if rank.1 < best.1 {
+        Verdict::ExactWins
+    } else if rank.2 < best.2 {
+        Verdict::Shorter(winner.r#match.clone())
+    } else {
+        Verdict::Twin
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_literal_host_is_closer_than_a_wildcard_and_a_long_wildcard_than_a_short_one() {
+        let literal = rank_host("a.b.example.com", "A.B.example.com");
+        let (long, short) =
+            (rank_host("a.b.example.com", "*.b.example.com"), rank_host("a.b.example.com", "*.example.com"));
+        assert!(literal > long && long > short && short > Some(HostRank::Any));
+        assert_eq!(rank_host("example.com", "*.example.com"), None);
+        assert_eq!(rank_host("myexample.com", "*.example.com"), None);
+    }
+
+    #[test]
+    fn a_url_names_its_port_or_takes_that_of_its_scheme() {
+        let port = |url: &str| Request::new("get", url).map(|it| (it.host, it.port, it.path));
+        assert_eq!(port("http://a.example"), Ok(("a.example".into(), 80, "/".into())));
+        assert_eq!(port("a.example/x?y=/z#w"), Ok(("a.example".into(), 443, "/x".into())));
+        assert_eq!(port("https://[::1]:8443?q"), Ok(("::1".into(), 8443, "/".into())));
+        for bad in ["ftp://a.example", "https://user@a.example", "https://", "*.example.com/", "a.example:0"] {
+            assert!(port(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The modules that a request passes on its way, in the order of traffic (D42).
+
+use regex::Regex;
+
+use super::Request;
+use crate::model::{
+    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+    module::{
+        jwt_validation::{JwtValidation, TokenMethod},
+        oauth::Provider,
+        policies::EndpointPolicy,
+        user_agent_filter::UserAgentFilter,
+    },
+};
+
+/// What a module does with the request, as far as can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It comes through.
+    Passes,
+    /// That depends on what a trace does not know.
+    Depends,
+    /// It ends here.
+    Refused,
+}
+
+/// A module on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// The module, and of policies the direction.
+    pub module: &'static str,
+    /// What it does.
+    pub effect: Effect,
+    /// A few words.
+    pub note: String,
+}
+
+/// The way through the modules, up to one that refuses.
+struct Way(Vec<Passage>);
+
+impl Way {
+    fn add(&mut self, module: &'static str, effect: Effect, note: impl Into<String>) {
+        if self.0.last().is_none_or(|last| last.effect != Effect::Refused) {
+            self.0.push(Passage { module, effect, note: note.into() });
+        }
+    }
+}
+
+/// The enabled modules of an edge and route, in the order of traffic.
+pub fn passages(request: &Request, edge: &HttpsEdge, route: &HttpsEdgeRoute) -> Vec<Passage> {
+    let mut way = Way(Vec::new());
+    if let Some(it) = edge.mutual_tls.as_ref().filter(|it| it.enabled) {
+        let note = format!("a client certificate of {}", or_none(&it.certificate_authority_ids));
+        way.add("mutual_tls", Effect::Depends, note);
+    }
+    if let Some(it) = route.ip_restriction.as_ref().filter(|it| it.enabled) {
+        let from = request.client_ip.map(|ip| format!("{ip}: ")).unwrap_or_default();
+        way.add("ip_restriction", Effect::Depends, format!("{from}policies decide: {}", or_none(&it.ip_policy_ids)));
+    }
+    if let Some(it) = route.user_agent_filter.as_ref().filter(|it| it.enabled) {
+        let (effect, note) = user_agent(request, it);
+        way.add("user_agent_filter", effect, note);
+    }
+    if let Some(it) = route.webhook_verification.as_ref().filter(|it| it.enabled) {
+        way.add("webhook_verification", Effect::Depends, format!("needs a signature of {}", it.provider));
+    }
+    let mut login = |module: &'static str, passthrough: bool, with: String| {
+        if passthrough && request.method == "OPTIONS" {
+            way.add(module, Effect::Passes, "OPTIONS needs no login (options_passthrough)");
+        } else {
+            way.add(module, Effect::Depends, format!("needs a session, or a login with {with}"));
+        }
+    };
+    if let Some(it) = route.oauth.as_ref().filter(|it| it.enabled) {
+        login("oauth", it.options_passthrough, provider(&it.provider));
+    }
+    if let Some(it) = route.saml.as_ref().filter(|it| it.enabled) {
+        login("saml", it.options_passthrough, "the SAML identity provider".into());
+    }
+    if let Some(it) = route.oidc.as_ref().filter(|it| it.enabled) {
+        login("oidc", it.options_passthrough, it.issuer.clone());
+    }
+    if let Some(it) = route.jwt_validation.as_ref().filter(|it| it.enabled) {
+        let (effect, note) = token(request, it);
+        way.add("jwt_validation", effect, note);
+    }
+    let policies = route.policies.as_ref().filter(|it| it.enabled);
+    if let Some(it) = policies.filter(|it| !it.inbound.is_empty()) {
+        way.add("policies inbound", Effect::Depends, policy_names(&it.inbound));
+    }
+    if let Some(it) = route.request_headers.as_ref().filter(|it| it.enabled) {
+        way.add("request_headers", Effect::Passes, headers(it.add.keys(), &it.remove));
+    }
+    if let Some(it) = route.circuit_breaker.as_ref().filter(|it| it.enabled) {
+        let share = it.error_threshold_percentage;
+        way.add("circuit_breaker", Effect::Depends, format!("open when a share of {share} of requests fails"));
+    }
+    if route.websocket_tcp_converter.as_ref().is_some_and(|it| it.enabled) {
+        way.add("websocket_tcp_converter", Effect::Passes, "a websocket becomes a TCP stream");
+    }
+    match route.backend.as_ref().filter(|it| it.enabled) {
+        Some(it) => way.add("backend", Effect::Passes, it.backend_id.clone()),
+        None => way.add("backend", Effect::Refused, "none is configured, so nothing answers"),
+    }
+    if let Some(it) = route.response_headers.as_ref().filter(|it| it.enabled) {
+        way.add("response_headers", Effect::Passes, headers(it.add.keys(), &it.remove));
+    }
+    if route.compression.as_ref().is_some_and(|it| it.enabled) {
+        way.add("compression", Effect::Passes, "for clients that accept it");
+    }
+    if let Some(it) = policies.filter(|it| !it.outbound.is_empty()) {
+        way.add("policies outbound", Effect::Depends, policy_names(&it.outbound));
+    }
+    way.0
+}
+
+fn or_none(items: &[String]) -> String {
+    if items.is_empty() { "none".into() } else { items.join(", ") }
+}
+
+/// `deny` refuses, unless `allow` makes an exception; with `allow` alone, everybody else is refused.
+fn user_agent(request: &Request, filter: &UserAgentFilter) -> (Effect, String) {
+    let Some(agent) = request.user_agent.as_deref().or_else(|| request.header("user-agent")) else {
+        return (Effect::Depends, "the User-Agent decides; give it with --user-agent".into());
+    };
+    let mut unreadable = None;
+    let mut first = |patterns: &[String]| {
+        let hit = patterns.iter().find(|pattern| match Regex::new(pattern) {
+            Ok(regex) => regex.is_match(agent),
+            Err(_) => {
+                unreadable.get_or_insert_with(|| pattern.to_string());
+                false
+            }
+        });
+        hit.cloned()
+    };
+    let (allowed, denied) = (first(&filter.allow), first(&filter.deny));
+    match (allowed, denied, unreadable) {
+        (Some(pattern), ..) => (Effect::Passes, format!("allowed by {pattern}")),
+        (None, _, Some(pattern)) => (Effect::Depends, format!("cannot tell: {pattern} is no regular expression here")),
+        (None, Some(pattern), None) => (Effect::Refused, format!("denied by {pattern}")),
+        (None, None, None) if filter.deny.is_empty() && !filter.allow.is_empty() => {
+            (Effect::Refused, "no pattern allows it".into())
+        }
+        (None, None, None) => (Effect::Passes, "no pattern denies it".into()),
+    }
+}
+
+/// Whether one of the headers that may hold a token holds one. Bodies are not looked at, nor is the token itself.
+fn token(request: &Request, validation: &JwtValidation) -> (Effect, String) {
+    let tokens = &validation.http.tokens;
+    let in_headers = || tokens.iter().filter(|token| token.method == Some(TokenMethod::Header));
+    let held = in_headers().find(|token| {
+        let value = request.header(&token.name).and_then(|value| value.strip_prefix(token.prefix.as_str()));
+        value.is_some_and(|value| !value.trim().is_empty())
+    });
+    if let Some(token) = held {
+        return (Effect::Depends, format!("the token in the header {} must be valid", token.name));
+    }
+    let names = |method: TokenMethod| {
+        let names = tokens.iter().filter(|token| token.method == Some(method)).map(|token| token.name.clone());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let (headers, fields) = (names(TokenMethod::Header), names(TokenMethod::Body));
+    match (headers.is_empty(), fields.is_empty()) {
+        (true, true) => (Effect::Depends, "needs a valid token".into()),
+        (false, true) => (Effect::Refused, format!("no token in the header {headers}")),
+        (true, false) => (Effect::Depends, format!("needs a valid token in the body's {fields}")),
+        (false, false) => {
+            (Effect::Depends, format!("no token in the header {headers}, so one must be in the body's {fields}"))
+        }
+    }
+}
+
+fn provider(provider: &Provider) -> String {
+    let known = serde_json::to_value(provider).unwrap_or_default();
+    let set = known.as_object().and_then(|all| all.iter().find(|(_, app)| !app.is_null()));
+    set.map_or_else(|| "a provider".to_owned(), |(name, _)| name.clone())
+}
+
+fn policy_names(policies: &[EndpointPolicy]) -> String {
+    let name = |policy: &EndpointPolicy| match policy.name.as_str() {
+        "" => "one without a name".to_owned(),
+        name => name.to_owned(),
+    };
+    policies.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn headers<'a>(add: impl Iterator<Item = &'a String>, remove: &[String]) -> String {
+    let changes: Vec<String> =
+        add.map(|name| format!("+{name}")).chain(remove.iter().map(|name| format!("-{name}"))).collect();
+    or_none(&changes)
+}
