@@ -89,7 +89,14 @@ impl PlanArgs {
             }
         };
         self.output.conclude(&report(verb, &planned, applied))?;
-        Ok(exit)
+        let whole = planned.plan.is_none() || !planned.has_errors();
+        if whole {
+            return Ok(exit);
+        }
+        for left_out in &planned.left_out {
+            let _ = writeln!(anstream::stderr(), "Left out: {} {}", left_out.key, left_out.claim.name);
+        }
+        Ok(if exit == Exit::Done || exit == Exit::Pending { Exit::Error } else { exit })
     }
 
     /// What becomes of a plan: the exit code, and the revision that it was applied as.

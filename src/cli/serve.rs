@@ -142,6 +142,14 @@ fn tell(report: &Report, store: &dyn Store) {
             show::count(&planned.diagnostics, planned.files);
             say("The manifests are not applied; the last good state stays in service.");
         }
+        Report::Partly(planned) => {
+            show::diagnostics(&planned.diagnostics);
+            show::count(&planned.diagnostics, planned.files);
+            for left_out in &planned.left_out {
+                say(&format!("Left out: {} {}", left_out.key, left_out.claim.name));
+            }
+            say(&format!("The rest is applied; the store is at revision {}.", store.snapshot().revision));
+        }
         Report::Failed(diagnostics) => {
             show::diagnostics(diagnostics);
             say("The plan is not applied; the last good state stays in service.");

@@ -64,6 +64,10 @@ pub struct Ownership {
         default_missing_value = "true"
     )]
     prune: bool,
+    /// Set what is faulty aside, with what depends on it, and apply the rest. Nothing is deleted in such a run, and it
+    /// ends with 1.
+    #[arg(long, env = "EDGEWRIGHT_ISOLATE")]
+    isolate: bool,
     /// How much one plan may delete: a number of resources, or a share of what the source owns, such as 50%. By default
     /// three deletions, or a quarter and at most a hundred, but never everything.
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
@@ -77,6 +81,7 @@ impl Ownership {
             load,
             source: self.source.clone(),
             prune: self.prune,
+            isolate: self.isolate,
             budget: self.max_deletes.unwrap_or_default(),
             lints,
         }

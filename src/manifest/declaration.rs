@@ -56,6 +56,8 @@ pub struct Declaration {
     /// The envelope's metadata, for faults of the id or name.
     pub head: Origin,
     pub facts: Facts,
+    /// Whether its document has errors: then this is not all that was meant.
+    pub faulty: bool,
 }
 
 /// A set of modules that routes can take.
@@ -65,6 +67,8 @@ pub struct ModuleSet {
     /// The set's `spec`.
     pub origin: Origin,
     pub facts: Facts,
+    /// Whether its document has errors.
+    pub faulty: bool,
 }
 
 /// What only lints want to know of a manifest.
@@ -97,6 +101,14 @@ impl Declared {
             self.sets.entry(name).or_insert(set);
         }
         self.names.extend(other.names);
+    }
+
+    /// Marks what one document has declared as faulty: everything from the given number of resources on, and its set.
+    pub fn mark_faulty(&mut self, from: usize, set: &str) {
+        self.resources.iter_mut().skip(from).for_each(|declaration| declaration.faulty = true);
+        if let Some(set) = self.sets.get_mut(set) {
+            set.faulty = true;
+        }
     }
 
     /// Notes a name that a document declares for a kind and parent.

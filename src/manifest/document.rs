@@ -51,6 +51,8 @@ pub struct Document {
     pub node: Node,
     /// Where it is written.
     pub origin: Origin,
+    /// Whether something was wrong already, so that what is read is not all that was meant.
+    pub faulty: bool,
 }
 
 /// Reads the documents of a file up to the first syntax error.
@@ -63,9 +65,11 @@ pub fn read(file: &Arc<ManifestFile>, diagnostics: &mut Vec<Diagnostic>) -> Vec<
         if node.is_null() {
             return;
         }
-        let faults = node.take_duplicates().into_iter().chain(merge::apply(&mut node));
-        diagnostics.extend(faults.map(|fault| origin.diagnostic(fault)));
-        documents.push(Document { node, origin });
+        let mut faults = node.take_duplicates();
+        faults.extend(merge::apply(&mut node));
+        let faulty = !faults.is_empty();
+        diagnostics.extend(faults.into_iter().map(|fault| origin.diagnostic(fault)));
+        documents.push(Document { node, origin, faulty });
     };
     let mut broken = None;
     if file.source.name.ends_with(".json") {

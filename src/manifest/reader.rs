@@ -15,7 +15,7 @@ use crate::model::{
     check::shown,
     code::Code,
     decode::{decode_with, list, unknown_field},
-    diagnostic::Diagnostic,
+    diagnostic::{Diagnostic, Severity},
     fault::{Fault, Faults, Path, nearest},
     id::{is_name, is_opaque_id},
     kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
@@ -41,7 +41,13 @@ struct Reader<'a> {
 pub fn declare(document: &Document, values: &Files, declared: &mut Declared, diagnostics: &mut Vec<Diagnostic>) {
     let facts = Facts::default();
     let mut reader = Reader { origin: document.origin.clone(), values, declared, diagnostics, facts };
+    let (resources, found) = (reader.declared.resources.len(), reader.diagnostics.len());
     reader.document(&document.node);
+    let errors = reader.diagnostics.iter().skip(found).any(|it| it.severity == Severity::Error);
+    if errors || document.faulty {
+        let name = document.node.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Node::as_str);
+        reader.declared.mark_faulty(resources, name.unwrap_or_default());
+    }
 }
 
 impl Reader<'_> {
@@ -315,6 +321,7 @@ impl Reader<'_> {
             origin: self.origin.part(path),
             head: self.origin.clone(),
             facts: self.facts.clone(),
+            faulty: false,
         };
         // The labels are the document's, not those of the routes inside of it.
         self.facts.labels.clear();
@@ -414,7 +421,7 @@ impl Reader<'_> {
         let mut facts = self.facts.clone();
         facts.plain_secrets = secrets;
         let origin = self.origin.part(path);
-        self.declared.sets.entry(name.to_owned()).or_insert(ModuleSet { modules, origin, facts });
+        self.declared.sets.entry(name.to_owned()).or_insert(ModuleSet { modules, origin, facts, faulty: false });
     }
 }
 

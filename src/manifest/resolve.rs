@@ -1,7 +1,7 @@
 //! From names to identifiers, and from declarations to the desired state.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -40,6 +40,8 @@ pub struct Resolved {
     pub levels: HashMap<Subject, BTreeMap<String, Level>>,
     /// What is wrong with names and references.
     pub diagnostics: Vec<Diagnostic>,
+    /// What is not all that was meant: its document, a set that it takes, or a name in it is at fault.
+    pub faulty: BTreeSet<Key>,
 }
 
 /// Gives every declared resource its key and turns references by name into identifiers.
@@ -47,7 +49,7 @@ pub fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str) -> Resolved {
     let mut resolver = Resolver {
         loaded,
         source,
-        owned: owned_names(snapshot),
+        owned: owned_names(snapshot, source),
         snapshot,
         ids: HashMap::new(),
         out: Resolved::default(),
@@ -64,6 +66,19 @@ pub fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str) -> Resolved {
 }
 
 impl Resolved {
+    /// Takes out what is faulty and what depends on it, and tells what that was.
+    pub fn set_aside(&mut self) -> Vec<Desired> {
+        // Parents and what is named come before children and who names them, so one pass finds all dependents.
+        for (key, desired) in &self.desired {
+            let mut depends = key.parent_key().is_some_and(|parent| self.faulty.contains(&parent));
+            desired.spec.references(&mut |reference| depends |= self.faulty.contains(&reference.target));
+            if depends {
+                self.faulty.insert(key.clone());
+            }
+        }
+        self.faulty.iter().filter_map(|key| self.desired.remove(key)).collect()
+    }
+
     /// Where a subject of a lint is written.
     pub fn origin(&self, subject: &Subject) -> Option<&Origin> {
         match subject {
@@ -75,14 +90,19 @@ impl Resolved {
 
 type NameIndex<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), &'a Arc<Entry>>;
 
-/// The resources that some source owns, by kind, parent and name.
-fn owned_names(snapshot: &Snapshot) -> NameIndex<'_> {
-    snapshot
-        .iter()
-        .filter_map(|entry| {
-            Some(((entry.key.kind, entry.key.parent.as_ref(), entry.claim.as_ref()?.name.as_str()), entry))
-        })
-        .collect()
+/// The resources that sources own, by kind, parent and name. Where two sources use one name, `source` comes first.
+fn owned_names<'a>(snapshot: &'a Snapshot, source: &str) -> NameIndex<'a> {
+    let mut names = NameIndex::new();
+    for entry in snapshot.iter() {
+        let Some(claim) = &entry.claim else { continue };
+        let name = (entry.key.kind, entry.key.parent.as_ref(), claim.name.as_str());
+        if entry.is_owned_by(source) {
+            names.insert(name, entry);
+        } else {
+            names.entry(name).or_insert(entry);
+        }
+    }
+    names
 }
 
 struct Resolver<'a> {
@@ -104,8 +124,12 @@ impl<'a> Resolver<'a> {
                 None => return,
             },
         };
+        let found = self.out.diagnostics.len();
+        let sets = &self.loaded.declared.sets;
+        let mut faulty =
+            declaration.faulty || declaration.modules_from.iter().any(|set| sets.get(set).is_none_or(|set| set.faulty));
         let spec = self.with_module_sets(declaration);
-        let spec = self.with_ids(declaration, spec);
+        let spec = self.with_ids(declaration, spec, &mut faulty);
         let id = self.identify(declaration, parent.as_ref(), spec.as_ref());
         let key = Key { kind: declaration.kind, parent, id };
         self.check_owner(declaration, &key);
@@ -124,6 +148,9 @@ impl<'a> Resolver<'a> {
             let mut diagnostic = declaration.origin.diagnostic(fault.help("rename or remove one of the two"));
             diagnostic.related.push((first.place(&Path::root(), Aim::Value), "first here".into()));
             self.out.diagnostics.push(diagnostic);
+        }
+        if faulty || self.out.diagnostics.len() > found {
+            self.out.faulty.insert(key.clone());
         }
         self.out.desired.insert(key, desired);
     }
@@ -195,7 +222,12 @@ impl<'a> Resolver<'a> {
     }
 
     /// The Spec with identifiers where the manifest wrote names.
-    fn with_ids(&mut self, declaration: &Declaration, spec: Arc<dyn AnyResource>) -> Arc<dyn AnyResource> {
+    fn with_ids(
+        &mut self,
+        declaration: &Declaration,
+        spec: Arc<dyn AnyResource>,
+        faulty: &mut bool,
+    ) -> Arc<dyn AnyResource> {
         let mut resolved = Arc::clone(&spec);
         for slot in declaration.kind.info().slots {
             let Some(module) = spec.module(slot) else { continue };
@@ -209,6 +241,7 @@ impl<'a> Resolver<'a> {
                 .map(|reference| {
                     let (kind, name) = (reference.target.kind, reference.target.id.as_str());
                     self.find(kind, name).unwrap_or_else(|| {
+                        *faulty = true;
                         if !self.loaded.declared.knows(kind.info().name, name) {
                             let path = reference.path.under(&Path::root().join(slot.name));
                             self.out.diagnostics.push(declaration.origin.diagnostic(self.unknown(kind, name).at(path)));
@@ -294,6 +327,7 @@ impl<'a> Resolver<'a> {
             let Some(origin) = self.out.origins.get(key) else { continue };
             let mut report = |fault: Fault| {
                 let place = origin.place(&fault.path, fault.aim);
+                self.out.faulty.insert(key.clone());
                 self.out.diagnostics.push(Diagnostic::from_fault(fault, place));
             };
             if let Some(edge) = desired.spec.as_any().downcast_ref::<HttpsEdge>() {

@@ -22,7 +22,7 @@ use crate::{
         diagnostic::{Diagnostic, Name, Severity, sort},
         fault::{Aim, Path as FieldPath},
         key::Key,
-        lint::{self, Finding, Level, World},
+        lint::{self, Finding, Level, Subject, World},
         operation::{Author, Operation},
         snapshot::{Refusal, Snapshot},
     },
@@ -39,6 +39,8 @@ pub struct Options {
     pub source: String,
     /// Whether what is owned and no longer declared is deleted.
     pub prune: bool,
+    /// Whether what is faulty is set aside with its dependents, and the rest goes on (D44).
+    pub isolate: bool,
     /// How much may be deleted (D41).
     pub budget: Budget,
     /// The levels of lints.
@@ -52,6 +54,7 @@ impl Options {
             load,
             source: DEFAULT_SOURCE.to_owned(),
             prune: true,
+            isolate: false,
             budget: Budget::default(),
             lints: LintLevels::default(),
         }
@@ -79,6 +82,8 @@ pub struct Planned {
     pub plan: Option<Plan>,
     /// What the manifests ask for.
     pub desired: BTreeMap<Key, Desired>,
+    /// What was set aside, because it or something that it depends on is faulty.
+    pub left_out: Vec<Desired>,
     /// How many files were read.
     pub files: usize,
 }
@@ -97,11 +102,17 @@ pub fn validate(load: &LoadOptions, lints: &LintLevels) -> Planned {
 
 /// Reads the manifests and plans what turns `snapshot` into what they say. Changes nothing.
 pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
-    let (mut planned, resolved) = read(&options.load, &options.lints, snapshot, &options.source);
-    if planned.has_errors() {
+    let (mut planned, mut resolved) = read(&options.load, &options.lints, snapshot, &options.source);
+    if planned.has_errors() && !options.isolate {
         return planned;
     }
-    let plan = diff(snapshot, &resolved.desired, &options.source, options.prune, options.budget);
+    let isolated = planned.has_errors();
+    if isolated {
+        planned.left_out = resolved.set_aside();
+    }
+    // What cannot be read may be what a resource was renamed or moved to: nothing is deleted until all is in order.
+    let prune = options.prune && !isolated;
+    let plan = diff(snapshot, &resolved.desired, &options.source, prune, options.budget);
     // The plan is tried on the Snapshot, so that whatever a commit would refuse is told now, at its line.
     if plan.refusals.is_empty()
         && let Err(refusal) = snapshot.apply(&plan.operations(), mint::now())
@@ -130,20 +141,28 @@ pub fn compare(old: &Options, new: &Options) -> Planned {
 
 fn read(load: &LoadOptions, lints: &LintLevels, snapshot: &Snapshot, source: &str) -> (Planned, Resolved) {
     let loaded = manifest::load(load);
-    let resolved = resolve(&loaded, snapshot, source);
-    let mut planned =
-        Planned { diagnostics: loaded.diagnostics, plan: None, desired: BTreeMap::new(), files: loaded.files };
+    let mut resolved = resolve(&loaded, snapshot, source);
+    let mut planned = Planned {
+        diagnostics: loaded.diagnostics,
+        plan: None,
+        desired: BTreeMap::new(),
+        left_out: Vec::new(),
+        files: loaded.files,
+    };
     planned.diagnostics.extend(resolved.diagnostics.iter().cloned());
     // Lints look at the whole; of a part they would say what is not so.
     if !planned.has_errors() {
-        planned.diagnostics.extend(findings(&resolved, lints));
+        let (found, denied) = findings(&resolved, lints);
+        planned.diagnostics.extend(found);
+        resolved.faulty.extend(denied);
     }
     sort(&mut planned.diagnostics);
     (planned, resolved)
 }
 
-/// What lints find, at the levels that manifests, the configuration or the catalogue set, in this order.
-fn findings(resolved: &Resolved, lints: &LintLevels) -> Vec<Diagnostic> {
+/// What lints find, at the levels that manifests, the configuration or the catalogue set, in this order; and the
+/// resources that a denied finding is about.
+fn findings(resolved: &Resolved, lints: &LintLevels) -> (Vec<Diagnostic>, Vec<Key>) {
     let world = World {
         desired: &resolved.desired,
         manifests: &resolved.facts,
@@ -155,24 +174,31 @@ fn findings(resolved: &Resolved, lints: &LintLevels) -> Vec<Diagnostic> {
         let default = || lint::find(finding.lint).map_or(Level::Warn, |lint| lint.default);
         own.or_else(|| lints.levels.get(finding.lint)).copied().unwrap_or_else(default)
     };
-    let shown = lint::run(&world).into_iter().filter_map(|finding| {
-        let severity = match level(&finding) {
-            Level::Allow => return None,
-            Level::Warn => Severity::Warning,
-            Level::Deny => Severity::Error,
-        };
-        let place = resolved.origin(&finding.subject)?.place(&finding.path, finding.aim);
-        let related = finding.related.iter().filter_map(|(subject, path, label)| {
-            Some((resolved.origin(subject)?.place(path, Aim::Value), (*label).to_owned()))
-        });
-        let cure = lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
-        Some(Diagnostic {
-            severity,
-            related: related.collect(),
-            ..Diagnostic::error(Name::Lint(finding.lint), finding.message.clone()).help(cure).at(place)
+    let mut denied = Vec::new();
+    let shown: Vec<Diagnostic> = lint::run(&world)
+        .into_iter()
+        .filter_map(|finding| {
+            let severity = match level(&finding) {
+                Level::Allow => return None,
+                Level::Warn => Severity::Warning,
+                Level::Deny => Severity::Error,
+            };
+            if let (Severity::Error, Subject::Resource(key)) = (severity, &finding.subject) {
+                denied.push(key.clone());
+            }
+            let place = resolved.origin(&finding.subject)?.place(&finding.path, finding.aim);
+            let related = finding.related.iter().filter_map(|(subject, path, label)| {
+                Some((resolved.origin(subject)?.place(path, Aim::Value), (*label).to_owned()))
+            });
+            let cure = lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
+            Some(Diagnostic {
+                severity,
+                related: related.collect(),
+                ..Diagnostic::error(Name::Lint(finding.lint), finding.message.clone()).help(cure).at(place)
+            })
         })
-    });
-    shown.collect()
+        .collect();
+    (shown, denied)
 }
 
 fn at_their_lines(refusal: Refusal, resolved: &Resolved) -> Vec<Diagnostic> {

@@ -37,6 +37,8 @@ pub enum Report {
     },
     /// The folder is broken; the store keeps its last good state.
     Invalid(Planned),
+    /// A part of the folder is broken; the rest is applied (D44).
+    Partly(Planned),
     /// The plan must not run, or failed to.
     Failed(Vec<Diagnostic>),
 }
@@ -71,6 +73,7 @@ pub fn run_once(store: &dyn Store, options: &Options) -> Report {
         Report::Applied(_) => "applied",
         Report::InSync { .. } => "in_sync",
         Report::Invalid(_) => "invalid",
+        Report::Partly(_) => "partly_applied",
         Report::Failed(_) => "failed",
     };
     metrics::histogram!("edgewright_reconcile_duration_seconds").record(began.elapsed().as_secs_f64());
@@ -86,10 +89,12 @@ fn look(store: &dyn Store, options: &Options) -> Report {
         if !plan.refusals.is_empty() {
             return Report::Failed(plan.refusals.clone());
         }
+        let whole = !planned.has_errors();
         if plan.is_empty() {
-            return Report::InSync { unchanged: plan.unchanged };
+            return if whole { Report::InSync { unchanged: plan.unchanged } } else { Report::Partly(planned) };
         }
         match apply(store, plan, &options.source) {
+            Ok(()) if !whole => return Report::Partly(planned),
             Ok(()) => return Report::Applied(plan.clone()),
             Err(ApplyError::Commit(CommitError::Stale { .. })) => {}
             Err(error) => return Report::Failed(vec![error.diagnostic()]),

@@ -9,6 +9,7 @@ mod crash;
 mod diff;
 mod formats;
 mod generate;
+mod isolate;
 mod laws;
 mod lints;
 mod mistakes;

@@ -1,0 +1,87 @@
+//! `--isolate`: what is faulty is set aside with what depends on it, and the rest goes on (D44).
+
+use edgewright::model::Kind;
+
+use crate::cli::Folder;
+
+const PEM: &str = include_str!("../../examples/storefront/certs/staff-devices.pem");
+
+fn edge(name: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec:\n  hostports: [\"{name}.example.com:443\"]\n{spec}"
+    )
+}
+
+fn authority(pem: &str) -> String {
+    let indented = pem.replace('\n', "\n    ");
+    format!(
+        "apiVersion: edgewright/v1\nkind: CertificateAuthority\nmetadata: {{name: staff}}\nspec:\n  ca_pem: |\n    {indented}\n"
+    )
+}
+
+fn route(name: &str, of: &str, more: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: {name}}}\nspec:\n  edge: {of}\n  match_type: path_prefix\n  match: /{name}\n  backend: {{backend_id: bkd_1}}\n{more}"
+    )
+}
+
+/// Names of what the store holds.
+fn held(folder: &Folder) -> Vec<String> {
+    let snapshot = folder.snapshot("store");
+    let claimed = snapshot.iter().filter(|entry| entry.key.kind != Kind::Owner);
+    let mut names: Vec<_> = claimed.filter_map(|entry| Some(entry.claim.as_ref()?.name.clone())).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_faulty_and_its_dependents_are_left_out_and_the_rest_is_applied() {
+    let folder = Folder::new();
+    folder.write("m/good.yaml", &edge("good", ""));
+    folder.write("m/good-route.yaml", &route("fine", "good", ""));
+    folder.write("m/bad.yaml", &edge("bad", "  hostport: []\n"));
+    folder.write("m/bad-route.yaml", &route("of-bad", "bad", ""));
+    folder.write("m/ca.yaml", &authority("no certificate"));
+    folder.write("m/needs-ca.yaml", &edge("needs-ca", "  mutual_tls: {certificate_authority_ids: [staff]}\n"));
+    folder.write(
+        "m/set.yaml",
+        "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: login}\nspec: {oidc: {isuer: x}}\n",
+    );
+    // Without its login this route would be open to the world.
+    folder.write("m/protected.yaml", &route("protected", "good", "  modules_from: [login]\n"));
+    let whole = folder.run("reconcile m");
+    assert_eq!(whole.code, 3, "{}", whole.all());
+
+    let run = folder.run("reconcile --isolate m");
+    assert_eq!(run.code, 1, "{}", run.all());
+    for (code, place) in
+        [("UNKNOWN_FIELD", "m/bad.yaml:6:3"), ("INVALID_PEM", "m/ca.yaml:5:11"), ("UNKNOWN_FIELD", "m/set.yaml:4:15")]
+    {
+        assert!(run.err.contains(code) && run.err.contains(place), "{place}: {}", run.err);
+    }
+    for left_out in ["bad", "of-bad", "staff", "needs-ca", "protected"] {
+        assert!(
+            run.err.lines().any(|line| line.starts_with("Left out: ") && line.ends_with(&format!(" {left_out}"))),
+            "{left_out}: {}",
+            run.err
+        );
+    }
+    assert_eq!(held(&folder), ["fine", "good"]);
+}
+
+#[test]
+fn nothing_is_deleted_until_all_is_in_order() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &edge("a", ""));
+    folder.write("m/b.yaml", &edge("b", ""));
+    folder.write("m/ca.yaml", &authority(PEM));
+    folder.ok("reconcile m");
+    std::fs::remove_file(folder.path("m/a.yaml")).unwrap();
+    folder.write("m/b.yaml", &edge("b", "  description: [\n"));
+    folder.write("m/c.yaml", &edge("c", ""));
+    assert_eq!(folder.run("reconcile --isolate m").code, 1);
+    assert_eq!(held(&folder), ["a", "b", "c", "staff"]);
+    folder.write("m/b.yaml", &edge("b", "  description: mended\n"));
+    folder.ok("reconcile --isolate m");
+    assert_eq!(held(&folder), ["b", "c", "staff"]);
+}
