@@ -140,9 +140,8 @@ fn find(path: &Path, faults: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
 /// Puts another text in a file's place at once, with the permissions that it had.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let permissions = fs::metadata(path)?.permissions();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
     // Hidden, so that nobody who follows the folder takes it for a manifest.
-    let aside = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    let aside = path.with_file_name(format!(".edgewright-fmt.{}.tmp", std::process::id()));
     let written = || {
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
         file.write_all(text.as_bytes())?;

@@ -7,6 +7,7 @@ mod explain;
 mod keys;
 mod output;
 mod owners;
+mod progress;
 mod reconcile;
 mod schema;
 mod serve;

@@ -5,6 +5,7 @@ use std::{fs, io::Write, path::PathBuf};
 use super::{
     Exit, Failure, Outcome, StoreArgs,
     output::Output,
+    progress::during,
     show, snapshot_of,
     source::{Manifests, Ownership},
 };
@@ -70,7 +71,8 @@ impl PlanArgs {
         let options = self.ownership.options(self.manifests.load_options(), lints);
         // A store is only made once there is something good to put into it.
         let store = self.store.open_if_there()?;
-        let mut planned = plan(&options, &snapshot_of(store.as_ref()));
+        let snapshot = snapshot_of(store.as_ref());
+        let mut planned = during("Planning", || plan(&options, &snapshot));
         let verb = if dry_run { "plan" } else { "reconcile" };
         self.output.announce(&report(verb, &planned, None));
         let mut applied = None;
@@ -145,7 +147,7 @@ fn report<'a>(command: &'static str, planned: &'a Planned, applied: Option<u64>)
 }
 
 fn commit(store: &SledStore, plan: &Plan, source: &str) -> Result<u64, Failure> {
-    match apply(store, plan, source) {
+    match during("Applying", || apply(store, plan, source)) {
         Ok(()) => {
             let revision = store.snapshot().revision;
             let _ = writeln!(anstream::stderr(), "Applied as revision {revision}.");

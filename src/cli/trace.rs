@@ -2,7 +2,10 @@
 
 use std::{fmt::Write as _, io::Write, net::IpAddr, path::PathBuf};
 
-use super::{Exit, Failure, Outcome, StoreArgs, show, snapshot_of, source::{Loading, Ownership}};
+use super::{
+    Exit, Failure, Outcome, StoreArgs, show, snapshot_of,
+    source::{Loading, Ownership},
+};
 use crate::{
     model::{
         check::shown,

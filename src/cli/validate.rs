@@ -1,6 +1,6 @@
 //! `edgewright validate`.
 
-use super::{Exit, Outcome, output::Output, source::Manifests};
+use super::{Exit, Outcome, output::Output, progress::during, source::Manifests};
 use crate::{
     plan::report::Report,
     reconcile::{LintLevels, validate},
@@ -18,7 +18,7 @@ pub struct Args {
 impl Args {
     /// Runs the command.
     pub fn run(self, lints: LintLevels) -> Outcome {
-        let validated = validate(&self.manifests.load_options(), &lints);
+        let validated = during("Validating", || validate(&self.manifests.load_options(), &lints));
         let (diagnostics, files) = (&validated.diagnostics, validated.files);
         let report = Report { command: "validate", diagnostics, plan: None, files, applied: None };
         self.output.announce(&report);
