@@ -4,6 +4,8 @@ mod completions;
 mod config;
 mod diff;
 mod explain;
+mod export;
+mod fmt;
 mod keys;
 mod output;
 mod owners;
@@ -13,6 +15,7 @@ mod schema;
 mod serve;
 mod show;
 mod source;
+mod trace;
 mod validate;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -43,6 +46,9 @@ enum Command {
     Plan(reconcile::PlanArgs),
     Diff(diff::Args),
     Validate(validate::Args),
+    Trace(trace::Args),
+    Export(export::Args),
+    Fmt(fmt::Args),
     Serve(serve::Args),
     Keys(keys::Args),
     Owners(owners::Args),
@@ -116,6 +122,9 @@ fn run() -> Outcome {
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
         Command::Serve(args) => args.run(lints),
+        Command::Trace(args) => args.run(lints),
+        Command::Export(args) => args.run(),
+        Command::Fmt(args) => args.run(),
         Command::Keys(args) => args.run(),
         Command::Owners(args) => args.run(),
         Command::Schema(args) => args.run(),

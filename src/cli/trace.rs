@@ -112,8 +112,10 @@ impl Args {
     fn applied(&self, snapshot: &Snapshot, lints: &LintLevels) -> Result<Snapshot, Failure> {
         let options = self.ownership.options(self.loading.of(self.manifests.clone()), lints.clone());
         let planned = plan(&options, snapshot);
-        let Some(plan) = planned.plan else {
+        if planned.has_errors() {
             show::diagnostics(&planned.diagnostics);
+        }
+        let Some(plan) = planned.plan else {
             return Err(Failure { diagnostics: Vec::new(), exit: Exit::Invalid });
         };
         if !plan.refusals.is_empty() {

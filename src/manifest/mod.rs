@@ -6,6 +6,8 @@
 
 mod declaration;
 mod document;
+pub mod export;
+pub mod format;
 pub mod git;
 mod locate;
 mod merge;

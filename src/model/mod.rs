@@ -15,6 +15,7 @@ pub mod node;
 pub mod operation;
 pub mod redact;
 pub mod resource;
+pub mod routing;
 pub mod rules;
 pub mod schema;
 pub mod secret;
