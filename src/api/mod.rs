@@ -1,6 +1,6 @@
 //! The management API over HTTP. Every request is answered from the Snapshot, every change is one commit.
 //!
-//! [`endpoint`] lists what there is by visiting kinds and slots; [`handle`] has one implementation of each action.
+//! [`endpoint`] lists what there is by visiting kinds and slots; `handle` has one implementation of each action.
 
 mod answer;
 mod auth;

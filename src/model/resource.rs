@@ -136,7 +136,7 @@ type SpecArc = Arc<dyn AnyResource>;
 /// Decodes a Spec from a request body or manifest, ignoring the named fields that are known elsewhere.
 pub type DecodeSpec = fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
 
-/// What the product knows of a kind. The table of all kinds is [`Kind::ALL`].
+/// What the product knows of a kind. The table of all kinds is [`Kind::all`].
 pub struct KindInfo {
     /// The kind.
     pub kind: Kind,

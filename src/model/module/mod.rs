@@ -1,6 +1,6 @@
 //! Traffic modules: one file each, and the slots that hosts hold them in.
 //!
-//! A module knows nothing of who hosts it. A host lists its slots once, with [`slots!`]; the router, the OpenAPI
+//! A module knows nothing of who hosts it. A host lists its slots once, with `slots!`; the router, the OpenAPI
 //! document, the JSON Schemas, the diff and the documentation are visitors of that list.
 
 use std::{any::Any, fmt::Debug, sync::Arc};

@@ -284,7 +284,7 @@ fn rank_route(request: &Request, route: &HttpsEdgeRoute, blind: bool) -> Result<
 fn lost(rank: &Rank, best: &Rank, winner: &HttpsEdgeRoute) -> Verdict {
     if rank.0 < best.0 {
         Verdict::CloserHostWins
-    } else if rank.1 < best.1 {
+    } else if !rank.1 && best.1 {
         Verdict::ExactWins
     } else if rank.2 < best.2 {
         Verdict::Shorter(winner.r#match.clone())

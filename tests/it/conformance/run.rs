@@ -128,7 +128,7 @@ fn error_shape(answer: &Answer) -> Option<String> {
     if answer.header("request-id") != Some(answer.str("/details/operation_id")) {
         return Some("details.operation_id is not the Request-Id".into());
     }
-    let Some(errors) = body.get("errors") else { return None };
+    let errors = body.get("errors")?;
     let errors = errors.as_array().map(Vec::as_slice).unwrap_or_default();
     let texts = ["error_code", "field", "msg"];
     let shaped = |item: &Value| {
