@@ -78,7 +78,7 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         // The reason names paths of the machine, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store failed");
-        Self::of(error.code, "the store failed; nothing was changed")
+        Self::of(error.code, "the store failed")
     }
 }
 

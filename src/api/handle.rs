@@ -57,8 +57,7 @@ pub async fn handle(
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let snapshot = app.store.snapshot();
-    let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
+    auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
     let (node, faults) = match parts.method {
         Method::POST | Method::PATCH | Method::PUT => body::read(&parts.headers, body).await?,
         _ => (Node::Null, Vec::new()),
@@ -66,6 +65,9 @@ pub async fn handle(
     if !faults.is_empty() {
         return Err(ApiError::from_faults(faults));
     }
+    // A body may take its time, and the key may be revoked meanwhile.
+    let snapshot = app.store.snapshot();
+    let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let call = Call { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, query };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
@@ -173,6 +175,9 @@ impl Call<'_> {
 
     fn list(&self, collection: &Key) -> Result<Response, ApiError> {
         let info = self.kind.info();
+        if let Some(parent) = &collection.parent {
+            check_id(info.parent, parent)?;
+        }
         let page = Page::from_query(&self.query)?;
         if let Some(parent) = collection.parent_key()
             && !parent.kind.info().implicit
@@ -358,8 +363,10 @@ fn without_faults<T>(decoded: Option<T>, faults: Vec<Fault>) -> Result<T, ApiErr
 }
 
 fn add_new(faults: &mut Vec<Fault>, found: Vec<Fault>) {
+    let told = faults.len();
     for fault in found {
-        if !faults.iter().any(|known| known.path.0.starts_with(&fault.path.0)) {
+        // What was set aside as faulty is not also missing.
+        if !faults.iter().take(told).any(|known| known.path.0.starts_with(&fault.path.0)) {
             faults.push(fault);
         }
     }

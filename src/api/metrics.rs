@@ -2,12 +2,12 @@
 
 use std::{
     sync::{Arc, OnceLock},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use axum::{
     extract::{MatchedPath, Request},
-    http::header,
+    http::{Method, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -18,6 +18,8 @@ use crate::model::Kind;
 
 /// Seconds; from an answer out of memory to a commit on a slow disk.
 const BUCKETS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+
+const UPKEEP: Duration = Duration::from_secs(5);
 
 static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
 
@@ -46,9 +48,26 @@ pub fn install() {
     let _ = recorder();
 }
 
+/// Folds what was recorded, again and again: otherwise it piles up until somebody reads the page.
+pub async fn keep_up() {
+    let mut interval = tokio::time::interval(UPKEEP);
+    loop {
+        interval.tick().await;
+        if let Some(recorder) = recorder() {
+            recorder.run_upkeep();
+        }
+    }
+}
+
 /// Counts and times a request, by its path template: ids would make a series of each resource.
 pub async fn observe(request: Request, next: Next) -> Response {
-    let method = request.method().as_str().to_owned();
+    // A client may write any word as its method, and each would be a series of its own.
+    let method = match *request.method() {
+        Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::PATCH | Method::DELETE | Method::OPTIONS => {
+            request.method().as_str().to_owned()
+        }
+        _ => "other".to_owned(),
+    };
     let path = request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).to_owned();
     let began = Instant::now();
     let response = next.run(request).await;

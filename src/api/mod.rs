@@ -5,6 +5,7 @@
 mod answer;
 mod auth;
 mod body;
+mod drain;
 pub mod endpoint;
 mod example;
 mod handle;

@@ -21,6 +21,7 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use super::{
     App,
     answer::{ApiError, REQUEST_ID},
+    drain,
     endpoint::{Endpoint, endpoints},
     handle::handle,
     metrics, openapi, saml,
@@ -61,7 +62,7 @@ pub fn router(app: App) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(with_one_error_body))
         .layer(middleware::from_fn(metrics::observe));
-    with_cors(router).layer(middleware::from_fn(with_request_id))
+    with_cors(router).layer(middleware::from_fn(with_request_id)).layer(middleware::from_fn(drain::drain))
 }
 
 /// Browsers may call from any page: what protects the API is the token, and no browser sends that by itself. Only a

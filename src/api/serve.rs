@@ -67,6 +67,7 @@ impl Server {
         let Server { runtime, listener, .. } = self;
         runtime.block_on(async move {
             let handle = Handle::new();
+            tokio::spawn(super::metrics::keep_up());
             let stopping = handle.clone();
             tokio::spawn(async move {
                 stop.await;

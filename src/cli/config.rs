@@ -44,6 +44,8 @@ struct File {
 #[derive(Debug, Default)]
 pub struct Config {
     options: BTreeMap<String, String>,
+    /// The file.
+    path: PathBuf,
     /// The levels of lints.
     pub lints: LintLevels,
 }
@@ -62,10 +64,13 @@ impl Config {
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         let fail = |fault: Fault| unusable(path, &fault);
-        let node: Node =
+        let mut node: Node =
             serde_yaml::from_str(text).map_err(|error| fail(Fault::new(Code::Syntax, error.to_string())))?;
         if node.is_null() {
             return Ok(Self::default());
+        }
+        if let Some(fault) = node.take_duplicates().into_iter().next() {
+            return Err(fail(fault));
         }
         let (file, faults) = decode::<File>(&node, None);
         if let Some(fault) = faults.into_iter().next() {
@@ -96,7 +101,7 @@ impl Config {
             other => other.to_string(),
         };
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
-        Ok(Self { options, lints: LintLevels { levels, allowed_labels: file.allowed_labels } })
+        Ok(Self { options, path: path.to_owned(), lints: LintLevels { levels, allowed_labels: file.allowed_labels } })
     }
 
     /// Makes the configured values the defaults of the options that have these names, in every command: a flag and the
@@ -109,7 +114,7 @@ impl Config {
             }
             if !known {
                 let fault = Fault::new(Code::UnknownField, format!("there is no option `{name}`"));
-                return Err(unusable(Path::new(DEFAULT), &fault));
+                return Err(unusable(&self.path, &fault));
             }
         }
         Ok(command)

@@ -78,8 +78,15 @@ impl Args {
     pub fn run(self) -> Outcome {
         match self.command {
             Command::Create { store, role, owner, description } => {
-                let token = create(&store.open()?, role, owner, description)?;
-                let _ = writeln!(std::io::stdout(), "{}", token.expose());
+                let mut made = None;
+                create(&store.open()?, role, owner, description, |token| {
+                    made = Some(token.clone());
+                    Ok(())
+                })?;
+                // It is shown once it works.
+                if let Some(token) = made {
+                    let _ = writeln!(std::io::stdout(), "{}", token.expose());
+                }
             }
             Command::List { store } => list(&store.open_existing()?),
             Command::Revoke { store, id } => {
@@ -91,13 +98,15 @@ impl Args {
     }
 }
 
-/// Creates a key, and its owner where the store has none of this id; returns the token.
+/// Creates a key, and its owner where the store has none of this id. `hand_out` gets the token before the key exists: a
+/// token that could not be handed out must not be the only one that works.
 pub fn create(
     store: &SledStore,
     role: Option<Role>,
     owner: Option<String>,
     description: String,
-) -> Result<Secret, Failure> {
+    hand_out: impl FnOnce(&Secret) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let owner = owner.unwrap_or_else(|| mint::fresh_id(Kind::Owner).to_string());
     let spec = ApiKey { description, metadata: String::new(), owner_id: owner.clone() };
     if let Some(fault) = spec.faults().into_iter().next() {
@@ -120,8 +129,8 @@ pub fn create(
     let key = Key::new(Kind::ApiKey, mint::fresh_id(Kind::ApiKey));
     let (token, hash) = mint::token(&key.id);
     operations.push(Operation::Create { key, spec: Arc::new(spec), claim: None, token: Some(hash) });
-    commit(store, operations)?;
-    Ok(token)
+    hand_out(&token)?;
+    commit(store, operations)
 }
 
 /// Commits changes that the command line makes on the store itself.

@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{
     api::{App, Settings, VERSION_HEADER, bind, router},
-    model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules},
+    model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
+    plan::render::mark,
     reconcile::{
         LintLevels, Options,
         watch::{Report, follow},
@@ -89,20 +90,19 @@ impl Args {
         if !rules::has_no_admin(&store.snapshot()) {
             return Ok(());
         }
-        let token = keys::create(store, Some(Role::Admin), None, "first admin".into())?;
-        match &self.admin_token_file {
-            Some(file) => {
-                write_token(file, token.expose()).map_err(|error| {
-                    Diagnostic::error(
-                        Code::Unreadable,
-                        format!("the admin's token cannot be written to {}: {error}", file.display()),
-                    )
-                })?;
-                say(&format!("The admin's token is in {}.", file.display()));
-            }
-            None => say(&format!("The admin's token, shown only now: {}", token.expose())),
-        }
-        Ok(())
+        let told = |token: &Secret| -> Result<(), Failure> {
+            let Some(file) = &self.admin_token_file else {
+                say(&format!("The admin's token, shown only now: {}", token.expose()));
+                return Ok(());
+            };
+            write_token(file, token.expose()).map_err(|error| {
+                let place = file.display();
+                Diagnostic::error(Code::Unreadable, format!("the admin's token cannot be written to {place}: {error}"))
+            })?;
+            say(&format!("The admin's token is in {}.", file.display()));
+            Ok(())
+        };
+        keys::create(store, Some(Role::Admin), None, "first admin".into(), told)
     }
 
     fn follow(
@@ -123,6 +123,9 @@ impl Args {
     }
 }
 
+/// How many changes of a plan are named in the log.
+const SHOWN_CHANGES: usize = 20;
+
 fn trimmed(url: String) -> String {
     url.trim_end_matches('/').to_owned()
 }
@@ -134,7 +137,14 @@ fn say(line: &str) {
 fn tell(report: &Report, store: &dyn Store) {
     match report {
         Report::Applied(plan) => {
-            say(&format!("Applied as revision {}: {}.", store.snapshot().revision, plan.summary()))
+            for change in plan.changes.iter().take(SHOWN_CHANGES) {
+                let (sign, _) = mark(change.effect);
+                say(&format!("{sign} {} {}", change.key.kind, change.name));
+            }
+            if plan.changes.len() > SHOWN_CHANGES {
+                say(&format!("… and {} more", plan.changes.len() - SHOWN_CHANGES));
+            }
+            say(&format!("Applied as revision {}: {}.", store.snapshot().revision, plan.summary()));
         }
         Report::InSync { unchanged } => say(&format!("In sync with the manifests: {unchanged} unchanged.")),
         Report::Invalid(planned) => {

@@ -448,9 +448,9 @@ impl Builder<'_> {
     fn content(&self, from: usize, properties: usize) -> usize {
         let mut rest = self.rest(from);
         for _ in 0..properties {
-            let after = match rest.split_once('>') {
-                Some((_, after)) if rest.starts_with("!<") => after,
-                _ => rest.trim_start_matches(|c: char| !c.is_whitespace() && !",[]{}".contains(c)),
+            let after = match rest.strip_prefix("!<").and_then(|tag| tag.split_once('>')) {
+                Some((_, after)) => after,
+                None => rest.trim_start_matches(|c: char| !c.is_whitespace() && !",[]{}".contains(c)),
             };
             rest = after.trim_start();
             while rest.starts_with('#') {

@@ -21,7 +21,7 @@ use crate::model::{
     kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
     lint::{self, Level},
     node::Node,
-    resource::{AnyResource, Resource},
+    resource::{AnyResource, KindInfo, Resource},
 };
 
 /// How an annotation that sets a lint's level starts (D27).
@@ -219,7 +219,7 @@ impl Reader<'_> {
         let Some(info) = Kind::all().find(|info| info.name == kind) else {
             return self.module_set(&metadata.name, spec, &path);
         };
-        self.check_identity(metadata, info.prefix);
+        self.check_identity(metadata, info);
         let extra = EXTRA_FIELDS.iter().find(|(of, _)| *of == info.kind).map_or(&[][..], |(_, fields)| *fields);
         match info.kind {
             Kind::EventSubscription => self.subscription(metadata, spec, &path),
@@ -284,16 +284,15 @@ impl Reader<'_> {
         Some(file)
     }
 
-    fn check_identity(&mut self, metadata: &Metadata, prefix: &str) {
+    fn check_identity(&mut self, metadata: &Metadata, info: &KindInfo) {
         let path = Path::root().join("metadata");
-        if let Some(id) = &metadata.id
-            && !(is_opaque_id(id) && id.contains('_'))
-        {
-            let fault = Fault::new(
-                Code::InvalidFormat,
-                format!("this cannot be an identifier: those of this kind start with `{prefix}`"),
-            );
-            self.report(fault.at(path.join("id")));
+        if let Some(id) = &metadata.id {
+            let good = is_opaque_id(id) && id.contains('_') && (info.implicit || id.starts_with(info.prefix));
+            if !good {
+                let message = format!("this cannot be the identifier of a {}", info.name);
+                let fault = Fault::new(Code::InvalidFormat, message).at(path.join("id"));
+                self.report(fault.help(format!("those of this kind start with `{}`", info.prefix)));
+            }
         }
         if let Some(name) = metadata.renamed_from.clone() {
             self.check_name(&name, &path.join("renamed_from"));
@@ -376,6 +375,12 @@ impl Reader<'_> {
 
     fn subscription(&mut self, metadata: &Metadata, spec: &Node, path: &Path) {
         self.spec(Kind::EventSubscription, spec, path, &["sources"]);
+        if metadata.renamed_from.is_some() && metadata.id.is_none() {
+            let path = Path::root().join("metadata").join("renamed_from");
+            let fault =
+                Fault::new(Code::NotAllowed, "the sources of a subscription are found by its id, not by its name");
+            self.report(fault.at(path).help("give the subscription's `metadata.id`; then it can have any name"));
+        }
         let parent = metadata.id.clone().unwrap_or_else(|| metadata.name.clone());
         let list = path.join("sources");
         for (index, node) in self.items(spec, "sources", &list).iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -52,6 +53,7 @@ pub fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str) -> Resolved {
         owned: owned_names(snapshot, source),
         snapshot,
         ids: HashMap::new(),
+        token_files: HashMap::new(),
         out: Resolved::default(),
     };
     let mut declarations: Vec<&Declaration> = loaded.declared.resources.iter().collect();
@@ -112,6 +114,8 @@ struct Resolver<'a> {
     owned: NameIndex<'a>,
     /// The ids of declared resources that stand by themselves.
     ids: HashMap<(Kind, &'a str), Id>,
+    /// Who writes a token where.
+    token_files: HashMap<PathBuf, &'a Declaration>,
     out: Resolved,
 }
 
@@ -141,6 +145,16 @@ impl<'a> Resolver<'a> {
             name: declaration.name.clone(),
             prevent_destroy: declaration.prevent_destroy,
         };
+        if let Some(file) = &declaration.token_file
+            && let Some(other) = self.token_files.insert(file.clone(), declaration)
+        {
+            let path = Path::root().join("token_file");
+            let fault =
+                Fault::new(Code::DuplicateName, "two API keys have the same `token_file`, and one token would be lost");
+            let mut diagnostic = declaration.origin.diagnostic(fault.at(path.clone()).help("name another file"));
+            diagnostic.related.push((other.origin.place(&path, Aim::Value), "first here".into()));
+            self.out.diagnostics.push(diagnostic);
+        }
         let desired = Desired { key: key.clone(), spec, claim, token_file: declaration.token_file.clone() };
         self.note_facts(Subject::Resource(key.clone()), &declaration.facts);
         if let Some(first) = self.out.origins.insert(key.clone(), declaration.origin.clone()) {
@@ -256,7 +270,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The id of a declared resource: the one it names, the one it has, or a derived one (D11).
-    fn identify(&self, declaration: &Declaration, parent: Option<&Id>, spec: &dyn AnyResource) -> Id {
+    fn identify(&mut self, declaration: &Declaration, parent: Option<&Id>, spec: &dyn AnyResource) -> Id {
         let kind = declaration.kind;
         if kind == Kind::EventSource {
             return Id::new(&declaration.name);
@@ -269,8 +283,16 @@ impl<'a> Resolver<'a> {
         };
         if let Some(id) = &declaration.id {
             let key = Key { kind, parent: parent.cloned(), id: Id::new(id) };
-            if self.snapshot.get(&key).is_none_or(|entry| fits(entry)) {
-                return key.id;
+            match self.snapshot.get(&key) {
+                Some(entry) if !fits(entry) => {}
+                None if self.is_misnamed(declaration, parent) => {
+                    let fault = Fault::new(Code::UnknownReference, format!("there is no {key} to adopt"));
+                    let fault = fault.at(Path::root().join("metadata").join("id"));
+                    let help = format!("`{}` has another id: remove this one, or correct it", declaration.name);
+                    self.out.diagnostics.push(declaration.head.diagnostic(fault.help(help)));
+                }
+                // A store that is built anew gets the ids that were adopted before.
+                _ => return key.id,
             }
         }
         let names = [Some(declaration.name.as_str()), declaration.renamed_from.as_deref()];
@@ -302,6 +324,12 @@ impl<'a> Resolver<'a> {
                 self.out.facts.unused_module_sets.push(name.clone());
             }
         }
+    }
+
+    /// Whether the source owns a resource of this name already: then an id that does not exist is a mistake.
+    fn is_misnamed(&self, declaration: &Declaration, parent: Option<&Id>) -> bool {
+        let known = self.owned.get(&(declaration.kind, parent, declaration.name.as_str()));
+        !declaration.kind.info().implicit && known.is_some_and(|entry| entry.is_owned_by(self.source))
     }
 
     /// Two sources must not own one resource.

@@ -23,9 +23,8 @@ pub fn read(paths: &[PathBuf]) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
     let mut seen = HashSet::new();
     for path in paths {
         if path.as_os_str() == "-" {
-            let mut bytes = Vec::new();
-            match std::io::stdin().take(MOST_BYTES).read_to_end(&mut bytes) {
-                Ok(_) => files.extend(text_of("-".into(), bytes, ".".into(), ".".into(), &mut diagnostics)),
+            match read_bytes(std::io::stdin()) {
+                Ok(bytes) => files.extend(text_of("-".into(), bytes, ".".into(), ".".into(), &mut diagnostics)),
                 Err(error) => diagnostics.push(unreadable("standard input", &error)),
             }
             continue;
@@ -44,7 +43,7 @@ pub fn read(paths: &[PathBuf]) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
             if !seen.insert(identity) {
                 continue;
             }
-            match read_bytes(&found) {
+            match fs::File::open(&found).and_then(read_bytes) {
                 Ok(bytes) => {
                     let name = found.display().to_string();
                     files.extend(text_of(name, bytes, parent_of(&found), root.clone(), &mut diagnostics));
@@ -90,11 +89,12 @@ fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     found
 }
 
-fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+/// All of a source, or an error: a part of it would read as if the rest had been removed.
+fn read_bytes(source: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    source.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(std::io::Error::other("the file is larger than 64 MiB"));
+        return Err(std::io::Error::other("it is larger than 64 MiB"));
     }
     Ok(bytes)
 }

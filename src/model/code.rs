@@ -424,7 +424,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         "STORE_FAILED",
         500,
         "The store could not be read or written.",
-        "Check free space and permissions; nothing was changed.",
+        "Check free space and permissions, and restart.",
     ),
     info(Code::Internal, "INTERNAL", 500, "A defect of edgewright.", "Report it with the operation id of the answer."),
 ];

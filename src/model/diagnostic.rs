@@ -18,13 +18,19 @@ pub enum Severity {
 }
 
 /// A file that diagnostics point into.
-#[derive(Debug)]
 pub struct SourceFile {
     /// The path as the user would write it; `-` for standard input.
     pub name: String,
     /// The text. It may hold secrets: whoever shows a part of it takes [`SourceFile::shown`].
     pub text: String,
     shown: OnceLock<String>,
+}
+
+/// Without the text, which may hold secrets.
+impl fmt::Debug for SourceFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SourceFile({}, {} bytes)", self.name, self.text.len())
+    }
 }
 
 impl SourceFile {
@@ -154,10 +160,13 @@ impl Diagnostic {
     }
 }
 
-/// Sorts diagnostics the way people read files.
-pub fn sort(diagnostics: &mut [Diagnostic]) {
+/// Sorts diagnostics the way people read files. What an alias repeats is told once.
+pub fn sort(diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.sort_by_cached_key(|it| {
         let place = it.place.as_ref().map(|place| (place.file.name.clone(), place.span.start));
         (place, it.code, it.message.clone())
+    });
+    diagnostics.dedup_by(|a, b| {
+        a.place.is_some() && a.position() == b.position() && a.code == b.code && a.message == b.message
     });
 }

@@ -122,6 +122,9 @@ impl Fault {
     }
 }
 
+/// How many faults of one document are worth reporting.
+pub const MOST_FAULTS: usize = 100;
+
 /// Gathers the faults of one document while its parts are visited, so that all are reported at once.
 #[derive(Debug, Default)]
 pub struct Faults {
@@ -149,8 +152,12 @@ impl Faults {
         }
     }
 
-    /// Reports a fault; its path is taken as relative to the part being visited.
+    /// Reports a fault; its path is taken as relative to the part being visited. Of a document with very many faults
+    /// only the first hundred are kept.
     pub fn report(&mut self, fault: Fault) {
+        if self.found.len() >= MOST_FAULTS {
+            return;
+        }
         let path = fault.path.under(&self.here);
         self.found.push(fault.at(path));
     }

@@ -50,6 +50,21 @@ impl Node {
         }
     }
 
+    /// The value as plain JSON, nulls included; a tagged value has no JSON form.
+    pub fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value;
+        match self {
+            Node::Null | Node::Tagged(_) => Value::Null,
+            Node::Bool(value) => Value::Bool(*value),
+            Node::Number(number) => Value::Number(number.clone()),
+            Node::String(text) => Value::String(text.clone()),
+            Node::Seq(items) => Value::Array(items.iter().map(Node::to_json).collect()),
+            Node::Map(entries) => {
+                Value::Object(entries.iter().map(|(key, node)| (key.clone(), node.to_json())).collect())
+            }
+        }
+    }
+
     /// Whether nothing was given (D6).
     pub fn is_null(&self) -> bool {
         matches!(self, Node::Null)

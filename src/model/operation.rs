@@ -1,7 +1,7 @@
 //! The only ways in which anything changes. A REST handler makes one Operation, the planner makes many, and both go
 //! through the same commit.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -120,6 +120,20 @@ impl Operation {
             }
             Operation::PutModule { module, .. } => module.to_json(),
             Operation::DeleteModule { .. } | Operation::Delete { .. } | Operation::Claim { .. } => Value::Null,
+        }
+    }
+}
+
+/// The call as `METHOD path`, or words for what has none.
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.call(), self) {
+            (Some((method, path)), _) => write!(f, "{method} {path}"),
+            (None, Operation::Claim { key, claim: Some(claim) }) => {
+                write!(f, "({key} is owned as {} by {})", claim.name, claim.source)
+            }
+            (None, Operation::Claim { key, claim: None }) => write!(f, "({key} is owned no longer)"),
+            (None, other) => write!(f, "({} {})", other.key(), other.body()),
         }
     }
 }

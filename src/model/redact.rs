@@ -13,8 +13,16 @@ pub fn redact(text: &str) -> String {
     for line in text.split_inclusive('\n') {
         let content = line.trim_end_matches(['\n', '\r']);
         let indentation = content.len() - content.trim_start_matches([' ', '-', '\t']).len();
+        if content.starts_with("---") || content.starts_with("...") {
+            open = None;
+        }
         if open.is_some_and(|key| content.trim().is_empty() || indentation > key) {
-            shown.push_str(&stars(content));
+            if is_reference(content) {
+                open = None;
+                shown.push_str(content);
+            } else {
+                shown.push_str(&stars(content));
+            }
         } else {
             open = None;
             shown.push_str(&redact_line(content, indentation, &mut open));
@@ -30,11 +38,16 @@ fn redact_line(line: &str, indentation: usize, open: &mut Option<usize>) -> Stri
     while let Some((before, value)) = split_at_secret(rest) {
         shown.push_str(before);
         let in_flow = line.get(..line.len() - value.len()).is_some_and(|before| before.contains(['{', '[']));
-        let end = if is_reference(value) { value.len() - value.trim_start().len() } else { value_end(value, in_flow) };
-        let (secret, after) = value.split_at(end);
+        if is_reference(value) {
+            rest = value;
+            continue;
+        }
+        // A value that does not end on its line, quoted or in brackets, goes on over the next ones.
+        let end = value_end(value, in_flow);
+        let (secret, after) = value.split_at(end.unwrap_or(value.len()));
         shown.push_str(&stars(secret));
-        if !in_flow && !is_reference(value) {
-            *open = Some(indentation);
+        if end.is_none() {
+            *open = Some(if in_flow { 0 } else { indentation });
         }
         rest = after;
     }
@@ -45,10 +58,11 @@ fn redact_line(line: &str, indentation: usize, open: &mut Option<usize>) -> Stri
 /// Splits a line behind the first `secret:` of any name.
 fn split_at_secret(line: &str) -> Option<(&str, &str)> {
     let ends = SECRET_FIELDS.iter().filter_map(|field| {
-        let start = line.find(field)?;
-        let behind = line.get(start + field.len()..)?;
-        let value = behind.trim_start_matches(['"', '\'', ' ']).strip_prefix(':')?;
-        Some(line.len() - value.len())
+        line.match_indices(field).find_map(|(start, _)| {
+            let behind = line.get(start + field.len()..)?;
+            let value = behind.trim_start_matches(['"', '\'', ' ']).strip_prefix(':')?;
+            Some(line.len() - value.len())
+        })
     });
     line.split_at_checked(ends.min()?)
 }
@@ -59,19 +73,37 @@ fn is_reference(value: &str) -> bool {
     value.starts_with("from_env") || value.starts_with("from_file")
 }
 
-/// Where a value ends: with its line, or inside of brackets at the next comma or bracket that is not quoted.
-fn value_end(value: &str, in_flow: bool) -> usize {
+/// Where a value in brackets ends, if it ends on its line: at the next comma or bracket that is not quoted. In block
+/// style a value may always go on.
+fn value_end(value: &str, in_flow: bool) -> Option<usize> {
+    if !in_flow {
+        return None;
+    }
     let text = value.trim_start();
     let blank = value.len() - text.len();
     let quote = text.chars().next().filter(|c| ['"', '\''].contains(c));
     let end = match quote {
-        Some(quote) => text.get(1..).and_then(|inner| inner.find(quote)).map(|end| end + 2),
-        None if in_flow => text.find([',', '}', ']']),
-        None => None,
+        Some(quote) => closing_quote(text, quote),
+        None => text.find([',', '}', ']']),
     };
-    end.filter(|_| in_flow).map_or(value.len(), |end| blank + end)
+    end.map(|end| blank + end)
 }
 
+/// Behind the quote that closes a text, past escaped ones.
+fn closing_quote(text: &str, quote: char) -> Option<usize> {
+    let mut escaped = true; // the opening quote itself
+    for (at, character) in text.char_indices() {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' if quote == '"' => escaped = true,
+            other if other == quote => return Some(at + other.len_utf8()),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The text with a `*` for each byte that is no white space.
 fn stars(text: &str) -> String {
     text.bytes().map(|byte| if byte.is_ascii_whitespace() { char::from(byte) } else { '*' }).collect()
 }
@@ -89,7 +121,14 @@ mod tests {
             ("{\"client_secret\": \"a,b\", \"x\": 1}", "{\"client_secret\": *****, \"x\": 1}"),
             ("a: {secret: s1, client_secret: s2}", "a: {secret: **, client_secret: **}"),
             ("secret: {from_file: a}\nx: y", "secret: {from_file: a}\nx: y"),
-            ("secret:\n  from_env: NAME\nx: y", "secret:\n  ********* ****\nx: y"),
+            ("secret:\n  from_env: NAME\nx: y", "secret:\n  from_env: NAME\nx: y"),
+            ("secret: s\n---\nx: y", "secret: *\n---\nx: y"),
+            (
+                "{\"d\": \"the secret door\", \"secret\": \"hunter2\"}",
+                "{\"d\": \"the secret door\", \"secret\": *********}",
+            ),
+            ("{secret: \"a\\\"b\", x: 1}", "{secret: ******, x: 1}"),
+            ("{secret:\n  hunter2,\n  x: 1}", "{secret:\n  ********\n  ** **"),
         ] {
             assert_eq!(redact(text), hidden);
             assert_eq!(redact(text).len(), text.len());

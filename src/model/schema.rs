@@ -102,10 +102,12 @@ fn not_null(property: &mut Value) {
 /// The rules that span several fields (Validation rules 1 to 3, D15, D16).
 fn rules() -> Vec<(&'static str, Value)> {
     let filled = json!({"type": "string", "minLength": 1});
+    // A manifest may take a secret from elsewhere, so it need not be a string.
+    let given = json!({"not": {"enum": ["", null]}});
     let some = json!({"type": "array", "minItems": 1});
-    let own_app = json!({"required": ["client_id", "client_secret"], "properties": {"client_id": filled, "client_secret": filled}});
+    let own_app = json!({"required": ["client_id", "client_secret"], "properties": {"client_id": filled, "client_secret": given}});
     let app = json!({"allOf": [
-        {"if": {"required": ["client_id"], "properties": {"client_id": filled}}, "then": {"required": ["client_secret"], "properties": {"client_secret": filled}}},
+        {"if": {"required": ["client_id"], "properties": {"client_id": filled}}, "then": {"required": ["client_secret"], "properties": {"client_secret": given}}},
         {"if": {"required": ["scopes"], "properties": {"scopes": some}}, "then": own_app},
     ]});
     let providers = ["github", "facebook", "microsoft", "google", "linkedin", "gitlab", "twitch", "amazon"];
@@ -139,7 +141,7 @@ fn rules() -> Vec<(&'static str, Value)> {
             "WebhookVerification",
             json!({
                 "if": {"required": ["provider"], "properties": {"provider": {"not": {"pattern": "^[sS][nN][sS]$"}}}},
-                "then": {"required": ["secret"], "properties": {"secret": filled}}
+                "then": {"required": ["secret"], "properties": {"secret": given}}
             }),
         ),
     ]

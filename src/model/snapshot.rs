@@ -193,6 +193,10 @@ impl Snapshot {
     fn apply_one(&mut self, operation: &Operation, now: Timestamp, touched: &mut BTreeSet<Key>) -> Result<(), Refusal> {
         match operation {
             Operation::Create { key, spec, claim, token } => {
+                if key.kind == Kind::Owner && self.entries.contains_key(key) {
+                    // Two keys may be the first of one owner.
+                    return Ok(());
+                }
                 if self.entries.contains_key(key) {
                     return Err(Refusal::new(key, Fault::new(Code::Conflict, format!("{key} exists already"))));
                 }
@@ -364,8 +368,8 @@ impl Snapshot {
     fn refresh_parent(&mut self, key: &Key) {
         if let Some(parent) = key.parent_key()
             && let Some(entry) = self.entries.get_mut(&parent)
-            && entry.rendered.get().is_some()
         {
+            // Even if nobody has asked yet: a reader of the older revision may be about to.
             *entry = Arc::new(Entry { rendered: Arc::default(), ..Entry::clone(entry) });
         }
     }

@@ -1,57 +1,18 @@
 //! What edgewright asks of an identity provider's metadata, and the metadata that it gives out itself (D18).
 
-use quick_xml::{Reader, events::Event};
+use roxmltree::Document;
 
 /// Checks that a text is well-formed XML without a DTD, with an EntityDescriptor or EntitiesDescriptor as its root.
 /// The error is one sentence for a person.
 pub fn check_entity_descriptor(text: &str) -> Result<(), String> {
-    let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
-    let config = reader.config_mut();
-    config.check_end_names = true;
-    config.check_comments = true;
-    config.allow_unmatched_ends = false;
-    let (mut depth, mut roots) = (0usize, 0usize);
-    loop {
-        let event = match reader.read_event() {
-            Ok(read) => read,
-            Err(error) => return Err(format!("this is not well-formed XML: {error}")),
-        };
-        match event {
-            Event::Start(ref element) | Event::Empty(ref element) => {
-                if let Some(error) = element.attributes().find_map(Result::err) {
-                    return Err(format!("this is not well-formed XML: {error}"));
-                }
-                if depth == 0 {
-                    roots += 1;
-                    let name = String::from_utf8_lossy(element.local_name().as_ref()).into_owned();
-                    if roots > 1 {
-                        return Err("this has more than one root element".into());
-                    }
-                    if !["EntityDescriptor", "EntitiesDescriptor"].contains(&name.as_str()) {
-                        return Err(format!("the root element is `{name}`, not a SAML EntityDescriptor"));
-                    }
-                }
-                if matches!(event, Event::Start(_)) {
-                    depth += 1;
-                }
-            }
-            Event::End(_) => depth = depth.saturating_sub(1),
-            Event::DocType(_) => return Err("a document type declaration (DTD) is not accepted".into()),
-            Event::Text(text) if depth == 0 && !text.iter().all(u8::is_ascii_whitespace) => {
-                return Err("this is not well-formed XML: there is text outside of the root element".into());
-            }
-            Event::GeneralRef(reference) => {
-                let predefined =
-                    ["amp", "lt", "gt", "apos", "quot"].iter().any(|name| reference.as_ref() == name.as_bytes());
-                if depth == 0 || !(predefined || reference.is_char_ref()) {
-                    return Err("this is not well-formed XML: it has an unknown entity".into());
-                }
-            }
-            Event::Eof if depth > 0 => return Err("this is not well-formed XML: it ends inside an element".into()),
-            Event::Eof if roots == 0 => return Err("this is not well-formed XML: it has no element".into()),
-            Event::Eof => return Ok(()),
-            _ => {}
-        }
+    // The parser refuses a DTD, unless it is told to read one.
+    let document = Document::parse(text.trim_start_matches('\u{feff}')).map_err(|error| match error {
+        roxmltree::Error::DtdDetected => "a document type declaration (DTD) is not accepted".to_owned(),
+        other => format!("this is not well-formed XML: {other}"),
+    })?;
+    match document.root_element().tag_name().name() {
+        "EntityDescriptor" | "EntitiesDescriptor" => Ok(()),
+        other => Err(format!("the root element is `{other}`, not a SAML EntityDescriptor")),
     }
 }
 
@@ -103,6 +64,11 @@ mod tests {
             format!("<EntityDescriptor {ns}>&e;</EntityDescriptor>"),
             format!("<EntityDescriptor {ns}/><EntityDescriptor {ns}/>"),
             format!("<EntityDescriptor {ns} a=\"1\" a=\"2\"/>"),
+            format!("<EntityDescriptor {ns} a=\"<\"/>"),
+            format!("<EntityDescriptor {ns} a=\"&x;\"/>"),
+            format!("<EntityDescriptor {ns}>&#0;</EntityDescriptor>"),
+            format!("<EntityDescriptor {ns}>\u{1}</EntityDescriptor>"),
+            "<md:EntityDescriptor/>".into(),
         ] {
             assert!(check_entity_descriptor(&bad).is_err(), "{bad}");
         }

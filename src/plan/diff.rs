@@ -74,6 +74,11 @@ impl Planner<'_> {
             self.plan.unchanged += 1;
             return;
         }
+        if vanishes && let Some(claim) = &entry.claim {
+            let name = self.full_name(&wanted.key, claim);
+            self.refuse_if_kept(entry, claim, &name);
+            effect = Effect::Delete;
+        }
         let before = Some(Arc::clone(&entry.spec));
         self.push(wanted, effect, before, operations);
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::Plan;
-use crate::model::{desired::Desired, operation::Operation, secret};
+use crate::model::{desired::Desired, secret};
 
 /// The one version of the document.
 const FORMAT: &str = "edgewright/plan/v1";
@@ -64,7 +64,7 @@ impl SavedPlan {
             change.operations.iter().map(|operation| SavedOperation {
                 resource: format!("{} {}", change.key.kind, change.name),
                 id: operation.key().id.to_string(),
-                call: operation.call().map_or_else(|| claim(operation), |(method, path)| format!("{method} {path}")),
+                call: operation.to_string(),
                 body: operation.body(),
             })
         });
@@ -153,12 +153,4 @@ fn digest_of<'d>(desired: impl IntoIterator<Item = &'d Desired>, key: Option<[u8
         hasher.update(b"\n");
     }
     hasher.finalize().to_hex().to_string()
-}
-
-fn claim(operation: &Operation) -> String {
-    match operation {
-        Operation::Claim { claim: Some(claim), .. } => format!("(owned as {} by {})", claim.name, claim.source),
-        Operation::Claim { claim: None, .. } => "(owned no longer)".into(),
-        _ => "(kept inside)".into(),
-    }
 }

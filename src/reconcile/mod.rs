@@ -222,7 +222,7 @@ pub fn apply(store: &dyn Store, plan: &Plan, source: &str) -> Result<(), ApplyEr
                 && key.kind == Kind::ApiKey
             {
                 let (secret, hash) = mint::token(&key.id);
-                if let Err(error) = write_token(file, secret.expose()) {
+                if let Err(error) = write_new_token(file, secret.expose()) {
                     remove(&written);
                     return Err(ApplyError::TokenFile(file.clone(), error));
                 }
@@ -257,7 +257,7 @@ impl ApplyError {
                 Code::Unreadable,
                 format!("the token cannot be written to {}: {error}", path.display()),
             )
-            .help("check the folder and its permissions; nothing was changed"),
+            .help("there must be no such file yet, in a folder that can be written to; nothing was changed"),
             ApplyError::Commit(CommitError::Failed(error)) => {
                 Diagnostic::error(error.code, error.message.clone()).help(error.code.info().cure)
             }
@@ -279,10 +279,15 @@ impl ApplyError {
     }
 }
 
-/// A token's file is for its user alone (D27).
+/// Writes a token to a file for its user alone (D27), in the place of an older one.
 pub fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
     // A file that is there may be readable by others, so it is not written into but replaced.
     let _ = fs::remove_file(path);
+    write_new_token(path, token)
+}
+
+/// The same where there must be no file yet: a manifest's file may hold another key's only token, or anything else.
+fn write_new_token(path: &Path, token: &str) -> std::io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(token.as_bytes())?;
     file.write_all(b"\n")?;

@@ -1,6 +1,7 @@
 //! The loop that keeps a store true to a folder: events only mean "look again", and a timer covers lost ones.
 
 use std::{
+    fmt,
     path::PathBuf,
     sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     time::{Duration, Instant},
@@ -117,21 +118,35 @@ pub fn follow<S: Store + 'static>(
     // The watch comes first, so that no change falls between it and the first look.
     let mut folders = Folders::watch(&options.load.paths, signals.clone())?;
     let first = run_once(store.as_ref(), &options);
-    let mut told = Some(format!("{first:?}"));
+    let mut told = digest(&first);
     report(first);
     let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || {
         while wait(&received) {
             folders.follow_links();
             let outcome = run_once(store.as_ref(), &options);
             // A fault that stays is told once, not with every look.
-            let digest = format!("{outcome:?}");
-            if told.as_ref() != Some(&digest) {
+            let now = digest(&outcome);
+            if told != now {
                 report(outcome);
-                told = Some(digest);
+                told = now;
             }
         }
     });
     Ok(Handle { signals, thread: Some(thread.map_err(notify::Error::io)?) })
+}
+
+/// What a report says, in short. It is hashed as it is written, for it may be as large as the manifests.
+fn digest(report: &Report) -> blake3::Hash {
+    struct Writer(blake3::Hasher);
+    impl fmt::Write for Writer {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.update(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut writer = Writer(blake3::Hasher::new());
+    let _ = fmt::Write::write_fmt(&mut writer, format_args!("{report:?}"));
+    writer.0.finalize()
 }
 
 /// The folders that are watched.

@@ -8,7 +8,10 @@ use std::{
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use arc_swap::ArcSwap;
@@ -16,21 +19,27 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use sled::{Batch, Db};
 
 use super::{Commit, CommitError, Committed, HistoryRecord, Store, StoreError, codec, mint};
-use crate::model::{code::Code, operation::Operation, snapshot::Snapshot};
+use crate::model::{code::Code, snapshot::Snapshot};
 
 const FORMAT_KEY: &str = "m/format";
 const FORMAT: &[u8] = b"edgewright 1";
 const REVISION_KEY: &str = "m/revision";
 const ROOT_KEY: &str = "m/root";
 const HISTORY: &str = "h/";
+/// Requests are answered from the Snapshot, so sled needs little memory of its own.
+const CACHE_BYTES: u64 = 64 << 20;
 
 /// A store in a folder. One process has it open at a time.
 pub struct SledStore {
     db: Db,
     path: PathBuf,
     current: ArcSwap<Snapshot>,
+    /// sled's file, which a commit syncs.
+    file: File,
     /// Commits are made one after the other.
     writing: Mutex<()>,
+    /// Set when sled has a batch that may not be on the disk: memory and disk may differ until the next start.
+    broken: AtomicBool,
     root_secret: [u8; 32],
 }
 
@@ -51,15 +60,21 @@ impl SledStore {
         make_private(path).map_err(|error| {
             StoreError::new(Code::StoreFailed, format!("{} cannot be made: {error}", path.display()))
         })?;
-        let db = sled::Config::default().path(path).open().map_err(|error| open_error(path, &error))?;
+        let db = sled::Config::default()
+            .path(path)
+            .cache_capacity(CACHE_BYTES)
+            .open()
+            .map_err(|error| open_error(path, &error))?;
         let failed = |error: sled::Error| engine_error(path, &error);
+        let file = File::open(path.join("db"));
+        let file = file.map_err(|error| StoreError::new(Code::StoreFailed, format!("{}: {error}", path.display())))?;
         match db.get(FORMAT_KEY).map_err(failed)? {
             None if db.is_empty() => {
                 let mut batch = Batch::default();
                 batch.insert(FORMAT_KEY, FORMAT);
                 batch.insert(ROOT_KEY, mint::random_secret().as_slice());
                 db.apply_batch(batch).map_err(failed)?;
-                make_durable(&db, path)?;
+                make_durable(&db, &file, path)?;
             }
             Some(format) if format == FORMAT => {}
             _ => {
@@ -76,7 +91,9 @@ impl SledStore {
             db,
             path: path.to_owned(),
             current: ArcSwap::from_pointee(current),
+            file,
             writing: Mutex::new(()),
+            broken: AtomicBool::new(false),
             root_secret,
         })
     }
@@ -105,17 +122,14 @@ impl SledStore {
             revision: next.revision,
             at: commit.at,
             author: commit.author.clone(),
-            calls: commit
-                .operations
-                .iter()
-                .filter_map(Operation::call)
-                .map(|(method, path)| format!("{method} {path}"))
-                .collect(),
+            calls: commit.operations.iter().map(ToString::to_string).collect(),
         };
         batch.insert(history_key(next.revision).as_bytes(), serde_json::to_vec(&record).map_err(failed)?);
-        let failed = |error: sled::Error| CommitError::Failed(engine_error(&self.path, &error));
-        self.db.apply_batch(batch).map_err(failed)?;
-        make_durable(&self.db, &self.path).map_err(CommitError::Failed)?;
+        let written = self.db.apply_batch(batch).map_err(|error| engine_error(&self.path, &error));
+        if let Err(error) = written.and_then(|()| make_durable(&self.db, &self.file, &self.path)) {
+            self.broken.store(true, Ordering::Release);
+            return Err(CommitError::Failed(error));
+        }
         Ok(next)
     }
 }
@@ -128,6 +142,11 @@ impl Store for SledStore {
     fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
         // A panic of another writer left the current Snapshot as it was, so its lock can be taken over.
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.broken.load(Ordering::Acquire) {
+            let message =
+                format!("an earlier write to {} failed; restart to read what is on the disk", self.path.display());
+            return Err(CommitError::Failed(StoreError::new(Code::StoreFailed, message)));
+        }
         let before = self.current.load_full();
         if let Some(base) = commit.base
             && base != before.revision
@@ -191,10 +210,10 @@ fn make_private(path: &Path) -> io::Result<()> {
 }
 
 /// sled's flush hands its pages to the operating system; only a sync of the file puts them on the disk.
-fn make_durable(db: &Db, path: &Path) -> Result<(), StoreError> {
+fn make_durable(db: &Db, file: &File, path: &Path) -> Result<(), StoreError> {
     db.flush().map_err(|error| engine_error(path, &error))?;
-    let synced = File::open(path.join("db")).and_then(|file| file.sync_all());
-    synced.map_err(|error| StoreError::new(Code::StoreFailed, format!("{} cannot be written: {error}", path.display())))
+    file.sync_all()
+        .map_err(|error| StoreError::new(Code::StoreFailed, format!("{} cannot be written: {error}", path.display())))
 }
 
 fn open_error(path: &Path, error: &sled::Error) -> StoreError {

@@ -240,3 +240,24 @@ fn the_changelog_has_what_is_not_released_yet() {
     let text = fs::read_to_string(format!("{REPOSITORY}/CHANGELOG.md")).unwrap();
     assert!(text.starts_with("# Changelog\n") && text.contains("\n## Unreleased\n"), "{text:.200}");
 }
+
+#[test]
+fn every_secret_field_is_hidden_in_excerpts() {
+    let mut generator = schemars::SchemaGenerator::default();
+    for info in edgewright::model::Kind::all() {
+        (info.spec_schema)(&mut generator);
+    }
+    let definitions = generator.take_definitions(true);
+    let mut fields = std::collections::BTreeSet::new();
+    for definition in definitions.values() {
+        let properties = definition.get("properties").and_then(|it| it.as_object()).into_iter().flatten();
+        let secret = |it: &serde_json::Value| it.get("$ref").is_some_and(|to| to == "#/$defs/Secret");
+        fields.extend(properties.filter(|(_, it)| secret(it)).map(|(name, _)| name.clone()));
+    }
+    assert!(fields.len() >= 3, "{fields:?}");
+    for field in fields {
+        let text = format!("{field}: hunter2\n");
+        let shown = edgewright::model::redact::redact(&text);
+        assert!(!shown.contains("hunter2"), "{field} is missing in SECRET_FIELDS");
+    }
+}

@@ -12,7 +12,7 @@ use value::Value;
 
 use super::{
     code::Code,
-    fault::{Fault, Path, Segment, nearest},
+    fault::{Fault, MOST_FAULTS, Path, Segment, nearest},
     node::Node,
 };
 
@@ -24,9 +24,6 @@ pub trait ValueSource {
     /// Told of each secret that is written as plain text, by its path in the document.
     fn plain_secret(&self, _path: Path) {}
 }
-
-/// How many faults of one document are worth reporting.
-const MOST: usize = 100;
 
 /// Decodes a document. Returns the value without its faulty entries (nothing, if it is faulty as a whole) and all faults.
 pub fn decode<T: DeserializeOwned>(node: &Node, sources: Option<&dyn ValueSource>) -> (Option<T>, Vec<Fault>) {
@@ -50,7 +47,7 @@ pub fn decode_with<T: DeserializeOwned>(
                 let entry = error.entry.unwrap_or_default();
                 faults.push(*error.fault);
                 // An entry that cannot be set aside, or not once more, spoils the whole.
-                if entry == Path::root() || !context.set_aside.insert(entry) || faults.len() >= MOST {
+                if entry == Path::root() || !context.set_aside.insert(entry) || faults.len() >= MOST_FAULTS {
                     return (None, faults);
                 }
             }

@@ -6,6 +6,7 @@ use super::{At, Context, DecodeError, Step, unknown_field};
 use crate::model::{
     code::Code,
     fault::{Aim, Fault, Path},
+    module::policies::FREE_FORM,
     node::Node,
     secret::{SOURCED_SECRET, SOURCED_TEXT},
 };
@@ -176,6 +177,10 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
                 let text = self.resolve(entries)?;
                 let text = text.strip_suffix('\n').unwrap_or(&text);
                 visitor.visit_str(text.strip_suffix('\r').unwrap_or(text))
+            }
+            // Here null is data, and not "not given".
+            Node::Map(_) if name == FREE_FORM => {
+                visitor.visit_newtype_struct(self.node.to_json()).map_err(|error| de::Error::custom(error))
             }
             _ => visitor.visit_newtype_struct(self),
         }

@@ -1,7 +1,9 @@
 //! The `policies` module: what is done with traffic that matches an expression.
 
+use std::fmt;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
 use super::Module;
@@ -50,7 +52,25 @@ pub struct EndpointAction {
     #[schemars(length(min = 1))]
     pub r#type: String,
     /// What the action needs; for `log` an object with `Metadata`, for `deny` null.
+    #[serde(deserialize_with = "free_form")]
     pub config: Option<Map<String, Value>>,
+}
+
+/// The newtype name by which the decoder knows an object whose content is nobody's business but the action's.
+pub const FREE_FORM: &str = "edgewright::FreeForm";
+
+fn free_form<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Map<String, Value>>, D::Error> {
+    struct Visitor;
+    impl<'de> de::Visitor<'de> for Visitor {
+        type Value = Option<Map<String, Value>>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+            Option::deserialize(deserializer)
+        }
+    }
+    deserializer.deserialize_newtype_struct(FREE_FORM, Visitor)
 }
 
 impl Check for Policies {

@@ -8,12 +8,12 @@ use std::net::IpAddr;
 
 use jiff::{SignedDuration, civil};
 use x509_parser::{
-    asn1_rs::{Any, Oid, Tag},
+    asn1_rs::{Any, FromDer, Oid, Tag},
     certificate::X509Certificate,
     extensions::GeneralName,
     oid_registry::{
-        OID_X509_COMMON_NAME, OID_X509_COUNTRY_NAME, OID_X509_LOCALITY_NAME, OID_X509_ORGANIZATION_NAME,
-        OID_X509_ORGANIZATIONAL_UNIT, OID_X509_STATE_OR_PROVINCE_NAME,
+        OID_X509_COMMON_NAME, OID_X509_COUNTRY_NAME, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_LOCALITY_NAME,
+        OID_X509_ORGANIZATION_NAME, OID_X509_ORGANIZATIONAL_UNIT, OID_X509_STATE_OR_PROVINCE_NAME,
     },
     time::ASN1Time,
     x509::X509Name,
@@ -40,7 +40,7 @@ pub struct AuthorityFacts {
     pub not_after: String,
     /// Key usages in kebab-case, in the order of their bits.
     pub key_usages: Vec<String>,
-    /// Extended key usages in kebab-case, then unknown ones as dotted OIDs.
+    /// Extended key usages in kebab-case, unknown ones as dotted OIDs, in the order of the certificate.
     pub extended_key_usages: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ pub struct CertificateFacts {
     pub not_after: String,
     /// Key usages in kebab-case, in the order of their bits.
     pub key_usages: Vec<String>,
-    /// Extended key usages in kebab-case, then unknown ones as dotted OIDs.
+    /// Extended key usages in kebab-case, unknown ones as dotted OIDs, in the order of the certificate.
     pub extended_key_usages: Vec<String>,
     /// `rsa`, `ecdsa` or `ed25519`.
     pub private_key_type: String,
@@ -201,23 +201,26 @@ fn key_usages(certificate: &X509Certificate<'_>) -> Result<Vec<String>, PemFault
     Ok(set.map(|(_, name)| name.to_owned()).collect())
 }
 
+/// In the order of the certificate, as openssl prints them.
 fn extended_key_usages(certificate: &X509Certificate<'_>) -> Result<Vec<String>, PemFault> {
     let fault = PemFault::Extension("extendedKeyUsage");
-    let Some(usage) = certificate.extended_key_usage().map_err(|_| fault.clone())? else {
-        return Ok(Vec::new());
-    };
-    let usage = usage.value;
-    let known = [
-        (usage.any, "any"),
-        (usage.server_auth, "server-auth"),
-        (usage.client_auth, "client-auth"),
-        (usage.code_signing, "code-signing"),
-        (usage.email_protection, "email-protection"),
-        (usage.time_stamping, "time-stamping"),
-        (usage.ocsp_signing, "ocsp-signing"),
-    ];
-    let known = known.into_iter().filter(|(set, _)| *set).map(|(_, name)| Some(name.to_owned()));
-    known.chain(usage.other.iter().map(dotted)).collect::<Option<_>>().ok_or(fault)
+    let extension = certificate.get_extension_unique(&OID_X509_EXT_EXTENDED_KEY_USAGE).map_err(|_| fault.clone())?;
+    let Some(extension) = extension else { return Ok(Vec::new()) };
+    let (_, usages) = <Vec<Oid<'_>>>::from_der(extension.value).map_err(|_| fault.clone())?;
+    let named = usages.iter().map(|oid| {
+        let dotted = dotted(oid)?;
+        Some(match dotted.as_str() {
+            "2.5.29.37.0" => "any".to_owned(),
+            "1.3.6.1.5.5.7.3.1" => "server-auth".to_owned(),
+            "1.3.6.1.5.5.7.3.2" => "client-auth".to_owned(),
+            "1.3.6.1.5.5.7.3.3" => "code-signing".to_owned(),
+            "1.3.6.1.5.5.7.3.4" => "email-protection".to_owned(),
+            "1.3.6.1.5.5.7.3.8" => "time-stamping".to_owned(),
+            "1.3.6.1.5.5.7.3.9" => "ocsp-signing".to_owned(),
+            _ => dotted,
+        })
+    });
+    named.collect::<Option<_>>().ok_or(fault)
 }
 
 fn alternative_names(certificate: &X509Certificate<'_>) -> Result<SubjectAlternativeNames, PemFault> {

@@ -1,0 +1,86 @@
+//! Reads away what a refused request still sends. A client that is answered while it writes, and then cut off, sees a
+//! broken connection instead of the answer.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::Request,
+    http::header,
+    middleware::Next,
+    response::Response,
+};
+use http_body_util::BodyExt;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::sync::oneshot;
+
+/// More than this is not read away.
+const MOST_BYTES: usize = 64 << 20;
+/// Longer than this is not waited.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Answers a request, and reads the rest of its body if nobody else did.
+pub async fn drain(request: Request, next: Next) -> Response {
+    // Who asks before sending has sent nothing.
+    let waits = request.headers().contains_key(header::EXPECT);
+    if waits || request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    let (sender, mut left) = oneshot::channel();
+    let request = request.map(|body| Body::new(Returned { body: Some(body), sender: Some(sender) }));
+    let response = next.run(request).await;
+    if let Ok(body) = left.try_recv() {
+        let _ = tokio::time::timeout(PATIENCE, discard(body)).await;
+    }
+    response
+}
+
+async fn discard(mut body: Body) {
+    let mut read = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        read += frame.data_ref().map_or(0, Bytes::len);
+        if read > MOST_BYTES {
+            return;
+        }
+    }
+}
+
+/// A body that is handed back when it is dropped before its end.
+struct Returned {
+    body: Option<Body>,
+    sender: Option<oneshot::Sender<Body>>,
+}
+
+impl HttpBody for Returned {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match &mut self.body {
+            Some(body) => Pin::new(body).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
+    }
+}
+
+impl Drop for Returned {
+    fn drop(&mut self) {
+        if let (Some(body), Some(sender)) = (self.body.take(), self.sender.take())
+            && !body.is_end_stream()
+        {
+            let _ = sender.send(body);
+        }
+    }
+}
