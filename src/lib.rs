@@ -35,6 +35,11 @@
 //!   registry; with a place in a file it is a [`Diagnostic`](model::diagnostic::Diagnostic).
 //! - [`Secret`](model::secret::Secret): masked by type wherever it is written, revealed in one named place.
 //!
+//! - [`Lint`](model::lint::Lint): what is legal and still a mistake; one file each, and one table.
+//!
+//! Beside these: [`model::routing`] answers `edgewright trace`, [`manifest::export`] turns a Snapshot back into
+//! manifests, and [`manifest::format`] normalises their text.
+//!
 //! ## Invariants
 //!
 //! 1. The same input gives the same plan, anywhere: ids of what manifests declare are derived, not drawn.
@@ -48,10 +53,12 @@
 //! ## Three flows
 //!
 //! - **`reconcile --dry-run manifests/`**: files → [documents](manifest) → typed Specs and diagnostics → names to ids
-//!   ([`manifest::resolve`]) → [`plan::diff`] against the Snapshot → [`plan::render`] → exit code. Without `--dry-run`
-//!   the plan is committed as one revision with one history record.
+//!   ([`manifest::resolve`]) → [lints](model::lint) → [`plan::diff`] against the Snapshot → the plan is tried on the
+//!   Snapshot → [`plan::render`] or a [format](plan::format) → exit code. Without `--dry-run` the plan is committed as
+//!   one revision with one history record.
 //! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: [`api::endpoint`] → the one handler of its action → typed body
-//!   ([`model::decode`]) → one operation → commit → View → bytes, which stay with the entry until it changes.
+//!   ([`model::decode`]) → one operation → commit → View → bytes. Those of a whole resource stay with its entry until it
+//!   or a child changes.
 //! - **a file changes**: the event only means "look again" → debounce → the first flow → commit. What is invalid is
 //!   reported and changes nothing ([`reconcile::watch`]).
 

@@ -48,7 +48,8 @@ struct Report {
     message: String,
     code: String,
     help: Option<String>,
-    severity: Severity,
+    /// None is a place that belongs to another report.
+    severity: Option<Severity>,
     source: Option<Source>,
     labels: Vec<LabeledSpan>,
     /// Places in other files, each with a report of its own.
@@ -71,7 +72,7 @@ impl Report {
             message: label.clone(),
             code: String::new(),
             help: None,
-            severity: Severity::Warning,
+            severity: None,
             source: Some(Source(Arc::clone(&place.file))),
             labels: vec![LabeledSpan::new_primary_with_span(None, span(place))],
             elsewhere: Vec::new(),
@@ -80,7 +81,7 @@ impl Report {
             message: diagnostic.message.clone(),
             code: diagnostic.code.to_string(),
             help: diagnostic.help.clone(),
-            severity: diagnostic.severity,
+            severity: Some(diagnostic.severity),
             source,
             labels,
             elsewhere: elsewhere.collect(),
@@ -108,8 +109,9 @@ impl miette::Diagnostic for Report {
     }
     fn severity(&self) -> Option<miette::Severity> {
         Some(match self.severity {
-            Severity::Error => miette::Severity::Error,
-            Severity::Warning => miette::Severity::Warning,
+            Some(Severity::Error) => miette::Severity::Error,
+            Some(Severity::Warning) => miette::Severity::Warning,
+            None => miette::Severity::Advice,
         })
     }
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {

@@ -45,8 +45,17 @@ pub struct Resolved {
     pub faulty: BTreeSet<Key>,
 }
 
+/// Like [`resolve`] with nothing but the files: an identifier cannot be looked up, so it is taken to be right.
+pub fn resolve_offline(loaded: &Loaded, source: &str) -> Resolved {
+    resolve_with(loaded, &Snapshot::default(), source, true)
+}
+
 /// Gives every declared resource its key and turns references by name into identifiers.
 pub fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str) -> Resolved {
+    resolve_with(loaded, snapshot, source, false)
+}
+
+fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, offline: bool) -> Resolved {
     let mut resolver = Resolver {
         loaded,
         source,
@@ -54,6 +63,7 @@ pub fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str) -> Resolved {
         snapshot,
         ids: HashMap::new(),
         token_files: HashMap::new(),
+        offline,
         out: Resolved::default(),
     };
     let mut declarations: Vec<&Declaration> = loaded.declared.resources.iter().collect();
@@ -116,6 +126,8 @@ struct Resolver<'a> {
     ids: HashMap<(Kind, &'a str), Id>,
     /// Who writes a token where.
     token_files: HashMap<PathBuf, &'a Declaration>,
+    /// Whether there is no store to ask.
+    offline: bool,
     out: Resolved,
 }
 
@@ -189,7 +201,7 @@ impl<'a> Resolver<'a> {
     fn find(&self, kind: Kind, name: &str) -> Option<Id> {
         if name.contains('_') {
             let key = Key::new(kind, Id::new(name));
-            let known = self.snapshot.get(&key).is_some() || self.out.desired.contains_key(&key);
+            let known = self.offline || self.snapshot.get(&key).is_some() || self.out.desired.contains_key(&key);
             return known.then_some(key.id);
         }
         self.ids

@@ -13,7 +13,7 @@ use std::{
 use crate::{
     manifest::{
         self, LoadOptions,
-        resolve::{Resolved, resolve},
+        resolve::{Resolved, resolve, resolve_offline},
     },
     model::{
         Kind,
@@ -97,7 +97,9 @@ impl Planned {
 
 /// Reads the manifests and checks them with nothing but the files: every rule, and every lint.
 pub fn validate(load: &LoadOptions, lints: &LintLevels) -> Planned {
-    read(load, lints, &Snapshot::default(), DEFAULT_SOURCE).0
+    let loaded = manifest::load(load);
+    let resolved = resolve_offline(&loaded, DEFAULT_SOURCE);
+    judge(loaded, resolved, lints).0
 }
 
 /// Reads the manifests and plans what turns `snapshot` into what they say. Changes nothing.
@@ -141,7 +143,12 @@ pub fn compare(old: &Options, new: &Options) -> Planned {
 
 fn read(load: &LoadOptions, lints: &LintLevels, snapshot: &Snapshot, source: &str) -> (Planned, Resolved) {
     let loaded = manifest::load(load);
-    let mut resolved = resolve(&loaded, snapshot, source);
+    let resolved = resolve(&loaded, snapshot, source);
+    judge(loaded, resolved, lints)
+}
+
+/// What is wrong with manifests: rules first, and where they hold, lints.
+fn judge(loaded: manifest::Loaded, mut resolved: Resolved, lints: &LintLevels) -> (Planned, Resolved) {
     let mut planned = Planned {
         diagnostics: loaded.diagnostics,
         plan: None,

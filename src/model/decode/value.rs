@@ -180,7 +180,7 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
             }
             // Here null is data, and not "not given".
             Node::Map(_) if name == FREE_FORM => {
-                visitor.visit_newtype_struct(self.node.to_json()).map_err(|error| de::Error::custom(error))
+                visitor.visit_newtype_struct(self.node.to_json()).map_err(de::Error::custom)
             }
             _ => visitor.visit_newtype_struct(self),
         }
