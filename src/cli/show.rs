@@ -13,6 +13,9 @@ use miette::{
 
 use crate::model::diagnostic::{Diagnostic, Place, Severity, SourceFile};
 
+/// More than this nobody reads on a terminal.
+const MOST: usize = 500;
+
 /// Prints diagnostics to stderr, with colour where it is a terminal that takes it.
 pub fn diagnostics(diagnostics: &[Diagnostic]) {
     let mut stderr = anstream::stderr().lock();
@@ -22,12 +25,15 @@ pub fn diagnostics(diagnostics: &[Diagnostic]) {
         // Whoever reads a log wraps it as they like.
         handler = handler.with_width(200).with_wrap_lines(false);
     }
-    for diagnostic in diagnostics {
+    for diagnostic in diagnostics.iter().take(MOST) {
         let mut text = String::new();
         if handler.render_report(&mut text, &Report::new(diagnostic)).is_ok() {
             let _ = writeln!(stderr, "{}", text.trim_end());
             let _ = writeln!(stderr);
         }
+    }
+    if diagnostics.len() > MOST {
+        let _ = writeln!(stderr, "… and {} more; --format json has them all\n", diagnostics.len() - MOST);
     }
 }
 

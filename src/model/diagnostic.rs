@@ -24,6 +24,7 @@ pub struct SourceFile {
     /// The text. It may hold secrets: whoever shows a part of it takes [`SourceFile::shown`].
     pub text: String,
     shown: OnceLock<String>,
+    line_starts: OnceLock<Vec<usize>>,
 }
 
 /// Without the text, which may hold secrets.
@@ -36,7 +37,15 @@ impl fmt::Debug for SourceFile {
 impl SourceFile {
     /// A file with a name and text.
     pub fn new(name: String, text: String) -> Self {
-        Self { name, text, shown: OnceLock::new() }
+        Self { name, text, shown: OnceLock::new(), line_starts: OnceLock::new() }
+    }
+
+    /// The offset of each line's first byte.
+    fn line_starts(&self) -> &[usize] {
+        self.line_starts.get_or_init(|| {
+            let behind_breaks = self.text.match_indices('\n').map(|(at, _)| at + 1);
+            std::iter::once(0).chain(behind_breaks).collect()
+        })
     }
 
     /// The text for a person's eyes, with the same length and the same places.
@@ -72,10 +81,11 @@ impl Place {
 
     fn line_column_of(&self, offset: usize) -> (usize, usize) {
         let text = &self.file.text;
-        let before = text.get(..text.floor_char_boundary(offset)).unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        (line, before.get(line_start..).unwrap_or_default().chars().count() + 1)
+        let offset = text.floor_char_boundary(offset);
+        let starts = self.file.line_starts();
+        let line = starts.partition_point(|start| *start <= offset);
+        let start = line.checked_sub(1).and_then(|line| starts.get(line)).copied().unwrap_or_default();
+        (line, text.get(start..offset).unwrap_or_default().chars().count() + 1)
     }
 }
 
