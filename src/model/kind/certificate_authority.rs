@@ -10,7 +10,7 @@ use crate::model::{
     resource::{KindInfo, Resource, ViewContext},
     secret::Text,
     snapshot::Entry,
-    x509,
+    x509::{self, AuthorityFacts},
 };
 
 /// An uploaded certificate authority.
@@ -43,16 +43,9 @@ pub struct CertificateAuthorityView {
     pub metadata: String,
     /// Raw PEM of the authority.
     pub ca_pem: String,
-    /// Derived from the certificate.
-    pub subject_common_name: String,
-    /// Start of validity.
-    pub not_before: String,
-    /// End of validity.
-    pub not_after: String,
-    /// Actions that the private key may be used for.
-    pub key_usages: Vec<String>,
-    /// Extended set of such actions.
-    pub extended_key_usages: Vec<String>,
+    /// What the certificate says.
+    #[serde(flatten)]
+    pub facts: AuthorityFacts,
 }
 
 impl Check for CertificateAuthority {
@@ -80,8 +73,6 @@ impl Resource for CertificateAuthority {
     type View = CertificateAuthorityView;
 
     fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> CertificateAuthorityView {
-        // What was stored was checked, so its PEM can be read.
-        let facts = x509::authority(self.ca_pem.as_str()).unwrap_or_default();
         CertificateAuthorityView {
             id: at.key.id.to_string(),
             uri: cx.site.uri(&at.key),
@@ -89,11 +80,8 @@ impl Resource for CertificateAuthority {
             description: self.description.clone(),
             metadata: self.metadata.clone(),
             ca_pem: self.ca_pem.as_str().to_owned(),
-            subject_common_name: facts.subject_common_name,
-            not_before: facts.not_before,
-            not_after: facts.not_after,
-            key_usages: facts.key_usages,
-            extended_key_usages: facts.extended_key_usages,
+            // What was stored was checked, so its PEM can be read.
+            facts: x509::authority(self.ca_pem.as_str()).unwrap_or_default(),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::model::{
     resource::{KindInfo, Resource, ViewContext},
     secret::{Secret, Text},
     snapshot::Entry,
-    x509::{self, SubjectAlternativeNames},
+    x509::{self, CertificateFacts},
 };
 
 /// An uploaded certificate chain and its private key.
@@ -46,36 +46,11 @@ pub struct TlsCertificateView {
     pub metadata: String,
     /// Chain of PEM certificates, leaf first.
     pub certificate_pem: String,
-    /// From the leaf.
-    pub subject_common_name: String,
-    /// From the leaf.
-    pub subject_alternative_names: SubjectAlternativeNames,
     /// When it was issued automatically; null, for it was uploaded.
     pub issued_at: Option<String>,
-    /// Start of validity.
-    pub not_before: String,
-    /// End of validity.
-    pub not_after: String,
-    /// Actions that the private key may be used for.
-    pub key_usages: Vec<String>,
-    /// Extended set of such actions.
-    pub extended_key_usages: Vec<String>,
-    /// `rsa`, `ecdsa` or `ed25519`.
-    pub private_key_type: String,
-    /// From the leaf.
-    pub issuer_common_name: String,
-    /// Serial of the leaf in lower-case hex.
-    pub serial_number: String,
-    /// From the leaf; empty when absent.
-    pub subject_organization: String,
-    /// From the leaf; empty when absent.
-    pub subject_organizational_unit: String,
-    /// From the leaf; empty when absent.
-    pub subject_locality: String,
-    /// From the leaf; empty when absent.
-    pub subject_province: String,
-    /// From the leaf; empty when absent.
-    pub subject_country: String,
+    /// What the leaf says.
+    #[serde(flatten)]
+    pub facts: CertificateFacts,
 }
 
 impl Check for TlsCertificate {
@@ -115,8 +90,6 @@ impl Resource for TlsCertificate {
     type View = TlsCertificateView;
 
     fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> TlsCertificateView {
-        // What was stored was checked, so its PEM can be read.
-        let facts = x509::certificate(self.certificate_pem.as_str()).unwrap_or_default();
         TlsCertificateView {
             id: at.key.id.to_string(),
             uri: cx.site.uri(&at.key),
@@ -124,21 +97,9 @@ impl Resource for TlsCertificate {
             description: self.description.clone(),
             metadata: self.metadata.clone(),
             certificate_pem: self.certificate_pem.as_str().to_owned(),
-            subject_common_name: facts.subject_common_name,
-            subject_alternative_names: facts.subject_alternative_names,
             issued_at: None,
-            not_before: facts.not_before,
-            not_after: facts.not_after,
-            key_usages: facts.key_usages,
-            extended_key_usages: facts.extended_key_usages,
-            private_key_type: facts.private_key_type,
-            issuer_common_name: facts.issuer_common_name,
-            serial_number: facts.serial_number,
-            subject_organization: facts.subject_organization,
-            subject_organizational_unit: facts.subject_organizational_unit,
-            subject_locality: facts.subject_locality,
-            subject_province: facts.subject_province,
-            subject_country: facts.subject_country,
+            // What was stored was checked, so its PEM can be read.
+            facts: x509::certificate(self.certificate_pem.as_str()).unwrap_or_default(),
         }
     }
 }

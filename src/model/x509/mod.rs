@@ -30,7 +30,7 @@ pub use self::{
 };
 
 /// What the first certificate of an authority's PEM says (D19).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct AuthorityFacts {
     /// Common name of the subject; empty when absent.
     pub subject_common_name: String,
@@ -54,7 +54,7 @@ pub struct SubjectAlternativeNames {
 }
 
 /// What the leaf of a certificate chain says (D19). A text that the certificate lacks is empty.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct CertificateFacts {
     /// Common name of the subject.
     pub subject_common_name: String,
