@@ -21,7 +21,7 @@ use crate::{
     model::{
         Kind,
         code::Code,
-        fault::{Fault, Faults, Path, Segment},
+        fault::{Fault, Faults, Path, Segment, add_untold},
         id::{Id, is_opaque_id},
         key::Key,
         kind::{
@@ -188,7 +188,7 @@ impl Call<'_> {
         // The list of sources has no next page in the specification, so it has one page.
         let paged = self.kind != Kind::EventSource;
         let (entries, next) =
-            page.select(&self.snapshot, &self.app.site, collection, paged.then(page::default_limit))?;
+            page.select(&self.snapshot, &self.app.site, collection, paged.then_some(page::DEFAULT_LIMIT))?;
         let mut body = format!("{{\"{}\":[", info.list).into_bytes();
         for (index, entry) in entries.into_iter().enumerate() {
             if index > 0 {
@@ -232,7 +232,7 @@ impl Call<'_> {
         if let Some(module) = &module {
             let mut found = Faults::new();
             module.check(&mut found);
-            add_new(&mut faults, found.into_vec());
+            add_untold(&mut faults, found.into_vec());
         }
         let module = without_faults(module, faults)?;
         let operation = Operation::PutModule { host: host.clone(), slot, module };
@@ -349,7 +349,7 @@ fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Decoded<Arc<dyn 
             (Some(given), Some(Segment::Key(field))) => given.contains(field),
             _ => true,
         };
-        add_new(&mut faults, found.into_vec().into_iter().filter(told).collect());
+        add_untold(&mut faults, found.into_vec().into_iter().filter(told));
     }
     (spec, faults)
 }
@@ -359,16 +359,6 @@ fn without_faults<T>(decoded: Option<T>, faults: Vec<Fault>) -> Result<T, ApiErr
     match decoded {
         Some(decoded) if faults.is_empty() => Ok(decoded),
         _ => Err(ApiError::from_faults(faults)),
-    }
-}
-
-fn add_new(faults: &mut Vec<Fault>, found: Vec<Fault>) {
-    let told = faults.len();
-    for fault in found {
-        // What was set aside as faulty is not also missing.
-        if !faults.iter().take(told).any(|known| known.path.0.starts_with(&fault.path.0)) {
-            faults.push(fault);
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::model::{
 };
 
 /// Resources on a page, unless the client asks for another number.
-const DEFAULT_LIMIT: usize = 100;
+pub const DEFAULT_LIMIT: usize = 100;
 /// The most that a client can ask for.
 const MOST_LIMIT: usize = 1000;
 
@@ -74,9 +74,4 @@ impl Page {
             ApiError::new(fault.at(Path::root().join("before_id")))
         })
     }
-}
-
-/// The number of resources on a page of a list that is cut into pages.
-pub fn default_limit() -> usize {
-    DEFAULT_LIMIT
 }

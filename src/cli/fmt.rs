@@ -2,18 +2,15 @@
 
 use std::{
     collections::HashSet,
-    ffi::OsStr,
     fs,
     io::{self, Read, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
-use walkdir::WalkDir;
-
 use super::{Exit, Outcome, show};
 use crate::{
-    manifest::format::format,
+    manifest::{find, format::format},
     model::{code::Code, diagnostic::Diagnostic},
 };
 
@@ -111,30 +108,6 @@ fn unreadable(name: &str, error: &io::Error) -> Diagnostic {
 fn left(name: &str, reason: &str) -> Diagnostic {
     Diagnostic::error(Code::Syntax, format!("{name} is left as it is: {reason}"))
         .help("`edgewright validate` shows the place of a syntax error")
-}
-
-/// The manifest files at or below a path; hidden folders are not looked into.
-fn find(path: &Path, faults: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
-    let hidden = |name: &OsStr| name.to_string_lossy().starts_with('.');
-    let walk = WalkDir::new(path).follow_links(true).sort_by_file_name().into_iter();
-    let mut found = Vec::new();
-    for entry in walk.filter_entry(|entry| entry.depth() == 0 || !hidden(entry.file_name())) {
-        match entry {
-            Ok(entry) => {
-                let extension = entry.path().extension().and_then(OsStr::to_str);
-                let named = entry.depth() == 0 || matches!(extension, Some("yaml" | "yml" | "json"));
-                if entry.file_type().is_file() && named {
-                    found.push(entry.into_path());
-                }
-            }
-            Err(error) => {
-                let name = error.path().unwrap_or(path).display().to_string();
-                let reason = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-                faults.push(Diagnostic::error(Code::Unreadable, format!("{name} cannot be read: {reason}")));
-            }
-        }
-    }
-    found
 }
 
 /// Puts another text in a file's place at once, with the permissions that it had.

@@ -21,6 +21,7 @@ mod values;
 pub use declaration::{EXTRA_FIELDS, MODULE_SET};
 pub use document::{API_VERSION, Envelope, Metadata};
 pub use origin::Origin;
+pub use source::find;
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! Takes documents apart into what they declare, and reports what is wrong with each by itself.
 
-use std::{collections::HashSet, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use serde::de::DeserializeOwned;
 
@@ -16,7 +16,7 @@ use crate::model::{
     code::Code,
     decode::{decode_with, list, unknown_field},
     diagnostic::{Diagnostic, Severity},
-    fault::{Fault, Faults, Path, nearest},
+    fault::{Fault, Faults, Path, add_untold, nearest},
     id::{is_name, is_opaque_id},
     kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
     lint::{self, Level},
@@ -79,11 +79,7 @@ impl Reader<'_> {
         if let Some(spec) = &spec {
             let mut found = Faults::new();
             spec.check(&mut found);
-            // What was set aside as faulty is not also missing.
-            let told: HashSet<Path> = faults.iter().map(|fault| fault.path.clone()).collect();
-            faults.extend(
-                found.into_vec().into_iter().filter(|fault| !told.iter().any(|it| it.0.starts_with(&fault.path.0))),
-            );
+            add_untold(&mut faults, found.into_vec());
         }
         self.warn_of_null_modules(kind, node, path);
         for fault in faults {
@@ -414,7 +410,7 @@ impl Reader<'_> {
             if let Some(module) = &module {
                 let mut found = Faults::new();
                 module.check(&mut found);
-                faults.extend(found.into_vec());
+                add_untold(&mut faults, found.into_vec());
             }
             for fault in faults {
                 let path = fault.path.under(&at);

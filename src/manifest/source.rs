@@ -63,7 +63,7 @@ fn parent_of(path: &Path) -> PathBuf {
 }
 
 /// The manifest files at or below a path. Hidden folders (`.git`, a mounted volume's `..data`) are not looked into.
-fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
+pub fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let walk = WalkDir::new(path).follow_links(true).sort_by_file_name().into_iter();
     let hidden = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with('.');

@@ -180,6 +180,16 @@ impl Faults {
     }
 }
 
+/// Adds what the rules of a value find to the faults of decoding it: what was set aside as faulty is not also missing.
+pub fn add_untold(faults: &mut Vec<Fault>, found: impl IntoIterator<Item = Fault>) {
+    let told = faults.len();
+    for fault in found {
+        if !faults.iter().take(told).any(|known| known.path.0.starts_with(&fault.path.0)) {
+            faults.push(fault);
+        }
+    }
+}
+
 /// What a Spec or module can say about itself without looking at anything else.
 pub trait Check {
     /// Reports every fault; an empty report means the value obeys the rules of the specification.
