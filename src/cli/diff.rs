@@ -1,37 +1,42 @@
 //! `edgewright diff`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
-use super::{Exit, Outcome, output::Output, source::Loading};
+use super::{Exit, Failure, Outcome, output::Output, progress::during, source::Loading};
 use crate::{
+    manifest::tree::{Commit, Tree, revisions},
+    model::{code::Code, diagnostic::Diagnostic},
     plan::report::Report,
     reconcile::{LintLevels, Options, compare},
 };
 
-/// Compare two folders of manifests, without any store: what would the second change after the first?
+/// Compare two folders of manifests, or two git revisions of one, without any store: what would the second change after
+/// the first?
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Exit with 2 when they differ.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
+    /// Compare two revisions of one path: `A..B`, or `A...B` for what B changes since it left A, or just `A` for what the
+    /// files on disk change.
+    #[arg(long, value_name = "A..B", env = "EDGEWRIGHT_REV")]
+    rev: Option<String>,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
     loading: Loading,
-    /// A file or folder of manifests: how it was.
-    #[arg(value_name = "OLD")]
-    old: PathBuf,
-    /// A file or folder of manifests: how it will be.
-    #[arg(value_name = "NEW")]
-    new: PathBuf,
+    /// Files or folders of manifests: how it was, and how it will be. With --rev there is one, by default this folder.
+    #[arg(value_name = "PATH", num_args = 0..=2)]
+    paths: Vec<PathBuf>,
 }
 
 impl Args {
     /// Runs the command.
     pub fn run(self, lints: LintLevels) -> Outcome {
-        let options = |path: PathBuf| Options { lints: lints.clone(), ..Options::new(self.loading.of(vec![path])) };
-        let compared = compare(&options(self.old.clone()), &options(self.new.clone()));
-        let (diagnostics, plan, files) = (&compared.diagnostics, compared.plan.as_ref(), compared.files);
+        let [old, new] = self.sides()?;
+        let options = |tree: Arc<dyn Tree>| Options { tree, lints: lints.clone(), ..Options::default() };
+        let compared = during("Comparing", || compare(&options(old), &options(new)));
+        let (diagnostics, plan, files) = (&compared.diagnostics, compared.plan.as_ref(), compared.files.len());
         let report = Report { command: "diff", diagnostics, plan, files, applied: None };
         self.output.announce(&report);
         self.output.conclude(&report)?;
@@ -40,5 +45,26 @@ impl Args {
             Some(plan) if self.detailed_exitcode && !plan.is_empty() => Exit::Pending,
             Some(_) => Exit::Done,
         })
+    }
+
+    /// How it was, and how it will be.
+    fn sides(&self) -> Result<[Arc<dyn Tree>; 2], Failure> {
+        let usage = |message: &str| Failure::from(Diagnostic::error(Code::Parameter, message));
+        let disk = |path: &PathBuf| Arc::new(self.loading.of(vec![path.clone()]));
+        match (&self.rev, self.paths.as_slice()) {
+            (None, [old, new]) => Ok([disk(old), disk(new)]),
+            (None, _) => Err(usage("two paths are compared, or with --rev two revisions of one")),
+            (Some(_), [_, _]) => Err(usage("with --rev there is one path, whose two revisions are compared")),
+            (Some(range), paths) => {
+                let path = paths.first().cloned().unwrap_or_else(|| PathBuf::from("."));
+                let (old, new) = revisions(range, &path)?;
+                let at = |revision: &str, labelled| -> Result<Arc<dyn Tree>, Failure> {
+                    let outside = self.loading.allow_outside_files;
+                    Ok(Arc::new(Commit::open(revision, std::slice::from_ref(&path), labelled, outside)?))
+                };
+                let new = new.map_or_else(|| Ok(disk(&path) as Arc<dyn Tree>), |new| at(&new, false))?;
+                Ok([at(&old, true)?, new])
+            }
+        }
     }
 }

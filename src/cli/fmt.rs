@@ -10,7 +10,7 @@ use std::{
 
 use super::{Exit, Outcome, show};
 use crate::{
-    manifest::{find, format::format},
+    manifest::{format::format, tree::find},
     model::{code::Code, diagnostic::Diagnostic},
 };
 

@@ -10,7 +10,7 @@ use super::{
     source::{Manifests, Ownership},
 };
 use crate::{
-    manifest::git::commit_of,
+    manifest::tree::commit_of,
     model::{code::Code, diagnostic::Diagnostic},
     plan::{
         Plan,
@@ -68,7 +68,7 @@ impl PlanArgs {
 
     fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> Outcome {
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
-        let options = self.ownership.options(self.manifests.load_options(), lints);
+        let options = self.ownership.options(self.manifests.tree(), lints);
         // A store is only made once there is something good to put into it.
         let store = self.store.open_if_there()?;
         let snapshot = snapshot_of(store.as_ref());
@@ -143,7 +143,13 @@ impl PlanArgs {
 }
 
 fn report<'a>(command: &'static str, planned: &'a Planned, applied: Option<u64>) -> Report<'a> {
-    Report { command, diagnostics: &planned.diagnostics, plan: planned.plan.as_ref(), files: planned.files, applied }
+    Report {
+        command,
+        diagnostics: &planned.diagnostics,
+        plan: planned.plan.as_ref(),
+        files: planned.files.len(),
+        applied,
+    }
 }
 
 fn commit(store: &SledStore, plan: &Plan, source: &str) -> Result<u64, Failure> {

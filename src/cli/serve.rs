@@ -17,7 +17,7 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     plan::render::mark,
     reconcile::{
-        LintLevels, Options,
+        LintLevels,
         watch::{Report, follow},
         write_token,
     },
@@ -113,10 +113,9 @@ impl Args {
         if self.manifests.is_empty() {
             return Ok(None);
         }
-        let load = self.loading.of(self.manifests.clone());
-        let options: Options = self.ownership.options(load, lints);
+        let options = self.ownership.options(self.loading.of(self.manifests.clone()), lints);
         let told = Arc::clone(store);
-        let handle = follow(Arc::clone(store), options, move |report| tell(&report, told.as_ref()));
+        let handle = follow(Arc::clone(store), options, &self.manifests, move |report| tell(&report, told.as_ref()));
         handle.map(Some).map_err(|error| {
             Diagnostic::error(Code::Unreadable, format!("the manifests cannot be followed: {error}")).into()
         })
@@ -149,12 +148,12 @@ fn tell(report: &Report, store: &dyn Store) {
         Report::InSync { unchanged } => say(&format!("In sync with the manifests: {unchanged} unchanged.")),
         Report::Invalid(planned) => {
             show::diagnostics(&planned.diagnostics);
-            show::count(&planned.diagnostics, planned.files);
+            show::count(&planned.diagnostics, planned.files.len());
             say("The manifests are not applied; the last good state stays in service.");
         }
         Report::Partly(planned) => {
             show::diagnostics(&planned.diagnostics);
-            show::count(&planned.diagnostics, planned.files);
+            show::count(&planned.diagnostics, planned.files.len());
             for left_out in &planned.left_out {
                 say(&format!("Left out: {} {}", left_out.key, left_out.claim.name));
             }

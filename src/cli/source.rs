@@ -1,11 +1,14 @@
 //! The options that say which manifests are meant; several commands share them.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::{ArgAction, Args};
 
 use crate::{
-    manifest::LoadOptions,
+    manifest::tree::{Disk, Tree},
     plan::safety::Budget,
     reconcile::{LintLevels, Options},
 };
@@ -15,13 +18,13 @@ use crate::{
 pub struct Loading {
     /// Let `from_file` read files outside of the folders of the manifests.
     #[arg(long, env = "EDGEWRIGHT_ALLOW_OUTSIDE_FILES")]
-    allow_outside_files: bool,
+    pub allow_outside_files: bool,
 }
 
 impl Loading {
-    /// What the loader needs.
-    pub fn of(&self, paths: Vec<PathBuf>) -> LoadOptions {
-        LoadOptions { paths, allow_outside_files: self.allow_outside_files }
+    /// Files and folders, read in this way.
+    pub fn of(&self, paths: Vec<PathBuf>) -> Disk {
+        Disk { paths, allow_outside_files: self.allow_outside_files }
     }
 }
 
@@ -41,8 +44,8 @@ impl Manifests {
         self.paths.first().map(PathBuf::as_path)
     }
 
-    /// What the loader needs.
-    pub fn load_options(&self) -> LoadOptions {
+    /// The files and folders.
+    pub fn tree(&self) -> Disk {
         self.loading.of(self.paths.clone())
     }
 }
@@ -76,9 +79,9 @@ pub struct Ownership {
 
 impl Ownership {
     /// What a reconciliation needs.
-    pub fn options(&self, load: LoadOptions, lints: LintLevels) -> Options {
+    pub fn options(&self, tree: impl Tree + 'static, lints: LintLevels) -> Options {
         Options {
-            load,
+            tree: Arc::new(tree),
             source: self.source.clone(),
             prune: self.prune,
             isolate: self.isolate,

@@ -18,8 +18,8 @@ pub struct Args {
 impl Args {
     /// Runs the command.
     pub fn run(self, lints: LintLevels) -> Outcome {
-        let validated = during("Validating", || validate(&self.manifests.load_options(), &lints));
-        let (diagnostics, files) = (&validated.diagnostics, validated.files);
+        let validated = during("Validating", || validate(&self.manifests.tree(), &lints));
+        let (diagnostics, files) = (&validated.diagnostics, validated.files.len());
         let report = Report { command: "validate", diagnostics, plan: None, files, applied: None };
         self.output.announce(&report);
         self.output.conclude(&report)?;

@@ -8,37 +8,28 @@ mod declaration;
 mod document;
 pub mod export;
 pub mod format;
-pub mod git;
 mod locate;
 mod merge;
 mod origin;
 mod reader;
 pub mod resolve;
 pub mod schema;
-mod source;
+pub mod tree;
 mod values;
 
 pub use declaration::{EXTRA_FIELDS, MODULE_SET};
 pub use document::{API_VERSION, Envelope, Metadata};
-pub use origin::Origin;
-pub use source::find;
+pub use origin::{ManifestFile, Origin};
 
-use std::path::PathBuf;
+use std::sync::Arc;
 
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::model::diagnostic::{Diagnostic, sort};
 use declaration::Declared;
 use reader::declare;
-
-/// How manifests are read.
-#[derive(Debug, Clone, Default)]
-pub struct LoadOptions {
-    /// Files, folders, or `-` for standard input.
-    pub paths: Vec<PathBuf>,
-    /// Whether values may come from files outside of the source tree (D28).
-    pub allow_outside_files: bool,
-}
+use tree::Tree;
+use values::Values;
 
 /// What was read.
 #[derive(Debug, Default)]
@@ -46,21 +37,20 @@ pub struct Loaded {
     declared: Declared,
     /// Everything that is wrong.
     pub diagnostics: Vec<Diagnostic>,
-    /// How many files were read.
-    pub files: usize,
+    /// The files that were read.
+    pub files: Vec<Arc<ManifestFile>>,
 }
 
-/// Reads manifests. Their order never matters: files are taken by path, and names are resolved at the end.
-pub fn load(options: &LoadOptions) -> Loaded {
-    let (files, mut diagnostics) = source::read(&options.paths);
-    let count = files.len();
+/// Reads manifests. Their order never matters: names are resolved at the end.
+pub fn load(tree: &dyn Tree) -> Loaded {
+    let (files, mut diagnostics) = tree.manifests();
     let read: Vec<(Declared, Vec<Diagnostic>)> = files
-        .into_par_iter()
+        .par_iter()
         .map(|file| {
             let mut declared = Declared::default();
             let mut diagnostics = Vec::new();
-            let values = values::Files::new(&file, options.allow_outside_files);
-            for document in document::read(&file, &mut diagnostics) {
+            let values = Values::new(tree, file);
+            for document in document::read(file, &mut diagnostics) {
                 declare(&document, &values, &mut declared, &mut diagnostics);
             }
             (declared, diagnostics)
@@ -73,5 +63,5 @@ pub fn load(options: &LoadOptions) -> Loaded {
     }
     declared.settle(&mut diagnostics);
     sort(&mut diagnostics);
-    Loaded { declared, diagnostics, files: count }
+    Loaded { declared, diagnostics, files }
 }

@@ -8,7 +8,7 @@ use super::{
     declaration::{Declaration, Declared, EXTRA_FIELDS, Facts, ModuleSet, manifest_kinds},
     document::{API_VERSION, Document, Envelope, Metadata},
     origin::Origin,
-    values::{Files, plain},
+    values::Values,
 };
 use crate::model::{
     Kind,
@@ -30,7 +30,7 @@ const LINT_ANNOTATION: &str = "edgewright/lint.";
 /// A document while it is taken apart.
 struct Reader<'a> {
     origin: Origin,
-    values: &'a Files,
+    values: &'a Values<'a>,
     declared: &'a mut Declared,
     diagnostics: &'a mut Vec<Diagnostic>,
     /// What the document's next declaration takes along.
@@ -38,7 +38,7 @@ struct Reader<'a> {
 }
 
 /// Takes a document apart into what it declares.
-pub fn declare(document: &Document, values: &Files, declared: &mut Declared, diagnostics: &mut Vec<Diagnostic>) {
+pub fn declare(document: &Document, values: &Values<'_>, declared: &mut Declared, diagnostics: &mut Vec<Diagnostic>) {
     let facts = Facts::default();
     let mut reader = Reader { origin: document.origin.clone(), values, declared, diagnostics, facts };
     let (resources, found) = (reader.declared.resources.len(), reader.diagnostics.len());
@@ -265,19 +265,14 @@ impl Reader<'_> {
         }
     }
 
-    /// A token is a secret, and the source tree is shared: the file must be somewhere else.
     fn token_file(&mut self, file: PathBuf, path: &Path) -> Option<PathBuf> {
-        let whole = |path: &std::path::Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let (file, root) = (whole(&self.origin.file().folder.join(&file)), whole(&self.origin.file().root));
-        if plain(&file).starts_with(plain(&root)) {
-            let fault = Fault::new(
-                Code::NotAllowed,
-                "the token would be written into the source tree, where others can read it",
-            );
-            self.report(fault.at(path.join("token_file")).help("name a file outside of the tree"));
-            return None;
+        match self.values.token_file(file) {
+            Ok(file) => Some(file),
+            Err(fault) => {
+                self.report(fault.at(path.join("token_file")));
+                None
+            }
         }
-        Some(file)
     }
 
     fn check_identity(&mut self, metadata: &Metadata, info: &KindInfo) {

@@ -8,12 +8,14 @@ use std::{
     io::Write,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::{
     manifest::{
-        self, LoadOptions,
+        self, Loaded, ManifestFile,
         resolve::{Resolved, resolve, resolve_offline},
+        tree::{Disk, Tree},
     },
     model::{
         Kind,
@@ -34,7 +36,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where the manifests are.
-    pub load: LoadOptions,
+    pub tree: Arc<dyn Tree>,
     /// The name under which resources are owned (D40).
     pub source: String,
     /// Whether what is owned and no longer declared is deleted.
@@ -49,9 +51,16 @@ pub struct Options {
 
 impl Options {
     /// The usual options for manifests.
-    pub fn new(load: LoadOptions) -> Self {
+    pub fn new(tree: impl Tree + 'static) -> Self {
+        Self { tree: Arc::new(tree), ..Self::default() }
+    }
+}
+
+/// The usual options, for no manifests at all.
+impl Default for Options {
+    fn default() -> Self {
         Self {
-            load,
+            tree: Arc::new(Disk::default()),
             source: DEFAULT_SOURCE.to_owned(),
             prune: true,
             isolate: false,
@@ -84,8 +93,8 @@ pub struct Planned {
     pub desired: BTreeMap<Key, Desired>,
     /// What was set aside, because it or something that it depends on is faulty.
     pub left_out: Vec<Desired>,
-    /// How many files were read.
-    pub files: usize,
+    /// The files that were read.
+    pub files: Vec<Arc<ManifestFile>>,
 }
 
 impl Planned {
@@ -96,15 +105,19 @@ impl Planned {
 }
 
 /// Reads the manifests and checks them with nothing but the files: every rule, and every lint.
-pub fn validate(load: &LoadOptions, lints: &LintLevels) -> Planned {
-    let loaded = manifest::load(load);
+pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
+    validate_loaded(manifest::load(tree), lints)
+}
+
+/// The same for manifests that were read already.
+pub fn validate_loaded(loaded: Loaded, lints: &LintLevels) -> Planned {
     let resolved = resolve_offline(&loaded, DEFAULT_SOURCE);
     judge(loaded, resolved, lints).0
 }
 
 /// Reads the manifests and plans what turns `snapshot` into what they say. Changes nothing.
 pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
-    let (mut planned, mut resolved) = read(&options.load, &options.lints, snapshot, &options.source);
+    let (mut planned, mut resolved) = read(options.tree.as_ref(), &options.lints, snapshot, &options.source);
     if planned.has_errors() && !options.isolate {
         return planned;
     }
@@ -141,14 +154,14 @@ pub fn compare(old: &Options, new: &Options) -> Planned {
     }
 }
 
-fn read(load: &LoadOptions, lints: &LintLevels, snapshot: &Snapshot, source: &str) -> (Planned, Resolved) {
-    let loaded = manifest::load(load);
+fn read(tree: &dyn Tree, lints: &LintLevels, snapshot: &Snapshot, source: &str) -> (Planned, Resolved) {
+    let loaded = manifest::load(tree);
     let resolved = resolve(&loaded, snapshot, source);
     judge(loaded, resolved, lints)
 }
 
 /// What is wrong with manifests: rules first, and where they hold, lints.
-fn judge(loaded: manifest::Loaded, mut resolved: Resolved, lints: &LintLevels) -> (Planned, Resolved) {
+fn judge(loaded: Loaded, mut resolved: Resolved, lints: &LintLevels) -> (Planned, Resolved) {
     let mut planned = Planned {
         diagnostics: loaded.diagnostics,
         plan: None,

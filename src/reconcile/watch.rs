@@ -107,16 +107,17 @@ fn look(store: &dyn Store, options: &Options) -> Report {
     )])
 }
 
-/// Looks at the folders once, and then follows them in a thread of its own. `report` is called after each look that
+/// Looks at the manifests once, and then follows the paths that they are in, in a thread of its own. `report` is called after each look that
 /// has something new to tell.
 pub fn follow<S: Store + 'static>(
     store: std::sync::Arc<S>,
     options: Options,
+    paths: &[PathBuf],
     mut report: impl FnMut(Report) + Send + 'static,
 ) -> notify::Result<Handle> {
     let (signals, received) = channel();
     // The watch comes first, so that no change falls between it and the first look.
-    let mut folders = Folders::watch(&options.load.paths, signals.clone())?;
+    let mut folders = Folders::watch(paths, signals.clone())?;
     let first = run_once(store.as_ref(), &options);
     let mut told = digest(&first);
     report(first);

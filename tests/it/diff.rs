@@ -1,4 +1,6 @@
-//! `edgewright diff`: two folders of manifests compared, without any store.
+//! `edgewright diff`: two folders of manifests, or two revisions of one, compared without any store.
+
+use std::{fs, os::unix::fs::symlink, process::Command};
 
 use crate::cli::{Folder, copy};
 
@@ -10,7 +12,7 @@ fn two_folders_are_compared_without_a_store() {
     assert!(same.out.contains("No changes: 24 unchanged."), "{}", same.out);
 
     folder.edit("next/shop/storefront.yaml", "Product pages", "All products");
-    std::fs::remove_file(folder.path("next/teams/search/route.yaml")).unwrap();
+    fs::remove_file(folder.path("next/teams/search/route.yaml")).unwrap();
     let run = folder.run("diff --detailed-exitcode storefront next");
     assert_eq!(run.code, 2, "{}", run.all());
     assert!(run.out.contains("+ description: All products") && run.out.contains("- HttpsEdgeRoute storefront/search"));
@@ -30,4 +32,103 @@ fn either_folder_can_be_at_fault() {
         let run = folder.run(line);
         assert_eq!((run.code, run.err.contains("bad/a.yaml:4:8")), (3, true), "{line}: {}", run.err);
     }
+}
+
+/// The example in a repository of git, as two commits: `before`, and `HEAD`, where an edit and a new secret are.
+fn in_git() -> Folder {
+    let folder = Folder::with_storefront();
+    git(&folder, "init -q -b main");
+    git(&folder, "add .");
+    git(&folder, "commit -q -m first");
+    git(&folder, "tag before");
+    folder.edit("storefront/shop/storefront.yaml", "Product pages", "All products");
+    folder.write("storefront/secrets/stripe-webhook-secret.txt", "another\n");
+    git(&folder, "commit -q -a -m second");
+    folder
+}
+
+fn git(folder: &Folder, line: &str) {
+    let who = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"];
+    let mut command = Command::new("git");
+    command.args(who).args(line.split_whitespace()).current_dir(folder.path(""));
+    let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+    assert!(output.status.success(), "git {line}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn two_revisions_of_one_folder_are_compared_whatever_is_checked_out() {
+    let folder = in_git();
+    fs::remove_dir_all(folder.path("storefront")).unwrap();
+    for range in ["before..HEAD", "before..main", "before..", "before...HEAD", "HEAD~1..HEAD"] {
+        let run = folder.run(&format!("diff --detailed-exitcode --rev {range} storefront"));
+        assert_eq!(run.code, 2, "{range}: {}", run.all());
+        assert!(run.out.contains("+ description: All products"), "{range}: {}", run.out);
+        // Values come from the commit too, not from the disk.
+        assert!(run.out.contains("secret: (secret, changed)"), "{range}: {}", run.out);
+        assert!(run.out.contains("0 to create, 2 to change, 0 to replace, 0 to delete, 22 unchanged"), "{}", run.out);
+    }
+    let same = folder.ok("diff --detailed-exitcode --rev HEAD..HEAD storefront");
+    assert!(same.out.contains("No changes: 24 unchanged."), "{}", same.out);
+    // A part of the folder, from inside of the repository.
+    let part = folder.run("diff --rev before..HEAD storefront/platform/events.yaml");
+    assert_eq!(part.code, 0, "{}", part.all());
+}
+
+#[test]
+fn one_revision_is_compared_with_the_files_on_disk() {
+    let folder = in_git();
+    let none = folder.ok("diff --detailed-exitcode --rev HEAD storefront");
+    assert!(none.out.contains("No changes"), "{}", none.out);
+    folder.edit("storefront/shop/storefront.yaml", "All products", "Some products");
+    let run = folder.ok("diff --rev HEAD storefront");
+    assert!(run.out.contains("- description: All products") && run.out.contains("+ description: Some products"));
+}
+
+#[test]
+fn a_fault_of_an_old_revision_names_the_revision() {
+    let folder = in_git();
+    let good = folder.read("storefront/shop/storefront.yaml");
+    folder.write("storefront/shop/storefront.yaml", &good.replace("match_type: path_prefix", "match_typ: path_prefix"));
+    git(&folder, "commit -q -a -m third");
+    let old = folder.run("diff --rev HEAD..before storefront");
+    assert_eq!((old.code, old.err.contains("HEAD:storefront/shop/storefront.yaml:")), (3, true), "{}", old.err);
+    let new = folder.run("diff --rev before..HEAD storefront");
+    assert_eq!((new.code, new.err.contains("[storefront/shop/storefront.yaml:")), (3, true), "{}", new.err);
+}
+
+#[test]
+fn what_cannot_be_compared_says_why() {
+    let folder = in_git();
+    for (line, reason) in [
+        ("diff storefront", "two paths are compared"),
+        ("diff --rev a..b storefront other", "there is one path"),
+        ("diff --rev before..nowhere storefront", "git knows no revision `nowhere`"),
+        ("diff --rev before..HEAD nowhere", "before:nowhere cannot be read: there is no such file or folder"),
+        ("diff --rev before..HEAD storefront/certs", "no manifest was found in before:storefront/certs"),
+        ("diff --rev before..HEAD /", "is in no git repository"),
+    ] {
+        let run = folder.run(line);
+        assert!([1, 3].contains(&run.code) && run.err.contains(reason), "{line}: {} {}", run.code, run.err);
+        assert!(run.err.contains("ERR_EDGEWRIGHT_") && run.out.is_empty(), "{line}: {}", run.all());
+    }
+}
+
+#[test]
+fn links_inside_of_a_commit_are_followed_and_never_out_of_it() {
+    let folder = in_git();
+    symlink("../storefront/secrets", folder.path("storefront/linked")).unwrap();
+    let text = folder.read("storefront/shop/storefront.yaml");
+    assert!(text.contains("../secrets/"), "{text}");
+    folder.write("storefront/shop/storefront.yaml", &text.replace("../secrets/", "../linked/"));
+    git(&folder, "add .");
+    git(&folder, "commit -q -m links");
+    let run = folder.ok("diff --rev HEAD~1..HEAD storefront");
+    assert!(run.out.contains("No changes: 24 unchanged."), "{}", run.all());
+
+    fs::remove_file(folder.path("storefront/linked")).unwrap();
+    symlink("/etc", folder.path("storefront/linked")).unwrap();
+    git(&folder, "add .");
+    git(&folder, "commit -q -m out");
+    let run = folder.run("diff --rev HEAD~1..HEAD storefront");
+    assert_eq!((run.code, run.err.contains("a link leads out of the repository")), (3, true), "{}", run.all());
 }

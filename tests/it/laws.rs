@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
 use edgewright::{
-    manifest::LoadOptions,
+    manifest::tree::Disk,
     model::{
         Kind,
         code::Code,
@@ -340,8 +340,8 @@ fn a_dry_run_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = SledStore::open(&folder.path().join("store")).unwrap();
     let paths = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/storefront")];
-    let load = LoadOptions { paths, allow_outside_files: false };
-    let options = reconcile::Options { source: SOURCE.into(), ..reconcile::Options::new(load) };
+    let tree = Disk { paths, allow_outside_files: false };
+    let options = reconcile::Options { source: SOURCE.into(), ..reconcile::Options::new(tree) };
     let dry_run = || {
         let (before, records) = (store.snapshot(), store.history(10).unwrap().len());
         let planned = reconcile::plan(&options, &before);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use edgewright::{
-    manifest::{self, LoadOptions, resolve::resolve},
+    manifest::{self, resolve::resolve, tree::Disk},
     model::{
         diagnostic::{Diagnostic, Name, Severity},
         lint::{self, LINTS, Level, Lint, World},
@@ -18,12 +18,12 @@ use crate::cli::{Folder, REPOSITORY};
 fn findings(text: &str, lint: &Lint, level: Level) -> Vec<Diagnostic> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("example.yaml"), text).unwrap();
-    let load = LoadOptions { paths: vec![folder.path().to_owned()], ..LoadOptions::default() };
+    let tree = Disk { paths: vec![folder.path().to_owned()], ..Disk::default() };
     let levels = LintLevels {
         levels: BTreeMap::from([(lint.name.to_owned(), level)]),
         allowed_labels: Some(["team".to_owned()].into()),
     };
-    validate(&load, &levels).diagnostics
+    validate(&tree, &levels).diagnostics
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
     let lint = lint::find("expiring-certificate").unwrap();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("example.yaml"), lint.example).unwrap();
-    let load = LoadOptions { paths: vec![folder.path().to_owned()], ..LoadOptions::default() };
-    let resolved = resolve(&manifest::load(&load), &Snapshot::default(), "test");
+    let tree = Disk { paths: vec![folder.path().to_owned()], ..Disk::default() };
+    let resolved = resolve(&manifest::load(&tree), &Snapshot::default(), "test");
     let end: jiff::Timestamp = "2030-01-15T00:00:00Z".parse().unwrap();
     for (days, said) in [(365, false), (31, false), (29, true), (1, true), (-1, false)] {
         let now = end - jiff::SignedDuration::from_hours(days * 24);
@@ -88,9 +88,8 @@ fn names_are_unique_and_explained() {
 
 #[test]
 fn the_storefront_has_nothing_to_find() {
-    let load =
-        LoadOptions { paths: vec![format!("{REPOSITORY}/examples/storefront").into()], ..LoadOptions::default() };
-    let found = validate(&load, &LintLevels::default()).diagnostics;
+    let tree = Disk { paths: vec![format!("{REPOSITORY}/examples/storefront").into()], ..Disk::default() };
+    let found = validate(&tree, &LintLevels::default()).diagnostics;
     let shown: Vec<_> = found.iter().map(|it| format!("{:?} {} {}", it.position(), it.code, it.message)).collect();
     assert!(shown.is_empty(), "{}", shown.join("\n"));
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs};
 
 use edgewright::{
-    manifest::LoadOptions,
+    manifest::tree::Disk,
     model::{Kind, code::Code},
     reconcile::{Options, apply, plan},
     store::{SledStore, Store},
@@ -384,8 +384,8 @@ fn an_api_keys_token_is_written_once_and_works() {
 fn a_plan_is_applied_to_the_revision_it_was_made_from_or_not_at_all() {
     let folder = Folder::new();
     folder.write("m/one.yaml", &edge("one", "", "one"));
-    let load = LoadOptions { paths: vec![folder.path("m")], allow_outside_files: false };
-    let options = Options::new(load);
+    let tree = Disk { paths: vec![folder.path("m")], allow_outside_files: false };
+    let options = Options::new(tree);
     let store = SledStore::open(&folder.path("store")).unwrap();
     let stale = plan(&options, &store.snapshot()).plan.unwrap();
     apply(&store, &stale, "default").unwrap();

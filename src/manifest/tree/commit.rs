@@ -1,0 +1,315 @@
+//! Manifests as a commit of a git repository has them. No work tree is touched, and no program is run.
+
+use std::{
+    fmt,
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use git2::{ErrorCode, ObjectType, Oid, Repository};
+
+use super::{
+    MOST_MANIFEST_BYTES, Tree, is_hidden, is_manifest, manifest_file, no_manifest, outside, parent_of, plain,
+    too_large, unreadable, value_of,
+};
+use crate::{
+    manifest::origin::ManifestFile,
+    model::{code::Code, diagnostic::Diagnostic, fault::Fault},
+};
+
+/// More links on the way to one file are taken to be a circle.
+const MOST_LINKS: usize = 16;
+/// The mode of a symbolic link.
+const LINK: i32 = 0o120_000;
+
+/// Files and folders of a commit.
+pub struct Commit {
+    repository: Mutex<Repository>,
+    id: Oid,
+    /// The revision as it was named.
+    revision: String,
+    /// Each path as it was given, and inside of the repository.
+    paths: Vec<(PathBuf, PathBuf)>,
+    /// Whether the names of files start with the revision: where those of another state are shown too.
+    labelled: bool,
+    allow_outside_files: bool,
+}
+
+impl fmt::Debug for Commit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Commit({} {})", self.revision, self.id)
+    }
+}
+
+/// The two sides of a range of revisions, such as `main..HEAD`, for the repository around a path. `A...B` begins where
+/// B left A; of `A` alone the other side is the work tree. The error is for a person.
+pub fn revisions(range: &str, path: &Path) -> Result<(String, Option<String>), Diagnostic> {
+    let or_head = |name: &str| if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() };
+    if let Some((a, b)) = range.split_once("...") {
+        let repository = discover(path)?;
+        let (a, b) = (or_head(a), or_head(b));
+        let base = repository.merge_base(commit(&repository, &a)?, commit(&repository, &b)?);
+        let base = base.map_err(|_| {
+            Diagnostic::error(Code::Unreadable, format!("`{a}` and `{b}` have no commit in common"))
+                .help(shallow_hint(&repository).unwrap_or("compare them with two dots"))
+        })?;
+        return Ok((base.to_string(), Some(b)));
+    }
+    Ok(match range.split_once("..") {
+        Some((a, b)) => (or_head(a), Some(or_head(b))),
+        None => (or_head(range), None),
+    })
+}
+
+/// The commit that is checked out around a path, if there is one. Changes that are not committed do not show.
+pub fn commit_of(path: &Path) -> Option<String> {
+    let repository = discover(path).ok()?;
+    let head = repository.head().ok()?.peel_to_commit().ok()?;
+    Some(head.id().to_string())
+}
+
+fn discover(path: &Path) -> Result<Repository, Diagnostic> {
+    let whole = whole(path);
+    // A path that one of two revisions lacks need not be there now.
+    let there = whole.ancestors().find(|path| path.exists()).unwrap_or(&whole);
+    Repository::discover(there).map_err(|error| {
+        let help = match error.code() {
+            ErrorCode::Owner => "it belongs to another user: `git config --global --add safe.directory` allows it",
+            _ => "a revision can only be read inside of a git repository",
+        };
+        let message = format!("{} is in no git repository that can be read: {}", path.display(), error.message());
+        Diagnostic::error(Code::Unreadable, message).help(help)
+    })
+}
+
+fn whole(path: &Path) -> PathBuf {
+    plain(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+fn commit(repository: &Repository, revision: &str) -> Result<Oid, Diagnostic> {
+    let found = repository.revparse_single(revision).and_then(|object| object.peel_to_commit());
+    found.map(|commit| commit.id()).map_err(|_| {
+        Diagnostic::error(Code::Unreadable, format!("git knows no revision `{revision}`"))
+            .help(shallow_hint(repository).unwrap_or("name a branch, a tag or a commit; `git rev-parse` must know it"))
+    })
+}
+
+fn shallow_hint(repository: &Repository) -> Option<&'static str> {
+    repository.is_shallow().then_some("this clone is shallow: fetch its history first, such as `git fetch --unshallow`")
+}
+
+impl Commit {
+    /// The paths as a revision has them. `labelled` puts the revision in front of the names of files.
+    pub fn open(
+        revision: &str,
+        paths: &[PathBuf],
+        labelled: bool,
+        allow_outside_files: bool,
+    ) -> Result<Self, Diagnostic> {
+        let here = PathBuf::from(".");
+        let repository = discover(paths.first().unwrap_or(&here))?;
+        let id = commit(&repository, revision)?;
+        let root = repository.workdir().unwrap_or_else(|| repository.path());
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let inside = |path: &PathBuf| {
+            let whole = whole(path);
+            // Of what is no longer there only the part that is can be followed through links.
+            let there = whole.ancestors().find(|path| path.exists()).unwrap_or(&whole);
+            let rest = whole.strip_prefix(there).unwrap_or(Path::new(""));
+            let real = there.canonicalize().unwrap_or_else(|_| there.to_owned());
+            let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+            match real.strip_prefix(&root) {
+                Ok(inside) => Ok((path.clone(), inside.to_owned())),
+                Err(_) => Err(unreadable(path.display(), "it is not in the repository of the other paths")),
+            }
+        };
+        let paths = paths.iter().map(inside).collect::<Result<_, _>>()?;
+        let revision = revision.to_owned();
+        Ok(Self { repository: Mutex::new(repository), id, revision, paths, labelled, allow_outside_files })
+    }
+
+    /// The commit.
+    pub fn id(&self) -> String {
+        self.id.to_string()
+    }
+
+    fn named(&self, path: &Path) -> String {
+        if self.labelled { format!("{}:{}", self.revision, path.display()) } else { path.display().to_string() }
+    }
+
+    /// Runs something on the files of the commit.
+    fn with<R>(&self, run: impl FnOnce(&Files<'_>) -> Result<R, String>) -> Result<R, String> {
+        let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
+        let tree = repository.find_commit(self.id).and_then(|commit| commit.tree());
+        let tree = tree.map_err(|error| error.message().to_owned())?;
+        run(&Files { repository: &repository, tree })
+    }
+}
+
+impl Tree for Commit {
+    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        let (mut files, mut diagnostics) = (Vec::new(), Vec::new());
+        for (shown, inside) in &self.paths {
+            let mut found = Vec::new();
+            let walked = self.with(|tree| {
+                let entry = tree.find(inside)?;
+                let folder = entry.kind == ObjectType::Tree;
+                if folder {
+                    tree.walk(&entry, shown, &mut vec![entry.path.clone()], &mut found)?;
+                } else {
+                    found.push((shown.clone(), entry.path.clone(), tree.read(&entry)?));
+                }
+                Ok(if folder { entry.path } else { parent_of(&entry.path) })
+            });
+            let root = match walked {
+                Ok(root) => root,
+                Err(reason) => {
+                    diagnostics.push(unreadable(self.named(shown), reason));
+                    continue;
+                }
+            };
+            if found.is_empty() {
+                diagnostics.push(no_manifest(self.named(shown)));
+            }
+            for (shown, real, bytes) in found {
+                let name = self.named(&shown);
+                files.extend(manifest_file(name, &bytes, parent_of(&real), root.clone(), &mut diagnostics));
+            }
+        }
+        (files, diagnostics)
+    }
+
+    fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        let path = plain(&manifest.folder.join(name));
+        let root = plain(&manifest.root);
+        if Path::new(name).is_absolute() || (!self.allow_outside_files && !path.starts_with(&root)) {
+            return Err(outside(name));
+        }
+        let found = self.with(|tree| {
+            let entry = tree.find(&path)?;
+            let bytes = tree.read(&entry)?;
+            Ok((entry.path, bytes))
+        });
+        match found {
+            Ok((real, _)) if !self.allow_outside_files && !real.starts_with(&root) => Err(outside(name)),
+            Ok((_, bytes)) => value_of(name, &path, Ok(bytes)),
+            Err(reason) => value_of(name, &path, Err(format!("{reason} in {}", self.revision))),
+        }
+    }
+}
+
+/// The files of a commit.
+struct Files<'r> {
+    repository: &'r Repository,
+    tree: git2::Tree<'r>,
+}
+
+/// Something in a commit, with the path where it really is.
+struct Entry {
+    path: PathBuf,
+    id: Oid,
+    kind: ObjectType,
+}
+
+impl Files<'_> {
+    /// What a path leads to, through links.
+    fn find(&self, path: &Path) -> Result<Entry, String> {
+        let mut path = plain(path);
+        for _ in 0..=MOST_LINKS {
+            match self.step(&path)? {
+                Step::There(entry) => return Ok(entry),
+                Step::Link(target) => path = target,
+            }
+        }
+        Err("its links lead in a circle".into())
+    }
+
+    /// Follows a path to its end, or through the first link on its way.
+    fn step(&self, path: &Path) -> Result<Step, String> {
+        let mut here = Entry { path: PathBuf::new(), id: self.tree.id(), kind: ObjectType::Tree };
+        let mut parts = path.components().filter(|part| !matches!(part, Component::CurDir));
+        while let Some(part) = parts.next() {
+            let missing = || "there is no such file or folder".to_owned();
+            let folder = self.repository.find_tree(here.id).map_err(|_| missing())?;
+            let name = part.as_os_str().to_str().ok_or_else(missing)?;
+            let entry = folder.get_name(name).ok_or_else(missing)?;
+            let place = here.path.join(name);
+            if entry.filemode() == LINK {
+                let target = self.blob(entry.id())?;
+                let target = String::from_utf8(target).map_err(|_| missing())?;
+                let mut leads = plain(&here.path.join(target));
+                leads.extend(parts);
+                if leads.is_absolute() || leads.starts_with("..") {
+                    return Err("a link leads out of the repository".into());
+                }
+                return Ok(Step::Link(plain(&leads)));
+            }
+            here = Entry { path: place, id: entry.id(), kind: entry.kind().unwrap_or(ObjectType::Any) };
+        }
+        Ok(Step::There(here))
+    }
+
+    fn blob(&self, id: Oid) -> Result<Vec<u8>, String> {
+        let (size, _) =
+            self.repository.odb().and_then(|odb| odb.read_header(id)).map_err(|it| it.message().to_owned())?;
+        if size as u64 > MOST_MANIFEST_BYTES {
+            return Err(too_large().to_string());
+        }
+        self.repository.find_blob(id).map(|blob| blob.content().to_vec()).map_err(|error| error.message().to_owned())
+    }
+
+    fn read(&self, entry: &Entry) -> Result<Vec<u8>, String> {
+        match entry.kind {
+            ObjectType::Blob => self.blob(entry.id),
+            _ => Err("it is not a file".into()),
+        }
+    }
+
+    /// Takes the manifests below a folder: the path to show, the path where it really is, and the bytes. `open` are the
+    /// folders that are being looked into, so that a link back to one of them is an error and not an endless walk.
+    fn walk(
+        &self,
+        folder: &Entry,
+        shown: &Path,
+        open: &mut Vec<PathBuf>,
+        found: &mut Vec<(PathBuf, PathBuf, Vec<u8>)>,
+    ) -> Result<(), String> {
+        let tree = self.repository.find_tree(folder.id).map_err(|error| error.message().to_owned())?;
+        for item in &tree {
+            let Ok(name) = item.name() else { continue };
+            if is_hidden(name) {
+                continue;
+            }
+            let shown = shown.join(name);
+            let about = |reason: String| format!("{}: {reason}", shown.display());
+            let entry = match item.filemode() == LINK {
+                true => self.find(&folder.path.join(name)).map_err(about)?,
+                false => {
+                    Entry { path: folder.path.join(name), id: item.id(), kind: item.kind().unwrap_or(ObjectType::Any) }
+                }
+            };
+            match entry.kind {
+                ObjectType::Tree if open.contains(&entry.path) => {
+                    return Err(about("it links to a folder above".into()));
+                }
+                ObjectType::Tree => {
+                    open.push(entry.path.clone());
+                    self.walk(&entry, &shown, open, found)?;
+                    open.pop();
+                }
+                ObjectType::Blob if is_manifest(name) => {
+                    let bytes = self.blob(entry.id).map_err(about)?;
+                    found.push((shown, entry.path, bytes));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Step {
+    There(Entry),
+    /// The path with the link replaced by what it leads to.
+    Link(PathBuf),
+}

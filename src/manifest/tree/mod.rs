@@ -1,0 +1,168 @@
+//! Where manifests, and the files that they name, are read from: folders, a commit of git, or a request.
+
+mod commit;
+mod disk;
+mod sent;
+
+use std::{
+    fmt, io,
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+};
+
+pub use commit::{Commit, commit_of, revisions};
+pub use disk::{Disk, find};
+pub use sent::{Sent, SentFile, SentValue, collect};
+
+use super::origin::ManifestFile;
+use crate::model::{
+    code::Code,
+    diagnostic::Diagnostic,
+    fault::{Fault, Path as FieldPath},
+};
+
+/// Larger files are not manifests; the limit keeps a stray database dump or device from filling the memory.
+const MOST_MANIFEST_BYTES: u64 = 64 << 20;
+/// No key, certificate or metadata is larger.
+const MOST_VALUE_BYTES: u64 = 4 << 20;
+
+/// Where manifests, and what they take values from (D28), are read.
+pub trait Tree: fmt::Debug + Send + Sync {
+    /// Every manifest file, in the order of their paths, and what is wrong with the files as such.
+    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
+
+    /// The text of a file that a manifest names, relative to the manifest.
+    fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault>;
+
+    /// The value of an environment variable that a manifest names.
+    fn variable(&self, _manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        let unset = |state: &str| {
+            Fault::new(Code::EnvUnset, format!("the environment variable `{name}` is {state}"))
+                .help("set it where edgewright runs")
+        };
+        match std::env::var(name) {
+            Ok(value) if !value.is_empty() => Ok(value),
+            Ok(_) => Err(unset("empty")),
+            Err(std::env::VarError::NotPresent) => Err(unset("not set")),
+            Err(std::env::VarError::NotUnicode(_)) => {
+                Err(Fault::new(Code::EnvUnset, format!("the environment variable `{name}` is not UTF-8")))
+            }
+        }
+    }
+
+    /// Where a token is written. A token is a secret and the tree is shared, so the file must be somewhere else; the
+    /// path of the fault is the file's own.
+    fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
+        let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let (file, root) = (whole(&manifest.folder.join(&file)), whole(&manifest.root));
+        if plain(&file).starts_with(plain(&root)) {
+            let message = "the token would be written into the source tree, where others can read it";
+            let fault = Fault::new(Code::NotAllowed, message).at(FieldPath::root());
+            return Err(fault.help("name a file outside of the tree"));
+        }
+        Ok(file)
+    }
+}
+
+/// A path without `.` and `..`, by its words alone.
+pub fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(plain.components().next_back(), Some(Component::Normal(_))) => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// The folder that a path is in.
+fn parent_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Whether a file or folder is looked into: hidden ones (`.git`, a mounted volume's `..data`) are not.
+fn is_hidden(name: &str) -> bool {
+    name.starts_with('.')
+}
+
+/// Whether a file in a folder is a manifest, by its name.
+fn is_manifest(name: &str) -> bool {
+    matches!(Path::new(name).extension().and_then(|extension| extension.to_str()), Some("yaml" | "yml" | "json"))
+}
+
+fn no_manifest(place: impl fmt::Display) -> Diagnostic {
+    Diagnostic::error(Code::EmptySource, format!("no manifest was found in {place}"))
+        .help("manifests are files that end in .yaml, .yml or .json")
+}
+
+fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> Diagnostic {
+    Diagnostic::error(Code::Unreadable, format!("{name} cannot be read: {reason}"))
+        .help("check the path and its permissions")
+}
+
+fn too_large() -> io::Error {
+    io::Error::other(format!("it is larger than {} MiB", MOST_MANIFEST_BYTES >> 20))
+}
+
+/// The value that a file holds, or what is wrong with it.
+fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<String, Fault> {
+    let unreadable = |reason: &str| {
+        Fault::new(Code::FileUnreadable, format!("`{name}` cannot be read: {reason}"))
+            .help(format!("the path is relative to the manifest: {}", path.display()))
+    };
+    let bytes = read.map_err(|reason| unreadable(&reason))?;
+    if bytes.len() as u64 > MOST_VALUE_BYTES {
+        return Err(unreadable("it is not a file of at most 4 MiB"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8"))?;
+    if text.trim().is_empty() {
+        return Err(unreadable("it is empty"));
+    }
+    Ok(text)
+}
+
+fn outside(name: &str) -> Fault {
+    Fault::new(Code::OutsideFile, format!("`{name}` is outside of the source tree"))
+        .help("move the file into the tree, or run with --allow-outside-files")
+}
+
+/// A manifest file, if its bytes are text. What is not UTF-8, or nothing at all, is reported at its place.
+fn manifest_file(
+    name: String,
+    bytes: &[u8],
+    folder: PathBuf,
+    root: PathBuf,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Arc<ManifestFile>> {
+    let bad_byte = std::str::from_utf8(bytes).err().map(|error| error.valid_up_to());
+    let text = String::from_utf8_lossy(bytes);
+    let bom = text.len() - text.trim_start_matches('\u{feff}').len();
+    let text = text.trim_start_matches('\u{feff}').to_owned();
+    let empty = text.trim().is_empty();
+    let file = Arc::new(ManifestFile::new(name, text, folder, root));
+    if let Some(offset) = bad_byte {
+        let offset = offset.saturating_sub(bom);
+        diagnostics.push(
+            Diagnostic::error(Code::NotUtf8, "the file is not UTF-8 from here on")
+                .at(file.place(offset..offset + '\u{fffd}'.len_utf8()))
+                .help("save it as UTF-8"),
+        );
+        return None;
+    }
+    if empty {
+        diagnostics.push(
+            Diagnostic::error(Code::EmptyFile, "the file is empty; it may be half-written")
+                .at(file.place(0..0))
+                .help("restore its content, delete the file, or leave a comment in it"),
+        );
+        return None;
+    }
+    Some(file)
+}

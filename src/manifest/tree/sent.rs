@@ -1,0 +1,151 @@
+//! Manifests that somebody has read already and sends, with the values that they take from files and the environment.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Tree, manifest_file};
+use crate::{
+    manifest::{Loaded, load, origin::ManifestFile},
+    model::{code::Code, diagnostic::Diagnostic, fault::Fault, secret::Secret},
+};
+
+/// A manifest file that was sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SentFile {
+    /// Its path, for messages: nothing is read there.
+    #[schemars(length(min = 1, max = 4096))]
+    pub name: String,
+    /// Its text: YAML, or JSON if the name ends in `.json`.
+    pub text: String,
+    /// The values that its documents take from files and the environment.
+    #[serde(default)]
+    pub values: Vec<SentValue>,
+}
+
+/// What `{from_file: PATH}` or `{from_env: NAME}` stands for in a manifest that was sent (D28).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SentValue {
+    /// The path as the manifest has it; empty for a variable.
+    #[serde(default)]
+    pub from_file: String,
+    /// The variable's name; empty for a file.
+    #[serde(default)]
+    pub from_env: String,
+    /// The text.
+    pub value: Secret,
+}
+
+/// Manifests that were sent. Nothing is read from this machine, whatever they say.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    files: Vec<SentFile>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Sent {
+    /// Takes what was sent.
+    pub fn new(files: Vec<SentFile>) -> Self {
+        let by_name = files.iter().enumerate().map(|(at, file)| (file.name.clone(), at)).collect();
+        Self { files, by_name }
+    }
+
+    fn value(&self, manifest: &ManifestFile, file: &str, variable: &str) -> Option<String> {
+        let sent = self.by_name.get(&manifest.source.name).and_then(|at| self.files.get(*at))?;
+        let value = sent.values.iter().find(|value| value.from_file == file && value.from_env == variable)?;
+        Some(value.value.expose().to_owned()).filter(|text| !text.trim().is_empty())
+    }
+}
+
+impl Tree for Sent {
+    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        let mut diagnostics = Vec::new();
+        let mut files: Vec<Arc<ManifestFile>> = Vec::new();
+        for sent in &self.files {
+            let nowhere = PathBuf::new;
+            let bytes = sent.text.as_bytes();
+            files.extend(manifest_file(sent.name.clone(), bytes, nowhere(), nowhere(), &mut diagnostics));
+        }
+        if self.files.is_empty() {
+            diagnostics.push(Diagnostic::error(Code::EmptySource, "no manifest was sent"));
+        }
+        (files, diagnostics)
+    }
+
+    fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        self.value(manifest, name, "").ok_or_else(|| {
+            Fault::new(Code::FileUnreadable, format!("the content of `{name}` was not sent"))
+                .help("send it in the file's `values`, with `from_file` as it stands in the manifest")
+        })
+    }
+
+    fn variable(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        self.value(manifest, "", name).ok_or_else(|| {
+            Fault::new(Code::EnvUnset, format!("the value of the environment variable `{name}` was not sent"))
+                .help("send it in the file's `values`, with `from_env` as it stands in the manifest")
+        })
+    }
+
+    /// Whoever sent the manifest writes the token.
+    fn token_file(&self, _manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
+        Ok(file)
+    }
+}
+
+/// Reads manifests, and makes of them what can be sent.
+pub fn collect(tree: &dyn Tree) -> (Loaded, Vec<SentFile>) {
+    let recorder = Recorder { tree, taken: Mutex::default() };
+    let loaded = load(&recorder);
+    let mut taken = recorder.taken.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let files = loaded.files.iter().map(|file| SentFile {
+        name: file.source.name.clone(),
+        text: file.source.text.clone(),
+        values: taken.remove(&file.source.name).unwrap_or_default(),
+    });
+    let files = files.collect();
+    (loaded, files)
+}
+
+/// A tree that remembers the values that were taken from it, by the name of the manifest.
+#[derive(Debug)]
+struct Recorder<'a> {
+    tree: &'a dyn Tree,
+    taken: Mutex<BTreeMap<String, Vec<SentValue>>>,
+}
+
+impl Recorder<'_> {
+    fn note(&self, manifest: &ManifestFile, from_file: &str, from_env: &str, text: String) -> String {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let values = taken.entry(manifest.source.name.clone()).or_default();
+        if !values.iter().any(|it| it.from_file == from_file && it.from_env == from_env) {
+            let (from_file, from_env) = (from_file.to_owned(), from_env.to_owned());
+            values.push(SentValue { from_file, from_env, value: Secret::new(text.as_str()) });
+        }
+        text
+    }
+}
+
+impl Tree for Recorder<'_> {
+    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        self.tree.manifests()
+    }
+
+    fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        self.tree.file(manifest, name).map(|text| self.note(manifest, name, "", text))
+    }
+
+    fn variable(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        self.tree.variable(manifest, name).map(|text| self.note(manifest, "", name, text))
+    }
+
+    fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
+        self.tree.token_file(manifest, file)
+    }
+}
