@@ -16,8 +16,7 @@ use crate::{
         code::Code,
         decode::decode,
         diagnostic::Diagnostic,
-        fault::{Fault, nearest},
-        lint::{self, LINTS, Level},
+        fault::{Fault, Path as FieldPath},
         node::Node,
     },
     reconcile::LintLevels,
@@ -77,31 +76,16 @@ impl Config {
             return Err(fail(fault));
         }
         let file = file.unwrap_or_default();
-        let mut levels = BTreeMap::new();
-        for (name, level) in file.lints {
-            if lint::find(&name).is_none() {
-                let near = nearest(&name, LINTS.iter().map(|lint| lint.name));
-                let fault = Fault::new(Code::UnknownValue, format!("there is no lint `{name}`"));
-                return Err(fail(match near {
-                    Some(near) => fault.help(format!("did you mean `{near}`?")),
-                    None => fault,
-                }));
-            }
-            let known = Level::from_name(&level);
-            let unknown = || {
-                fail(
-                    Fault::new(Code::UnknownValue, format!("`{level}` is not a level of a lint"))
-                        .help("the levels are allow, warn and deny"),
-                )
-            };
-            levels.insert(name.clone(), known.ok_or_else(unknown)?);
-        }
+        let lints = LintLevels::named(&file.lints, file.allowed_labels).map_err(|fault| {
+            let path = fault.path.under(&FieldPath::root().join("lints"));
+            fail(fault.at(path))
+        })?;
         let text_of = |value: Value| match value {
             Value::String(text) => text,
             other => other.to_string(),
         };
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
-        Ok(Self { options, path: path.to_owned(), lints: LintLevels { levels, allowed_labels: file.allowed_labels } })
+        Ok(Self { options, path: path.to_owned(), lints })
     }
 
     /// Makes the configured values the defaults of the options that have these names, in every command: a flag and the

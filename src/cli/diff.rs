@@ -6,7 +6,6 @@ use super::{Exit, Failure, Outcome, output::Output, progress::during, source::Lo
 use crate::{
     manifest::tree::{Commit, Tree, revisions},
     model::{code::Code, diagnostic::Diagnostic},
-    plan::report::Report,
     reconcile::{LintLevels, Options, compare},
 };
 
@@ -36,11 +35,10 @@ impl Args {
         let [old, new] = self.sides()?;
         let options = |tree: Arc<dyn Tree>| Options { tree, lints: lints.clone(), ..Options::default() };
         let compared = during("Comparing", || compare(&options(old), &options(new)));
-        let (diagnostics, plan, files) = (&compared.diagnostics, compared.plan.as_ref(), compared.files.len());
-        let report = Report { command: "diff", diagnostics, plan, files, applied: None };
+        let report = compared.report("diff");
         self.output.announce(&report);
         self.output.conclude(&report)?;
-        Ok(match &compared.plan {
+        Ok(match &report.plan {
             None => Exit::Invalid,
             Some(plan) if self.detailed_exitcode && !plan.is_empty() => Exit::Pending,
             Some(_) => Exit::Done,

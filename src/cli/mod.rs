@@ -15,6 +15,7 @@ mod schema;
 mod serve;
 mod show;
 mod source;
+mod target;
 mod trace;
 mod validate;
 

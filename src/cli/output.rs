@@ -38,20 +38,20 @@ impl Output {
     }
 
     /// Tells what is known before anything is applied.
-    pub fn announce(&self, report: &Report<'_>) {
-        show::diagnostics(report.diagnostics);
+    pub fn announce(&self, report: &Report) {
+        show::diagnostics(&report.diagnostics);
         if self.shows_text()
-            && let Some(plan) = report.plan
+            && let Some(plan) = &report.plan
         {
             print(&crate::plan::render::text(plan));
         }
         if report.plan.is_none() {
-            show::count(report.diagnostics, report.files);
+            show::count(&report.diagnostics, report.files);
         }
     }
 
     /// Tells how it ended.
-    pub fn conclude(&self, report: &Report<'_>) -> Result<(), Failure> {
+    pub fn conclude(&self, report: &Report) -> Result<(), Failure> {
         match &self.output {
             None if self.format == Format::Text => Ok(()),
             None => {

@@ -5,20 +5,14 @@ use std::{fs, io::Write, path::PathBuf};
 use super::{
     Exit, Failure, Outcome, StoreArgs,
     output::Output,
-    progress::during,
-    show, snapshot_of,
+    show,
     source::{Manifests, Ownership},
+    target::{Local, Proposal, Target},
 };
 use crate::{
-    manifest::tree::commit_of,
     model::{code::Code, diagnostic::Diagnostic},
-    plan::{
-        Plan,
-        report::Report,
-        saved::{Pin, SavedPlan},
-    },
-    reconcile::{ApplyError, LintLevels, Options, Planned, apply, plan},
-    store::{CommitError, SledStore, Store},
+    plan::{outline::Outline, report::Report, saved::SavedPlan},
+    reconcile::LintLevels,
 };
 
 /// Validate manifests, show the plan, and apply it as one revision.
@@ -68,103 +62,76 @@ impl PlanArgs {
 
     fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> Outcome {
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
-        let options = self.ownership.options(self.manifests.tree(), lints);
-        // A store is only made once there is something good to put into it.
-        let store = self.store.open_if_there()?;
-        let snapshot = snapshot_of(store.as_ref());
-        let mut planned = during("Planning", || plan(&options, &snapshot));
-        let verb = if dry_run { "plan" } else { "reconcile" };
-        self.output.announce(&report(verb, &planned, None));
-        let mut applied = None;
-        let exit = match self.decide(&planned, dry_run, reviewed, store, &options) {
-            Ok((exit, revision)) => {
-                applied = revision;
-                exit
-            }
-            Err(failure) => {
-                show::diagnostics(&failure.diagnostics);
-                // What the plan was refused for is part of the plan.
-                if failure.exit != Exit::Refused {
-                    planned.diagnostics.extend(failure.diagnostics);
+        let mut target = self.target(lints)?;
+        let Proposal { mut report, left_out, saved } = target.propose(reviewed.is_some() || self.out.is_some())?;
+        report.command = if dry_run { "plan" } else { "reconcile" };
+        self.output.announce(&report);
+        let exit = match self.decide(&report, saved.as_ref(), reviewed.as_ref()) {
+            Ok(()) if dry_run || report.plan.as_ref().is_none_or(Outline::is_empty) => self.seen(&report),
+            Ok(()) => match target.apply() {
+                Ok(revision) => {
+                    say(&format!("Applied as revision {revision}."));
+                    report.applied = Some(revision);
+                    Exit::Done
                 }
-                failure.exit
-            }
+                Err(failure) => failed(&mut report, failure),
+            },
+            Err(failure) => failed(&mut report, failure),
         };
-        self.output.conclude(&report(verb, &planned, applied))?;
-        let whole = planned.plan.is_none() || !planned.has_errors();
-        if whole {
+        self.output.conclude(&report)?;
+        if report.plan.is_none() || !report.has_errors() {
             return Ok(exit);
         }
-        for left_out in &planned.left_out {
-            let _ = writeln!(anstream::stderr(), "Left out: {} {}", left_out.key, left_out.claim.name);
+        for name in &left_out {
+            say(&format!("Left out: {name}"));
         }
         Ok(if exit == Exit::Done || exit == Exit::Pending { Exit::Error } else { exit })
     }
 
-    /// What becomes of a plan: the exit code, and the revision that it was applied as.
-    fn decide(
-        &self,
-        planned: &Planned,
-        dry_run: bool,
-        reviewed: Option<SavedPlan>,
-        store: Option<SledStore>,
-        options: &Options,
-    ) -> Result<(Exit, Option<u64>), Failure> {
-        let Some(plan) = &planned.plan else { return Ok((Exit::Invalid, None)) };
-        if reviewed.is_some() || self.out.is_some() {
-            let commit = self.manifests.first().and_then(commit_of);
-            let root_secret = store.as_ref().map(Store::root_secret);
-            let pin = Pin { root_secret, source: &options.source, commit };
-            let now = SavedPlan::new(plan, planned.desired.values(), &pin);
-            if let Some(reviewed) = reviewed {
-                same(&reviewed, &now)?;
-            }
-            if let Some(file) = &self.out {
-                fs::write(file, now.text()).map_err(|error| unusable(file, &error.to_string()))?;
-            }
+    fn target(&self, lints: LintLevels) -> Result<Box<dyn Target>, Failure> {
+        let options = self.ownership.options(self.manifests.tree(), lints);
+        Ok(Box::new(Local::open(options, self.store.clone())?))
+    }
+
+    /// Whether a plan may run.
+    fn decide(&self, report: &Report, now: Option<&SavedPlan>, reviewed: Option<&SavedPlan>) -> Result<(), Failure> {
+        if report.plan.is_none() {
+            return Ok(());
         }
-        if !plan.refusals.is_empty() {
-            return Err(Failure { diagnostics: plan.refusals.clone(), exit: Exit::Refused });
+        if let (Some(now), Some(reviewed)) = (now, reviewed) {
+            same(reviewed, now)?;
         }
-        if dry_run {
-            let pending = self.detailed_exitcode && !plan.is_empty();
-            return Ok((if pending { Exit::Pending } else { Exit::Done }, None));
+        if let (Some(now), Some(file)) = (now, &self.out) {
+            fs::write(file, now.text()).map_err(|error| unusable(file, &error.to_string()))?;
         }
-        if plan.is_empty() {
-            return Ok((Exit::Done, None));
+        if !report.refusals.is_empty() {
+            return Err(Failure { diagnostics: report.refusals.clone(), exit: Exit::Refused });
         }
-        let store = match store {
-            Some(store) => store,
-            None => self.store.open()?,
-        };
-        let revision = commit(&store, plan, &options.source)?;
-        Ok((Exit::Done, Some(revision)))
+        Ok(())
+    }
+
+    /// The exit code of a run that has only looked.
+    fn seen(&self, report: &Report) -> Exit {
+        match &report.plan {
+            None => Exit::Invalid,
+            Some(plan) if self.detailed_exitcode && !plan.is_empty() => Exit::Pending,
+            Some(_) => Exit::Done,
+        }
     }
 }
 
-fn report<'a>(command: &'static str, planned: &'a Planned, applied: Option<u64>) -> Report<'a> {
-    Report {
-        command,
-        diagnostics: &planned.diagnostics,
-        plan: planned.plan.as_ref(),
-        files: planned.files.len(),
-        applied,
+/// Shows why a run failed, and makes it part of the report.
+fn failed(report: &mut Report, failure: Failure) -> Exit {
+    show::diagnostics(&failure.diagnostics);
+    // What the plan was refused for is part of the plan.
+    if failure.exit != Exit::Refused {
+        report.diagnostics.extend(failure.diagnostics);
     }
+    failure.exit
 }
 
-fn commit(store: &SledStore, plan: &Plan, source: &str) -> Result<u64, Failure> {
-    match during("Applying", || apply(store, plan, source)) {
-        Ok(()) => {
-            let revision = store.snapshot().revision;
-            let _ = writeln!(anstream::stderr(), "Applied as revision {revision}.");
-            Ok(revision)
-        }
-        Err(error) => {
-            let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
-            let exit = if stale { Exit::Stale } else { Exit::Error };
-            Err(Failure { diagnostics: vec![error.diagnostic()], exit })
-        }
-    }
+fn say(line: &str) {
+    let _ = writeln!(anstream::stderr(), "{line}");
 }
 
 fn unusable(file: &std::path::Path, reason: &str) -> Failure {

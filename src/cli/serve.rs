@@ -18,8 +18,8 @@ use crate::{
     plan::render::mark,
     reconcile::{
         LintLevels,
+        token::write_token,
         watch::{Report, follow},
-        write_token,
     },
     store::{SledStore, Store},
 };
@@ -154,8 +154,8 @@ fn tell(report: &Report, store: &dyn Store) {
         Report::Partly(planned) => {
             show::diagnostics(&planned.diagnostics);
             show::count(&planned.diagnostics, planned.files.len());
-            for left_out in &planned.left_out {
-                say(&format!("Left out: {} {}", left_out.key, left_out.claim.name));
+            for left_out in planned.left_out_names() {
+                say(&format!("Left out: {left_out}"));
             }
             say(&format!("The rest is applied; the store is at revision {}.", store.snapshot().revision));
         }

@@ -1,9 +1,6 @@
 //! The options that say which manifests are meant; several commands share them.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use clap::{ArgAction, Args};
 
@@ -39,11 +36,6 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    /// The first path, which says where the manifests are from.
-    pub fn first(&self) -> Option<&Path> {
-        self.paths.first().map(PathBuf::as_path)
-    }
-
     /// The files and folders.
     pub fn tree(&self) -> Disk {
         self.loading.of(self.paths.clone())

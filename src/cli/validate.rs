@@ -1,10 +1,7 @@
 //! `edgewright validate`.
 
 use super::{Exit, Outcome, output::Output, progress::during, source::Manifests};
-use crate::{
-    plan::report::Report,
-    reconcile::{LintLevels, validate},
-};
+use crate::reconcile::{LintLevels, validate};
 
 /// Check manifests with nothing but the files: every rule, and every lint.
 #[derive(Debug, clap::Args)]
@@ -19,10 +16,9 @@ impl Args {
     /// Runs the command.
     pub fn run(self, lints: LintLevels) -> Outcome {
         let validated = during("Validating", || validate(&self.manifests.tree(), &lints));
-        let (diagnostics, files) = (&validated.diagnostics, validated.files.len());
-        let report = Report { command: "validate", diagnostics, plan: None, files, applied: None };
+        let report = validated.report("validate");
         self.output.announce(&report);
         self.output.conclude(&report)?;
-        Ok(if validated.has_errors() { Exit::Invalid } else { Exit::Done })
+        Ok(if report.has_errors() { Exit::Invalid } else { Exit::Done })
     }
 }

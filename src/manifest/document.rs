@@ -72,7 +72,7 @@ pub fn read(file: &Arc<ManifestFile>, diagnostics: &mut Vec<Diagnostic>) -> Vec<
         documents.push(Document { node, origin, faulty });
     };
     let mut broken = None;
-    if file.source.name.ends_with(".json") {
+    if file.source.name.to_ascii_lowercase().ends_with(".json") {
         match serde_json::from_str(text) {
             Ok(node) => take(0, node),
             Err(error) => broken = Some((json_message(&error), offset(text, error.line(), error.column()))),

@@ -102,6 +102,17 @@ impl Reader<'_> {
         }
     }
 
+    /// So does `routes:`, where a file was cut off.
+    fn warn_of_null_list(&mut self, node: &Node, name: &str, path: &Path) {
+        if node.get(name).is_some_and(Node::is_null) {
+            let fault = Fault::new(Code::NullModule, format!("`{name}` is null, so there are none here"))
+                .at(path.clone())
+                .of_key()
+                .help(format!("write `{name}: []` if that is meant, or remove the key"));
+            self.diagnostics.push(self.origin.warning(fault));
+        }
+    }
+
     fn document(&mut self, node: &Node) {
         let root = Path::root();
         let Some(entries) = node.entries() else {
@@ -319,6 +330,7 @@ impl Reader<'_> {
     }
 
     fn items<'n>(&mut self, node: &'n Node, name: &str, path: &Path) -> &'n [Node] {
+        self.warn_of_null_list(node, name, path);
         match node.get(name) {
             None | Some(Node::Null) => &[],
             Some(Node::Seq(items)) => items,

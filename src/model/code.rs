@@ -290,8 +290,8 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::NullModule,
         "NULL_MODULE",
         400,
-        "A module's key without a value is null, and null means \"not given\": the module is not configured.",
-        "Write `{}` for a module with its defaults, or remove the key.",
+        "A key without a value is null, and null means \"not given\": the module is not configured, the list has no items.",
+        "Write `{}` for a module with its defaults and `[]` for a list without items, or remove the key.",
     ),
     info(
         Code::NotFound,

@@ -6,10 +6,14 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{code::Code, fault::Fault, redact::redact};
 
 /// How serious a diagnostic is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Nothing is applied.
     Error,
@@ -48,6 +52,14 @@ impl SourceFile {
         })
     }
 
+    /// The offset of a line and column, both from 1; what lies behind the end of a line or file is its end.
+    fn offset(&self, line: usize, column: usize) -> usize {
+        let Some(start) = self.line_starts().get(line.saturating_sub(1)).copied() else { return self.text.len() };
+        let rest = self.text.get(start..).unwrap_or_default();
+        let rest = rest.split('\n').next().unwrap_or_default();
+        start + rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at)
+    }
+
     /// The text for a person's eyes, with the same length and the same places.
     pub fn shown(&self) -> &str {
         self.shown.get_or_init(|| redact(&self.text))
@@ -64,6 +76,13 @@ pub struct Place {
 }
 
 impl Place {
+    /// From a line and column, to the line and column behind the last character.
+    pub fn at(file: Arc<SourceFile>, start: (usize, usize), end: (usize, usize)) -> Self {
+        let start = file.offset(start.0, start.1);
+        let end = file.offset(end.0, end.1).max(start);
+        Self { file, span: start..end }
+    }
+
     /// Line and column, from 1; columns count characters.
     pub fn line_column(&self) -> (usize, usize) {
         self.line_column_of(self.span.start)

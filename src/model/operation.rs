@@ -153,7 +153,20 @@ pub enum Author {
     Source {
         /// The name of the source.
         source: String,
+        /// The commit of the manifests, where they are in git.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
+        /// The key that was used, and its owner, where it came through the API.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        through: Option<(Id, Id)>,
     },
     /// The command line on the store itself.
     Local,
+}
+
+impl Author {
+    /// A reconciliation on this machine.
+    pub fn source(source: &str, commit: Option<String>) -> Self {
+        Author::Source { source: source.to_owned(), commit, through: None }
+    }
 }

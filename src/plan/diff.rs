@@ -196,7 +196,10 @@ impl Planner<'_> {
 
     /// A resource that goes while another of the same kind, parent and name comes is one replacement.
     fn mark_replacements(&mut self) {
-        let identity = |change: &Change| (change.key.kind, change.key.parent.clone(), change.name.clone());
+        let identity = |change: &Change| {
+            let (kind, parent, name) = change.identity();
+            (kind, parent.cloned(), name.to_owned())
+        };
         let mut gone: HashMap<_, Vec<usize>> = HashMap::new();
         for (at, change) in self.plan.changes.iter().enumerate().filter(|(_, change)| change.effect == Effect::Delete) {
             gone.entry(identity(change)).or_default().push(at);

@@ -2,17 +2,20 @@
 
 mod diff;
 pub mod format;
+pub mod outline;
 pub mod render;
 pub mod report;
 pub mod safety;
 pub mod saved;
 
-use std::fmt;
+use std::{fmt, path::PathBuf, sync::Arc};
 
 pub use diff::diff;
 
-use crate::model::{diagnostic::Diagnostic, key::Key, operation::Operation, resource::AnyResource};
-use std::{path::PathBuf, sync::Arc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Kind, diagnostic::Diagnostic, id::Id, key::Key, operation::Operation, resource::AnyResource};
 
 /// What would run, from which revision.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +48,8 @@ pub struct Change {
 }
 
 /// What a change comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// A new resource.
     Create,
@@ -90,15 +94,32 @@ impl Plan {
 
     /// The counts.
     pub fn summary(&self) -> Summary {
-        let count = |effects: &[Effect]| self.changes.iter().filter(|change| effects.contains(&change.effect)).count();
-        Summary {
-            create: count(&[Effect::Create]),
-            change: count(&[Effect::Change, Effect::Rename, Effect::Protect]),
-            replace: count(&[Effect::Replace]),
-            adopt: count(&[Effect::Adopt]),
-            delete: count(&[Effect::Delete]),
-            unchanged: self.unchanged,
+        Summary::of(self.changes.iter().map(|change| change.effect), self.unchanged)
+    }
+}
+
+impl Change {
+    /// What makes it the same to a person, whatever its identifier is.
+    fn identity(&self) -> (Kind, Option<&Id>, &str) {
+        (self.key.kind, self.key.parent.as_ref(), &self.name)
+    }
+}
+
+impl Summary {
+    fn of(effects: impl Iterator<Item = Effect>, unchanged: usize) -> Self {
+        let mut summary = Self { unchanged, ..Self::default() };
+        for effect in effects {
+            match effect {
+                Effect::Create => summary.create += 1,
+                Effect::Change | Effect::Rename | Effect::Protect => summary.change += 1,
+                Effect::Replace => summary.replace += 1,
+                Effect::Adopt => summary.adopt += 1,
+                Effect::Delete => summary.delete += 1,
+                // The one that takes its place is counted.
+                Effect::Replaced => {}
+            }
         }
+        summary
     }
 }
 

@@ -1,15 +1,15 @@
 //! One run of the reconciler, and the loop that repeats it. Returns data; the command line and the API print it.
 
+pub mod token;
 pub mod watch;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    io::Write,
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
 };
+
+use token::{Tokens, with_hashes};
 
 use crate::{
     manifest::{
@@ -18,17 +18,18 @@ use crate::{
         tree::{Disk, Tree},
     },
     model::{
-        Kind,
+        check::shown,
         code::Code,
         desired::Desired,
         diagnostic::{Diagnostic, Name, Severity, sort},
-        fault::{Aim, Path as FieldPath},
+        fault::{Aim, Fault, Path as FieldPath, nearest},
+        id::Id,
         key::Key,
-        lint::{self, Finding, Level, Subject, World},
-        operation::{Author, Operation},
+        lint::{self, Finding, LINTS, Level, Subject, World},
+        operation::Author,
         snapshot::{Refusal, Snapshot},
     },
-    plan::{Plan, diff, safety::Budget},
+    plan::{Plan, diff, outline::Outline, report::Report, safety::Budget},
     store::{Commit, CommitError, Store, mint},
 };
 
@@ -82,6 +83,33 @@ pub struct LintLevels {
     pub allowed_labels: Option<BTreeSet<String>>,
 }
 
+impl LintLevels {
+    /// From the names of lints and levels, as people write them. The path of a fault starts at the lint's name.
+    pub fn named(
+        names: &BTreeMap<String, String>,
+        allowed_labels: Option<BTreeSet<String>>,
+    ) -> Result<LintLevels, Fault> {
+        let mut levels = BTreeMap::new();
+        for (name, level) in names {
+            let path = FieldPath::root().join(name.as_str());
+            if lint::find(name).is_none() {
+                let fault = Fault::new(Code::UnknownValue, format!("there is no lint `{}`", shown(name))).at(path);
+                return Err(match nearest(name, LINTS.iter().map(|lint| lint.name)) {
+                    Some(near) => fault.help(format!("did you mean `{near}`?")),
+                    None => fault.help("`edgewright explain` lists them"),
+                });
+            }
+            let level = Level::from_name(level).ok_or_else(|| {
+                Fault::new(Code::UnknownValue, format!("`{}` is not a level of a lint", shown(level)))
+                    .at(path)
+                    .help("the levels are allow, warn and deny")
+            })?;
+            levels.insert(name.clone(), level);
+        }
+        Ok(Self { levels, allowed_labels })
+    }
+}
+
 /// What came of planning.
 #[derive(Debug)]
 pub struct Planned {
@@ -101,6 +129,23 @@ impl Planned {
     /// Whether the manifests are at fault.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|it| it.severity == Severity::Error)
+    }
+
+    /// What was set aside, for a person.
+    pub fn left_out_names(&self) -> Vec<String> {
+        self.left_out.iter().map(|it| format!("{} {}", it.key, it.claim.name)).collect()
+    }
+
+    /// What a command tells of it.
+    pub fn report(&self, command: &'static str) -> Report {
+        Report {
+            command,
+            diagnostics: self.diagnostics.clone(),
+            plan: self.plan.as_ref().map(Outline::of),
+            refusals: self.plan.as_ref().map(|plan| plan.refusals.clone()).unwrap_or_default(),
+            files: self.files.len(),
+            applied: None,
+        }
     }
 }
 
@@ -231,33 +276,16 @@ fn at_their_lines(refusal: Refusal, resolved: &Resolved) -> Vec<Diagnostic> {
     placed.collect()
 }
 
-/// Commits a plan as one revision.
-pub fn apply(store: &dyn Store, plan: &Plan, source: &str) -> Result<(), ApplyError> {
-    let mut operations = Vec::new();
-    let mut written = Vec::new();
-    for change in &plan.changes {
-        for operation in &change.operations {
-            let mut operation = operation.clone();
-            if let (Operation::Create { key, token, .. }, Some(file)) = (&mut operation, &change.token_file)
-                && key.kind == Kind::ApiKey
-            {
-                let (secret, hash) = mint::token(&key.id);
-                if let Err(error) = write_new_token(file, secret.expose()) {
-                    remove(&written);
-                    return Err(ApplyError::TokenFile(file.clone(), error));
-                }
-                written.push(file.clone());
-                *token = Some(hash);
-            }
-            operations.push(operation);
-        }
+/// Commits a plan as one revision, and tells which.
+pub fn apply(store: &dyn Store, plan: &Plan, author: Author, tokens: &mut dyn Tokens) -> Result<u64, ApplyError> {
+    let applied = with_hashes(plan, tokens).and_then(|operations| {
+        let commit = Commit { base: Some(plan.base), operations, author, at: mint::now() };
+        store.commit(commit).map(|committed| committed.snapshot.revision).map_err(ApplyError::Commit)
+    });
+    if applied.is_err() {
+        tokens.take_back();
     }
-    let author = Author::Source { source: source.to_owned() };
-    let commit = Commit { base: Some(plan.base), operations, author, at: mint::now() };
-    store.commit(commit).map(|_| ()).map_err(|error| {
-        remove(&written);
-        ApplyError::Commit(error)
-    })
+    applied
 }
 
 /// Why a plan was not applied; nothing has changed.
@@ -267,6 +295,8 @@ pub enum ApplyError {
     Commit(CommitError),
     /// A token could not be written where the manifest wants it.
     TokenFile(PathBuf, std::io::Error),
+    /// Nobody has given the hash of a new key's token.
+    NoTokenHash(Id),
 }
 
 impl ApplyError {
@@ -278,6 +308,9 @@ impl ApplyError {
                 format!("the token cannot be written to {}: {error}", path.display()),
             )
             .help("there must be no such file yet, in a folder that can be written to; nothing was changed"),
+            ApplyError::NoTokenHash(key) => {
+                Diagnostic::error(Code::Required, format!("the new API key {key} needs the hash of its token"))
+            }
             ApplyError::Commit(CommitError::Failed(error)) => {
                 Diagnostic::error(error.code, error.message.clone()).help(error.code.info().cure)
             }
@@ -296,26 +329,5 @@ impl ApplyError {
                 Diagnostic::error(code, format!("{subject}{message}"))
             }
         }
-    }
-}
-
-/// Writes a token to a file for its user alone (D27), in the place of an older one.
-pub fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
-    // A file that is there may be readable by others, so it is not written into but replaced.
-    let _ = fs::remove_file(path);
-    write_new_token(path, token)
-}
-
-/// The same where there must be no file yet: a manifest's file may hold another key's only token, or anything else.
-fn write_new_token(path: &Path, token: &str) -> std::io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(token.as_bytes())?;
-    file.write_all(b"\n")?;
-    file.sync_all()
-}
-
-fn remove(files: &[PathBuf]) {
-    for file in files {
-        let _ = fs::remove_file(file);
     }
 }

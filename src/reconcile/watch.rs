@@ -12,9 +12,9 @@ use notify::{
     event::{AccessKind, AccessMode},
 };
 
-use super::{ApplyError, Options, Planned, apply, plan};
+use super::{ApplyError, Options, Planned, apply, plan, token::TokenFiles};
 use crate::{
-    model::diagnostic::Diagnostic,
+    model::{diagnostic::Diagnostic, operation::Author},
     plan::Plan,
     store::{CommitError, Store},
 };
@@ -94,9 +94,10 @@ fn look(store: &dyn Store, options: &Options) -> Report {
         if plan.is_empty() {
             return if whole { Report::InSync { unchanged: plan.unchanged } } else { Report::Partly(planned) };
         }
-        match apply(store, plan, &options.source) {
-            Ok(()) if !whole => return Report::Partly(planned),
-            Ok(()) => return Report::Applied(plan.clone()),
+        let author = Author::source(&options.source, options.tree.commit());
+        match apply(store, plan, author, &mut TokenFiles::default()) {
+            Ok(_) if !whole => return Report::Partly(planned),
+            Ok(_) => return Report::Applied(plan.clone()),
             Err(ApplyError::Commit(CommitError::Stale { .. })) => {}
             Err(error) => return Report::Failed(vec![error.diagnostic()]),
         }

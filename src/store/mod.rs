@@ -31,6 +31,12 @@ pub trait Store: Send + Sync {
 
     /// What was committed, newest first, at most `limit` records.
     fn history(&self, limit: usize) -> Result<Vec<HistoryRecord>, StoreError>;
+
+    /// What sources have committed before a revision, newest first, at most `limit` records.
+    fn reconciliations(&self, before: u64, limit: usize) -> Result<Vec<HistoryRecord>, StoreError>;
+
+    /// What made a revision; nothing, if there is no such revision.
+    fn record(&self, revision: u64) -> Result<Option<HistoryRecord>, StoreError>;
 }
 
 /// What is to be committed.

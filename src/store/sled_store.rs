@@ -19,13 +19,15 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use sled::{Batch, Db};
 
 use super::{Commit, CommitError, Committed, HistoryRecord, Store, StoreError, codec, mint};
-use crate::model::{code::Code, snapshot::Snapshot};
+use crate::model::{code::Code, operation::Author, snapshot::Snapshot};
 
 const FORMAT_KEY: &str = "m/format";
 const FORMAT: &[u8] = b"edgewright 1";
 const REVISION_KEY: &str = "m/revision";
 const ROOT_KEY: &str = "m/root";
 const HISTORY: &str = "h/";
+/// The revisions that sources have made, so that they are found among those of requests.
+const SOURCES: &str = "s/";
 /// Requests are answered from the Snapshot, so sled needs little memory of its own.
 const CACHE_BYTES: u64 = 64 << 20;
 
@@ -124,13 +126,20 @@ impl SledStore {
             author: commit.author.clone(),
             calls: commit.operations.iter().map(ToString::to_string).collect(),
         };
-        batch.insert(history_key(next.revision).as_bytes(), serde_json::to_vec(&record).map_err(failed)?);
+        batch.insert(revision_key(HISTORY, next.revision).as_bytes(), serde_json::to_vec(&record).map_err(failed)?);
+        if matches!(commit.author, Author::Source { .. }) {
+            batch.insert(revision_key(SOURCES, next.revision).as_bytes(), &[]);
+        }
         let written = self.db.apply_batch(batch).map_err(|error| engine_error(&self.path, &error));
         if let Err(error) = written.and_then(|()| make_durable(&self.db, &self.file, &self.path)) {
             self.broken.store(true, Ordering::Release);
             return Err(CommitError::Failed(error));
         }
         Ok(next)
+    }
+
+    fn read_record(&self, bytes: &[u8]) -> Result<HistoryRecord, StoreError> {
+        serde_json::from_slice(bytes).map_err(|_| corrupt(&self.path, "a history record cannot be read"))
     }
 }
 
@@ -167,18 +176,30 @@ impl Store for SledStore {
 
     fn history(&self, limit: usize) -> Result<Vec<HistoryRecord>, StoreError> {
         let records = self.db.scan_prefix(HISTORY).values().rev().take(limit);
-        records
-            .map(|record| {
-                let bytes = record.map_err(|error| engine_error(&self.path, &error))?;
-                serde_json::from_slice(&bytes).map_err(|_| corrupt(&self.path, "a history record cannot be read"))
-            })
-            .collect()
+        records.map(|record| self.read_record(&record.map_err(|error| engine_error(&self.path, &error))?)).collect()
+    }
+
+    fn reconciliations(&self, before: u64, limit: usize) -> Result<Vec<HistoryRecord>, StoreError> {
+        let failed = |error: sled::Error| engine_error(&self.path, &error);
+        let keys = self.db.range(SOURCES.to_owned()..revision_key(SOURCES, before)).keys().rev().take(limit);
+        keys.map(|key| {
+            let key = key.map_err(failed)?;
+            let revision = key.get(SOURCES.len()..).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+            let record = revision.map_or(Ok(None), |revision| self.record(revision))?;
+            record.ok_or_else(|| corrupt(&self.path, "a history record is missing"))
+        })
+        .collect()
+    }
+
+    fn record(&self, revision: u64) -> Result<Option<HistoryRecord>, StoreError> {
+        let found = self.db.get(revision_key(HISTORY, revision)).map_err(|error| engine_error(&self.path, &error))?;
+        found.map(|bytes| self.read_record(&bytes)).transpose()
     }
 }
 
 /// Zero-padded, so that the keys sort by number.
-fn history_key(revision: u64) -> String {
-    format!("{HISTORY}{revision:020}")
+fn revision_key(prefix: &str, revision: u64) -> String {
+    format!("{prefix}{revision:020}")
 }
 
 fn load(db: &Db, path: &Path) -> Result<Snapshot, StoreError> {

@@ -18,6 +18,7 @@ use edgewright::{
     plan::{
         Plan,
         format::{self, Format, json, markdown},
+        outline::Outline,
         render,
         report::Report,
     },
@@ -47,26 +48,17 @@ fn invalid() -> Planned {
     planned
 }
 
-fn report(planned: &Planned) -> Report<'_> {
-    Report {
-        command: "plan",
-        diagnostics: &planned.diagnostics,
-        plan: planned.plan.as_ref(),
-        files: planned.files.len(),
-        applied: None,
-    }
+fn of_diagnostics(diagnostics: &[Diagnostic]) -> Report {
+    Report { command: "validate", diagnostics: diagnostics.to_vec(), files: 1, ..Report::default() }
 }
 
-fn of_diagnostics(diagnostics: &[Diagnostic]) -> Report<'_> {
-    Report { command: "validate", diagnostics, plan: None, files: 1, applied: None }
-}
-
-fn of_plan(plan: &Plan) -> Report<'_> {
-    Report { command: "plan", diagnostics: &[], plan: Some(plan), files: 1, applied: None }
+fn of_plan(plan: &Plan) -> Report {
+    let (plan, refusals) = (Some(Outline::of(plan)), plan.refusals.clone());
+    Report { command: "plan", plan, refusals, files: 1, ..Report::default() }
 }
 
 fn told(format: Format, planned: &Planned) -> String {
-    format::render(format, &report(planned))
+    format::render(format, &planned.report("plan"))
 }
 
 fn place(name: &str, text: &str, marked: &str) -> Place {
@@ -110,7 +102,7 @@ fn every_format_has_a_name_and_tells_the_same_twice() {
         }
     }
     assert_eq!(Format::from_name("xml"), None);
-    assert_eq!(told(Format::Text, &good), render::text(good.plan.as_ref().unwrap()));
+    assert_eq!(told(Format::Text, &good), render::text(&Outline::of(good.plan.as_ref().unwrap())));
     assert_eq!(told(Format::Text, &bad), "", "diagnostics are printed elsewhere");
 }
 
@@ -200,7 +192,7 @@ fn json_has_its_keys() {
         assert_eq!(keys(change), ["effect", "kind", "name", "id", "calls"]);
         assert_eq!(change["effect"], "create");
         for call in change["calls"].as_array().unwrap() {
-            assert_eq!(keys(call), ["method", "path", "body"]);
+            assert_eq!(keys(call), ["method", "path", "body", "lines"]);
             assert!(call["body"].is_object() && call["path"].as_str().unwrap().starts_with('/'), "{call}");
         }
     }
@@ -291,7 +283,7 @@ fn markdown_is_cut_between_two_changes() {
     assert!(text.chars().count() <= markdown::MOST_CHARACTERS);
     let shown = text.matches("**error**").count();
     assert!(text.ends_with(&format!("… and {} more diagnostics: see the job's log\n", 5_000 - shown)));
-    let both = Report { diagnostics: &many, ..of_plan(&plan) };
+    let both = Report { diagnostics: many, ..of_plan(&plan) };
     let text = format::render(Format::Markdown, &both);
     assert!(text.chars().count() <= markdown::MOST_CHARACTERS && text.contains("<details>"));
 }

@@ -1,6 +1,11 @@
-//! Laws that hold for resources of every kind, tried on generated worlds (architecture.md, "Laws").
+//! Laws that hold for resources of every kind, tried on generated worlds.
 
-use std::{path::Path, sync::Arc, thread, time::Duration};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
 
 use edgewright::{
     manifest::tree::Disk,
@@ -20,10 +25,15 @@ use edgewright::{
         secret::{self, MASK, Secret, Text},
         snapshot::{Entry, Snapshot},
     },
-    plan::safety::Budget,
-    plan::{Plan, diff, render},
-    reconcile,
-    store::{Commit, SledStore, Store},
+    plan::{
+        Plan, diff,
+        outline::Outline,
+        render,
+        safety::Budget,
+        saved::{Pin, SavedPlan},
+    },
+    reconcile::{self, token::TokenFiles},
+    store::{Commit, CommitError, Committed, HistoryRecord, SledStore, Store, StoreError},
 };
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -176,15 +186,66 @@ fn reopened(path: &Path) -> SledStore {
     panic!("{} stays locked", path.display());
 }
 
+/// The plan as a person sees it.
+fn shown(plan: &Plan) -> String {
+    render::text(&Outline::of(plan))
+}
+
 fn calls(plan: &Plan) -> Vec<String> {
     plan.operations().iter().map(ToString::to_string).collect()
 }
 
 /// The calls that a plan's text shows; what they change stands deeper.
 fn shown_calls(plan: &Plan) -> Vec<String> {
-    let text = render::text(plan);
+    let text = shown(plan);
     let lines = text.lines().filter_map(|line| line.strip_prefix("    ")).filter(|line| !line.starts_with(' '));
     lines.map(String::from).collect()
+}
+
+/// A plan that leads to a world, as it is saved for a review.
+fn saved(store: &dyn Store, plan: &Plan, world: &World) -> SavedPlan {
+    let pin = Pin { root_secret: Some(store.root_secret()), source: SOURCE, commit: None };
+    SavedPlan::new(plan, world.values(), &pin)
+}
+
+/// The calls in the document of a saved plan.
+fn saved_calls(document: &str) -> Vec<String> {
+    let document: Value = serde_json::from_str(document).unwrap();
+    let operations = document["operations"].as_array().unwrap();
+    operations.iter().map(|operation| operation["call"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A store that remembers the calls of the last commit.
+struct Witness {
+    store: SledStore,
+    last: Mutex<Vec<String>>,
+}
+
+impl Store for Witness {
+    fn snapshot(&self) -> Arc<Snapshot> {
+        self.store.snapshot()
+    }
+
+    fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
+        *self.last.lock().unwrap() = commit.operations.iter().map(ToString::to_string).collect();
+        self.store.commit(commit)
+    }
+
+    fn root_secret(&self) -> [u8; 32] {
+        self.store.root_secret()
+    }
+
+    fn history(&self, limit: usize) -> Result<Vec<HistoryRecord>, StoreError> {
+        self.store.history(limit)
+    }
+
+    fn reconciliations(&self, before: u64, limit: usize) -> Result<Vec<HistoryRecord>, StoreError> {
+        self.store.reconciliations(before, limit)
+    }
+
+    fn record(&self, revision: u64) -> Result<Option<HistoryRecord>, StoreError> {
+        self.store.record(revision)
+    }
 }
 
 proptest! {
@@ -193,7 +254,7 @@ proptest! {
     #[test]
     fn what_is_as_desired_needs_no_plan(world in worlds()) {
         let plan = planned(&reached(&world), &world);
-        prop_assert!(plan.is_empty(), "{}", render::text(&plan));
+        prop_assert!(plan.is_empty(), "{}", shown(&plan));
         prop_assert_eq!(plan.unchanged, world.len());
     }
 
@@ -205,7 +266,7 @@ proptest! {
         holds_exactly(&after, &b)?;
         what_stays_keeps_its_birth(&before, &after, [&a, &b])?;
         let again = planned(&after, &b);
-        prop_assert!(again.is_empty(), "{}\nand then again\n{}", render::text(&plan), render::text(&again));
+        prop_assert!(again.is_empty(), "{}\nand then again\n{}", shown(&plan), shown(&again));
     }
 
     #[test]
@@ -270,7 +331,7 @@ proptest! {
         for plan in [planned(&empty, &a), planned(&whole, &b), planned(&whole, &World::new())] {
             tells_no_secret(&format!("{plan:?}"))?;
             tells_no_secret(&format!("{:?}", plan.operations()))?;
-            tells_no_secret(&render::text(&plan))?;
+            tells_no_secret(&shown(&plan))?;
         }
         tells_no_secret(&format!("{whole:?}"))?;
         for Desired { spec, .. } in a.values().chain(b.values()) {
@@ -310,27 +371,43 @@ proptest! {
         prop_assert_eq!(store.root_secret(), root_secret);
         holds_exactly(&read, &b)?;
         let again = planned(&read, &b);
-        prop_assert!(again.is_empty(), "{}", render::text(&again));
+        prop_assert!(again.is_empty(), "{}", shown(&again));
     }
 
     #[test]
     fn the_plan_that_was_shown_is_the_plan_that_ran((a, b) in changing_worlds()) {
         let folder = tempfile::tempdir().unwrap();
         let store = SledStore::open(&folder.path().join("store")).unwrap();
+        let store = Witness { store, last: Mutex::default() };
         for world in [&a, &b] {
             let plan = planned(&store.snapshot(), world);
-            reconcile::apply(&store, &plan, SOURCE).unwrap();
+            let document = saved(&store, &plan, world).text();
+            tells_no_secret(&document)?;
+            let reviewed = SavedPlan::read(&document).unwrap();
+            let differences = || reviewed.differences(&saved(&store, &planned(&store.snapshot(), world), world));
+            prop_assert_eq!(differences(), Vec::<String>::new());
+
+            reconcile::apply(&store, &plan, Author::source(SOURCE, None), &mut TokenFiles::default()).unwrap();
             if plan.is_empty() {
                 prop_assert_eq!(store.snapshot().revision, plan.base);
+                prop_assert_eq!(differences(), Vec::<String>::new(), "nothing has run");
                 continue;
             }
+            let (base, next) = (plan.base, plan.base + 1);
+            let stale = format!("it was made from revision {base}, and the store is at revision {next}");
+            prop_assert_eq!(differences(), vec![stale]);
+
+            let planned_calls = calls(&plan);
+            prop_assert_eq!(&saved_calls(&document), &planned_calls, "what was reviewed");
+            let committed = store.last.lock().unwrap().clone();
+            prop_assert_eq!(&committed, &planned_calls, "what was committed");
             let record = store.history(1).unwrap().remove(0);
-            prop_assert_eq!(&record.calls, &calls(&plan));
+            prop_assert_eq!(&record.calls, &planned_calls, "what the history has");
             // A change of ownership is no call: the record has it in brackets, the text beside the resource.
             let without_words: Vec<_> = record.calls.iter().filter(|call| !call.starts_with('(')).cloned().collect();
             prop_assert_eq!(&without_words, &shown_calls(&plan));
-            prop_assert_eq!(record.revision, plan.base + 1);
-            prop_assert_eq!(record.author, Author::Source { source: SOURCE.into() });
+            prop_assert_eq!(record.revision, next);
+            prop_assert_eq!(record.author, Author::source(SOURCE, None));
         }
     }
 }
@@ -354,7 +431,7 @@ fn a_dry_run_writes_nothing() {
     assert!(!plan.is_empty());
     assert_eq!(calls(&dry_run()), calls(&plan), "the same plan again");
     assert_eq!((store.snapshot().revision, store.snapshot().len()), (0, 0));
-    reconcile::apply(&store, &plan, SOURCE).unwrap();
+    reconcile::apply(&store, &plan, Author::source(SOURCE, None), &mut TokenFiles::default()).unwrap();
     assert!(dry_run().is_empty());
     assert_eq!((store.snapshot().revision, store.history(10).unwrap().len()), (1, 1));
 }

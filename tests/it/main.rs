@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+mod accidents;
 mod cli;
 mod config;
 mod conformance;
@@ -18,6 +19,7 @@ mod mistakes;
 mod readme;
 mod safety;
 mod saved;
+mod scenarios;
 mod serve;
 mod server;
 mod storefront;

@@ -1,17 +1,8 @@
 //! Deletion budgets: a normal day passes, an accident does not (D41).
 
-use std::fs;
-
 use crate::cli::Folder;
 
 const REFUSED: &str = "ERR_EDGEWRIGHT_TOO_MANY_DELETIONS";
-
-/// A folder with the storefront applied to the store.
-fn applied() -> Folder {
-    let folder = Folder::with_storefront();
-    folder.ok("reconcile storefront");
-    folder
-}
 
 /// A manifest of so many edges, one in a document.
 fn edges(count: usize) -> String {
@@ -21,28 +12,6 @@ fn edges(count: usize) -> String {
         )
     };
     (0..count).map(edge).collect()
-}
-
-#[test]
-fn half_a_checkout_and_a_wrong_folder_delete_nothing() {
-    let folder = applied();
-    let before = folder.snapshot("store");
-    fs::rename(folder.path("storefront/shop"), folder.path("elsewhere")).unwrap();
-    folder.write("wrong/one.yaml", &edges(1));
-    // The team's own route goes too, for its edge is no longer there to be named.
-    fs::remove_dir_all(folder.path("storefront/teams")).unwrap();
-    for accident in ["storefront", "wrong"] {
-        for verb in ["plan", "reconcile"] {
-            let run = folder.run(&format!("{verb} {accident}"));
-            assert_eq!(run.code, 4, "{verb} {accident}: {}", run.all());
-            assert!(run.err.contains("ERR_EDGEWRIGHT_"), "{}", run.err);
-        }
-    }
-    let run = folder.run("reconcile wrong");
-    assert!(run.err.contains(REFUSED) && run.err.contains("--max-deletes 24"), "{}", run.err);
-    assert!(run.err.contains("HttpsEdgeRoute storefront/checkout") || run.err.contains("more"), "{}", run.err);
-    let after = folder.snapshot("store");
-    assert_eq!((before.revision, before.len()), (after.revision, after.len()));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, fs};
 
 use edgewright::{
     manifest::tree::Disk,
-    model::{Kind, code::Code},
-    reconcile::{Options, apply, plan},
+    model::{Kind, code::Code, operation::Author},
+    reconcile::{Options, apply, plan, token::TokenFiles},
     store::{SledStore, Store},
 };
 
@@ -195,49 +195,6 @@ fn a_diagnostic_beside_a_secret_does_not_show_it() {
 }
 
 #[test]
-fn an_accident_never_reads_as_delete_everything() {
-    let folder = Folder::with_storefront();
-    folder.ok("reconcile storefront");
-    let whole = folder.snapshot("store");
-    fs::create_dir(folder.path("empty")).unwrap();
-    let refuses = |line: &str, code: &str| {
-        for verb in ["plan", "reconcile"] {
-            let run = folder.run(&format!("{verb} {line}"));
-            assert_eq!(run.code, 3, "{verb} {line}\n{}", run.all());
-            assert!(run.err.contains(code), "{verb} {line}\n{}", run.err);
-        }
-        let now = folder.snapshot("store");
-        assert_eq!((now.revision, now.len()), (whole.revision, whole.len()), "{line}");
-    };
-    refuses("empty", "ERR_EDGEWRIGHT_EMPTY_SOURCE");
-    refuses("missing", "ERR_EDGEWRIGHT_UNREADABLE");
-    refuses("storefront missing", "ERR_EDGEWRIGHT_UNREADABLE");
-    refuses("-", "ERR_EDGEWRIGHT_EMPTY_FILE");
-    let shop = folder.read(SHOP);
-    folder.write(SHOP, "");
-    refuses("storefront", "ERR_EDGEWRIGHT_EMPTY_FILE");
-    // Cut off in the middle of a word: what is left is YAML, but not a manifest.
-    folder.write(SHOP, &shop[..shop.find("spec:").unwrap() + 3]);
-    refuses("storefront", "ERR_EDGEWRIGHT_");
-    let unset = shop.replace("from_file: ../secrets/stripe-webhook-secret.txt", "from_env: NOBODY_SETS_THIS_ONE");
-    folder.write(SHOP, &unset);
-    refuses("storefront", "ERR_EDGEWRIGHT_ENV_UNSET");
-    folder.write(SHOP, &shop);
-    fs::remove_file(folder.path("storefront/secrets/stripe-webhook-secret.txt")).unwrap();
-    refuses("storefront", "ERR_EDGEWRIGHT_FILE_UNREADABLE");
-}
-
-#[test]
-fn a_path_without_manifests_is_an_error_beside_a_good_one_too() {
-    let folder = Folder::with_storefront();
-    fs::create_dir(folder.path("empty")).unwrap();
-    // Were it none, a team's folder that failed to be mounted would be pruned (D37).
-    let run = folder.run("plan storefront empty");
-    assert_eq!(run.code, 3, "{}", run.all());
-    assert!(run.err.contains("ERR_EDGEWRIGHT_EMPTY_SOURCE"), "{}", run.err);
-}
-
-#[test]
 fn manifests_come_from_standard_input_and_values_from_the_environment() {
     let folder = Folder::new();
     let text = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: piped}\nspec:\n  hostports: [\"a.example.com:443\"]\n  routes:\n    - match_type: exact_path\n      match: /hook\n      webhook_verification: {provider: github, secret: {from_env: HOOK_SECRET}}\n";
@@ -388,7 +345,8 @@ fn a_plan_is_applied_to_the_revision_it_was_made_from_or_not_at_all() {
     let options = Options::new(tree);
     let store = SledStore::open(&folder.path("store")).unwrap();
     let stale = plan(&options, &store.snapshot()).plan.unwrap();
-    apply(&store, &stale, "default").unwrap();
-    let refused = apply(&store, &stale, "default").unwrap_err().diagnostic();
+    let apply = || apply(&store, &stale, Author::source("default", None), &mut TokenFiles::default());
+    apply().unwrap();
+    let refused = apply().unwrap_err().diagnostic();
     assert_eq!((refused.code, store.snapshot().revision), (Code::Stale.into(), 1), "{}", refused.message);
 }

@@ -128,11 +128,6 @@ impl Commit {
         Ok(Self { repository: Mutex::new(repository), id, revision, paths, labelled, allow_outside_files })
     }
 
-    /// The commit.
-    pub fn id(&self) -> String {
-        self.id.to_string()
-    }
-
     fn named(&self, path: &Path) -> String {
         if self.labelled { format!("{}:{}", self.revision, path.display()) } else { path.display().to_string() }
     }
@@ -177,6 +172,10 @@ impl Tree for Commit {
             }
         }
         (files, diagnostics)
+    }
+
+    fn commit(&self) -> Option<String> {
+        Some(self.id.to_string())
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
@@ -289,6 +288,9 @@ impl Files<'_> {
                 }
             };
             match entry.kind {
+                ObjectType::Tree if is_manifest(name) => {
+                    return Err(about("it is called as a manifest is, but it is no file".into()));
+                }
                 ObjectType::Tree if open.contains(&entry.path) => {
                     return Err(about("it links to a folder above".into()));
                 }

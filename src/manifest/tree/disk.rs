@@ -11,8 +11,8 @@ use std::{
 use walkdir::WalkDir;
 
 use super::{
-    MOST_MANIFEST_BYTES, MOST_VALUE_BYTES, Tree, is_hidden, is_manifest, manifest_file, no_manifest, outside,
-    parent_of, plain, too_large, unreadable, value_of,
+    MOST_MANIFEST_BYTES, MOST_VALUE_BYTES, Tree, commit::commit_of, is_hidden, is_manifest, manifest_file, no_file,
+    no_manifest, outside, parent_of, plain, too_large, unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
@@ -67,6 +67,10 @@ impl Tree for Disk {
         (files, diagnostics)
     }
 
+    fn commit(&self) -> Option<String> {
+        commit_of(self.paths.first()?)
+    }
+
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         let path = manifest.folder.join(name);
         if !self.allow_outside_files {
@@ -98,8 +102,12 @@ pub fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
         match entry {
             Ok(entry) => {
                 let named = entry.depth() == 0 || entry.file_name().to_str().is_some_and(is_manifest);
-                if entry.file_type().is_file() && named {
-                    found.push(entry.into_path());
+                match entry.file_type().is_file() {
+                    true if named => found.push(entry.into_path()),
+                    false if named && (entry.depth() > 0 || !entry.file_type().is_dir()) => {
+                        diagnostics.push(no_file(entry.path().display()));
+                    }
+                    _ => {}
                 }
             }
             Err(error) => {

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-pub use commit::{Commit, commit_of, revisions};
+pub use commit::{Commit, revisions};
 pub use disk::{Disk, find};
 pub use sent::{Sent, SentFile, SentValue, collect};
 
@@ -30,6 +30,9 @@ const MOST_VALUE_BYTES: u64 = 4 << 20;
 pub trait Tree: fmt::Debug + Send + Sync {
     /// Every manifest file, in the order of their paths, and what is wrong with the files as such.
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
+
+    /// The commit of git that the manifests are from, if they are from one.
+    fn commit(&self) -> Option<String>;
 
     /// The text of a file that a manifest names, relative to the manifest.
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault>;
@@ -94,12 +97,19 @@ fn is_hidden(name: &str) -> bool {
 
 /// Whether a file in a folder is a manifest, by its name.
 fn is_manifest(name: &str) -> bool {
-    matches!(Path::new(name).extension().and_then(|extension| extension.to_str()), Some("yaml" | "yml" | "json"))
+    let extension = Path::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 fn no_manifest(place: impl fmt::Display) -> Diagnostic {
     Diagnostic::error(Code::EmptySource, format!("no manifest was found in {place}"))
         .help("manifests are files that end in .yaml, .yml or .json")
+}
+
+/// What is called as a manifest is but is none: Docker makes a folder where the file that it should mount is missing.
+fn no_file(name: impl fmt::Display) -> Diagnostic {
+    unreadable(name, "it is called as a manifest is, but it is no file")
+        .help("put the file there, or rename what is there")
 }
 
 fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> Diagnostic {
@@ -124,6 +134,9 @@ fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<St
     let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8"))?;
     if text.trim().is_empty() {
         return Err(unreadable("it is empty"));
+    }
+    if text.contains('\0') {
+        return Err(unreadable("it is not text: it has NUL bytes"));
     }
     Ok(text)
 }

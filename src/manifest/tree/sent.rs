@@ -47,14 +47,15 @@ pub struct SentValue {
 #[derive(Debug, Clone)]
 pub struct Sent {
     files: Vec<SentFile>,
+    commit: Option<String>,
     by_name: HashMap<String, usize>,
 }
 
 impl Sent {
     /// Takes what was sent.
-    pub fn new(files: Vec<SentFile>) -> Self {
+    pub fn new(files: Vec<SentFile>, commit: Option<String>) -> Self {
         let by_name = files.iter().enumerate().map(|(at, file)| (file.name.clone(), at)).collect();
-        Self { files, by_name }
+        Self { files, commit, by_name }
     }
 
     fn value(&self, manifest: &ManifestFile, file: &str, variable: &str) -> Option<String> {
@@ -77,6 +78,10 @@ impl Tree for Sent {
             diagnostics.push(Diagnostic::error(Code::EmptySource, "no manifest was sent"));
         }
         (files, diagnostics)
+    }
+
+    fn commit(&self) -> Option<String> {
+        self.commit.clone()
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
@@ -135,6 +140,10 @@ impl Recorder<'_> {
 impl Tree for Recorder<'_> {
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
         self.tree.manifests()
+    }
+
+    fn commit(&self) -> Option<String> {
+        self.tree.commit()
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {

@@ -77,7 +77,7 @@ impl<'de> Value<'de, '_> {
         visitor.visit_map(Entries { rest, next: None, of: &self })
     }
 
-    /// The text that a `{from_env: …}` or `{from_file: …}` stands for.
+    /// The text that a `{from_env: …}` or `{from_file: …}` stands for, without line breaks at its end.
     fn resolve(self, entries: &[(String, Node)]) -> Result<String, DecodeError> {
         let Some(sources) = self.context.sources else {
             return Err(self.unexpected(&"a string"));
@@ -98,7 +98,9 @@ impl<'de> Value<'de, '_> {
         let mut resolved = self.context.resolved.borrow_mut();
         let answer =
             resolved.entry((source.clone(), argument.clone())).or_insert_with(|| sources.resolve(source, argument));
-        answer.clone().map_err(here)
+        let text = answer.clone().map_err(here)?;
+        // How an editor or a checkout ends lines is no part of a value: else a key or certificate would be another one.
+        Ok(text.replace("\r\n", "\n").trim_end_matches('\n').to_owned())
     }
 }
 
@@ -165,19 +167,14 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         match self.node {
-            Node::Map(entries) if name == SOURCED_TEXT => visitor.visit_str(&self.resolve(entries)?),
+            Node::Map(entries) if name == SOURCED_TEXT => visitor.visit_str(&(self.resolve(entries)? + "\n")),
             Node::String(text) if name == SOURCED_SECRET && !text.is_empty() => {
                 if let Some(sources) = self.context.sources {
                     sources.plain_secret(self.at.path());
                 }
                 visitor.visit_str(text)
             }
-            Node::Map(entries) if name == SOURCED_SECRET => {
-                // Editors and `echo` end a file with a line break that is no part of the secret.
-                let text = self.resolve(entries)?;
-                let text = text.strip_suffix('\n').unwrap_or(&text);
-                visitor.visit_str(text.strip_suffix('\r').unwrap_or(text))
-            }
+            Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(&self.resolve(entries)?),
             // Here null is data, and not "not given".
             Node::Map(_) if name == FREE_FORM => {
                 visitor.visit_newtype_struct(self.node.to_json()).map_err(de::Error::custom)

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use super::{level, plural, position, refusals, summary};
+use super::{level, plural, position, summary};
 use crate::{
     model::{
         code::Code,
@@ -22,7 +22,7 @@ struct Case<'a> {
 }
 
 /// The report as one suite.
-pub fn render(report: &Report<'_>) -> String {
+pub fn render(report: &Report) -> String {
     let cases = cases(report);
     let failed = cases.iter().filter(|case| !case.failures.is_empty()).count();
     let counts = format!(
@@ -39,10 +39,10 @@ pub fn render(report: &Report<'_>) -> String {
     out
 }
 
-fn cases<'a>(report: &Report<'a>) -> Vec<Case<'a>> {
+fn cases(report: &Report) -> Vec<Case<'_>> {
     let mut files: BTreeMap<&str, Vec<&Diagnostic>> = BTreeMap::new();
     let mut elsewhere = Vec::new();
-    for it in report.diagnostics {
+    for it in &report.diagnostics {
         match &it.place {
             Some(place) => files.entry(&place.file.name).or_default().push(it),
             None => elsewhere.push(it),
@@ -60,7 +60,7 @@ fn cases<'a>(report: &Report<'a>) -> Vec<Case<'a>> {
         cases.push(case(format!("{} without findings", plural(others, "file")), Vec::new()));
     }
     if report.plan.is_some() {
-        let failures = refusals(report).iter().collect();
+        let failures = report.refusals.iter().collect();
         cases.push(Case { class: "plan", name: "plan".to_owned(), failures, said: summary(report) });
     }
     cases

@@ -1,11 +1,11 @@
 //! Markdown for a comment on a pull request: the verdict, what was found, and each change with its lines.
 
-use super::{calls, everything, level, position, summary, verdict};
+use super::{everything, level, position, summary, verdict};
 use crate::{
     model::diagnostic::Diagnostic,
     plan::{
-        Change,
-        render::{Sign, lines, mark},
+        outline::{Call, OutlinedChange},
+        render::mark,
         report::Report,
     },
 };
@@ -18,12 +18,12 @@ pub const MOST_CHARACTERS: usize = 65_000;
 const NOTE: usize = 100;
 
 /// The report as a comment. It ends between two diagnostics or changes when it would become too long.
-pub fn render(report: &Report<'_>) -> String {
+pub fn render(report: &Report) -> String {
     let mut page = Page::default();
     let title = format!("edgewright {}: {} — {}", report.command, verdict(report), summary(report));
     page.push(&format!("{MARKER}\n## {}\n", inline(&title)));
     let found: Vec<&Diagnostic> = everything(report).collect();
-    let changes = report.plan.map(|plan| plan.changes.as_slice()).unwrap_or_default();
+    let changes = report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
     if !found.is_empty() {
         page.push("\n");
         // Warnings without end must not leave a plan without room.
@@ -72,38 +72,27 @@ fn item(it: &Diagnostic) -> String {
     line + "\n"
 }
 
-fn details(change: &Change) -> String {
+fn details(change: &OutlinedChange) -> String {
     let (sign, note) = mark(change.effect);
-    let calls: Vec<_> = calls(&change.operations).collect();
-    let mut title = format!("{sign} {} {}{note}", change.key.kind, change.name);
-    for (at, (_, method, path)) in calls.iter().enumerate() {
+    let mut title = format!("{sign} {} {}{note}", change.kind, change.name);
+    for (at, Call { method, path, .. }) in change.calls.iter().enumerate() {
         title += &format!("{}{method} {path}", if at == 0 { " — " } else { ", " });
     }
-    let mut out = format!("\n<details><summary>{}</summary>\n\n{}\n\n", inline(&title), code(change.key.id.as_str()));
-    for (operation, method, path) in &calls {
-        if calls.len() > 1 {
+    let mut out = format!("\n<details><summary>{}</summary>\n\n{}\n\n", inline(&title), code(&change.id));
+    for Call { method, path, lines, .. } in &change.calls {
+        if change.calls.len() > 1 {
             out += &format!("{}\n\n", code(&format!("{method} {path}")));
         }
-        let lines = lines(change.before.as_deref(), operation);
         if !lines.is_empty() {
-            out += &fenced(&lines);
+            out += &fenced(lines);
         }
     }
     out + "</details>\n"
 }
 
 /// A block of code, between fences that are longer than any inside of it.
-fn fenced(lines: &[(Sign, String)]) -> String {
-    let mut text = String::new();
-    for (sign, line) in lines {
-        let (sign, line) = match sign {
-            Sign::Same => (' ', line.as_str()),
-            Sign::Added => ('+', line.as_str()),
-            Sign::Removed => ('-', line.as_str()),
-            Sign::Skipped => (' ', "…"),
-        };
-        text.push_str(&format!("{sign} {line}\n"));
-    }
+fn fenced(lines: &[String]) -> String {
+    let text = lines.join("\n") + "\n";
     let longest = text.split(|c: char| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}diff\n{text}{fence}\n\n")

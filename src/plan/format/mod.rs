@@ -7,10 +7,7 @@ pub mod markdown;
 pub mod sarif;
 
 use super::{render as text, report::Report};
-use crate::model::{
-    diagnostic::{Diagnostic, Place, Severity},
-    operation::Operation,
-};
+use crate::model::diagnostic::{Diagnostic, Place, Severity};
 
 /// How a report is told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,9 +51,9 @@ impl Format {
 }
 
 /// The report in a format. Text has colour; whoever prints it strips the colour where it has no place.
-pub fn render(format: Format, report: &Report<'_>) -> String {
+pub fn render(format: Format, report: &Report) -> String {
     match format {
-        Format::Text => report.plan.map(text::text).unwrap_or_default(),
+        Format::Text => report.plan.as_ref().map(text::text).unwrap_or_default(),
         Format::Json => json::render(report),
         Format::Markdown => markdown::render(report),
         Format::Github => github::render(report),
@@ -65,31 +62,18 @@ pub fn render(format: Format, report: &Report<'_>) -> String {
     }
 }
 
-/// Why the plan must not run.
-fn refusals<'a>(report: &Report<'a>) -> &'a [Diagnostic] {
-    match report.plan {
-        Some(plan) => &plan.refusals,
-        None => &[],
-    }
-}
-
 /// Faults and findings of the manifests, then the refusals of the plan.
-fn everything<'a>(report: &Report<'a>) -> impl Iterator<Item = &'a Diagnostic> + use<'a> {
-    report.diagnostics.iter().chain(refusals(report))
-}
-
-/// The calls of a list of operations, as method and path. What only changes ownership has none.
-fn calls(operations: &[Operation]) -> impl Iterator<Item = (&Operation, &'static str, String)> {
-    operations.iter().filter_map(|operation| operation.call().map(|(method, path)| (operation, method, path)))
+fn everything(report: &Report) -> impl Iterator<Item = &Diagnostic> {
+    report.diagnostics.iter().chain(&report.refusals)
 }
 
 /// How the run ended, in a few words.
-fn verdict(report: &Report<'_>) -> String {
-    let invalid = report.count(Severity::Error) > 0;
-    match (report.plan, report.applied) {
+fn verdict(report: &Report) -> String {
+    let invalid = report.has_errors();
+    match (&report.plan, report.applied) {
         (None, _) if invalid => "the manifests are invalid".into(),
         (Some(_), _) if invalid => "failed".into(),
-        (Some(plan), _) if !plan.refusals.is_empty() => "refused".into(),
+        (Some(_), _) if !report.refusals.is_empty() => "refused".into(),
         (_, Some(revision)) => format!("applied as revision {revision}"),
         (Some(plan), None) if plan.is_empty() => "no changes".into(),
         (Some(_), None) => "changes are pending".into(),
@@ -98,14 +82,14 @@ fn verdict(report: &Report<'_>) -> String {
 }
 
 /// What was read and found, and what the plan comes to, in one line.
-fn summary(report: &Report<'_>) -> String {
+fn summary(report: &Report) -> String {
     let mut line = format!("{}, {}", plural(report.files, "file"), plural(report.count(Severity::Error), "error"));
-    for (count, word) in [(report.count(Severity::Warning), "warning"), (refusals(report).len(), "refusal")] {
+    for (count, word) in [(report.count(Severity::Warning), "warning"), (report.refusals.len(), "refusal")] {
         if count > 0 {
             line += &format!(", {}", plural(count, word));
         }
     }
-    match report.plan {
+    match &report.plan {
         Some(plan) => format!("{line}; {}", plan.summary()),
         None => line,
     }

@@ -17,7 +17,7 @@ use crate::{
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// The report as a SARIF log of one run.
-pub fn render(report: &Report<'_>) -> String {
+pub fn render(report: &Report) -> String {
     // Each code that is used, with the worst severity that it has here: an error sorts before a warning.
     let mut used: BTreeMap<Name, Severity> = BTreeMap::new();
     for it in everything(report) {

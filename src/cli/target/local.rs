@@ -1,0 +1,58 @@
+//! A store of this machine, which this process has for itself.
+
+use super::{Proposal, Target};
+use crate::{
+    cli::{Exit, Failure, StoreArgs, progress::during, snapshot_of},
+    model::operation::Author,
+    plan::saved::{Pin, SavedPlan},
+    reconcile::{ApplyError, Options, Planned, apply, plan, token::TokenFiles},
+    store::{CommitError, SledStore, Store},
+};
+
+/// Plans against a store, which is only made once there is something good to put into it.
+pub struct Local {
+    options: Options,
+    args: StoreArgs,
+    store: Option<SledStore>,
+    planned: Option<Planned>,
+}
+
+impl Local {
+    /// Opens the store, if it is there.
+    pub fn open(options: Options, args: StoreArgs) -> Result<Self, Failure> {
+        let store = args.open_if_there()?;
+        Ok(Self { options, args, store, planned: None })
+    }
+}
+
+impl Target for Local {
+    fn propose(&mut self, document: bool) -> Result<Proposal, Failure> {
+        let snapshot = snapshot_of(self.store.as_ref());
+        let planned = during("Planning", || plan(&self.options, &snapshot));
+        let saved = planned.plan.as_ref().filter(|_| document).map(|plan| {
+            let root_secret = self.store.as_ref().map(Store::root_secret);
+            let pin = Pin { root_secret, source: &self.options.source, commit: self.options.tree.commit() };
+            SavedPlan::new(plan, planned.desired.values(), &pin)
+        });
+        let proposal = Proposal { report: planned.report("plan"), left_out: planned.left_out_names(), saved };
+        self.planned = Some(planned);
+        Ok(proposal)
+    }
+
+    fn apply(&mut self) -> Result<u64, Failure> {
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => self.args.open()?,
+        };
+        let store = self.store.insert(store);
+        let Some(plan) = self.planned.take().and_then(|planned| planned.plan) else {
+            return Ok(store.snapshot().revision);
+        };
+        let author = Author::source(&self.options.source, self.options.tree.commit());
+        let applied = during("Applying", || apply(store, &plan, author, &mut TokenFiles::default()));
+        applied.map_err(|error| {
+            let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
+            Failure { diagnostics: vec![error.diagnostic()], exit: if stale { Exit::Stale } else { Exit::Error } }
+        })
+    }
+}

@@ -1,0 +1,27 @@
+//! Where `reconcile` plans and applies: a store of this machine, or a server.
+
+mod local;
+
+pub use local::Local;
+
+use super::Failure;
+use crate::plan::{report::Report, saved::SavedPlan};
+
+/// What came of planning.
+pub struct Proposal {
+    /// What there is to tell.
+    pub report: Report,
+    /// What was set aside, for a person (D44).
+    pub left_out: Vec<String>,
+    /// The plan as a document, where one was asked for.
+    pub saved: Option<SavedPlan>,
+}
+
+/// Something that plans and applies.
+pub trait Target {
+    /// Reads the manifests and plans. Changes nothing. `document` asks for the plan as a document too.
+    fn propose(&mut self, document: bool) -> Result<Proposal, Failure>;
+
+    /// Applies what was proposed last, as the revision that is returned.
+    fn apply(&mut self) -> Result<u64, Failure>;
+}

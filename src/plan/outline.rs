@@ -1,0 +1,178 @@
+//! A plan as it is told: what a person, a program or another machine gets to see of it. No secret is in it.
+
+use std::{collections::HashMap, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use super::{Change, Effect, Plan, Summary};
+use crate::model::{operation::Operation, resource::AnyResource, secret::Review};
+
+/// Unchanged lines that are shown around a changed one.
+const CONTEXT: usize = 2;
+
+/// What would run, from which revision.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Outline {
+    /// The revision that the plan was computed from.
+    pub base: u64,
+    /// How many resources stay as they are.
+    pub unchanged: usize,
+    /// The changes, by resource, in the order in which they run.
+    pub changes: Vec<OutlinedChange>,
+}
+
+/// What happens to one resource.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OutlinedChange {
+    /// What it comes to.
+    pub effect: Effect,
+    /// The kind of resource.
+    pub kind: String,
+    /// Its name in the manifests, with its parent's in front.
+    pub name: String,
+    /// Its identifier.
+    pub id: String,
+    /// The calls of the API that do the same, in order; none where only ownership changes.
+    pub calls: Vec<Call>,
+}
+
+/// One call of the API.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Call {
+    /// The method.
+    pub method: String,
+    /// The path.
+    pub path: String,
+    /// What it sends, with secrets masked; null if nothing.
+    pub body: Value,
+    /// What it changes, line by line: each starts with `+ `, `- ` or two spaces, and `…` stands for lines left out.
+    pub lines: Vec<String>,
+}
+
+impl Outline {
+    /// The plan without its secrets.
+    pub fn of(plan: &Plan) -> Self {
+        // One resource takes the place of another: what differs between the two is what a reviewer looks for.
+        let replaced = plan.changes.iter().filter(|change| change.effect == Effect::Replaced);
+        let replaced: HashMap<_, _> = replaced.map(|change| (change.identity(), &change.before)).collect();
+        let changes = plan.changes.iter().map(|change| {
+            let before = match change.effect {
+                Effect::Replace => replaced.get(&change.identity()).copied().unwrap_or(&None),
+                _ => &change.before,
+            };
+            outlined(change, before)
+        });
+        Self { base: plan.base, unchanged: plan.unchanged, changes: changes.collect() }
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// The counts.
+    pub fn summary(&self) -> Summary {
+        Summary::of(self.changes.iter().map(|change| change.effect), self.unchanged)
+    }
+}
+
+fn outlined(change: &Change, before: &Option<Arc<dyn AnyResource>>) -> OutlinedChange {
+    let calls = change.operations.iter().filter_map(|operation| {
+        let (method, path) = operation.call()?;
+        let lines = match change.effect {
+            // They are shown where the other one is created.
+            Effect::Replaced => Vec::new(),
+            _ => lines(before.as_deref(), operation),
+        };
+        Some(Call { method: method.to_owned(), path, body: operation.body(), lines })
+    });
+    OutlinedChange {
+        effect: change.effect,
+        kind: change.key.kind.to_string(),
+        name: change.name.clone(),
+        id: change.key.id.to_string(),
+        calls: calls.collect(),
+    }
+}
+
+/// What an operation changes, line by line. Secrets are only "(secret)" and "changed".
+fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Vec<String> {
+    let (old, new) = forms(before, operation);
+    let diff = TextDiff::from_lines(old.as_str(), new.as_str());
+    let mut lines = Vec::new();
+    for (index, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+        if index > 0 {
+            lines.push("…".to_owned());
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let sign = match change.tag() {
+                ChangeTag::Equal => ' ',
+                ChangeTag::Insert => '+',
+                ChangeTag::Delete => '-',
+            };
+            lines.push(format!("{sign} {}", change.value().trim_end_matches('\n')));
+        }
+    }
+    lines
+}
+
+/// The YAML write form of what an operation changes, before and after. Secrets are only "(secret)" and "changed".
+fn forms(before: Option<&dyn AnyResource>, operation: &Operation) -> (String, String) {
+    let review = Review::default();
+    let empty = String::new;
+    match operation {
+        Operation::Create { spec, .. } => {
+            let old = before.map(|before| yaml(review.before(|| Value::Object(before.to_json()))));
+            (old.unwrap_or_default(), yaml(review.after(|| Value::Object(spec.to_json()))))
+        }
+        Operation::Patch { spec, fields, .. } => {
+            let given = |spec: &dyn AnyResource| {
+                let all = spec.to_json().into_iter().filter(|(field, _)| fields.contains(field));
+                Value::Object(all.collect())
+            };
+            let old = before.map(|before| yaml(review.before(|| given(before)))).unwrap_or_default();
+            (old, yaml(review.after(|| given(spec.as_ref()))))
+        }
+        Operation::PutModule { slot, module, .. } => {
+            let old = before.and_then(|before| before.module(slot));
+            let old = old.map(|old| yaml(review.before(|| old.to_json()))).unwrap_or_default();
+            (old, yaml(review.after(|| module.to_json())))
+        }
+        Operation::DeleteModule { slot, .. } => {
+            let old = before.and_then(|before| before.module(slot));
+            (old.map(|old| yaml(review.before(|| old.to_json()))).unwrap_or_default(), empty())
+        }
+        Operation::Delete { .. } => {
+            let old = before.map(|before| yaml(review.before(|| Value::Object(before.to_json()))));
+            (old.unwrap_or_default(), empty())
+        }
+        Operation::Claim { .. } => (empty(), empty()),
+    }
+}
+
+/// YAML without what is unset: null, "", [], {} and 0 say the same as nothing (D14).
+fn yaml(mut value: Value) -> String {
+    prune_unset(&mut value);
+    serde_yaml::to_string(&value).unwrap_or_default()
+}
+
+fn prune_unset(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.values_mut().for_each(prune_unset);
+            map.retain(|_, value| match value {
+                Value::Null => false,
+                Value::String(text) => !text.is_empty(),
+                Value::Array(items) => !items.is_empty(),
+                Value::Object(map) => !map.is_empty(),
+                Value::Number(number) => number.as_f64() != Some(0.0),
+                Value::Bool(_) => true,
+            });
+        }
+        Value::Array(items) => items.iter_mut().for_each(prune_unset),
+        _ => {}
+    }
+}

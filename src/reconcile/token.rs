@@ -1,0 +1,90 @@
+//! Where the tokens of new API keys go: into files of whoever reconciles. A store only ever gets their hashes (D23, D27).
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use super::ApplyError;
+use crate::{
+    model::{Kind, id::Id, operation::Operation, secret::Secret},
+    plan::Plan,
+    store::mint,
+};
+
+/// Gives the hash that is kept of a new key's token.
+pub trait Tokens {
+    /// The hash of the token of a key, which the manifest wants in a file.
+    fn hash(&mut self, key: &Id, file: &Path) -> Result<Secret, ApplyError>;
+
+    /// The keys will not come into being after all.
+    fn take_back(&mut self);
+}
+
+/// Writes tokens where the manifests want them.
+#[derive(Debug, Default)]
+pub struct TokenFiles {
+    written: Vec<PathBuf>,
+}
+
+impl Tokens for TokenFiles {
+    fn hash(&mut self, key: &Id, file: &Path) -> Result<Secret, ApplyError> {
+        let (token, hash) = mint::token(key);
+        write_new(file, token.expose()).map_err(|error| ApplyError::TokenFile(file.to_owned(), error))?;
+        self.written.push(file.to_owned());
+        Ok(hash)
+    }
+
+    fn take_back(&mut self) {
+        for file in self.written.drain(..) {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+/// The hashes that somebody else has made: they have the tokens.
+#[derive(Debug, Default)]
+pub struct TokenHashes(pub BTreeMap<Id, Secret>);
+
+impl Tokens for TokenHashes {
+    fn hash(&mut self, key: &Id, _file: &Path) -> Result<Secret, ApplyError> {
+        self.0.get(key).cloned().ok_or_else(|| ApplyError::NoTokenHash(key.clone()))
+    }
+
+    fn take_back(&mut self) {}
+}
+
+/// The operations of a plan, with the hash of each new key's token.
+pub(super) fn with_hashes(plan: &Plan, tokens: &mut dyn Tokens) -> Result<Vec<Operation>, ApplyError> {
+    let mut operations = Vec::new();
+    for change in &plan.changes {
+        for operation in &change.operations {
+            let mut operation = operation.clone();
+            if let (Operation::Create { key, token, .. }, Some(file)) = (&mut operation, &change.token_file)
+                && key.kind == Kind::ApiKey
+            {
+                *token = Some(tokens.hash(&key.id, file)?);
+            }
+            operations.push(operation);
+        }
+    }
+    Ok(operations)
+}
+
+/// Writes a token to a file for its user alone (D27), in the place of an older one.
+pub fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
+    // A file that is there may be readable by others, so it is not written into but replaced.
+    let _ = fs::remove_file(path);
+    write_new(path, token)
+}
+
+/// The same where there must be no file yet: a manifest's file may hold another key's only token, or anything else.
+fn write_new(path: &Path, token: &str) -> std::io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(token.as_bytes())?;
+    file.write_all(b"\n")?;
+    file.sync_all()
+}
