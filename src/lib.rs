@@ -6,14 +6,14 @@
 //!
 //! ## Layers
 //!
-//! `cli → {api, reconcile} → {manifest, plan, store} → model`. A layer uses only those below it, and the modules of
+//! `cli → api → reconcile → {manifest, plan, store} → model`. A layer uses only those below it, and the modules of
 //! one layer do not import each other; a test holds the tree to this.
 //!
 //! | module | is | and never |
 //! | --- | --- | --- |
 //! | [`model`] | what resources are, what may change, what is wrong | does IO, asks the time, rolls dice |
-//! | [`manifest`] | YAML and JSON files to the desired state, with spans | knows the store |
-//! | [`plan`] | the difference as [operations](model::operation::Operation), and its text | does IO |
+//! | [`manifest`] | YAML and JSON to the desired state, with spans, from a [`Tree`](manifest::tree::Tree): the disk, a commit, a request | knows the store |
+//! | [`plan`] | the difference as [operations](model::operation::Operation), and what is told of it | does IO |
 //! | [`store`] | revisions on disk (sled) and in memory | decides what a change means |
 //! | [`reconcile`] | one run, and the loop that follows a folder | prints |
 //! | [`api`] | the management API over HTTP, and its OpenAPI document | changes anything but by a commit |
@@ -30,7 +30,9 @@
 //!   [`Snapshot::apply`](model::snapshot::Snapshot::apply) is the one place where an operation takes effect.
 //! - [`Operation`](model::operation::Operation): create, patch, put module, delete module, delete, claim. A REST
 //!   handler makes one and the [planner](plan::diff) many; both go through [`Store::commit`](store::Store::commit).
-//! - [`Plan`](plan::Plan): operations with the revision they were computed from. What is shown is what runs.
+//! - [`Plan`](plan::Plan): operations with the revision they were computed from. What is shown is what runs: its
+//!   [`Outline`](plan::outline::Outline) is the plan without secrets, from which every format is made and which a server
+//!   sends.
 //! - [`Fault`](model::fault::Fault): what is wrong at which field, with a [`Code`](model::code::Code) of the one
 //!   registry; with a place in a file it is a [`Diagnostic`](model::diagnostic::Diagnostic).
 //! - [`Secret`](model::secret::Secret): masked by type wherever it is written, revealed in one named place.
@@ -56,6 +58,7 @@
 //!   ([`manifest::resolve`]) → [lints](model::lint) → [`plan::diff`] against the Snapshot → the plan is tried on the
 //!   Snapshot → [`plan::render`] or a [format](plan::format) → exit code. Without `--dry-run` the plan is committed as
 //!   one revision with one history record.
+//!   With `--server` the files go to [`api::reconciliation`], which does the same on its own store.
 //! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: [`api::endpoint`] → the one handler of its action → typed body
 //!   ([`model::decode`]) → one operation → commit → View → bytes. Those of a whole resource stay with its entry until it
 //!   or a child changes.

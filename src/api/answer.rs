@@ -157,3 +157,17 @@ pub fn resource(status: StatusCode, rendered: &Rendered) -> Response {
     }
     response
 }
+
+/// The answer to a GET, or 304 when the client has it already (D25).
+pub fn conditional(headers: &HeaderMap, rendered: &Rendered) -> Response {
+    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let known = known.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"));
+    if known.into_iter().any(|tag| tag == "*" || *tag == *rendered.etag) {
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        if let Ok(etag) = HeaderValue::from_str(&rendered.etag) {
+            response.headers_mut().insert(header::ETAG, etag);
+        }
+        return response;
+    }
+    resource(StatusCode::OK, rendered)
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::{
-    body::Body,
+    body::{Body, Bytes},
     http::{HeaderMap, header},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -11,32 +11,54 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use super::answer::ApiError;
 use crate::model::{code::Code, fault::Fault, node::Node, unbounded};
 
-/// The largest body (D39).
-pub const MOST_BYTES: usize = 2 << 20;
 /// How deep a body may nest (D39).
 const MOST_LEVELS: usize = 128;
-/// How long a body may take to arrive.
-const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// What a body may be.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Its size in bytes.
+    pub bytes: usize,
+    /// How long it may take to arrive.
+    pub time: Duration,
+}
+
+impl Limits {
+    /// Of a resource or module (D39).
+    pub const RESOURCE: Self = Self { bytes: 2 << 20, time: Duration::from_secs(15) };
+    /// Of the manifests of a source (D45).
+    pub const MANIFESTS: Self = Self { bytes: 64 << 20, time: Duration::from_secs(120) };
+}
 
 /// Reads a JSON body, with the faults of repeated keys. An empty body is null.
-pub async fn read(headers: &HeaderMap, body: Body) -> Result<(Node, Vec<Fault>), ApiError> {
-    let too_large = || ApiError::of(Code::BodyTooLarge, format!("a body has at most {MOST_BYTES} bytes"));
+pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<(Node, Vec<Fault>), ApiError> {
+    parse(&take(headers, body, limits).await?)
+}
+
+/// Takes the bytes of a body that is declared as JSON, or empty.
+pub async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Bytes, ApiError> {
+    let too_large = || ApiError::of(Code::BodyTooLarge, format!("a body has at most {} bytes here", limits.bytes));
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > MOST_BYTES as u64) {
+    if declared.is_some_and(|length| length > limits.bytes as u64) {
         return Err(too_large());
     }
-    let collected = tokio::time::timeout(TIMEOUT, Limited::new(body, MOST_BYTES).collect()).await;
+    let collected = tokio::time::timeout(limits.time, Limited::new(body, limits.bytes).collect()).await;
     let bytes = match collected {
         Err(_) => return Err(ApiError::of(Code::Timeout, "the body did not arrive in time")),
         Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
         Ok(Err(_)) => return Err(ApiError::of(Code::Syntax, "the body ended before it was whole")),
         Ok(Ok(body)) => body.to_bytes(),
     };
+    if !bytes.is_empty() && !is_json(headers) {
+        return Err(ApiError::of(Code::ContentType, "the body must be declared as `Content-Type: application/json`"));
+    }
+    Ok(bytes)
+}
+
+/// The bytes as JSON, with the faults of repeated keys. Nothing at all is null.
+pub fn parse(bytes: &[u8]) -> Result<(Node, Vec<Fault>), ApiError> {
     if bytes.is_empty() {
         return Ok((Node::Null, Vec::new()));
-    }
-    if !is_json(headers) {
-        return Err(ApiError::of(Code::ContentType, "the body must be declared as `Content-Type: application/json`"));
     }
     let syntax = |error: serde_json::Error| {
         let text = error.to_string();
@@ -46,10 +68,10 @@ pub async fn read(headers: &HeaderMap, body: Body) -> Result<(Node, Vec<Fault>),
             format!("the body is not JSON: {reason} (line {}, column {})", error.line(), error.column()),
         )
     };
-    if depth(&bytes) > MOST_LEVELS {
+    if depth(bytes) > MOST_LEVELS {
         return Err(ApiError::of(Code::Syntax, format!("the body nests over {MOST_LEVELS} levels")));
     }
-    let mut node: Node = unbounded::from_slice(&bytes).map_err(syntax)?;
+    let mut node: Node = unbounded::from_slice(bytes).map_err(syntax)?;
     let faults = node.take_duplicates();
     Ok((node, faults))
 }

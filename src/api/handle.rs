@@ -13,7 +13,7 @@ use super::{
     App,
     answer::{self, ApiError},
     auth::{self, Caller},
-    body,
+    body::{self, Limits},
     endpoint::{Action, Endpoint},
     page::{self, Page},
 };
@@ -59,7 +59,7 @@ pub async fn handle(
     let (parts, body) = request.into_parts();
     auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
     let (node, faults) = match parts.method {
-        Method::POST | Method::PATCH | Method::PUT => body::read(&parts.headers, body).await?,
+        Method::POST | Method::PATCH | Method::PUT => body::read(&parts.headers, body, Limits::RESOURCE).await?,
         _ => (Node::Null, Vec::new()),
     };
     if !faults.is_empty() {
@@ -317,16 +317,7 @@ impl Call<'_> {
 
     /// The answer to a GET, or 304 when the client has it already (D25).
     fn conditional(&self, rendered: &Rendered) -> Response {
-        let known = self.headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-        let known = known.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"));
-        if known.into_iter().any(|tag| tag == "*" || *tag == *rendered.etag) {
-            let mut response = StatusCode::NOT_MODIFIED.into_response();
-            if let Ok(etag) = HeaderValue::from_str(&rendered.etag) {
-                response.headers_mut().insert(header::ETAG, etag);
-            }
-            return response;
-        }
-        answer::resource(StatusCode::OK, rendered)
+        answer::conditional(&self.headers, rendered)
     }
 }
 

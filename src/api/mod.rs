@@ -4,7 +4,7 @@
 
 mod answer;
 mod auth;
-mod body;
+pub mod body;
 mod drain;
 pub mod endpoint;
 mod example;
@@ -12,6 +12,7 @@ mod handle;
 mod metrics;
 pub mod openapi;
 mod page;
+pub mod reconciliation;
 mod router;
 mod saml;
 mod serve;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    example,
+    example, reconciliation,
 };
 use crate::model::{
     Kind,
@@ -25,6 +25,19 @@ pub fn document(version_header: &str) -> Value {
         let item = paths.entry(endpoint.path.clone()).or_default();
         item.insert("parameters".into(), path_parameters(&endpoint.path));
         item.insert(endpoint.method.to_lowercase(), builder.operation(&endpoint));
+    }
+    let failures = |statuses: &[&str]| {
+        let refer = |status: &&str| ((*status).to_owned(), json!({"$ref": format!("#/components/responses/{status}")}));
+        Value::Object(statuses.iter().map(refer).collect())
+    };
+    for (path, item) in
+        reconciliation::document::paths(&mut builder.requests, &mut builder.answers, as_answer, &failures)
+    {
+        let operations = paths.entry(path.clone()).or_default();
+        operations.insert("parameters".into(), path_parameters(&path));
+        if let Value::Object(item) = item {
+            operations.extend(item);
+        }
     }
     for (path, summary, media) in [
         ("/healthz", "The process is alive.", "text/plain"),
@@ -68,7 +81,10 @@ pub fn document(version_header: &str) -> Value {
 
 fn tags() -> Vec<Value> {
     let kinds = Kind::all().filter(|info| endpoints().iter().any(|endpoint| endpoint.kind == info.kind));
-    kinds.map(|info| json!({"name": info.name})).chain([json!({"name": "service"})]).collect()
+    kinds
+        .map(|info| json!({"name": info.name}))
+        .chain([json!({"name": "Reconciliation"}), json!({"name": "service"})])
+        .collect()
 }
 
 struct Builder {

@@ -18,8 +18,8 @@ const MOST_LIMIT: usize = 1000;
 /// Which page is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    limit: Option<usize>,
-    before_id: Option<String>,
+    pub limit: Option<usize>,
+    pub before_id: Option<String>,
 }
 
 impl Page {
@@ -69,9 +69,12 @@ impl Page {
     fn before(&self, snapshot: &Snapshot, collection: &Key) -> Result<u64, ApiError> {
         let Some(id) = &self.before_id else { return Ok(u64::MAX) };
         let key = Key { id: Id::new(id), ..collection.clone() };
-        snapshot.order_of(&key).ok_or_else(|| {
-            let fault = Fault::new(Code::Parameter, "`before_id` names nothing that is or was in this list");
-            ApiError::new(fault.at(Path::root().join("before_id")))
-        })
+        snapshot.order_of(&key).ok_or_else(Self::unknown)
+    }
+
+    /// The failure of a `before_id` that was never in the list (D12).
+    pub fn unknown() -> ApiError {
+        let fault = Fault::new(Code::Parameter, "`before_id` names nothing that is or was in this list");
+        ApiError::new(fault.at(Path::root().join("before_id")))
     }
 }

@@ -24,7 +24,7 @@ use super::{
     drain,
     endpoint::{Endpoint, endpoints},
     handle::handle,
-    metrics, openapi, saml,
+    metrics, openapi, reconciliation, saml,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -49,11 +49,27 @@ pub fn router(app: App) -> Router {
     let document =
         Arc::<[u8]>::from(serde_json::to_vec(&openapi::document(&app.settings.version_header)).unwrap_or_default());
     let document = async move || ([(header::CONTENT_TYPE, "application/json")], document.to_vec());
+    let reconciliations = {
+        let (make, list) = (Arc::clone(&app), Arc::clone(&app));
+        get(move |request: Request<Body>| reconciliation::list(list, request))
+            .post(move |request: Request<Body>| reconciliation::create(make, request))
+            .fallback(method_not_allowed)
+    };
+    let reconciliation = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let id = parameters?.into_iter().next().unwrap_or_default();
+            reconciliation::get(app, id, request).await
+        };
+        get(answer).fallback(method_not_allowed)
+    };
     let measured = Arc::clone(&app);
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let router = router
         .route("/openapi.json", get(document).fallback(method_not_allowed))
         .merge(docs)
+        .route("/reconciliations", reconciliations)
+        .route("/reconciliations/{p0}", reconciliation)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route("/metrics", get(async move || metrics::page(&measured)).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))

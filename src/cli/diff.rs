@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{Exit, Failure, Outcome, output::Output, progress::during, source::Loading};
+use super::{Exit, Failure, Outcome, output::Output, progress::during, show, source::Loading};
 use crate::{
     manifest::tree::{Commit, Tree, revisions},
     model::{code::Code, diagnostic::Diagnostic},
@@ -37,6 +37,8 @@ impl Args {
         let compared = during("Comparing", || compare(&options(old), &options(new)));
         let report = compared.report("diff");
         self.output.announce(&report);
+        // Nothing is applied here, but whoever reviews should know what a reconcile will refuse.
+        show::diagnostics(&report.refusals);
         self.output.conclude(&report)?;
         Ok(match &report.plan {
             None => Exit::Invalid,

@@ -7,11 +7,11 @@ use super::{
     output::Output,
     show,
     source::{Manifests, Ownership},
-    target::{Local, Proposal, Target},
+    target::{Local, Proposal, Server, ServerArgs, Target},
 };
 use crate::{
     model::{code::Code, diagnostic::Diagnostic},
-    plan::{outline::Outline, report::Report, saved::SavedPlan},
+    plan::{outline::Outline, report::Report, safety::Budget, saved::SavedPlan},
     reconcile::LintLevels,
 };
 
@@ -44,6 +44,8 @@ pub struct PlanArgs {
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
     manifests: Manifests,
 }
 
@@ -62,10 +64,11 @@ impl PlanArgs {
 
     fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> Outcome {
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
-        let mut target = self.target(lints)?;
+        let mut target = self.target(lints, reviewed.is_some())?;
         let Proposal { mut report, left_out, saved } = target.propose(reviewed.is_some() || self.out.is_some())?;
         report.command = if dry_run { "plan" } else { "reconcile" };
         self.output.announce(&report);
+        let isolated = report.plan.is_some() && report.has_errors();
         let exit = match self.decide(&report, saved.as_ref(), reviewed.as_ref()) {
             Ok(()) if dry_run || report.plan.as_ref().is_none_or(Outline::is_empty) => self.seen(&report),
             Ok(()) => match target.apply() {
@@ -76,21 +79,35 @@ impl PlanArgs {
                 }
                 Err(failure) => failed(&mut report, failure),
             },
-            Err(failure) => failed(&mut report, failure),
+            Err(failure) => {
+                let exit = failed(&mut report, failure);
+                if !dry_run {
+                    say("Nothing was applied.");
+                }
+                exit
+            }
         };
         self.output.conclude(&report)?;
-        if report.plan.is_none() || !report.has_errors() {
+        if !isolated {
             return Ok(exit);
         }
         for name in &left_out {
             say(&format!("Left out: {name}"));
         }
+        say("Nothing is deleted until this is in order.");
         Ok(if exit == Exit::Done || exit == Exit::Pending { Exit::Error } else { exit })
     }
 
-    fn target(&self, lints: LintLevels) -> Result<Box<dyn Target>, Failure> {
-        let options = self.ownership.options(self.manifests.tree(), lints);
-        Ok(Box::new(Local::open(options, self.store.clone())?))
+    fn target(&self, lints: LintLevels, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
+        let mut options = self.ownership.options(self.manifests.tree(), lints);
+        if reviewed {
+            // Just the reviewed plan can run, and it was saved within the budget of its time.
+            options.budget = Budget::Percent(100.0);
+        }
+        Ok(match self.server.url() {
+            Some(url) => Box::new(Server::new(url, &self.server, options)?),
+            None => Box::new(Local::open(options, self.store.clone())?),
+        })
     }
 
     /// Whether a plan may run.
@@ -101,11 +118,11 @@ impl PlanArgs {
         if let (Some(now), Some(reviewed)) = (now, reviewed) {
             same(reviewed, now)?;
         }
-        if let (Some(now), Some(file)) = (now, &self.out) {
-            fs::write(file, now.text()).map_err(|error| unusable(file, &error.to_string()))?;
-        }
         if !report.refusals.is_empty() {
             return Err(Failure { diagnostics: report.refusals.clone(), exit: Exit::Refused });
+        }
+        if let (Some(now), Some(file)) = (now, &self.out) {
+            fs::write(file, now.text()).map_err(|error| unusable(file, &error.to_string()))?;
         }
         Ok(())
     }

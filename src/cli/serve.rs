@@ -15,7 +15,7 @@ use super::{
 use crate::{
     api::{App, Settings, VERSION_HEADER, bind, router},
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
-    plan::render::mark,
+    plan::render::sign,
     reconcile::{
         LintLevels,
         token::write_token,
@@ -137,8 +137,7 @@ fn tell(report: &Report, store: &dyn Store) {
     match report {
         Report::Applied(plan) => {
             for change in plan.changes.iter().take(SHOWN_CHANGES) {
-                let (sign, _) = mark(change.effect);
-                say(&format!("{sign} {} {}", change.key.kind, change.name));
+                say(&format!("{} {} {}", sign(change.effect), change.key.kind, change.name));
             }
             if plan.changes.len() > SHOWN_CHANGES {
                 say(&format!("… and {} more", plan.changes.len() - SHOWN_CHANGES));
@@ -157,6 +156,7 @@ fn tell(report: &Report, store: &dyn Store) {
             for left_out in planned.left_out_names() {
                 say(&format!("Left out: {left_out}"));
             }
+            say("Nothing is deleted until this is in order.");
             say(&format!("The rest is applied; the store is at revision {}.", store.snapshot().revision));
         }
         Report::Failed(diagnostics) => {

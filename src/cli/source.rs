@@ -7,7 +7,7 @@ use clap::{ArgAction, Args};
 use crate::{
     manifest::tree::{Disk, Tree},
     plan::safety::Budget,
-    reconcile::{LintLevels, Options},
+    reconcile::{LintLevels, Options, check_source},
 };
 
 /// How manifests are read.
@@ -46,7 +46,7 @@ impl Manifests {
 #[derive(Debug, Clone, Args)]
 pub struct Ownership {
     /// The name under which the applied resources are owned. Two sources of one store need two names.
-    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default")]
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default", value_parser = source_name)]
     source: String,
     /// Delete what the source owns and no longer declares.
     #[arg(
@@ -67,6 +67,10 @@ pub struct Ownership {
     /// three deletions, or a quarter and at most a hundred, but never everything.
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
     max_deletes: Option<Budget>,
+}
+
+fn source_name(name: &str) -> Result<String, String> {
+    check_source(name).map(|()| name.to_owned())
 }
 
 impl Ownership {

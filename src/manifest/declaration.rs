@@ -60,6 +60,14 @@ pub struct Declaration {
     pub faulty: bool,
 }
 
+impl Declaration {
+    /// Whether it stands in the document of its edge or subscription, and has no metadata of its own.
+    pub fn is_inside_of_parent(&self) -> bool {
+        let names_parent = Path::root().join("spec").join("edge");
+        self.parent.as_ref().is_some_and(|(_, path)| *path != names_parent)
+    }
+}
+
 /// A set of modules that routes can take.
 #[derive(Debug)]
 pub struct ModuleSet {

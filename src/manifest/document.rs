@@ -1,6 +1,6 @@
 //! The documents of a file, and the envelope that every manifest has (D26).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,10 @@ pub struct Document {
 /// Reads the documents of a file up to the first syntax error.
 pub fn read(file: &Arc<ManifestFile>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Document> {
     let text = file.source.text.as_str();
+    if let Some((span, message, help)) = damage(text) {
+        diagnostics.push(Diagnostic::error(Code::Syntax, message).at(file.place(span)).help(help));
+        return Vec::new();
+    }
     let mut documents = Vec::new();
     let mut take = |number: usize, mut node: Node| {
         let origin = Origin::new(Arc::clone(file), number);
@@ -98,6 +102,35 @@ pub fn read(file: &Arc<ManifestFile>, diagnostics: &mut Vec<Diagnostic>) -> Vec<
     documents
 }
 
+/// What is no manifest, by the signs of what it is instead: the reader would find fault with its syntax only.
+fn damage(text: &str) -> Option<(Range<usize>, &'static str, &'static str)> {
+    let start = |signs: &[&str], message, help| {
+        let sign = signs.iter().find(|sign| text.get(..sign.len()).is_some_and(|it| it.eq_ignore_ascii_case(sign)))?;
+        Some((0..sign.len(), message, help))
+    };
+    let marked = |sign: &str, message, help| {
+        let at = if text.starts_with(sign) { 0 } else { text.find(&format!("\n{sign}"))? + 1 };
+        Some((at..at + sign.len(), message, help))
+    };
+    start(
+        &["version https://git-lfs.github.com/"],
+        "this is a pointer of git-lfs, and not the file itself",
+        "fetch the file with `git lfs pull`",
+    )
+    .or_else(|| {
+        let help = "it may come from a failed download or a login page: fetch the file again";
+        start(&["<!DOCTYPE html", "<html"], "this is a web page, and no manifest", help)
+    })
+    .or_else(|| {
+        let help = "keep one of the two sides between `<<<<<<<` and `>>>>>>>`, and remove the markers";
+        marked("<<<<<<< ", "a merge is not finished here", help)
+    })
+    .or_else(|| {
+        let at = text.find('\0')?;
+        Some((at..at + 1, "there are NUL bytes from here on, so this is no text", "restore the file: it is damaged"))
+    })
+}
+
 /// The parser's reason without its place, which the diagnostic shows in a better way.
 fn yaml_message(error: &serde_yaml::Error) -> String {
     let text = error.to_string();
@@ -119,6 +152,10 @@ fn hint(text: &str, offset: usize) -> &'static str {
     let rest = text.get(offset..).unwrap_or_default();
     if rest.starts_with('\t') || (line.contains('\t') && line.trim().is_empty()) {
         return "YAML indents with spaces, never with tabs";
+    }
+    let after = rest.split('\n').next().unwrap_or_default();
+    if line.contains("{{") || after.contains("{{") {
+        return "a template has to be rendered first; quote a text that starts with `{`";
     }
     if rest.starts_with(['@', '`', '%', '&', '*', '!']) {
         return "quote a text that starts with this character";

@@ -348,16 +348,20 @@ impl<'a> Resolver<'a> {
     fn check_owner(&mut self, declaration: &Declaration, key: &Key) {
         let owner = self.snapshot.get(key).and_then(|entry| entry.claim.as_ref());
         if let Some(claim) = owner.filter(|claim| claim.source != self.source) {
-            let path = Path::root().join("metadata").join(if declaration.id.is_some() { "id" } else { "name" });
             let fault = Fault::new(
                 Code::OwnerConflict,
                 format!("{key} is owned by the source `{}`, where it is called `{}`", claim.source, claim.name),
             );
-            self.out.diagnostics.push(
-                declaration
-                    .head
-                    .diagnostic(fault.at(path).help("let one source own it: remove it from one of the two")),
-            );
+            let fault = fault.help(format!(
+                "let one source own it: remove it from one of the two, or run with `--source {}` if these are its manifests",
+                claim.source
+            ));
+            let path = Path::root().join("metadata").join(if declaration.id.is_some() { "id" } else { "name" });
+            let diagnostic = match declaration.is_inside_of_parent() {
+                true => declaration.origin.diagnostic(fault),
+                false => declaration.head.diagnostic(fault.at(path)),
+            };
+            self.out.diagnostics.push(diagnostic);
         }
     }
 

@@ -38,6 +38,7 @@ pub enum Code {
     PreventDestroy,
     TooManyDeletions,
     NullModule,
+    LintDenied,
     NotFound,
     MethodNotAllowed,
     Unauthenticated,
@@ -294,6 +295,13 @@ pub const REGISTRY: &[CodeInfo] = &[
         "Write `{}` for a module with its defaults and `[]` for a list without items, or remove the key.",
     ),
     info(
+        Code::LintDenied,
+        "LINT_DENIED",
+        400,
+        "A lint whose level is `deny` has found a mistake in the manifests; the message starts with its name.",
+        "`edgewright explain NAME` tells why it is one, and how to mend it or to set another level.",
+    ),
+    info(
         Code::NotFound,
         "NOT_FOUND",
         404,
@@ -403,7 +411,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         "STORE_LOCKED",
         503,
         "Another process has the store open.",
-        "Stop it, or make the change through its API: one process owns a store at a time.",
+        "One process has a store at a time: stop it, or work through it with --server.",
     ),
     info(
         Code::StoreFormat,

@@ -81,6 +81,16 @@ impl Planner<'_> {
         }
         let before = Some(Arc::clone(&entry.spec));
         self.push(wanted, effect, before, operations);
+        if let (Some(old), Some(change)) = (&entry.claim, self.plan.changes.last_mut()) {
+            if old.name != wanted.claim.name {
+                change.notes.push(format!("was called `{}`", old.name));
+            }
+            match (old.prevent_destroy, wanted.claim.prevent_destroy) {
+                (true, false) => change.notes.push("is no longer protected by `prevent_destroy`".into()),
+                (false, true) => change.notes.push("is protected by `prevent_destroy` from now on".into()),
+                _ => {}
+            }
+        }
     }
 
     fn create(&mut self, wanted: &Desired) {
@@ -109,7 +119,8 @@ impl Planner<'_> {
     ) {
         let name = self.full_name(&wanted.key, &wanted.claim);
         let token_file = wanted.token_file.clone();
-        self.plan.changes.push(Change { key: wanted.key.clone(), name, effect, before, operations, token_file });
+        let (key, notes) = (wanted.key.clone(), Vec::new());
+        self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file });
     }
 
     /// An API key that names no owner is owned by its source's bot. An owner that nobody has named before comes into
@@ -154,8 +165,9 @@ impl Planner<'_> {
                 vec![Operation::Delete { key: key.clone(), with_children: false }]
             };
             let before = Some(Arc::clone(&entry.spec));
-            let key = key.clone();
-            self.plan.changes.push(Change { key, name, effect: Effect::Delete, before, operations, token_file: None });
+            let (key, notes) = (key.clone(), Vec::new());
+            let effect = Effect::Delete;
+            self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file: None });
         }
     }
 
@@ -163,12 +175,18 @@ impl Planner<'_> {
     fn refuse_if_kept(&mut self, entry: &Entry, claim: &Claim, name: &str) {
         let key = &entry.key;
         if claim.prevent_destroy {
+            let declared = |wanted: &&Desired| wanted.key.kind == key.kind && wanted.key.parent == key.parent;
+            let mut declared = self.desired.values().filter(declared);
+            let (fate, cure) = match declared.any(|wanted| wanted.claim.name == claim.name) {
+                true => ("replaced, for what changes in it is fixed at creation", "take that change back"),
+                false => ("deleted", "put its manifest back"),
+            };
             self.plan.refusals.push(
                 Diagnostic::error(
                     Code::PreventDestroy,
-                    format!("{} {name} ({}) is marked `prevent_destroy` and would be deleted", key.kind, key.id),
+                    format!("{} {name} ({}) is marked `prevent_destroy` and would be {fate}", key.kind, key.id),
                 )
-                .help("put its manifest back, or remove the mark in a change of its own first"),
+                .help(format!("{cure}, or remove the mark in a change of its own first")),
             );
         }
         let Some(kind) = key.kind.info().children else { return };

@@ -39,6 +39,8 @@ pub struct Change {
     pub name: String,
     /// What it comes to.
     pub effect: Effect,
+    /// What else a reviewer must know: another name, or another protection.
+    pub notes: Vec<String>,
     /// What it was before.
     pub before: Option<Arc<dyn AnyResource>>,
     /// The operations, in order.

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,6 +36,8 @@ pub struct OutlinedChange {
     pub name: String,
     /// Its identifier.
     pub id: String,
+    /// What else a reviewer must know: another name, or another protection.
+    pub notes: Vec<String>,
     /// The calls of the API that do the same, in order; none where only ownership changes.
     pub calls: Vec<Call>,
 }
@@ -58,7 +61,7 @@ impl Outline {
         // One resource takes the place of another: what differs between the two is what a reviewer looks for.
         let replaced = plan.changes.iter().filter(|change| change.effect == Effect::Replaced);
         let replaced: HashMap<_, _> = replaced.map(|change| (change.identity(), &change.before)).collect();
-        let changes = plan.changes.iter().map(|change| {
+        let changes = plan.changes.par_iter().map(|change| {
             let before = match change.effect {
                 Effect::Replace => replaced.get(&change.identity()).copied().unwrap_or(&None),
                 _ => &change.before,
@@ -94,6 +97,7 @@ fn outlined(change: &Change, before: &Option<Arc<dyn AnyResource>>) -> OutlinedC
         kind: change.key.kind.to_string(),
         name: change.name.clone(),
         id: change.key.id.to_string(),
+        notes: change.notes.clone(),
         calls: calls.collect(),
     }
 }

@@ -23,29 +23,38 @@ pub fn text(plan: &Outline) -> String {
     out
 }
 
-/// The sign in front of a change, and what is said behind its name.
-pub fn mark(effect: Effect) -> (&'static str, &'static str) {
+/// The sign in front of a change.
+pub fn sign(effect: Effect) -> &'static str {
     match effect {
-        Effect::Create => ("+", ""),
-        Effect::Replace => ("±", " takes the place of the one that is deleted below"),
-        Effect::Change => ("~", ""),
-        Effect::Adopt => ("=", " is adopted as it is"),
-        Effect::Rename => ("=", " is known by this name from now on"),
-        Effect::Protect => ("=", " has another `prevent_destroy` from now on"),
-        Effect::Delete => ("-", ""),
-        Effect::Replaced => ("-", " was replaced"),
+        Effect::Create => "+",
+        Effect::Replace => "±",
+        Effect::Change => "~",
+        Effect::Adopt | Effect::Rename | Effect::Protect => "=",
+        Effect::Delete | Effect::Replaced => "-",
     }
+}
+
+/// What is said behind its name and identifier.
+pub fn notes(change: &OutlinedChange) -> String {
+    let what = match change.effect {
+        Effect::Replace => Some("takes the place of the one that is deleted below"),
+        Effect::Adopt => Some("is adopted as it is"),
+        Effect::Replaced => Some("is replaced by the one above"),
+        _ => None,
+    };
+    let notes: Vec<&str> = what.into_iter().chain(change.notes.iter().map(String::as_str)).collect();
+    if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
 }
 
 fn write_change(out: &mut String, change: &OutlinedChange) -> std::fmt::Result {
     let title = format!("{} {}", change.kind, change.name);
-    let (sign, note) = mark(change.effect);
+    let sign = sign(change.effect);
     let sign = match change.effect {
         Effect::Create | Effect::Replace => sign.green().to_string(),
         Effect::Delete | Effect::Replaced => sign.red().to_string(),
         _ => sign.yellow().to_string(),
     };
-    writeln!(out, "{sign} {}  {}{note}", title.bold(), change.id.dimmed())?;
+    writeln!(out, "{sign} {}  {}{}", title.bold(), change.id.dimmed(), notes(change))?;
     for call in &change.calls {
         writeln!(out, "    {} {}", call.method, call.path)?;
         for line in &call.lines {

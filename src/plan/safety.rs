@@ -2,11 +2,14 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
+
 use super::{Effect, Plan};
 use crate::model::{code::Code, diagnostic::Diagnostic};
 
 /// How much one plan may delete. A replaced resource counts as deleted.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Budget {
     /// What a normal day needs: three deletions, or a quarter of what the source owns and at most a hundred; but never
     /// all of it.
@@ -54,11 +57,30 @@ impl FromStr for Budget {
     }
 }
 
+/// The form in documents: nothing for a normal day.
+impl From<Budget> for String {
+    fn from(budget: Budget) -> Self {
+        match budget {
+            Budget::Normal => String::new(),
+            Budget::Count(most) => most.to_string(),
+            Budget::Percent(most) => format!("{most}%"),
+        }
+    }
+}
+
+impl TryFrom<String> for Budget {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.is_empty() { Ok(Budget::Normal) } else { text.parse() }
+    }
+}
+
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Budget::Normal => {
-                write!(f, "a normal day's ({FEW}, or {PERCENT} % and at most {MANY}, and never all)")
+                write!(f, "a normal day's {FEW}, or {PERCENT} % and at most {MANY}")
             }
             Budget::Count(most) => write!(f, "the {most} that are allowed"),
             Budget::Percent(most) => write!(f, "the {most} % that are allowed"),
@@ -78,12 +100,17 @@ pub fn over_budget(plan: &Plan, owned: usize, budget: Budget) -> Option<Diagnost
     if deleted.len() > NAMED {
         names.push(format!("and {} more", deleted.len() - NAMED));
     }
-    let message = format!(
-        "the plan would delete {} of the {owned} resources that the source owns, more than {budget}: {}",
-        deleted.len(),
-        names.join(", ")
+    let all = deleted.len() == owned && owned > 1 && budget == Budget::Normal;
+    let how_many = match all {
+        true => format!("all {owned} resources that the source owns"),
+        false => format!("{} of the {owned} resources that the source owns, more than {budget}", deleted.len()),
+    };
+    let message = format!("the plan would delete {how_many}: {}", names.join(", "));
+    let help = format!(
+        "check that the manifests are complete, and are those of this source; if it is meant, allow it once with \
+         --max-deletes {}",
+        deleted.len()
     );
-    let help = format!("if that is meant, allow it once with --max-deletes {}", deleted.len());
     Some(Diagnostic::error(Code::TooManyDeletions, message).help(help))
 }
 

@@ -1,5 +1,6 @@
 //! A plan as a document: what was reviewed, to be compared with what would run (`--out`, `--plan`).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use similar::TextDiff;
@@ -12,7 +13,7 @@ const FORMAT: &str = "edgewright/plan/v1";
 
 /// A plan that was written for review. Secrets are masked in it; that the same ones are meant is known by a digest which
 /// only the store can make.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SavedPlan {
     format: String,
@@ -35,7 +36,7 @@ pub struct SavedPlan {
     digest: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SavedOperation {
     resource: String,
@@ -97,6 +98,13 @@ impl SavedPlan {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
+    /// What the plan comes to, whatever else has changed in the store since it was made: the same store and source, the
+    /// same desired state and the same calls have the same digest.
+    pub fn outcome(&self) -> String {
+        let parts = (&self.store, &self.source, &self.desired, &self.operations);
+        blake3::hash(&serde_json::to_vec(&parts).unwrap_or_default()).to_hex().to_string()
+    }
+
     /// Why the plan that would run now is not this one: nothing, if it is.
     pub fn differences(&self, now: &SavedPlan) -> Vec<String> {
         let mut reasons = Vec::new();
@@ -112,7 +120,9 @@ impl SavedPlan {
         if self.base != now.base {
             reasons.push(format!("it was made from revision {}, and the store is at revision {}", self.base, now.base));
         }
-        if self.desired != now.desired {
+        // The digest is keyed with the store's secret, and names the source: it tells nothing where those differ.
+        let comparable = self.store == now.store && self.source == now.source;
+        if comparable && self.desired != now.desired {
             reasons.push("the manifests, or the secrets and files that they take values from, have changed".to_owned());
         }
         if reasons.is_empty() && self.operations != now.operations {
@@ -123,7 +133,10 @@ impl SavedPlan {
 
     /// The calls that differ between this plan and another one, as a line diff.
     pub fn diff(&self, now: &SavedPlan) -> String {
-        let text = |plan: &SavedPlan| serde_yaml::to_string(&plan.operations).unwrap_or_default();
+        let text = |plan: &SavedPlan| match plan.operations.as_slice() {
+            [] => "nothing to do\n".to_owned(),
+            operations => serde_yaml::to_string(operations).unwrap_or_default(),
+        };
         let (reviewed, current) = (text(self), text(now));
         TextDiff::from_lines(&reviewed, &current).unified_diff().header("reviewed", "now").to_string()
     }

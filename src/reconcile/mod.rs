@@ -7,6 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::Arc,
+    time::Instant,
 };
 
 use token::{Tokens, with_hashes};
@@ -27,7 +28,7 @@ use crate::{
         key::Key,
         lint::{self, Finding, LINTS, Level, Subject, World},
         operation::Author,
-        snapshot::{Refusal, Snapshot},
+        snapshot::{Entry, Refusal, Snapshot},
     },
     plan::{Plan, diff, outline::Outline, report::Report, safety::Budget},
     store::{Commit, CommitError, Store, mint},
@@ -73,6 +74,12 @@ impl Default for Options {
 
 /// The source name of whoever does not name one (D40).
 pub const DEFAULT_SOURCE: &str = "default";
+
+/// Whether a source can have this name. The reason is for a person.
+pub fn check_source(name: &str) -> Result<(), String> {
+    let good = !name.trim().is_empty() && name.len() <= 255 && !name.contains(char::is_control);
+    good.then_some(()).ok_or_else(|| "a source's name has 1 to 255 bytes and no control character".into())
+}
 
 /// What a configuration says of lints.
 #[derive(Debug, Clone, Default)]
@@ -133,7 +140,15 @@ impl Planned {
 
     /// What was set aside, for a person.
     pub fn left_out_names(&self) -> Vec<String> {
-        self.left_out.iter().map(|it| format!("{} {}", it.key, it.claim.name)).collect()
+        let named = |key: &Key| {
+            let left_out = || self.left_out.iter().find(|it| it.key == *key);
+            self.desired.get(key).or_else(left_out).map(|it| it.claim.name.clone())
+        };
+        let name = |it: &Desired| match it.key.parent_key().map(|parent| (named(&parent), parent.id)) {
+            Some((parent, id)) => format!("{}/{}", parent.unwrap_or_else(|| id.to_string()), it.claim.name),
+            None => it.claim.name.clone(),
+        };
+        self.left_out.iter().map(|it| format!("{} {} ({})", it.key.kind, name(it), it.key.id)).collect()
     }
 
     /// What a command tells of it.
@@ -157,7 +172,8 @@ pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
 /// The same for manifests that were read already.
 pub fn validate_loaded(loaded: Loaded, lints: &LintLevels) -> Planned {
     let resolved = resolve_offline(&loaded, DEFAULT_SOURCE);
-    judge(loaded, resolved, lints).0
+    let (planned, resolved) = judge(loaded, resolved, &[], lints);
+    Planned { desired: resolved.desired, ..planned }
 }
 
 /// Reads the manifests and plans what turns `snapshot` into what they say. Changes nothing.
@@ -191,7 +207,11 @@ pub fn compare(old: &Options, new: &Options) -> Planned {
     let mut before = plan(&lenient(old), &Snapshot::default());
     let Some(first) = before.plan.take() else { return before };
     match Snapshot::default().apply(&first.operations(), mint::now()) {
-        Ok((snapshot, _)) => plan(&lenient(new), &snapshot),
+        Ok((snapshot, _)) => {
+            let mut after = plan(&lenient(new), &snapshot);
+            after.files.splice(0..0, before.files);
+            after
+        }
         Err(refusal) => Planned {
             diagnostics: refusal.faults.into_iter().map(|fault| Diagnostic::error(fault.code, fault.message)).collect(),
             ..before
@@ -202,11 +222,13 @@ pub fn compare(old: &Options, new: &Options) -> Planned {
 fn read(tree: &dyn Tree, lints: &LintLevels, snapshot: &Snapshot, source: &str) -> (Planned, Resolved) {
     let loaded = manifest::load(tree);
     let resolved = resolve(&loaded, snapshot, source);
-    judge(loaded, resolved, lints)
+    let owned = |entry: &&Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source != source);
+    let others: Vec<Arc<Entry>> = snapshot.iter().filter(owned).cloned().collect();
+    judge(loaded, resolved, &others, lints)
 }
 
 /// What is wrong with manifests: rules first, and where they hold, lints.
-fn judge(loaded: Loaded, mut resolved: Resolved, lints: &LintLevels) -> (Planned, Resolved) {
+fn judge(loaded: Loaded, mut resolved: Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> (Planned, Resolved) {
     let mut planned = Planned {
         diagnostics: loaded.diagnostics,
         plan: None,
@@ -217,7 +239,7 @@ fn judge(loaded: Loaded, mut resolved: Resolved, lints: &LintLevels) -> (Planned
     planned.diagnostics.extend(resolved.diagnostics.iter().cloned());
     // Lints look at the whole; of a part they would say what is not so.
     if !planned.has_errors() {
-        let (found, denied) = findings(&resolved, lints);
+        let (found, denied) = findings(&resolved, others, lints);
         planned.diagnostics.extend(found);
         resolved.faulty.extend(denied);
     }
@@ -227,9 +249,10 @@ fn judge(loaded: Loaded, mut resolved: Resolved, lints: &LintLevels) -> (Planned
 
 /// What lints find, at the levels that manifests, the configuration or the catalogue set, in this order; and the
 /// resources that a denied finding is about.
-fn findings(resolved: &Resolved, lints: &LintLevels) -> (Vec<Diagnostic>, Vec<Key>) {
+fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> (Vec<Diagnostic>, Vec<Key>) {
     let world = World {
         desired: &resolved.desired,
+        others,
         manifests: &resolved.facts,
         now: mint::now(),
         allowed_labels: lints.allowed_labels.as_ref(),
@@ -271,9 +294,19 @@ fn at_their_lines(refusal: Refusal, resolved: &Resolved) -> Vec<Diagnostic> {
     let origin = resolved.origins.get(&key);
     let placed = faults.into_iter().map(|fault| match origin {
         Some(origin) => origin.diagnostic(fault),
-        None => Diagnostic { help: fault.help, ..Diagnostic::error(fault.code, format!("{key}: {}", fault.message)) },
+        None => Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, about(&key, &fault)) },
     });
     placed.collect()
+}
+
+/// A fault's message with the resource that it is about; one that names the resource needs no other name in front.
+fn about(key: &Key, fault: &Fault) -> String {
+    let subject = key.to_string();
+    if fault.message.contains(&subject) {
+        return fault.message.clone();
+    }
+    let place = if fault.path == FieldPath::root() { String::new() } else { format!(" at {}", fault.path) };
+    format!("{subject}{place}: {}", fault.message)
 }
 
 /// Commits a plan as one revision, and tells which.
@@ -286,6 +319,12 @@ pub fn apply(store: &dyn Store, plan: &Plan, author: Author, tokens: &mut dyn To
         tokens.take_back();
     }
     applied
+}
+
+/// Measures a reconciliation that a server has made (D33).
+pub fn measure(result: &'static str, began: Instant) {
+    metrics::histogram!("edgewright_reconcile_duration_seconds").record(began.elapsed().as_secs_f64());
+    metrics::counter!("edgewright_reconcile_total", "result" => result).increment(1);
 }
 
 /// Why a plan was not applied; nothing has changed.
@@ -320,13 +359,8 @@ impl ApplyError {
             ApplyError::Commit(CommitError::Refused(refusal)) => {
                 let fault = refusal.faults.first();
                 let code = fault.map_or(Code::Internal, |fault| fault.code);
-                let place = fault.map(|fault| &fault.path).filter(|path| **path != FieldPath::root());
-                let place = place.map(|path| format!(" at {path}")).unwrap_or_default();
-                let message = fault.map(|fault| fault.message.clone()).unwrap_or_default();
-                // A message that names the resource needs no other name in front.
-                let subject = refusal.key.to_string();
-                let subject = if message.contains(&subject) { String::new() } else { format!("{subject}{place}: ") };
-                Diagnostic::error(code, format!("{subject}{message}"))
+                Diagnostic::error(code, fault.map(|fault| about(&refusal.key, fault)).unwrap_or_default())
+                    .help(code.info().cure)
             }
         }
     }

@@ -12,7 +12,7 @@ use notify::{
     event::{AccessKind, AccessMode},
 };
 
-use super::{ApplyError, Options, Planned, apply, plan, token::TokenFiles};
+use super::{ApplyError, Options, Planned, apply, measure, plan, token::TokenFiles};
 use crate::{
     model::{diagnostic::Diagnostic, operation::Author},
     plan::Plan,
@@ -77,8 +77,7 @@ pub fn run_once(store: &dyn Store, options: &Options) -> Report {
         Report::Partly(_) => "partly_applied",
         Report::Failed(_) => "failed",
     };
-    metrics::histogram!("edgewright_reconcile_duration_seconds").record(began.elapsed().as_secs_f64());
-    metrics::counter!("edgewright_reconcile_total", "result" => result).increment(1);
+    measure(result, began);
     report
 }
 

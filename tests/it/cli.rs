@@ -137,7 +137,8 @@ fn command_in(folder: &Path, line: &str) -> Command {
     command
 }
 
-fn finish(mut command: Command, input: &str) -> Run {
+/// Runs a command to its end, with something on standard input.
+pub fn finish(mut command: Command, input: &str) -> Run {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Who reads nothing may be gone already.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());

@@ -189,7 +189,7 @@ fn json_has_its_keys() {
     assert_eq!(value["summary"]["create"], changes.len());
     assert_eq!(changes.len(), good.plan.as_ref().unwrap().changes.len());
     for change in changes {
-        assert_eq!(keys(change), ["effect", "kind", "name", "id", "calls"]);
+        assert_eq!(keys(change), ["effect", "kind", "name", "id", "notes", "calls"]);
         assert_eq!(change["effect"], "create");
         for call in change["calls"].as_array().unwrap() {
             assert_eq!(keys(call), ["method", "path", "body", "lines"]);

@@ -65,7 +65,8 @@ fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
     let end: jiff::Timestamp = "2030-01-15T00:00:00Z".parse().unwrap();
     for (days, said) in [(365, false), (31, false), (29, true), (1, true), (-1, false)] {
         let now = end - jiff::SignedDuration::from_hours(days * 24);
-        let world = World { desired: &resolved.desired, manifests: &resolved.facts, now, allowed_labels: None };
+        let world =
+            World { desired: &resolved.desired, others: &[], manifests: &resolved.facts, now, allowed_labels: None };
         let found = lint::run(&world).iter().any(|finding| finding.lint == lint.name);
         assert_eq!(found, said, "{days} days before");
         let expired = lint::run(&world).iter().any(|finding| finding.lint == "expired-certificate");
@@ -118,4 +119,35 @@ fn a_manifest_sets_the_level_of_a_lint_for_itself() {
     let unknown = folder.run("validate m");
     assert_eq!(unknown.code, 3);
     assert!(unknown.err.contains("route-without-backend`?"), "{}", unknown.err);
+}
+
+#[test]
+fn what_another_source_has_counts_too() {
+    let folder = Folder::new();
+    let edge = |name: &str, host: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{hostports: [\"{host}:443\"]}}\n"
+        )
+    };
+    let route = |name: &str, edge: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: {name}}}\nspec: {{edge: {edge}, match_type: \
+             path_prefix, match: /cart, backend: {{backend_id: bkd_1}}}}\n"
+        )
+    };
+    folder.write("a/edge.yaml", &edge("shop", "shop.example.com"));
+    folder.write("a/route.yaml", &route("cart", "shop"));
+    folder.ok("reconcile --source a a");
+
+    folder.write("b/route.yaml", &route("basket", "shop"));
+    let run = folder.run("reconcile --source b b");
+    assert_eq!(run.code, 3, "{}", run.all());
+    assert!(run.err.contains("duplicate-match") && run.err.contains("[b/route.yaml:4:"), "{}", run.err);
+    assert!(run.err.contains("of the source `a` matches `/cart` on this edge in the same way"), "{}", run.err);
+
+    folder.write("b/route.yaml", &edge("campaign", "Shop.example.com"));
+    let run = folder.run("reconcile --source b b");
+    assert_eq!(run.code, 3, "{}", run.all());
+    assert!(run.err.contains("duplicate-hostport") && run.err.contains("of the source `a` as well"), "{}", run.err);
+    folder.ok("reconcile --source a a");
 }

@@ -90,3 +90,18 @@ fn whatever_has_changed_since_the_review_is_refused_with_its_reason() {
     assert_eq!(folder.run("reconcile --plan no.json storefront").code, 1);
     folder.ok("reconcile --plan plan.json storefront");
 }
+
+#[test]
+fn reviewed_deletions_need_no_flag_again_and_a_refused_plan_is_not_saved() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    fs::remove_dir_all(folder.path("storefront/teams")).unwrap();
+    let text = folder.read(SHOP);
+    let (head, _) = text.split_once("  routes:").unwrap();
+    folder.write(SHOP, head);
+    let refused = folder.run("plan --out plan.json storefront");
+    assert_eq!((refused.code, folder.path("plan.json").exists()), (4, false), "{}", refused.all());
+    folder.ok("plan --max-deletes 10 --out plan.json storefront");
+    folder.ok("reconcile --plan plan.json storefront");
+    assert_eq!(folder.snapshot("store").revision, 2);
+}

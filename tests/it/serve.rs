@@ -126,7 +126,11 @@ fn a_store_has_one_process_at_a_time() {
         let run = folder.run(line);
         assert_eq!((run.code, run.out.as_str()), (1, ""), "{line}\n{}", run.all());
         assert!(run.err.contains("ERR_EDGEWRIGHT_STORE_LOCKED"), "{line}\n{}", run.err);
-        assert!(run.err.contains("help: Stop it, or make the change through its API"), "{line}\n{}", run.err);
+        assert!(
+            run.err.contains("help: One process has a store at a time: stop it, or work through it with --server"),
+            "{line}\n{}",
+            run.err
+        );
     }
     assert_eq!(folder.ok("validate m").out, "", "what needs no store runs");
     assert_eq!(serve.stop().code, 0);

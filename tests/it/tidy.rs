@@ -6,9 +6,9 @@ use edgewright::model::code::REGISTRY;
 
 use crate::cli::REPOSITORY;
 
-/// `cli → {api, reconcile} → {manifest, plan, store} → model`: a module may use those with a lower number.
+/// `cli → api → reconcile → {manifest, plan, store} → model`: a module may use those with a lower number.
 const LAYERS: [(&str, u8); 7] =
-    [("cli", 3), ("api", 2), ("reconcile", 2), ("manifest", 1), ("plan", 1), ("store", 1), ("model", 0)];
+    [("cli", 4), ("api", 3), ("reconcile", 2), ("manifest", 1), ("plan", 1), ("store", 1), ("model", 0)];
 /// Files that are over the limit for now.
 const LONG_FOR_NOW: [&str; 1] = ["src/manifest/locate.rs"];
 const MOST_LINES: usize = 500;

@@ -1,8 +1,10 @@
 //! Where `reconcile` plans and applies: a store of this machine, or a server.
 
 mod local;
+mod server;
 
 pub use local::Local;
+pub use server::{Server, ServerArgs};
 
 use super::Failure;
 use crate::plan::{report::Report, saved::SavedPlan};

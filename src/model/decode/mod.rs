@@ -45,7 +45,10 @@ pub fn decode_with<T: DeserializeOwned>(
             Ok(value) => return (Some(value), faults),
             Err(error) => {
                 let entry = error.entry.unwrap_or_default();
-                faults.push(*error.fault);
+                // What was set aside for a fault of its own is not missing.
+                if !context.set_aside.contains(&error.fault.path) {
+                    faults.push(*error.fault);
+                }
                 // An entry that cannot be set aside, or not once more, spoils the whole.
                 if entry == Path::root() || !context.set_aside.insert(entry) || faults.len() >= MOST_FAULTS {
                     return (None, faults);
@@ -168,7 +171,7 @@ impl de::Error for DecodeError {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::new(Fault::new(Code::Required, format!("`{field}` is missing")).of_key())
+        Self::new(Fault::new(Code::Required, format!("`{field}` is missing")).of_key().at(Path::root().join(field)))
     }
 }
 

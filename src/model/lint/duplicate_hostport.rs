@@ -51,6 +51,14 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             }
         }
     }
+    for (other, edge, source) in world.of_others::<HttpsEdge>() {
+        for text in &edge.hostports {
+            if let Some((key, path)) = host_port(text).and_then(|address| first.get(&address)) {
+                let message = format!("`{}` is served by {other} of the source `{source}` as well", shown(text));
+                findings.report(key, path.clone(), message);
+            }
+        }
+    }
 }
 
 /// Host and port of a hostport, in a form in which equal means the same.

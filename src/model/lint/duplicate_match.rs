@@ -80,6 +80,14 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             }
         }
     }
+    for (other, route, source) in world.of_others::<HttpsEdgeRoute>() {
+        let own = Selector::of(route).and_then(|selector| first.get(&(&other.parent, selector)));
+        if let Some(key) = own {
+            let text = shown(&route.r#match);
+            let message = format!("{other} of the source `{source}` matches `{text}` on this edge in the same way");
+            findings.report(key, ["match"], message);
+        }
+    }
 }
 
 #[cfg(test)]

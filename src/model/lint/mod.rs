@@ -1,14 +1,19 @@
 //! Lints: what is legal for the API and still a mistake (D2). One file each, and the table that names them all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::{
     desired::Desired,
     fault::{Aim, Path, Segment},
     key::Key,
     resource::Resource,
+    snapshot::Entry,
 };
 
 automod::dir!(pub "src/model/lint");
@@ -67,6 +72,8 @@ pub struct Lint {
 pub struct World<'a> {
     /// Every declared resource, module sets merged in and names resolved.
     pub desired: &'a BTreeMap<Key, Desired>,
+    /// What the store holds of other sources; nothing without a store.
+    pub others: &'a [Arc<Entry>],
     /// What the manifests say beyond the desired state.
     pub manifests: &'a ManifestFacts,
     /// The time, for validity.
@@ -155,17 +162,24 @@ impl World<'_> {
     pub fn all<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R)> {
         self.desired.values().filter_map(|desired| Some((&desired.key, desired.spec.as_any().downcast_ref::<R>()?)))
     }
+
+    /// Every resource of a kind that another source owns, typed, with the name of that source.
+    pub fn of_others<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
+        self.others.iter().filter_map(|entry| {
+            let source = entry.claim.as_ref().map(|claim| claim.source.as_str())?;
+            Some((&entry.key, entry.spec.as_any().downcast_ref::<R>()?, source))
+        })
+    }
 }
 
 /// Runs every lint.
 pub fn run(world: &World<'_>) -> Vec<Finding> {
-    let mut all = Vec::new();
-    for lint in LINTS {
+    let of_each = LINTS.par_iter().flat_map_iter(|lint| {
         let mut findings = Findings::default();
         (lint.check)(world, &mut findings);
-        all.extend(findings.found.into_iter().map(|finding| Finding { lint: lint.name, ..finding }));
-    }
-    all
+        findings.found.into_iter().map(|finding| Finding { lint: lint.name, ..finding })
+    });
+    of_each.collect()
 }
 
 /// The lint with a name.

@@ -5,7 +5,7 @@ use crate::{
     model::diagnostic::Diagnostic,
     plan::{
         outline::{Call, OutlinedChange},
-        render::mark,
+        render::{notes, sign},
         report::Report,
     },
 };
@@ -73,8 +73,7 @@ fn item(it: &Diagnostic) -> String {
 }
 
 fn details(change: &OutlinedChange) -> String {
-    let (sign, note) = mark(change.effect);
-    let mut title = format!("{sign} {} {}{note}", change.kind, change.name);
+    let mut title = format!("{} {} {}{}", sign(change.effect), change.kind, change.name, notes(change));
     for (at, Call { method, path, .. }) in change.calls.iter().enumerate() {
         title += &format!("{}{method} {path}", if at == 0 { " — " } else { ", " });
     }

@@ -1,0 +1,324 @@
+//! `/reconciliations`: manifests that are sent, planned and applied in one revision (D24, D45), and what became of them.
+
+pub mod document;
+pub mod wire;
+
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, Request as HttpRequest, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    App,
+    answer::{self, ApiError},
+    auth::{self, Caller},
+    body::{self, Limits},
+    page::{DEFAULT_LIMIT, Page},
+};
+use crate::{
+    manifest::tree::Sent,
+    model::{
+        Kind,
+        code::Code,
+        decode::decode,
+        diagnostic::{Diagnostic, Name, Severity},
+        fault::{Fault, Path},
+        id::Id,
+        kind::{api_key::ApiKey, owner::Role},
+        operation::{Author, Operation},
+    },
+    plan::{
+        Plan,
+        format::json::Document,
+        saved::{Pin, SavedPlan},
+    },
+    reconcile::{ApplyError, LintLevels, Options, Planned, apply, check_source, measure, plan, token::TokenHashes},
+    store::CommitError,
+};
+use wire::{Head, Reconciliation, Request, Run};
+
+/// How often a plan is made anew because a request was faster.
+const ATTEMPTS: usize = 50;
+
+/// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
+pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    let bytes = body::take(&parts.headers, body, Limits::MANIFESTS).await?;
+    let caller = auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    // Many manifests take their time, which other requests should not have to wait for.
+    let answer = tokio::task::spawn_blocking(move || {
+        let (node, mut faults) = body::parse(&bytes)?;
+        if node.is_null() {
+            return Err(ApiError::of(Code::Syntax, "a JSON object is needed as the body"));
+        }
+        let (request, found) = decode::<Request>(&node, None);
+        faults.extend(found);
+        drop(node);
+        match request {
+            Some(request) if faults.is_empty() => Job::new(&app, caller, request)?.run(),
+            _ => Err(ApiError::from_faults(faults)),
+        }
+    });
+    answer.await.map_err(|_| ApiError::of(Code::Internal, "the request could not be answered"))?
+}
+
+/// The reconciliations of every source, newest first.
+pub async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+    admit(&app, &request)?;
+    let page = Page::from_query(request.uri().query().unwrap_or_default())?;
+    let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
+    on_disk(app, move |app| {
+        let before = match &page.before_id {
+            None => u64::MAX,
+            Some(id) => find(app, id)?.map(|found| found.head.revision).ok_or_else(Page::unknown)?,
+        };
+        let base_url = &app.site.base_url;
+        let mut records = app.store.reconciliations(before, limit + 1)?;
+        let more = records.len() > limit;
+        records.truncate(limit);
+        let found = records.into_iter().filter_map(|record| Reconciliation::of(record, base_url));
+        let items: Vec<Head> = found.map(|found| found.head).collect();
+        let next = items.last().filter(|_| more);
+        let next = next.map(|last| format!("{base_url}/reconciliations?limit={limit}&before_id={}", last.id));
+        let uri = format!("{base_url}/reconciliations");
+        let body = json!({"reconciliations": items, "uri": uri, "next_page_uri": next});
+        Ok(told(StatusCode::OK, &body))
+    })
+    .await
+}
+
+/// One reconciliation.
+pub async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+    admit(&app, &request)?;
+    on_disk(app, move |app| {
+        let found = find(app, &id)?;
+        let found = found.ok_or_else(|| ApiError::of(Code::NotFound, format!("there is no reconciliation {id}")))?;
+        let rendered = answer::rendered(serde_json::to_vec(&found).unwrap_or_default());
+        Ok(answer::conditional(request.headers(), &rendered))
+    })
+    .await
+}
+
+fn admit(app: &App, request: &HttpRequest<Body>) -> Result<Caller, ApiError> {
+    auth::admit(app, &app.store.snapshot(), request.method(), request.headers())
+}
+
+/// History is on the disk, and not in the Snapshot.
+async fn on_disk(
+    app: Arc<App>,
+    read: impl FnOnce(&App) -> Result<Response, ApiError> + Send + 'static,
+) -> Result<Response, ApiError> {
+    let answer = tokio::task::spawn_blocking(move || read(&app)).await;
+    answer.map_err(|_| ApiError::of(Code::Internal, "the request could not be answered"))?
+}
+
+fn find(app: &App, id: &str) -> Result<Option<Reconciliation>, ApiError> {
+    let Some(revision) = wire::revision_of(id) else { return Ok(None) };
+    let record = app.store.record(revision)?;
+    Ok(record.and_then(|record| Reconciliation::of(record, &app.site.base_url)))
+}
+
+fn told(status: StatusCode, body: &impl Serialize) -> Response {
+    let body = serde_json::to_vec(body).unwrap_or_default();
+    let mut response = (status, Body::from(body)).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A request that is well formed.
+struct Job<'a> {
+    app: &'a App,
+    caller: Caller,
+    options: Options,
+    /// The names of the files, in their order.
+    files: Vec<String>,
+    dry_run: bool,
+    expect: String,
+    tokens: TokenHashes,
+}
+
+impl<'a> Job<'a> {
+    fn new(app: &'a App, caller: Caller, request: Request) -> Result<Self, ApiError> {
+        let mut faults = Vec::new();
+        let field = |name: &str| Path::root().join(name);
+        if let Err(reason) = check_source(&request.source) {
+            faults.push(Fault::new(Code::InvalidFormat, reason).at(field("source")));
+        }
+        if request.commit.len() > 255 || request.commit.contains(char::is_control) {
+            let fault = Fault::new(Code::InvalidFormat, "`commit` has at most 255 bytes and no control character");
+            faults.push(fault.at(field("commit")));
+        }
+        let mut names = BTreeMap::new();
+        for (at, file) in request.files.iter().enumerate() {
+            let path = field("files").join(at).join("name");
+            if file.name.is_empty() || file.name.len() > 4096 {
+                faults.push(Fault::new(Code::InvalidFormat, "a file's name has 1 to 4096 bytes").at(path));
+            } else if let Some(first) = names.insert(file.name.as_str(), at) {
+                let fault = Fault::new(Code::DuplicateName, format!("this is the name of file {first} too"));
+                faults.push(fault.at(path));
+            }
+        }
+        for (key, hash) in &request.token_hashes {
+            let hash = hash.expose();
+            if hash.len() != 64 || !hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+                let fault = Fault::new(Code::InvalidFormat, "a hash has 64 hexadecimal digits, in lower case");
+                faults.push(fault.at(field("token_hashes").join(key.as_str())));
+            }
+        }
+        let lints = LintLevels::named(&request.lints, request.allowed_labels).unwrap_or_else(|fault| {
+            let path = fault.path.under(&field("lints"));
+            faults.push(fault.at(path));
+            LintLevels::default()
+        });
+        if !faults.is_empty() {
+            return Err(ApiError::from_faults(faults));
+        }
+        let files = request.files.iter().map(|file| file.name.clone()).collect();
+        let commit = Some(request.commit).filter(|commit| !commit.is_empty());
+        let hashes = request.token_hashes.into_iter().map(|(key, hash)| (Id::new(&key), hash));
+        let options = Options {
+            source: request.source,
+            prune: request.prune,
+            isolate: request.isolate,
+            budget: request.max_deletes,
+            lints,
+            ..Options::new(Sent::new(request.files, commit))
+        };
+        let (dry_run, expect, tokens) = (request.dry_run, request.expect, TokenHashes(hashes.collect()));
+        Ok(Self { app, caller, options, files, dry_run, expect, tokens })
+    }
+
+    fn run(self) -> Result<Response, ApiError> {
+        let (began, dry_run) = (Instant::now(), self.dry_run);
+        let answer = self.attempt();
+        if !dry_run {
+            let result = match &answer {
+                Ok(answer) if answer.status() == StatusCode::CREATED => "applied",
+                Ok(_) => "in_sync",
+                Err(_) => "failed",
+            };
+            measure(result, began);
+        }
+        answer
+    }
+
+    fn attempt(mut self) -> Result<Response, ApiError> {
+        for _ in 0..ATTEMPTS {
+            let store = &self.app.store;
+            let planned = plan(&self.options, &store.snapshot());
+            let Some(plan) = &planned.plan else {
+                return if self.dry_run { Ok(self.answer(&planned, None)) } else { Err(self.invalid(&planned)) };
+            };
+            self.permit(plan)?;
+            if self.dry_run {
+                return Ok(self.answer(&planned, None));
+            }
+            if !self.expect.is_empty() && self.saved(&planned).is_none_or(|saved| saved.outcome() != self.expect) {
+                let message =
+                    "what would run is not what is expected: the store or the values have changed since the dry run";
+                return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
+            }
+            if !plan.refusals.is_empty() {
+                return Err(self.refused(&plan.refusals));
+            }
+            if plan.is_empty() {
+                return Ok(self.answer(&planned, None));
+            }
+            let author = Author::Source {
+                source: self.options.source.clone(),
+                commit: self.options.tree.commit(),
+                through: Some((self.caller.key.clone(), self.caller.owner.clone())),
+            };
+            match apply(store.as_ref(), plan, author, &mut self.tokens) {
+                Ok(revision) => return Ok(self.answer(&planned, Some(revision))),
+                Err(ApplyError::Commit(CommitError::Stale { .. })) => {}
+                Err(ApplyError::Commit(error)) => return Err(error.into()),
+                Err(ApplyError::NoTokenHash(key)) => {
+                    let path = Path::root().join("token_hashes").join(key.as_str());
+                    let message = format!("the new API key {key} needs the hash of its token");
+                    return Err(ApiError::new(Fault::new(Code::Required, message).at(path)));
+                }
+                Err(error @ ApplyError::TokenFile(..)) => {
+                    return Err(ApiError::of(Code::Internal, error.diagnostic().message));
+                }
+            }
+        }
+        Err(ApiError::of(Code::Stale, "the store changed during every attempt to apply the plan"))
+    }
+
+    /// Only admins make keys for others (D23).
+    fn permit(&self, plan: &Plan) -> Result<(), ApiError> {
+        let foreign = |operation: &Operation| match operation {
+            Operation::Create { key, spec, .. } if key.kind == Kind::ApiKey => {
+                let key = spec.as_any().downcast_ref::<ApiKey>();
+                key.is_some_and(|key| key.owner_id != self.caller.owner.as_str())
+            }
+            _ => false,
+        };
+        let forbidden = self.caller.role != Role::Admin && plan.operations().iter().any(foreign);
+        match forbidden {
+            true => Err(ApiError::of(Code::Forbidden, "only admins may create a key for another owner")),
+            false => Ok(()),
+        }
+    }
+
+    fn saved(&self, planned: &Planned) -> Option<SavedPlan> {
+        let root_secret = Some(self.app.store.root_secret());
+        let pin = Pin { root_secret, source: &self.options.source, commit: self.options.tree.commit() };
+        planned.plan.as_ref().map(|plan| SavedPlan::new(plan, planned.desired.values(), &pin))
+    }
+
+    fn answer(&self, planned: &Planned, revision: Option<u64>) -> Response {
+        let mut report = planned.report(if self.dry_run { "plan" } else { "reconcile" });
+        report.applied = revision;
+        let record = revision.and_then(|revision| self.app.store.record(revision).ok().flatten());
+        let saved = self.saved(planned);
+        let run = Run {
+            report: Document::of(&report),
+            left_out: planned.left_out_names(),
+            outcome: saved.as_ref().map(SavedPlan::outcome).unwrap_or_default(),
+            saved_plan: saved,
+            reconciliation: record.and_then(|record| Reconciliation::of(record, &self.app.site.base_url)),
+        };
+        let mut response = told(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run);
+        let uri = run.reconciliation.and_then(|made| HeaderValue::from_str(&made.head.uri).ok());
+        if let Some(uri) = uri {
+            response.headers_mut().insert(header::LOCATION, uri);
+        }
+        response
+    }
+
+    fn invalid(&self, planned: &Planned) -> ApiError {
+        let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+        ApiError::from_faults(errors.map(|it| self.fault(it)).collect())
+    }
+
+    fn refused(&self, refusals: &[Diagnostic]) -> ApiError {
+        ApiError::from_faults(refusals.iter().map(|it| self.fault(it)).collect())
+    }
+
+    /// A diagnostic with the field that its file was sent in.
+    fn fault(&self, it: &Diagnostic) -> Fault {
+        let (code, message) = match it.code {
+            Name::Code(code) => (code, it.message.clone()),
+            Name::Lint(name) => (Code::LintDenied, format!("{name}: {}", it.message)),
+        };
+        let place = it.position().map(|(file, line, column)| format!("{file}:{line}:{column}: "));
+        let fault = Fault::new(code, place.unwrap_or_default() + &message);
+        let at = it.place.as_ref().and_then(|place| self.files.iter().position(|name| *name == place.file.name));
+        let fault = match at {
+            Some(at) => fault.at(Path::root().join("files").join(at).join("text")),
+            None => fault,
+        };
+        match &it.help {
+            Some(help) => fault.help(help.clone()),
+            None => fault,
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! A store that a server has, reached through its `/reconciliations`.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io::Write,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::http::Uri;
+use serde::Deserialize;
+use ureq::Agent;
+
+use super::{Proposal, Target};
+use crate::{
+    api::{
+        VERSION_HEADER,
+        body::Limits,
+        reconciliation::wire::{Request, Run},
+    },
+    cli::{Exit, Failure, progress::during},
+    manifest::tree::{SentFile, collect},
+    model::{
+        Kind,
+        code::Code,
+        diagnostic::{Diagnostic, Name, SourceFile},
+        id::Id,
+        secret::{self, Secret},
+    },
+    plan::{Effect, format::json::Item, report::Report},
+    reconcile::{
+        Options, Planned,
+        token::{TokenFiles, Tokens},
+        validate_loaded,
+    },
+};
+
+/// The environment variable that holds the token. A flag would show it to everybody on the machine.
+const TOKEN: &str = "EDGEWRIGHT_TOKEN";
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(600);
+
+/// Which server to work through.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ServerArgs {
+    /// Plan and apply through a running `edgewright serve` instead of a store on this machine. Its token is taken from
+    /// the environment variable EDGEWRIGHT_TOKEN.
+    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SERVER")]
+    server: Option<String>,
+    /// The name of the server's version header.
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
+    version_header: String,
+}
+
+impl ServerArgs {
+    /// The address of the server, if there is one.
+    pub fn url(&self) -> Option<&str> {
+        self.server.as_deref().filter(|url| !url.is_empty())
+    }
+}
+
+/// Plans and applies through a server. Whatever can be told from the files alone is told before anything is sent.
+pub struct Server {
+    agent: Agent,
+    url: String,
+    version_header: String,
+    token: Secret,
+    options: Options,
+    proposed: Option<Proposed>,
+}
+
+/// What was proposed last.
+struct Proposed {
+    files: Vec<SentFile>,
+    /// New keys, and where their tokens go.
+    keys: Vec<(Id, PathBuf)>,
+    outcome: String,
+}
+
+/// What a server refuses with (D9).
+#[derive(Deserialize)]
+struct Refusal {
+    error_code: String,
+    msg: String,
+    #[serde(default)]
+    errors: Vec<RefusalItem>,
+}
+
+#[derive(Deserialize)]
+struct RefusalItem {
+    error_code: String,
+    msg: String,
+}
+
+impl Server {
+    /// A server, which is not asked anything yet.
+    pub fn new(url: &str, args: &ServerArgs, options: Options) -> Result<Self, Failure> {
+        let url = address(url)?;
+        let token = std::env::var(TOKEN).unwrap_or_default();
+        if token.trim().is_empty() {
+            let fault = Diagnostic::error(Code::Unauthenticated, format!("there is no token for {url}"));
+            return Err(fault.help(format!("put the token of an API key into the variable {TOKEN}")).into());
+        }
+        if let Some(host) = url.strip_prefix("http://").filter(|host| !is_this_machine(host)) {
+            let _ = writeln!(
+                anstream::stderr(),
+                "The token and every secret go to {host} over http, so anybody on the way can read them."
+            );
+        }
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(CONNECT))
+            .timeout_global(Some(ANSWER))
+            .max_redirects(0)
+            .user_agent(concat!("edgewright/", env!("CARGO_PKG_VERSION")))
+            .tls_config(ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build())
+            .build();
+        Ok(Self {
+            agent: Agent::new_with_config(agent),
+            url: format!("{url}/reconciliations"),
+            version_header: args.version_header.clone(),
+            token: Secret::new(token.trim()),
+            options,
+            proposed: None,
+        })
+    }
+
+    fn request(&self, files: Vec<SentFile>) -> Request {
+        let lints = &self.options.lints;
+        let levels = lints.levels.iter().map(|(name, level)| (name.clone(), level.as_str().to_owned()));
+        Request {
+            files,
+            dry_run: true,
+            source: self.options.source.clone(),
+            prune: self.options.prune,
+            isolate: self.options.isolate,
+            max_deletes: self.options.budget,
+            commit: self.options.tree.commit().unwrap_or_default(),
+            lints: levels.collect(),
+            allowed_labels: lints.allowed_labels.clone(),
+            expect: String::new(),
+            token_hashes: BTreeMap::new(),
+        }
+    }
+
+    /// Sends a request.
+    fn send(&self, request: &Request) -> Result<Run, Unheard> {
+        let unheard = |reason: String| match request.dry_run {
+            true => Unheard::Refused(self.unreachable(&reason)),
+            // Of an application nobody knows how far it came.
+            false => Unheard::Silence(format!("there is no answer from {}: {reason}", self.url)),
+        };
+        let body = secret::reveal(|| serde_json::to_vec(request)).map_err(|error| unheard(error.to_string()))?;
+        if body.len() > Limits::MANIFESTS.bytes {
+            let (size, most) = (body.len() >> 20, Limits::MANIFESTS.bytes >> 20);
+            let message = format!("the manifests have {size} MiB with their values, and a server takes {most} MiB");
+            let help = "split them into sources of their own, or reconcile on the machine of the store";
+            return Err(Unheard::Refused(Diagnostic::error(Code::BodyTooLarge, message).help(help).into()));
+        }
+        let sent = self
+            .agent
+            .post(&self.url)
+            .header("Authorization", format!("Bearer {}", self.token.expose()))
+            .header(&self.version_header, "2")
+            .header("Content-Type", "application/json")
+            .send(&body);
+        let mut answer = sent.map_err(|error| match error {
+            ureq::Error::Io(error) => unheard(error.to_string()),
+            error => unheard(error.to_string()),
+        })?;
+        let status = answer.status().as_u16();
+        let text = answer.body_mut().with_config().limit(u64::MAX).read_to_vec();
+        let text = text.map_err(|error| unheard(error.to_string()))?;
+        if !matches!(status, 200 | 201) {
+            return Err(Unheard::Refused(self.refused(status, &text)));
+        }
+        serde_json::from_slice(&text).map_err(|_| match request.dry_run {
+            true => Unheard::Refused(self.stranger(status)),
+            false => unheard("what came is no report".into()),
+        })
+    }
+
+    /// The failure of something that is no server of ours.
+    fn stranger(&self, status: u16) -> Failure {
+        let message = format!("{} answers with status {status}, and not as edgewright does", self.url);
+        let help = "check the address of --server, and what stands in front of the server";
+        Diagnostic::error(Code::Unreadable, message).help(help).into()
+    }
+
+    fn unreachable(&self, reason: &str) -> Failure {
+        Diagnostic::error(Code::Unreadable, format!("{} cannot be reached: {reason}", self.url))
+            .help("check the address of --server, and that the server runs")
+            .into()
+    }
+
+    /// What a server has refused, for a person.
+    fn refused(&self, status: u16, text: &[u8]) -> Failure {
+        let Ok(refusal) = serde_json::from_slice::<Refusal>(text) else { return self.stranger(status) };
+        let one = |code: &str, msg: &str| {
+            let known = Code::from_name(code);
+            let help = match known {
+                Some(Code::Unauthenticated) => "put the token of an API key that was not revoked into EDGEWRIGHT_TOKEN",
+                Some(Code::VersionHeader) => "name the header of this server with --version-header",
+                Some(Code::NotFound) => "check the address of --server: there is nothing else behind it",
+                Some(code) => code.info().cure,
+                None => "the server is another version",
+            };
+            Diagnostic::error(known.unwrap_or(Code::Internal), format!("the server refuses: {msg}")).help(help)
+        };
+        let exit = match Code::from_name(&refusal.error_code) {
+            Some(Code::Stale) => Exit::Stale,
+            Some(Code::PreventDestroy | Code::TooManyDeletions) => Exit::Refused,
+            _ => Exit::Error,
+        };
+        let several = refusal.errors.iter().map(|it| one(&it.error_code, &it.msg));
+        let mut diagnostics: Vec<Diagnostic> = several.collect();
+        if diagnostics.is_empty() {
+            diagnostics.push(one(&refusal.error_code, &refusal.msg));
+        }
+        Failure { diagnostics, exit }
+    }
+
+    /// What the server's run tells, with its places in the files of this machine.
+    fn proposal(&mut self, run: Run, files: Vec<SentFile>, validated: Planned) -> Proposal {
+        let known: HashMap<&str, Arc<SourceFile>> =
+            validated.files.iter().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();
+        // What was found here already is told in the words of this machine, where the values were not found.
+        let here = |it: Diagnostic| {
+            let of_value = matches!(it.code, Name::Code(Code::EnvUnset | Code::FileUnreadable));
+            let same = |own: &&Diagnostic| of_value && own.place.is_some() && own.position() == it.position();
+            validated.diagnostics.iter().find(same).cloned().unwrap_or(it)
+        };
+        let diagnostics = |items: &[Item]| items.iter().map(|item| here(item.diagnostic(&known))).collect();
+        let report = Report {
+            command: "plan",
+            diagnostics: diagnostics(&run.report.diagnostics),
+            refusals: diagnostics(&run.report.refusals),
+            plan: run.report.plan,
+            files: validated.files.len(),
+            applied: None,
+        };
+        let token_file = |name: &str| {
+            let mut keys = validated.desired.values().filter(|wanted| wanted.key.kind == Kind::ApiKey);
+            keys.find(|wanted| wanted.claim.name == name).and_then(|wanted| wanted.token_file.clone())
+        };
+        let changes = report.plan.iter().flat_map(|plan| &plan.changes);
+        let created = changes.filter(|change| matches!(change.effect, Effect::Create | Effect::Replace));
+        let keys = created.filter(|change| change.kind == Kind::ApiKey.info().name);
+        let keys = keys.filter_map(|change| Some((Id::new(&change.id), token_file(&change.name)?))).collect();
+        self.proposed = Some(Proposed { files, keys, outcome: run.outcome });
+        Proposal { report, left_out: run.left_out, saved: run.saved_plan }
+    }
+
+    /// Sends the apply of what was proposed, once.
+    fn send_apply(&self, proposed: Proposed, tokens: &mut TokenFiles) -> Result<Run, Unheard> {
+        let mut request = Request { dry_run: false, expect: proposed.outcome, ..self.request(proposed.files) };
+        for (key, file) in &proposed.keys {
+            match tokens.hash(key, file) {
+                Ok(hash) => request.token_hashes.insert(key.to_string(), hash),
+                Err(error) => return Err(Unheard::Refused(error.diagnostic().into())),
+            };
+        }
+        self.send(&request)
+    }
+}
+
+/// The address of a server without a slash at its end.
+fn address(text: &str) -> Result<String, Failure> {
+    // A password has no place on a command line, and none in the messages that show the address.
+    let text = text.trim_end_matches('/');
+    let parsed = text.parse::<Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
+    let host = parsed.as_ref().and_then(Uri::authority).map(|authority| authority.as_str());
+    match host {
+        Some(host) if host.contains('@') => {
+            let fault = Diagnostic::error(Code::InvalidFormat, "the address of --server has a name or password in it");
+            Err(fault.help(format!("leave it out, and put the token of an API key into {TOKEN}")).into())
+        }
+        Some(_) => Ok(text.to_owned()),
+        None => {
+            let fault = Diagnostic::error(Code::InvalidFormat, format!("`{text}` is not the address of a server"));
+            Err(fault.help("write it as `https://edge.example.com`").into())
+        }
+    }
+}
+
+/// Whether what is sent to a host and port stays on this machine.
+fn is_this_machine(address: &str) -> bool {
+    let host = address.split('/').next().unwrap_or_default();
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Why there is no report.
+enum Unheard {
+    /// The server refuses, or was not reached: nothing has changed.
+    Refused(Failure),
+    /// Nobody knows.
+    Silence(String),
+}
+
+impl From<Unheard> for Failure {
+    fn from(unheard: Unheard) -> Self {
+        match unheard {
+            Unheard::Refused(failure) => failure,
+            Unheard::Silence(reason) => Diagnostic::error(Code::Timeout, reason)
+                .help("plan again: the new plan shows whether anything was applied")
+                .into(),
+        }
+    }
+}
+
+impl Target for Server {
+    fn propose(&mut self, _document: bool) -> Result<Proposal, Failure> {
+        let (loaded, files) = during("Reading", || collect(self.options.tree.as_ref()));
+        // What was not read cannot be sent, and without it the rest would read as if it had been removed.
+        let unsent = [Code::Unreadable, Code::EmptySource, Code::EmptyFile, Code::NotUtf8].map(Name::Code);
+        let complete = !loaded.diagnostics.iter().any(|it| unsent.contains(&it.code));
+        let validated = validate_loaded(loaded, &self.options.lints);
+        if validated.has_errors() && !(self.options.isolate && complete) {
+            return Ok(Proposal { report: validated.report("plan"), left_out: Vec::new(), saved: None });
+        }
+        let run = during("Planning", || self.send(&self.request(files.clone())))?;
+        Ok(self.proposal(run, files, validated))
+    }
+
+    fn apply(&mut self) -> Result<u64, Failure> {
+        let Some(proposed) = self.proposed.take() else { return Ok(0) };
+        let mut tokens = TokenFiles::default();
+        let answer = during("Applying", || self.send_apply(proposed, &mut tokens));
+        match answer {
+            Ok(run) => Ok(run.report.applied.unwrap_or_default()),
+            Err(Unheard::Refused(failure)) => {
+                tokens.take_back();
+                Err(failure)
+            }
+            // The tokens stay: the keys that they belong to may exist by now.
+            Err(silence @ Unheard::Silence(_)) => Err(silence.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_this_machine;
+
+    #[test]
+    fn only_a_loopback_address_is_this_machine() {
+        for address in ["localhost", "localhost:8484", "127.0.0.1:8484/base", "127.0.0.2", "[::1]:8484"] {
+            assert!(is_this_machine(address), "{address}");
+        }
+        for address in ["edge.example.com", "localhost.example.com:80", "10.0.0.1:8484", "[fe80::1]:80", ""] {
+            assert!(!is_this_machine(address), "{address}");
+        }
+    }
+}
