@@ -144,7 +144,7 @@ fn tell(report: &Report, store: &dyn Store) {
             }
             say(&format!("Applied as revision {}: {}.", store.snapshot().revision, plan.summary()));
         }
-        Report::InSync { unchanged } => say(&format!("In sync with the manifests: {unchanged} unchanged.")),
+        Report::InSync { unchanged, .. } => say(&format!("In sync with the manifests: {unchanged} unchanged.")),
         Report::Invalid(planned) => {
             show::diagnostics(&planned.diagnostics);
             show::count(&planned.diagnostics, planned.files.len());

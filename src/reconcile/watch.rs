@@ -3,7 +3,10 @@
 use std::{
     fmt,
     path::PathBuf,
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
     time::{Duration, Instant},
 };
 
@@ -14,6 +17,7 @@ use notify::{
 
 use super::{ApplyError, Options, Planned, apply, measure, plan, token::TokenFiles};
 use crate::{
+    manifest::tree::{Recorder, Tree},
     model::{diagnostic::Diagnostic, operation::Author},
     plan::Plan,
     store::{CommitError, Store},
@@ -26,6 +30,9 @@ const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
 /// How often the folder is looked at without an event.
 const FULL_LOOK: Duration = Duration::from_secs(30);
 
+/// After this long even what has not changed is looked at anew.
+const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
+
 /// What the loop tells.
 #[derive(Debug)]
 pub enum Report {
@@ -35,6 +42,8 @@ pub enum Report {
     InSync {
         /// How many resources the source has.
         unchanged: usize,
+        /// The revision of the store.
+        revision: u64,
     },
     /// The folder is broken; the store keeps its last good state.
     Invalid(Planned),
@@ -91,7 +100,11 @@ fn look(store: &dyn Store, options: &Options) -> Report {
         }
         let whole = !planned.has_errors();
         if plan.is_empty() {
-            return if whole { Report::InSync { unchanged: plan.unchanged } } else { Report::Partly(planned) };
+            return if whole {
+                Report::InSync { unchanged: plan.unchanged, revision: plan.base }
+            } else {
+                Report::Partly(planned)
+            };
         }
         let author = Author::source(&options.source, options.tree.commit());
         match apply(store, plan, author, &mut TokenFiles::default()) {
@@ -107,24 +120,33 @@ fn look(store: &dyn Store, options: &Options) -> Report {
     )])
 }
 
-/// Looks at the manifests once, and then follows the paths that they are in, in a thread of its own. `report` is called after each look that
-/// has something new to tell.
+/// Looks at the manifests once, and then follows the paths that they are in, in a thread of its own. `report` is called
+/// after each look that has something new to tell.
 pub fn follow<S: Store + 'static>(
-    store: std::sync::Arc<S>,
-    options: Options,
+    store: Arc<S>,
+    mut options: Options,
     paths: &[PathBuf],
     mut report: impl FnMut(Report) + Send + 'static,
 ) -> notify::Result<Handle> {
     let (signals, received) = channel();
     // The watch comes first, so that no change falls between it and the first look.
     let mut folders = Folders::watch(paths, signals.clone())?;
+    let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
+    options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
     let first = run_once(store.as_ref(), &options);
     let mut told = digest(&first);
+    let mut settled = Settled::of(&first);
     report(first);
     let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || {
         while wait(&received) {
             folders.follow_links();
+            let began = Instant::now();
+            if settled.as_ref().is_some_and(|it| it.holds(store.as_ref())) && recorder.unchanged() {
+                measure("in_sync", began);
+                continue;
+            }
             let outcome = run_once(store.as_ref(), &options);
+            settled = Settled::of(&outcome);
             // A fault that stays is told once, not with every look.
             let now = digest(&outcome);
             if told != now {
@@ -134,6 +156,24 @@ pub fn follow<S: Store + 'static>(
         }
     });
     Ok(Handle { signals, thread: Some(thread.map_err(notify::Error::io)?) })
+}
+
+/// That the store was true to the folder.
+struct Settled {
+    revision: u64,
+    at: Instant,
+}
+
+impl Settled {
+    fn of(report: &Report) -> Option<Self> {
+        let Report::InSync { revision, .. } = report else { return None };
+        Some(Self { revision: *revision, at: Instant::now() })
+    }
+
+    /// Whether the store has not moved since. Lints look at the time too, so it does not hold for ever.
+    fn holds(&self, store: &dyn Store) -> bool {
+        store.snapshot().revision == self.revision && self.at.elapsed() < LONGEST_SETTLED
+    }
 }
 
 /// What a report says, in short. It is hashed as it is written, for it may be as large as the manifests.
@@ -146,7 +186,11 @@ fn digest(report: &Report) -> blake3::Hash {
         }
     }
     let mut writer = Writer(blake3::Hasher::new());
-    let _ = fmt::Write::write_fmt(&mut writer, format_args!("{report:?}"));
+    let _ = match report {
+        // That somebody else has changed something is no news of the manifests.
+        Report::InSync { unchanged, .. } => fmt::Write::write_fmt(&mut writer, format_args!("in sync {unchanged}")),
+        _ => fmt::Write::write_fmt(&mut writer, format_args!("{report:?}")),
+    };
     writer.0.finalize()
 }
 

@@ -24,7 +24,7 @@ use crate::{
     model::{
         Kind,
         code::Code,
-        diagnostic::{Diagnostic, Name, SourceFile},
+        diagnostic::{Diagnostic, Name, SourceFile, sort},
         id::Id,
         secret::{self, Secret},
     },
@@ -174,6 +174,9 @@ impl Server {
         let status = answer.status().as_u16();
         let text = answer.body_mut().with_config().limit(u64::MAX).read_to_vec();
         let text = text.map_err(|error| unheard(error.to_string()))?;
+        if status >= 500 && !request.dry_run {
+            return Err(unheard(format!("it has status {status}")));
+        }
         if !matches!(status, 200 | 201) {
             return Err(Unheard::Refused(self.refused(status, &text)));
         }
@@ -315,16 +318,21 @@ impl From<Unheard> for Failure {
 
 impl Target for Server {
     fn propose(&mut self, _document: bool) -> Result<Proposal, Failure> {
-        let (loaded, files) = during("Reading", || collect(self.options.tree.as_ref()));
-        // What was not read cannot be sent, and without it the rest would read as if it had been removed.
-        let unsent = [Code::Unreadable, Code::EmptySource, Code::EmptyFile, Code::NotUtf8].map(Name::Code);
-        let complete = !loaded.diagnostics.iter().any(|it| unsent.contains(&it.code));
+        let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let validated = validate_loaded(loaded, &self.options.lints);
-        if validated.has_errors() && !(self.options.isolate && complete) {
+        if validated.has_errors() && (files.is_empty() || !self.options.isolate) {
             return Ok(Proposal { report: validated.report("plan"), left_out: Vec::new(), saved: None });
         }
+        // What was not read cannot be sent. Without it the rest must not read as if it had been removed.
+        let unread = [Code::Unreadable, Code::EmptySource, Code::EmptyFile, Code::NotUtf8].map(Name::Code);
+        let unread: Vec<Diagnostic> =
+            validated.diagnostics.iter().filter(|it| unread.contains(&it.code)).cloned().collect();
+        self.options.prune &= unread.is_empty();
         let run = during("Planning", || self.send(&self.request(files.clone())))?;
-        Ok(self.proposal(run, files, validated))
+        let mut proposal = self.proposal(run, files, validated);
+        proposal.report.diagnostics.extend(unread);
+        sort(&mut proposal.report.diagnostics);
+        Ok(proposal)
     }
 
     fn apply(&mut self) -> Result<u64, Failure> {

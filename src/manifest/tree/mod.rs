@@ -2,6 +2,7 @@
 
 mod commit;
 mod disk;
+mod recorder;
 mod sent;
 
 use std::{
@@ -12,7 +13,8 @@ use std::{
 
 pub use commit::{Commit, revisions};
 pub use disk::{Disk, find};
-pub use sent::{Sent, SentFile, SentValue, collect};
+pub use recorder::{Recorder, collect};
+pub use sent::{Sent, SentFile, SentValue};
 
 use super::origin::ManifestFile;
 use crate::model::{

@@ -1,17 +1,13 @@
 //! Manifests that somebody has read already and sends, with the values that they take from files and the environment.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Tree, manifest_file};
 use crate::{
-    manifest::{Loaded, load, origin::ManifestFile},
+    manifest::origin::ManifestFile,
     model::{code::Code, diagnostic::Diagnostic, fault::Fault, secret::Secret},
 };
 
@@ -101,60 +97,5 @@ impl Tree for Sent {
     /// Whoever sent the manifest writes the token.
     fn token_file(&self, _manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
         Ok(file)
-    }
-}
-
-/// Reads manifests, and makes of them what can be sent.
-pub fn collect(tree: &dyn Tree) -> (Loaded, Vec<SentFile>) {
-    let recorder = Recorder { tree, taken: Mutex::default() };
-    let loaded = load(&recorder);
-    let mut taken = recorder.taken.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let files = loaded.files.iter().map(|file| SentFile {
-        name: file.source.name.clone(),
-        text: file.source.text.clone(),
-        values: taken.remove(&file.source.name).unwrap_or_default(),
-    });
-    let files = files.collect();
-    (loaded, files)
-}
-
-/// A tree that remembers the values that were taken from it, by the name of the manifest.
-#[derive(Debug)]
-struct Recorder<'a> {
-    tree: &'a dyn Tree,
-    taken: Mutex<BTreeMap<String, Vec<SentValue>>>,
-}
-
-impl Recorder<'_> {
-    fn note(&self, manifest: &ManifestFile, from_file: &str, from_env: &str, text: String) -> String {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let values = taken.entry(manifest.source.name.clone()).or_default();
-        if !values.iter().any(|it| it.from_file == from_file && it.from_env == from_env) {
-            let (from_file, from_env) = (from_file.to_owned(), from_env.to_owned());
-            values.push(SentValue { from_file, from_env, value: Secret::new(text.as_str()) });
-        }
-        text
-    }
-}
-
-impl Tree for Recorder<'_> {
-    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
-        self.tree.manifests()
-    }
-
-    fn commit(&self) -> Option<String> {
-        self.tree.commit()
-    }
-
-    fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
-        self.tree.file(manifest, name).map(|text| self.note(manifest, name, "", text))
-    }
-
-    fn variable(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
-        self.tree.variable(manifest, name).map(|text| self.note(manifest, "", name, text))
-    }
-
-    fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
-        self.tree.token_file(manifest, file)
     }
 }

@@ -1,0 +1,83 @@
+//! What a run costs, by its steps, for an estate of 1,000 edges with 10 routes each in 100 files.
+//!
+//! `cargo bench` runs it; compare figures of one run on one machine only.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{fmt::Write, fs, path::Path, sync::Arc};
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use edgewright::{
+    manifest::tree::{Disk, Recorder, Tree},
+    model::{operation::Author, snapshot::Snapshot},
+    plan::outline::Outline,
+    reconcile::{LintLevels, Options, apply, plan, token::TokenFiles, validate},
+    store::{SledStore, Store, mint},
+};
+
+const FILES: usize = 100;
+const EDGES: usize = 10;
+const ROUTES: usize = 10;
+
+/// Writes the manifests of the estate into a folder.
+fn write_estate(folder: &Path) {
+    for file in 0..FILES {
+        let mut text = String::new();
+        for edge in 0..EDGES {
+            let name = format!("e{file}-{edge}");
+            writeln!(text, "---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec:")
+                .unwrap();
+            writeln!(text, "  description: Edge {name}\n  hostports: [\"{name}.example.com:443\"]\n  routes:").unwrap();
+            for route in 0..ROUTES {
+                writeln!(
+                    text,
+                    "    - name: r{route}\n      match_type: path_prefix\n      match: /p{route}\n      backend: {{backend_id: \
+                     bkd_{route}}}\n      compression: {{}}\n      response_headers: {{add: {{X-Frame-Options: DENY}}}}"
+                )
+                .unwrap();
+            }
+        }
+        fs::write(folder.join(format!("{file:03}.yaml")), text).unwrap();
+    }
+}
+
+fn steps(criterion: &mut Criterion) {
+    let folder = tempfile::tempdir().unwrap();
+    write_estate(folder.path());
+    let tree: Arc<dyn Tree> = Arc::new(Disk { paths: vec![folder.path().to_owned()], ..Disk::default() });
+    let options = Options { tree: Arc::clone(&tree), ..Options::default() };
+    let first = plan(&options, &Snapshot::default()).plan.unwrap();
+    let (applied, _) = Snapshot::default().apply(&first.operations(), mint::now()).unwrap();
+    let recorder = Recorder::new(Arc::clone(&tree));
+    edgewright::manifest::load(&recorder);
+
+    let mut group = criterion.benchmark_group("10,000 routes");
+    group.sample_size(10);
+    group.bench_function("read the files", |bench| bench.iter(|| tree.manifests()));
+    group.bench_function("look whether anything has changed", |bench| bench.iter(|| assert!(recorder.unchanged())));
+    group.bench_function("validate", |bench| bench.iter(|| validate(tree.as_ref(), &LintLevels::default())));
+    group.bench_function("plan everything", |bench| bench.iter(|| plan(&options, &Snapshot::default())));
+    group.bench_function("plan nothing", |bench| bench.iter(|| plan(&options, &applied)));
+    group.bench_function("tell the plan", |bench| bench.iter(|| Outline::of(&first)));
+    group.bench_function("apply to a new store", |bench| {
+        let stores = tempfile::tempdir().unwrap();
+        let mut number = 0;
+        let new_store = || {
+            number += 1;
+            SledStore::open(&stores.path().join(number.to_string())).unwrap()
+        };
+        let author = || Author::source("bench", None);
+        bench.iter_batched(
+            new_store,
+            |store| {
+                apply(&store, &first, author(), &mut TokenFiles::default()).unwrap();
+                store.snapshot()
+            },
+            BatchSize::PerIteration,
+        );
+    });
+    group.finish();
+}
+
+criterion_group!(benches, steps);
+criterion_main!(benches);

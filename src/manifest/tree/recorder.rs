@@ -1,0 +1,172 @@
+//! A tree that remembers what was read from it: so that it can be sent, or told whether it is still the same.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::{SentFile, SentValue, Tree};
+use crate::{
+    manifest::{Loaded, load, origin::ManifestFile},
+    model::{diagnostic::Diagnostic, fault::Fault, secret::Secret},
+};
+
+/// Another tree, with a memory of the last time that it was read.
+#[derive(Debug)]
+pub struct Recorder {
+    tree: Arc<dyn Tree>,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    /// Of the names and texts of the manifests.
+    manifests: Option<blake3::Hash>,
+    /// What the manifests took, by their names.
+    values: BTreeMap<String, Vec<SentValue>>,
+    /// Whether something could not be read.
+    faulty: bool,
+}
+
+/// Reads manifests, and makes of them what can be sent.
+pub fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SentFile>) {
+    let recorder = Recorder::new(Arc::clone(tree));
+    let loaded = load(&recorder);
+    let mut values = std::mem::take(&mut recorder.memory().values);
+    let files = loaded.files.iter().map(|file| SentFile {
+        name: file.source.name.clone(),
+        text: file.source.text.clone(),
+        values: values.remove(&file.source.name).unwrap_or_default(),
+    });
+    let files = files.collect();
+    (loaded, files)
+}
+
+impl Recorder {
+    /// A tree that was not read yet.
+    pub fn new(tree: Arc<dyn Tree>) -> Self {
+        Self { tree, memory: Mutex::default() }
+    }
+
+    /// Whether the manifests, and every value that they took, are what they were when they were last read. What could
+    /// not be read then may be there now.
+    pub fn unchanged(&self) -> bool {
+        let (files, diagnostics) = self.tree.manifests();
+        let memory = self.memory();
+        if memory.faulty || !diagnostics.is_empty() || memory.manifests != Some(digest(&files)) {
+            return false;
+        }
+        let files: HashMap<&str, &ManifestFile> =
+            files.iter().map(|file| (file.source.name.as_str(), file.as_ref())).collect();
+        memory.values.iter().all(|(name, values)| {
+            files.get(name.as_str()).is_some_and(|manifest| {
+                values.iter().all(|it| {
+                    let now = match it.from_file.as_str() {
+                        "" => self.tree.variable(manifest, &it.from_env),
+                        file => self.tree.file(manifest, file),
+                    };
+                    now.is_ok_and(|now| now == it.value.expose())
+                })
+            })
+        })
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(
+        &self,
+        manifest: &ManifestFile,
+        from_file: &str,
+        from_env: &str,
+        taken: Result<String, Fault>,
+    ) -> Result<String, Fault> {
+        let mut memory = self.memory();
+        let Ok(text) = &taken else {
+            memory.faulty = true;
+            return taken;
+        };
+        let values = memory.values.entry(manifest.source.name.clone()).or_default();
+        if !values.iter().any(|it| it.from_file == from_file && it.from_env == from_env) {
+            let (from_file, from_env) = (from_file.to_owned(), from_env.to_owned());
+            values.push(SentValue { from_file, from_env, value: Secret::new(text.as_str()) });
+        }
+        taken
+    }
+}
+
+fn digest(files: &[Arc<ManifestFile>]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    for file in files {
+        for part in [&file.source.name, &file.source.text] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+    }
+    hasher.finalize()
+}
+
+impl Tree for Recorder {
+    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        let (files, diagnostics) = self.tree.manifests();
+        let (manifests, faulty) = (Some(digest(&files)), !diagnostics.is_empty());
+        *self.memory() = Memory { manifests, faulty, ..Memory::default() };
+        (files, diagnostics)
+    }
+
+    fn commit(&self) -> Option<String> {
+        self.tree.commit()
+    }
+
+    fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        self.note(manifest, name, "", self.tree.file(manifest, name))
+    }
+
+    fn variable(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        self.note(manifest, "", name, self.tree.variable(manifest, name))
+    }
+
+    fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
+        self.tree.token_file(manifest, file)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::manifest::tree::Disk;
+
+    #[test]
+    fn a_manifest_or_a_value_that_changes_is_seen_and_nothing_else_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (manifest, value) = (folder.path().join("a.yaml"), folder.path().join("ca.pem"));
+        let text = "apiVersion: edgewright/v1\nkind: CertificateAuthority\nmetadata: {name: a}\n\
+                    spec: {ca_pem: {from_file: ca.pem}}\n";
+        fs::write(&manifest, text).unwrap();
+        fs::write(&value, "one").unwrap();
+        let tree = Disk { paths: vec![folder.path().to_owned()], allow_outside_files: false };
+        let recorder = Recorder::new(Arc::new(tree));
+        assert!(!recorder.unchanged(), "it was not read yet");
+        let read = || {
+            load(&recorder);
+        };
+        read();
+        assert!(recorder.unchanged());
+        fs::write(folder.path().join("README.md"), "no manifest").unwrap();
+        assert!(recorder.unchanged());
+        fs::write(&value, "two").unwrap();
+        assert!(!recorder.unchanged(), "a value");
+        read();
+        assert!(recorder.unchanged());
+        fs::write(folder.path().join("b.yaml"), "# another one\n").unwrap();
+        assert!(!recorder.unchanged(), "a new file");
+        fs::remove_file(&value).unwrap();
+        read();
+        assert!(!recorder.unchanged(), "what is missing may come");
+    }
+}
