@@ -61,6 +61,12 @@ impl Origin {
         Self { base: path.under(&self.base), ..self.clone() }
     }
 
+    /// The whole document.
+    #[must_use]
+    pub fn document(&self) -> Self {
+        Self { base: Path::root(), ..self.clone() }
+    }
+
     /// The file.
     pub fn file(&self) -> &ManifestFile {
         &self.file

@@ -274,7 +274,11 @@ fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> (
             if let (Severity::Error, Subject::Resource(key)) = (severity, &finding.subject) {
                 denied.push(key.clone());
             }
-            let place = resolved.origin(&finding.subject)?.place(&finding.path, finding.aim);
+            let origin = resolved.origin(&finding.subject)?;
+            let place = match finding.in_document {
+                true => origin.document().place(&finding.path, finding.aim),
+                false => origin.place(&finding.path, finding.aim),
+            };
             let related = finding.related.iter().filter_map(|(subject, path, label)| {
                 Some((resolved.origin(subject)?.place(path, Aim::Value), (*label).to_owned()))
             });

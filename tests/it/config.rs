@@ -41,6 +41,7 @@ fn it_sets_the_levels_of_lints_for_all_manifests() {
     );
     let run = folder.ok("validate m");
     assert!(run.err.contains("unknown-label") && !run.err.contains("route-without-backend"), "{}", run.err);
+    assert!(run.err.contains("m/a.yaml:3:30"), "at the label: {}", run.err);
 }
 
 #[test]

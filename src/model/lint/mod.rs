@@ -109,8 +109,10 @@ pub struct Finding {
     pub lint: &'static str,
     /// What it is about.
     pub subject: Subject,
-    /// The field, inside the subject's Spec.
+    /// The field, inside the subject's Spec, or inside the whole document.
     pub path: Path,
+    /// Whether the path starts at the document, as `metadata` does.
+    pub in_document: bool,
     /// Whether the field's key or value is meant.
     pub aim: Aim,
     /// One sentence without a full stop.
@@ -135,7 +137,15 @@ impl Findings {
     /// Reports a finding about any subject.
     pub fn about(&mut self, subject: Subject, path: impl IntoPath, message: impl Into<String>) -> &mut Finding {
         let (path, message) = (path.into_path(), message.into());
-        self.found.push_mut(Finding { lint: "", subject, path, aim: Aim::Value, message, related: None })
+        self.found.push_mut(Finding {
+            lint: "",
+            subject,
+            path,
+            in_document: false,
+            aim: Aim::Value,
+            message,
+            related: None,
+        })
     }
 }
 

@@ -32,6 +32,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let near = nearest(label, allowed.iter().map(String::as_str));
         let hint = near.map(|near| format!(", perhaps `{near}` is meant")).unwrap_or_default();
         let message = format!("the label `{}` is not one of the allowed ones{hint}", shown(label));
-        findings.about(subject.clone(), Path::root(), message).aim = Aim::Key;
+        let path = Path::root().join("metadata").join("labels").join(label.as_str());
+        let finding = findings.about(subject.clone(), path, message);
+        (finding.in_document, finding.aim) = (true, Aim::Key);
     }
 }
