@@ -66,6 +66,10 @@ impl Args {
             let message = format!("`{}` is not a header name", self.version_header);
             return Err(Diagnostic::error(Code::InvalidFormat, message).into());
         }
+        if self.manifests.iter().any(|path| path.as_os_str() == "-") {
+            let fault = Diagnostic::error(Code::Parameter, "standard input cannot be followed");
+            return Err(fault.help("name a file or folder with --manifests").into());
+        }
         let server = bind(&self.listen).map_err(|error| {
             Diagnostic::error(Code::CannotListen, format!("cannot listen on {}: {error}", self.listen))
                 .help("another process may have the port; choose one with --listen")

@@ -262,3 +262,11 @@ fn a_closed_pipe_is_no_failure() {
     assert!(output.status.success(), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
 }
+
+#[test]
+fn only_files_and_folders_can_be_followed() {
+    let folder = Folder::new();
+    let run = folder.run("serve --listen 127.0.0.1:0 --manifests -");
+    assert_eq!((run.code, run.err.contains("standard input cannot be followed")), (1, true), "{}", run.err);
+    assert!(!folder.path("store").exists());
+}
