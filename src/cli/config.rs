@@ -45,6 +45,8 @@ pub struct Config {
     options: BTreeMap<String, String>,
     /// The file.
     path: PathBuf,
+    /// Whether it was named, and not just found in the working folder.
+    named: bool,
     /// The levels of lints.
     pub lints: LintLevels,
 }
@@ -55,7 +57,7 @@ impl Config {
         let named = std::env::var_os(VARIABLE).map(PathBuf::from);
         let path = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT));
         match fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&path, &text),
+            Ok(text) => Ok(Self { named: named.is_some(), ..Self::parse(&path, &text)? }),
             Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(unusable(&path, &Fault::new(Code::Unreadable, error.to_string()))),
         }
@@ -85,13 +87,19 @@ impl Config {
             other => other.to_string(),
         };
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
-        Ok(Self { options, path: path.to_owned(), lints })
+        Ok(Self { options, path: path.to_owned(), named: false, lints })
     }
 
     /// Makes the configured values the defaults of the options that have these names, in every command: a flag and the
     /// environment still win.
     pub fn apply(&self, mut command: Command) -> Result<Command, Failure> {
         for (name, value) in &self.options {
+            // Who writes into the working folder, such as a pull request, must not send its token or files anywhere.
+            if !self.named && ["server", "allow-outside-files"].contains(&name.as_str()) {
+                let message = format!("`{name}` is not taken from a file that nobody has named");
+                let fault = Fault::new(Code::NotAllowed, message);
+                return Err(unusable(&self.path, &fault.help(format!("use the flag, its variable, or {VARIABLE}"))));
+            }
             let mut known = false;
             for subcommand in subcommands(&command) {
                 command = command.mut_subcommand(subcommand, |subcommand| set(subcommand, name, value, &mut known));

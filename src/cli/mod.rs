@@ -21,7 +21,7 @@ mod validate;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
 use config::Config;
 
 use crate::{
@@ -108,8 +108,9 @@ pub fn main() -> ExitCode {
 fn run() -> Outcome {
     let config = Config::read()?;
     let matches = config.apply(Cli::command())?.try_get_matches();
-    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => cli,
+    let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             let _ = error.print();
             // clap's own code for a usage error is 2, which here means that changes are pending.
@@ -117,9 +118,12 @@ fn run() -> Outcome {
         }
     };
     let lints = config.lints;
+    let by_flag = |name: &str| {
+        matches.subcommand().is_some_and(|(_, command)| command.value_source(name) == Some(ValueSource::CommandLine))
+    };
     match cli.command {
-        Command::Reconcile(args) => args.run(lints),
-        Command::Plan(args) => args.run(lints),
+        Command::Reconcile(mut args) => args.choose(&by_flag).and_then(|()| args.run(lints)),
+        Command::Plan(mut args) => args.choose(&by_flag).and_then(|()| args.run(lints)),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
         Command::Serve(args) => args.run(lints),

@@ -50,6 +50,11 @@ pub struct PlanArgs {
 }
 
 impl Args {
+    /// Settles which of a store and a server is meant.
+    pub fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
+        self.common.choose(by_flag)
+    }
+
     /// Runs the command.
     pub fn run(self, lints: LintLevels) -> Outcome {
         self.common.reconcile(self.dry_run, self.plan, lints)
@@ -57,6 +62,11 @@ impl Args {
 }
 
 impl PlanArgs {
+    /// Settles which of a store and a server is meant.
+    pub fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
+        self.server.give_way(by_flag("store"), by_flag("server"))
+    }
+
     /// Runs the command.
     pub fn run(self, lints: LintLevels) -> Outcome {
         self.reconcile(true, None, lints)
@@ -100,7 +110,7 @@ impl PlanArgs {
 
     fn target(&self, lints: LintLevels, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
         let mut options = self.ownership.options(self.manifests.tree(), lints);
-        if reviewed {
+        if reviewed && !self.ownership.has_budget() {
             // Just the reviewed plan can run, and it was saved within the budget of its time.
             options.budget = Budget::Percent(100.0);
         }
@@ -114,6 +124,9 @@ impl PlanArgs {
     fn decide(&self, report: &Report, now: Option<&SavedPlan>, reviewed: Option<&SavedPlan>) -> Result<(), Failure> {
         if report.plan.is_none() {
             return Ok(());
+        }
+        if now.is_none() && (reviewed.is_some() || self.out.is_some()) {
+            return Err(Diagnostic::error(Code::Internal, "the server has sent no plan that can be saved").into());
         }
         if let (Some(now), Some(reviewed)) = (now, reviewed) {
             same(reviewed, now)?;

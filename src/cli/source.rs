@@ -74,6 +74,11 @@ fn source_name(name: &str) -> Result<String, String> {
 }
 
 impl Ownership {
+    /// Whether somebody has said how much may be deleted.
+    pub fn has_budget(&self) -> bool {
+        self.max_deletes.is_some()
+    }
+
     /// What a reconciliation needs.
     pub fn options(&self, tree: impl Tree + 'static, lints: LintLevels) -> Options {
         Options {

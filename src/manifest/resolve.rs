@@ -47,15 +47,17 @@ pub struct Resolved {
 
 /// Like [`resolve`] with nothing but the files: an identifier cannot be looked up, so it is taken to be right.
 pub fn resolve_offline(loaded: &Loaded, source: &str) -> Resolved {
-    resolve_with(loaded, &Snapshot::default(), source, true)
+    resolve_with(loaded, &Snapshot::default(), source, true, true)
 }
 
 /// Gives every declared resource its key and turns references by name into identifiers.
-pub fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str) -> Resolved {
-    resolve_with(loaded, snapshot, source, false)
+///
+/// With `prune`, what the source owns and no longer declares is about to go: then its names stand for nothing.
+pub fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool) -> Resolved {
+    resolve_with(loaded, snapshot, source, prune, false)
 }
 
-fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, offline: bool) -> Resolved {
+fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool, offline: bool) -> Resolved {
     let mut resolver = Resolver {
         loaded,
         source,
@@ -64,6 +66,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, offline: boo
         ids: HashMap::new(),
         token_files: HashMap::new(),
         offline,
+        prune,
         out: Resolved::default(),
     };
     let mut declarations: Vec<&Declaration> = loaded.declared.resources.iter().collect();
@@ -128,6 +131,8 @@ struct Resolver<'a> {
     token_files: HashMap<PathBuf, &'a Declaration>,
     /// Whether there is no store to ask.
     offline: bool,
+    /// Whether what is no longer declared is deleted.
+    prune: bool,
     out: Resolved,
 }
 
@@ -204,10 +209,14 @@ impl<'a> Resolver<'a> {
             let known = self.offline || self.snapshot.get(&key).is_some() || self.out.desired.contains_key(&key);
             return known.then_some(key.id);
         }
-        self.ids
-            .get(&(kind, name))
-            .cloned()
-            .or_else(|| self.owned.get(&(kind, None, name)).map(|entry| entry.key.id.clone()))
+        self.ids.get(&(kind, name)).cloned().or_else(|| self.in_store(kind, name))
+    }
+
+    /// What a source calls by a name in the store. What this one owns and no longer declares may be about to go.
+    fn in_store(&self, kind: Kind, name: &str) -> Option<Id> {
+        let stays = |entry: &&&Arc<Entry>| !(self.prune && entry.is_owned_by(self.source));
+        let entry = self.owned.get(&(kind, None, name)).filter(stays)?;
+        Some(entry.key.id.clone())
     }
 
     fn unknown(&self, kind: Kind, name: &str) -> Fault {

@@ -178,7 +178,7 @@ pub fn validate_loaded(loaded: Loaded, lints: &LintLevels) -> Planned {
 
 /// Reads the manifests and plans what turns `snapshot` into what they say. Changes nothing.
 pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
-    let (mut planned, mut resolved) = read(options.tree.as_ref(), &options.lints, snapshot, &options.source);
+    let (mut planned, mut resolved) = read(options, snapshot);
     if planned.has_errors() && !options.isolate {
         return planned;
     }
@@ -219,10 +219,11 @@ pub fn compare(old: &Options, new: &Options) -> Planned {
     }
 }
 
-fn read(tree: &dyn Tree, lints: &LintLevels, snapshot: &Snapshot, source: &str) -> (Planned, Resolved) {
-    let loaded = manifest::load(tree);
-    let resolved = resolve(&loaded, snapshot, source);
-    let owned = |entry: &&Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source != source);
+fn read(options: &Options, snapshot: &Snapshot) -> (Planned, Resolved) {
+    let Options { source, lints, .. } = options;
+    let loaded = manifest::load(options.tree.as_ref());
+    let resolved = resolve(&loaded, snapshot, source, options.prune);
+    let owned = |entry: &&Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source != *source);
     let others: Vec<Arc<Entry>> = snapshot.iter().filter(owned).cloned().collect();
     judge(loaded, resolved, &others, lints)
 }

@@ -189,6 +189,11 @@ fn digest(report: &Report) -> blake3::Hash {
     let _ = match report {
         // That somebody else has changed something is no news of the manifests.
         Report::InSync { unchanged, .. } => fmt::Write::write_fmt(&mut writer, format_args!("in sync {unchanged}")),
+        Report::Partly(planned) => {
+            let changes = planned.plan.as_ref().map(|plan| plan.changes.len());
+            let told = (&planned.diagnostics, planned.left_out_names(), changes);
+            fmt::Write::write_fmt(&mut writer, format_args!("partly {told:?}"))
+        }
         _ => fmt::Write::write_fmt(&mut writer, format_args!("{report:?}")),
     };
     writer.0.finalize()

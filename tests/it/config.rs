@@ -1,5 +1,7 @@
 //! The configuration file: a flag wins over the environment, and that over the file (D32).
 
+use std::fs;
+
 use crate::cli::Folder;
 
 const EDGE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a, labels: {team: x}}\nspec:\n  \
@@ -59,4 +61,31 @@ fn a_mistake_in_it_is_an_error_with_a_cure() {
         let run = folder.run("validate m");
         assert_eq!((run.code, run.err.contains(said)), (1, true), "{text}: {}", run.err);
     }
+}
+
+#[test]
+fn a_file_that_is_just_there_sends_nothing_anywhere() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    for option in ["server: http://127.0.0.1:1", "allow-outside-files: true"] {
+        let text = format!("options: {{{option}}}\n");
+        folder.write("edgewright.config.yaml", &text);
+        let run = folder.run("plan m");
+        assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED")), (1, true), "{option}: {}", run.err);
+        fs::rename(folder.path("edgewright.config.yaml"), folder.path("named.yaml")).unwrap();
+        let named = folder.command("plan m").env("EDGEWRIGHT_CONFIG", "named.yaml").output().unwrap();
+        let said = String::from_utf8_lossy(&named.stderr).into_owned();
+        assert!(!said.contains("NOT_ALLOWED"), "{option}: {said}");
+    }
+}
+
+#[test]
+fn a_store_that_a_flag_names_is_meant_whatever_server_is_configured() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    let mut command = folder.command("reconcile --store mine m");
+    let output = command.env("EDGEWRIGHT_SERVER", "http://127.0.0.1:1").output().unwrap();
+    assert!(output.status.success() && folder.path("mine/db").exists());
+    let run = folder.run("reconcile --store mine --server http://127.0.0.1:1 m");
+    assert_eq!((run.code, run.err.contains("--store and --server name two places")), (1, true), "{}", run.err);
 }

@@ -102,6 +102,8 @@ fn reviewed_deletions_need_no_flag_again_and_a_refused_plan_is_not_saved() {
     let refused = folder.run("plan --out plan.json storefront");
     assert_eq!((refused.code, folder.path("plan.json").exists()), (4, false), "{}", refused.all());
     folder.ok("plan --max-deletes 10 --out plan.json storefront");
+    // Whoever applies may still be stricter than whoever reviewed.
+    assert_eq!(folder.run("reconcile --max-deletes 0 --plan plan.json storefront").code, 4);
     folder.ok("reconcile --plan plan.json storefront");
     assert_eq!(folder.snapshot("store").revision, 2);
 }

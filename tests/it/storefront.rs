@@ -350,3 +350,21 @@ fn a_plan_is_applied_to_the_revision_it_was_made_from_or_not_at_all() {
     let refused = apply().unwrap_err().diagnostic();
     assert_eq!((refused.code, store.snapshot().revision), (Code::Stale.into(), 1), "{}", refused.message);
 }
+
+#[test]
+fn a_name_that_is_about_to_go_stands_for_nothing() {
+    let folder = Folder::new();
+    let route = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: r}\n\
+                 spec: {edge: one, match_type: exact_path, match: /, backend: {backend_id: bkd_1}}\n";
+    folder.write("m/edge.yaml", &edge("one", "", "a"));
+    folder.write("m/route.yaml", route);
+    folder.ok("reconcile m");
+    folder.write("m/edge.yaml", &edge("two", ", renamed_from: one", "a"));
+    for line in ["validate m", "plan m", "reconcile m"] {
+        let run = folder.run(line);
+        assert_eq!((run.code, run.err.contains("there is no HttpsEdge `one`")), (3, true), "{line}: {}", run.all());
+    }
+    // A part of the source may name the rest of it, as long as nothing is deleted.
+    std::fs::remove_file(folder.path("m/edge.yaml")).unwrap();
+    folder.ok("plan --prune=false m");
+}

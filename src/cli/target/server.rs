@@ -24,11 +24,15 @@ use crate::{
     model::{
         Kind,
         code::Code,
-        diagnostic::{Diagnostic, Name, SourceFile, sort},
+        diagnostic::{Diagnostic, Name, Severity, SourceFile, sort},
         id::Id,
         secret::{self, Secret},
     },
-    plan::{Effect, format::json::Item, report::Report},
+    plan::{
+        Effect,
+        format::json::{Document, Item},
+        report::Report,
+    },
     reconcile::{
         Options, Planned,
         token::{TokenFiles, Tokens},
@@ -56,6 +60,18 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
+    /// A store that was named by a flag is meant, whatever server the environment names. Two flags contradict each other.
+    pub fn give_way(&mut self, store_by_flag: bool, server_by_flag: bool) -> Result<(), Failure> {
+        if store_by_flag && server_by_flag {
+            let fault = Diagnostic::error(Code::Parameter, "--store and --server name two places to work on");
+            return Err(fault.help("leave one of them out").into());
+        }
+        if store_by_flag {
+            self.server = None;
+        }
+        Ok(())
+    }
+
     /// The address of the server, if there is one.
     pub fn url(&self) -> Option<&str> {
         self.server.as_deref().filter(|url| !url.is_empty())
@@ -320,7 +336,11 @@ impl Target for Server {
     fn propose(&mut self, _document: bool) -> Result<Proposal, Failure> {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let validated = validate_loaded(loaded, &self.options.lints);
-        if validated.has_errors() && (files.is_empty() || !self.options.isolate) {
+        // Whether there is what a name means is the server's to say: another source may own it.
+        let told_here =
+            |it: &Diagnostic| it.severity == Severity::Error && it.code != Name::Code(Code::UnknownReference);
+        let stops = validated.diagnostics.iter().any(told_here) && !self.options.isolate;
+        if stops || (validated.has_errors() && files.is_empty()) {
             return Ok(Proposal { report: validated.report("plan"), left_out: Vec::new(), saved: None });
         }
         // What was not read cannot be sent. Without it the rest must not read as if it had been removed.
@@ -329,6 +349,10 @@ impl Target for Server {
             validated.diagnostics.iter().filter(|it| unread.contains(&it.code)).cloned().collect();
         self.options.prune &= unread.is_empty();
         let run = during("Planning", || self.send(&self.request(files.clone())))?;
+        // Without it, anything would be applied.
+        if run.report.plan.is_some() && run.outcome.is_empty() {
+            return Err(self.stranger(200));
+        }
         let mut proposal = self.proposal(run, files, validated);
         proposal.report.diagnostics.extend(unread);
         sort(&mut proposal.report.diagnostics);
@@ -340,7 +364,8 @@ impl Target for Server {
         let mut tokens = TokenFiles::default();
         let answer = during("Applying", || self.send_apply(proposed, &mut tokens));
         match answer {
-            Ok(run) => Ok(run.report.applied.unwrap_or_default()),
+            Ok(Run { report: Document { applied: Some(revision), .. }, .. }) => Ok(revision),
+            Ok(_) => Err(Unheard::Silence(format!("{} does not say what it has applied", self.url)).into()),
             Err(Unheard::Refused(failure)) => {
                 tokens.take_back();
                 Err(failure)

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use git2::{ErrorCode, ObjectType, Oid, Repository};
+use git2::{ErrorCode, ObjectType, Oid, Repository, StatusOptions};
 
 use super::{
     MOST_MANIFEST_BYTES, Tree, is_hidden, is_manifest, manifest_file, no_manifest, outside, parent_of, plain,
@@ -61,11 +61,22 @@ pub fn revisions(range: &str, path: &Path) -> Result<(String, Option<String>), D
     })
 }
 
-/// The commit that is checked out around a path, if there is one. Changes that are not committed do not show.
+/// The commit that is checked out around a path, if there is one; with `-dirty` behind it when something at the path is
+/// not as it was committed.
 pub fn commit_of(path: &Path) -> Option<String> {
     let repository = discover(path).ok()?;
-    let head = repository.head().ok()?.peel_to_commit().ok()?;
-    Some(head.id().to_string())
+    let head = repository.head().ok()?.peel_to_commit().ok()?.id();
+    let mut options = StatusOptions::new();
+    options.include_untracked(true).include_ignored(false).exclude_submodules(true).disable_pathspec_match(true);
+    if let Some(inside) = repository.workdir().and_then(|root| {
+        let (root, path) = (root.canonicalize().ok()?, path.canonicalize().ok()?);
+        path.strip_prefix(root).ok().map(Path::to_owned)
+    }) && !inside.as_os_str().is_empty()
+    {
+        options.pathspec(inside);
+    }
+    let dirty = repository.statuses(Some(&mut options)).is_ok_and(|statuses| !statuses.is_empty());
+    Some(if dirty { format!("{head}-dirty") } else { head.to_string() })
 }
 
 fn discover(path: &Path) -> Result<Repository, Diagnostic> {

@@ -68,7 +68,9 @@ impl Tree for Disk {
     }
 
     fn commit(&self) -> Option<String> {
-        commit_of(self.paths.first()?)
+        // Nobody knows where standard input is from.
+        let first = self.paths.first().filter(|_| self.paths.iter().all(|path| path.as_os_str() != "-"));
+        commit_of(first?)
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {

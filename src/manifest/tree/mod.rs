@@ -46,7 +46,7 @@ pub trait Tree: fmt::Debug + Send + Sync {
                 .help("set it where edgewright runs")
         };
         match std::env::var(name) {
-            Ok(value) if !value.is_empty() => Ok(value),
+            Ok(value) if !value.trim().is_empty() => Ok(value),
             Ok(_) => Err(unset("empty")),
             Err(std::env::VarError::NotPresent) => Err(unset("not set")),
             Err(std::env::VarError::NotUnicode(_)) => {
@@ -100,7 +100,9 @@ fn is_hidden(name: &str) -> bool {
 /// Whether a file in a folder is a manifest, by its name.
 fn is_manifest(name: &str) -> bool {
     let extension = Path::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    // The configuration of edgewright itself may stand beside the manifests (D43).
+    name != "edgewright.config.yaml"
+        && ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 fn no_manifest(place: impl fmt::Display) -> Diagnostic {

@@ -1,6 +1,6 @@
 //! Manifests that somebody has read already and sends, with the values that they take from files and the environment.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A manifest file that was sent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SentFile {
     /// Its path, for messages: nothing is read there.
@@ -23,6 +23,13 @@ pub struct SentFile {
     /// The values that its documents take from files and the environment.
     #[serde(default)]
     pub values: Vec<SentValue>,
+}
+
+/// Without the text, which may hold secrets.
+impl fmt::Debug for SentFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SentFile({}, {} bytes, {} values)", self.name, self.text.len(), self.values.len())
+    }
 }
 
 /// What `{from_file: PATH}` or `{from_env: NAME}` stands for in a manifest that was sent (D28).

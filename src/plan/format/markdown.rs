@@ -4,6 +4,7 @@ use super::{everything, level, position, summary, verdict};
 use crate::{
     model::diagnostic::Diagnostic,
     plan::{
+        Effect,
         outline::{Call, OutlinedChange},
         render::{notes, sign},
         report::Report,
@@ -30,7 +31,10 @@ pub fn render(report: &Report) -> String {
         let most = if changes.is_empty() { MOST_CHARACTERS } else { MOST_CHARACTERS / 2 };
         page.list(most, "diagnostics", found.len(), found.into_iter().map(item));
     }
-    page.list(MOST_CHARACTERS, "changes", changes.len(), changes.iter().map(details));
+    // What goes is what a reviewer must see, even where there is no room for all.
+    let goes = |change: &&OutlinedChange| matches!(change.effect, Effect::Delete | Effect::Replace | Effect::Replaced);
+    let in_order = changes.iter().filter(goes).chain(changes.iter().filter(|change| !goes(change)));
+    page.list(MOST_CHARACTERS, "changes", changes.len(), in_order.map(details));
     page.text
 }
 
