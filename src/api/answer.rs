@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     model::{
         code::Code,
-        fault::{Fault, Path},
+        fault::{Fault, MOST_FAULTS, Path},
         snapshot::Rendered,
     },
     store::{CommitError, StoreError, mint},
@@ -41,7 +41,9 @@ impl ApiError {
     }
 
     /// Several faults of one request; the first one decides the status.
-    pub fn from_faults(faults: Vec<Fault>) -> Self {
+    pub fn from_faults(mut faults: Vec<Fault>) -> Self {
+        // Nobody reads more, and a hostile body has as many as it has room for.
+        faults.truncate(MOST_FAULTS);
         Self { faults, headers: HeaderMap::new() }
     }
 

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    http::{HeaderValue, Request as HttpRequest, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -61,7 +61,7 @@ pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Respons
         faults.extend(found);
         drop(node);
         match request {
-            Some(request) if faults.is_empty() => Job::new(&app, caller, request)?.run(),
+            Some(request) if faults.is_empty() => Job::new(&app, parts.headers, caller, request)?.run(),
             _ => Err(ApiError::from_faults(faults)),
         }
     });
@@ -134,6 +134,8 @@ fn told(status: StatusCode, body: &impl Serialize) -> Response {
 /// A request that is well formed.
 struct Job<'a> {
     app: &'a App,
+    /// The request's, which say who is asking.
+    headers: HeaderMap,
     caller: Caller,
     options: Options,
     /// The names of the files, in their order.
@@ -144,7 +146,7 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn new(app: &'a App, caller: Caller, request: Request) -> Result<Self, ApiError> {
+    fn new(app: &'a App, headers: HeaderMap, caller: Caller, request: Request) -> Result<Self, ApiError> {
         let mut faults = Vec::new();
         let field = |name: &str| Path::root().join(name);
         if let Err(reason) = check_source(&request.source) {
@@ -191,7 +193,7 @@ impl<'a> Job<'a> {
             ..Options::new(Sent::new(request.files, commit))
         };
         let (dry_run, expect, tokens) = (request.dry_run, request.expect, TokenHashes(hashes.collect()));
-        Ok(Self { app, caller, options, files, dry_run, expect, tokens })
+        Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens })
     }
 
     fn run(self) -> Result<Response, ApiError> {
@@ -211,7 +213,10 @@ impl<'a> Job<'a> {
     fn attempt(mut self) -> Result<Response, ApiError> {
         for _ in 0..ATTEMPTS {
             let store = &self.app.store;
-            let planned = plan(&self.options, &store.snapshot());
+            let snapshot = store.snapshot();
+            // Planning may take its time, and the key may be revoked meanwhile: it counts at the revision that is planned.
+            self.caller = auth::admit(self.app, &snapshot, &Method::POST, &self.headers)?;
+            let planned = plan(&self.options, &snapshot);
             let Some(plan) = &planned.plan else {
                 return if self.dry_run { Ok(self.answer(&planned, None)) } else { Err(self.invalid(&planned)) };
             };
