@@ -185,6 +185,13 @@ pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
     let isolated = planned.has_errors();
     if isolated {
         planned.left_out = resolved.set_aside();
+        // Lints that are denied hold for the rest all the same: one broken file must not switch them off.
+        let (found, denied) = findings(&resolved, &[], &options.lints);
+        let found = found.into_iter().filter(|it| it.severity == Severity::Error);
+        planned.diagnostics.extend(found);
+        sort(&mut planned.diagnostics);
+        resolved.faulty = denied.into_iter().collect();
+        planned.left_out.extend(resolved.set_aside());
     }
     // What cannot be read may be what a resource was renamed or moved to: nothing is deleted until all is in order.
     let prune = options.prune && !isolated;

@@ -85,3 +85,14 @@ fn nothing_is_deleted_until_all_is_in_order() {
     folder.ok("reconcile --isolate m");
     assert_eq!(held(&folder), ["b", "c", "staff"]);
 }
+
+#[test]
+fn a_broken_file_does_not_switch_off_what_lints_deny() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("one", ""));
+    folder.write("m/two.yaml", &edge("two", "").replace("two.example.com", "one.example.com"));
+    folder.write("m/zz.yaml", "apiVersion: [\n");
+    let run = folder.run("plan --isolate m");
+    assert_eq!((run.code, run.err.contains("duplicate-hostport")), (1, true), "{}", run.all());
+    assert_eq!(run.out.matches("+ HttpsEdge ").count(), 1, "{}", run.all());
+}
