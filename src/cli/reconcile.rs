@@ -5,7 +5,7 @@ use std::{fs, io::Write, path::PathBuf};
 use super::{
     Exit, Failure, Outcome, StoreArgs,
     output::Output,
-    show,
+    show::{self, say},
     source::{Manifests, Ownership},
     target::{Local, Proposal, Server, ServerArgs, Target},
 };
@@ -158,10 +158,6 @@ fn failed(report: &mut Report, failure: Failure) -> Exit {
         report.diagnostics.extend(failure.diagnostics);
     }
     failure.exit
-}
-
-fn say(line: &str) {
-    let _ = writeln!(anstream::stderr(), "{line}");
 }
 
 fn unusable(file: &std::path::Path, reason: &str) -> Failure {

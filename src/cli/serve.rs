@@ -1,15 +1,12 @@
 //! `edgewright serve`.
 
-use std::{
-    io::{IsTerminal, Write},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{io::IsTerminal, path::PathBuf, sync::Arc};
 
 use tracing_subscriber::EnvFilter;
 
 use super::{
-    Exit, Failure, Outcome, StoreArgs, keys, show,
+    Exit, Failure, Outcome, StoreArgs, keys,
+    show::{self, say},
     source::{Loading, Ownership},
 };
 use crate::{
@@ -131,10 +128,6 @@ const SHOWN_CHANGES: usize = 20;
 
 fn trimmed(url: String) -> String {
     url.trim_end_matches('/').to_owned()
-}
-
-fn say(line: &str) {
-    let _ = writeln!(anstream::stderr(), "{line}");
 }
 
 fn tell(report: &Report, store: &dyn Store) {

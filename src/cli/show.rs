@@ -37,6 +37,11 @@ pub fn diagnostics(diagnostics: &[Diagnostic]) {
     }
 }
 
+/// Prints a line to stderr.
+pub fn say(line: &str) {
+    let _ = writeln!(anstream::stderr(), "{line}");
+}
+
 /// Prints how many files were read and what was found.
 pub fn count(diagnostics: &[Diagnostic], files: usize) {
     let of = |severity| diagnostics.iter().filter(|it| it.severity == severity).count();
