@@ -6,12 +6,16 @@
 //!
 //! ## Layers
 //!
-//! `cli → api → reconcile → {manifest, plan, store} → model`. A layer uses only those below it, and the modules of
-//! one layer do not import each other; a test holds the tree to this.
+//! `cli → api → reconcile → {manifest, plan, store} → {lint, routing} → model → x509 → text`. A layer uses only those
+//! below it, and the modules of one layer do not import each other; a test holds the tree to this.
 //!
 //! | module | is | and never |
 //! | --- | --- | --- |
 //! | [`model`] | what resources are, what may change, what is wrong | does IO, asks the time, rolls dice |
+//! | [`text`] | how text from elsewhere is quoted in messages | knows what the text is about |
+//! | [`x509`] | PEM, certificates and keys: what they say, and whether they fit | knows resources |
+//! | [`lint`] | legal configuration that is probably a mistake, one file a lint | refuses what the API accepts |
+//! | [`routing`] | which route takes a request, and what its modules do with it | handles traffic |
 //! | [`manifest`] | YAML and JSON to the desired state, with spans, from a [`Tree`](manifest::tree::Tree): the disk, a commit, a request | knows the store |
 //! | [`plan`] | the difference as [operations](model::operation::Operation), and what is told of it | does IO |
 //! | [`store`] | revisions on disk (sled) and in memory | decides what a change means |
@@ -37,9 +41,9 @@
 //!   registry; with a place in a file it is a [`Diagnostic`](model::diagnostic::Diagnostic).
 //! - [`Secret`](model::secret::Secret): masked by type wherever it is written, revealed in one named place.
 //!
-//! - [`Lint`](model::lint::Lint): what is legal and still a mistake; one file each, and one table.
+//! - [`Lint`](lint::Lint): what is legal and still a mistake; one file each, and one table.
 //!
-//! Beside these: [`model::routing`] answers `edgewright trace`, [`manifest::export`] turns a Snapshot back into
+//! Beside these: [`routing`] answers `edgewright trace`, [`manifest::export`] turns a Snapshot back into
 //! manifests, and [`manifest::format`] normalises their text.
 //!
 //! ## Invariants
@@ -55,7 +59,7 @@
 //! ## Three flows
 //!
 //! - **`reconcile --dry-run manifests/`**: files → [documents](manifest) → typed Specs and diagnostics → names to ids
-//!   ([`manifest::resolve`]) → [lints](model::lint) → [`plan::diff`] against the Snapshot → the plan is tried on the
+//!   ([`manifest::resolve`]) → [lints](lint) → [`plan::diff`] against the Snapshot → the plan is tried on the
 //!   Snapshot → [`plan::render`] or a [format](plan::format) → exit code. Without `--dry-run` the plan is committed as
 //!   one revision with one history record.
 //!   With `--server` the files go to [`api::reconciliation`], which does the same on its own store.
@@ -67,8 +71,12 @@
 
 pub mod api;
 pub mod cli;
+pub mod lint;
 pub mod manifest;
 pub mod model;
 pub mod plan;
 pub mod reconcile;
+pub mod routing;
 pub mod store;
+pub mod text;
+pub mod x509;

@@ -3,11 +3,13 @@
 use std::io::Write;
 
 use super::{Exit, Outcome};
-use crate::model::{
-    code::{Code, REGISTRY},
-    diagnostic::Diagnostic,
-    fault::nearest,
+use crate::{
     lint::{self, LINTS},
+    model::{
+        code::{Code, REGISTRY},
+        diagnostic::Diagnostic,
+        fault::nearest,
+    },
 };
 
 /// Print the cause and cure of a code or lint that edgewright reports.

@@ -7,15 +7,11 @@ use super::{
     source::{Loading, Ownership},
 };
 use crate::{
-    model::{
-        check::shown,
-        code::Code,
-        diagnostic::Diagnostic,
-        routing::{Effect, HostRank, Named, Request, Trace, Verdict, trace_in},
-        snapshot::Snapshot,
-    },
+    model::{code::Code, diagnostic::Diagnostic, snapshot::Snapshot},
     reconcile::{ApplyError, LintLevels, plan},
+    routing::{Effect, HostRank, Named, Request, Trace, Verdict, trace_in},
     store::{CommitError, mint},
+    text::printable,
 };
 
 /// Show which edge and route would take a request, why the other routes would not, and the modules that it passes.
@@ -97,11 +93,11 @@ impl Args {
             _ => ("GET", ""),
         };
         if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphabetic()) {
-            let fault = Diagnostic::error(Code::InvalidFormat, format!("`{}` is not a method", shown(method)));
+            let fault = Diagnostic::error(Code::InvalidFormat, format!("`{}` is not a method", printable(method)));
             return Err(fault.help("write the method first, such as `edgewright trace POST https://…`").into());
         }
         let request = Request::new(method, url).map_err(|reason| {
-            Diagnostic::error(Code::InvalidFormat, format!("`{}` is not a URL to trace: {reason}", shown(url)))
+            Diagnostic::error(Code::InvalidFormat, format!("`{}` is not a URL to trace: {reason}", printable(url)))
                 .help("write it as `https://shop.example.com/cart`")
         })?;
         let (client_ip, user_agent) = (self.client_ip, self.user_agent.clone());

@@ -7,14 +7,16 @@ use std::{
 };
 
 use super::origin::Origin;
-use crate::model::{
-    Kind,
-    code::Code,
-    diagnostic::Diagnostic,
-    fault::{Aim, Fault, Path},
+use crate::{
     lint::Level,
-    module::{AnyModule, Slot},
-    resource::AnyResource,
+    model::{
+        Kind,
+        code::Code,
+        diagnostic::Diagnostic,
+        fault::{Aim, Fault, Path},
+        module::{AnyModule, Slot},
+        resource::AnyResource,
+    },
 };
 
 /// The manifest kind of named modules, which is no resource.

@@ -10,18 +10,20 @@ use super::{
     origin::Origin,
     values::Values,
 };
-use crate::model::{
-    Kind,
-    check::shown,
-    code::Code,
-    decode::{decode_with, list, unknown_field},
-    diagnostic::{Diagnostic, Severity},
-    fault::{Fault, Faults, Path, add_untold, nearest},
-    id::{is_name, is_opaque_id},
-    kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
+use crate::{
     lint::{self, Level},
-    node::Node,
-    resource::{AnyResource, KindInfo, Resource},
+    model::{
+        Kind,
+        code::Code,
+        decode::{decode_with, list, unknown_field},
+        diagnostic::{Diagnostic, Severity},
+        fault::{Fault, Faults, Path, add_untold, nearest},
+        id::{is_name, is_opaque_id},
+        kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
+        node::Node,
+        resource::{AnyResource, KindInfo, Resource},
+    },
+    text::printable,
 };
 
 /// How an annotation that sets a lint's level starts (D27).
@@ -174,7 +176,7 @@ impl Reader<'_> {
             let Some(name) = key.strip_prefix(LINT_ANNOTATION) else { continue };
             let path = Path::root().join("metadata").join("annotations").join(key.as_str());
             if lint::find(name).is_none() {
-                let fault = Fault::new(Code::UnknownValue, format!("there is no lint `{}`", shown(name))).of_key();
+                let fault = Fault::new(Code::UnknownValue, format!("there is no lint `{}`", printable(name))).of_key();
                 let near = nearest(name, lint::LINTS.iter().map(|lint| lint.name));
                 self.report(match near {
                     Some(near) => fault.at(path).help(format!("did you mean `{LINT_ANNOTATION}{near}`?")),
@@ -183,7 +185,7 @@ impl Reader<'_> {
             } else if let Some(level) = Level::from_name(value) {
                 self.facts.levels.insert(name.to_owned(), level);
             } else {
-                let fault = Fault::new(Code::UnknownValue, format!("`{}` is not a level of a lint", shown(value)));
+                let fault = Fault::new(Code::UnknownValue, format!("`{}` is not a level of a lint", printable(value)));
                 self.report(fault.at(path).help("the levels are `allow`, `warn` and `deny`"));
             }
         }
@@ -211,7 +213,7 @@ impl Reader<'_> {
     fn check_name(&mut self, name: &str, path: &Path) -> bool {
         let good = is_name(name);
         if !good {
-            let fault = Fault::new(Code::InvalidName, format!("`{}` is not a name", shown(name)));
+            let fault = Fault::new(Code::InvalidName, format!("`{}` is not a name", printable(name)));
             self.report(fault.at(path.clone()).help("a name has lower-case letters, digits, '-' and '.'"));
         }
         good

@@ -10,20 +10,22 @@ use super::{
     Loaded, Origin,
     declaration::{Declaration, Facts, MODULE_SET},
 };
-use crate::model::{
-    Kind,
-    code::Code,
-    desired::Desired,
-    diagnostic::Diagnostic,
-    fault::{Aim, Fault, Path, nearest},
-    id::Id,
-    key::Key,
-    kind::https_edge::HttpsEdge,
+use crate::{
     lint::{Level, ManifestFacts, Subject},
-    operation::Claim,
-    resource::AnyResource,
-    rules, secret,
-    snapshot::{Entry, Snapshot},
+    model::{
+        Kind,
+        code::Code,
+        desired::Desired,
+        diagnostic::Diagnostic,
+        fault::{Aim, Fault, Path, nearest},
+        id::Id,
+        key::Key,
+        kind::https_edge::HttpsEdge,
+        operation::Claim,
+        resource::AnyResource,
+        rules, secret,
+        snapshot::{Entry, Snapshot},
+    },
 };
 
 /// The desired state of one source.
@@ -221,10 +223,8 @@ impl<'a> Resolver<'a> {
 
     fn unknown(&self, kind: Kind, name: &str) -> Fault {
         let info = kind.info();
-        let fault = Fault::new(
-            Code::UnknownReference,
-            format!("there is no {} `{}`", info.name, crate::model::check::shown(name)),
-        );
+        let fault =
+            Fault::new(Code::UnknownReference, format!("there is no {} `{}`", info.name, crate::text::printable(name)));
         match nearest(name, self.loaded.declared.names_of(info.name)) {
             Some(near) => fault.help(format!("did you mean `{near}`?")),
             None => fault.help(format!("declare it, or name an existing one by its id (`{}…`)", info.prefix)),

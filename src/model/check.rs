@@ -1,5 +1,6 @@
 //! The forms that fields of several kinds and modules share.
 
+use crate::text::printable;
 use std::{collections::BTreeMap, net::IpAddr};
 
 use super::{
@@ -49,7 +50,7 @@ pub fn opaque_ids(faults: &mut Faults, field: &str, ids: &[String]) {
 pub fn hostport(faults: &mut Faults, text: &str) {
     if let Err(reason) = parse_hostport(text) {
         faults.report(
-            Fault::new(Code::InvalidFormat, format!("`{}` is not a hostport: {reason}", shown(text)))
+            Fault::new(Code::InvalidFormat, format!("`{}` is not a hostport: {reason}", printable(text)))
                 .help("write `host:port`, such as `shop.example.com:443`"),
         );
     }
@@ -139,22 +140,13 @@ pub fn header_value_schema() -> serde_json::Value {
 }
 
 fn bad_header_name(name: &str) -> Fault {
-    Fault::new(Code::InvalidFormat, format!("`{}` is not a header name", shown(name)))
+    Fault::new(Code::InvalidFormat, format!("`{}` is not a header name", printable(name)))
         .help("a header name has letters, digits and !#$%&'*+-.^_`|~ only (RFC 9110)")
 }
 
 /// A token of RFC 9110, section 5.6.2.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
-}
-
-/// A text as a message may quote it: control characters escaped, and cut when it is long.
-pub fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
-    if text.chars().nth(60).is_some() {
-        shown.push('…');
-    }
-    shown
 }
 
 #[cfg(test)]

@@ -13,25 +13,25 @@ use std::{
 use token::{Tokens, with_hashes};
 
 use crate::{
+    lint::{self, Finding, LINTS, Level, Subject, World},
     manifest::{
         self, Loaded, ManifestFile,
         resolve::{Resolved, resolve, resolve_offline},
         tree::{Disk, Tree},
     },
     model::{
-        check::shown,
         code::Code,
         desired::Desired,
         diagnostic::{Diagnostic, Name, Severity, sort},
         fault::{Aim, Fault, Path as FieldPath, nearest},
         id::Id,
         key::Key,
-        lint::{self, Finding, LINTS, Level, Subject, World},
         operation::Author,
         snapshot::{Entry, Refusal, Snapshot},
     },
     plan::{Plan, diff, outline::Outline, report::Report, safety::Budget},
     store::{Commit, CommitError, Store, mint},
+    text::printable,
 };
 
 /// What a reconciliation is about.
@@ -100,14 +100,14 @@ impl LintLevels {
         for (name, level) in names {
             let path = FieldPath::root().join(name.as_str());
             if lint::find(name).is_none() {
-                let fault = Fault::new(Code::UnknownValue, format!("there is no lint `{}`", shown(name))).at(path);
+                let fault = Fault::new(Code::UnknownValue, format!("there is no lint `{}`", printable(name))).at(path);
                 return Err(match nearest(name, LINTS.iter().map(|lint| lint.name)) {
                     Some(near) => fault.help(format!("did you mean `{near}`?")),
                     None => fault.help("`edgewright explain` lists them"),
                 });
             }
             let level = Level::from_name(level).ok_or_else(|| {
-                Fault::new(Code::UnknownValue, format!("`{}` is not a level of a lint", shown(level)))
+                Fault::new(Code::UnknownValue, format!("`{}` is not a level of a lint", printable(level)))
                     .at(path)
                     .help("the levels are allow, warn and deny")
             })?;

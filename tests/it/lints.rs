@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use edgewright::{
+    lint::{self, LINTS, Level, Lint, World},
     manifest::{self, resolve::resolve, tree::Disk},
     model::{
         diagnostic::{Diagnostic, Name, Severity},
-        lint::{self, LINTS, Level, Lint, World},
         snapshot::Snapshot,
     },
     reconcile::{LintLevels, validate},

@@ -6,9 +6,20 @@ use edgewright::model::code::REGISTRY;
 
 use crate::cli::REPOSITORY;
 
-/// `cli → api → reconcile → {manifest, plan, store} → model`: a module may use those with a lower number.
-const LAYERS: [(&str, u8); 7] =
-    [("cli", 4), ("api", 3), ("reconcile", 2), ("manifest", 1), ("plan", 1), ("store", 1), ("model", 0)];
+/// The layers of `src/lib.rs`: a module may use those with a lower number.
+const LAYERS: [(&str, u8); 11] = [
+    ("cli", 7),
+    ("api", 6),
+    ("reconcile", 5),
+    ("manifest", 4),
+    ("plan", 4),
+    ("store", 4),
+    ("lint", 3),
+    ("routing", 3),
+    ("model", 2),
+    ("x509", 1),
+    ("text", 0),
+];
 /// Files that are over the limit for now.
 const LONG_FOR_NOW: [&str; 1] = ["src/manifest/locate.rs"];
 const MOST_LINES: usize = 500;
@@ -131,12 +142,15 @@ fn layers_only_look_down() {
 }
 
 #[test]
-fn model_and_plan_do_no_io() {
+fn the_pure_rooms_do_no_io() {
     let clocks = ["SystemTime::now", "Instant::now", "Timestamp::now", "Zoned::now"];
     // These are numbers with dots, not sockets.
     let harmless = ["std::net::IpAddr", "std::net::Ipv4Addr", "std::net::Ipv6Addr", "std::net"];
     let mut offenders = Vec::new();
-    for file in sources("src/model", "rs").into_iter().chain(sources("src/plan", "rs")) {
+    for file in ["text", "x509", "model", "lint", "routing", "plan"]
+        .iter()
+        .flat_map(|room| sources(&format!("src/{room}"), "rs"))
+    {
         let code = file.code();
         for path in file.paths() {
             let within =

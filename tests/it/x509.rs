@@ -1,7 +1,7 @@
 //! Certificates and keys that openssl wrote, read back: the expected values are what `openssl x509` prints.
 #![allow(clippy::unwrap_used)]
 
-use edgewright::model::x509::{PemFault, authority, certificate, check_key};
+use edgewright::x509::{PemFault, authority, certificate, check_key};
 
 #[test]
 fn a_certificate_says_what_openssl_prints() {

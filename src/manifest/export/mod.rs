@@ -5,6 +5,7 @@
 
 mod text;
 
+use crate::text::printable;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
@@ -15,7 +16,6 @@ use serde_json::{Map, Value, json};
 use super::format;
 use crate::model::{
     Kind,
-    check::shown,
     id::{Id, is_name},
     key::Key,
     kind::event_source::EventSource,
@@ -344,7 +344,7 @@ impl Exporter<'_> {
         if documents.is_empty() {
             return;
         }
-        let (revision, source) = (self.snapshot.revision, shown(self.source));
+        let (revision, source) = (self.snapshot.revision, printable(self.source));
         let mut text = format!("# Exported from revision {revision} for the source `{source}`.\n");
         let variables = self.out.variables.get(self.told..).unwrap_or_default();
         self.told = self.out.variables.len();
@@ -383,7 +383,7 @@ impl Exporter<'_> {
             notes.push(format!("left out, for no source owns it and a token cannot be exported: API keys ({keys})"));
         }
         for (source, count) in others {
-            let source = shown(source);
+            let source = printable(source);
             notes.push(format!("left out, for the source `{source}` owns it ({count}): --source exports it"));
         }
         self.out.left_out = notes;

@@ -51,11 +51,14 @@ impl Check for ApiKey {
     fn check(&self, faults: &mut Faults) {
         check::texts(faults, &self.description, &self.metadata);
         let owner = self.owner_id.as_str();
-        let known_prefix = ["usr_", "bot_"].iter().any(|prefix| owner.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty()));
+        let known_prefix =
+            ["usr_", "bot_"].iter().any(|prefix| owner.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty()));
         let good = owner.is_empty() || (known_prefix && is_opaque_id(owner));
         if !good {
             faults.within("owner_id", |faults| {
-                faults.report(Fault::new(Code::InvalidFormat, "this cannot be an owner").help("an owner is `usr_…` or `bot_…`"));
+                faults.report(
+                    Fault::new(Code::InvalidFormat, "this cannot be an owner").help("an owner is `usr_…` or `bot_…`"),
+                );
             });
         }
     }
@@ -85,6 +88,9 @@ impl Resource for ApiKey {
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
-        visit(Reference { target: Key::new(Kind::Owner, Id::new(&self.owner_id)), path: Path::root().join("owner_id") });
+        visit(Reference {
+            target: Key::new(Kind::Owner, Id::new(&self.owner_id)),
+            path: Path::root().join("owner_id"),
+        });
     }
 }

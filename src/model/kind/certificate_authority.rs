@@ -3,13 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{
-    Kind, check,
-    code::Code,
-    fault::{Check, Fault, Faults},
-    resource::{KindInfo, Resource, ViewContext},
-    secret::Text,
-    snapshot::Entry,
+use crate::{
+    model::{
+        Kind, check,
+        code::Code,
+        fault::{Check, Fault, Faults},
+        resource::{KindInfo, Resource, ViewContext},
+        secret::Text,
+        snapshot::Entry,
+    },
     x509::{self, AuthorityFacts},
 };
 

@@ -1,11 +1,11 @@
 //! Event source: an event type that triggers a subscription. The type is its identifier.
 
+use crate::text::printable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
     Kind,
-    check::shown,
     code::Code,
     fault::{Check, Fault, Faults},
     resource::{KindInfo, Resource, ViewContext},
@@ -43,10 +43,14 @@ impl Check for EventSource {
     fn check(&self, faults: &mut Faults) {
         faults.within("type", |faults| {
             if self.r#type.is_empty() {
-                faults.report(Fault::new(Code::Required, "a source needs a `type`").help("write an event type, such as `ip_policy_created.v0`"));
+                faults.report(
+                    Fault::new(Code::Required, "a source needs a `type`")
+                        .help("write an event type, such as `ip_policy_created.v0`"),
+                );
             } else if !is_event_type(&self.r#type) {
                 faults.report(
-                    Fault::new(Code::InvalidFormat, format!("`{}` is not an event type", shown(&self.r#type))).help("an event type is a name and a version, such as `ip_policy_created.v0`"),
+                    Fault::new(Code::InvalidFormat, format!("`{}` is not an event type", printable(&self.r#type)))
+                        .help("an event type is a name and a version, such as `ip_policy_created.v0`"),
                 );
             }
         });

@@ -47,7 +47,10 @@ impl Resource for EventSubscription {
     type View = EventSubscriptionView;
 
     fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> EventSubscriptionView {
-        let sources = cx.snapshot.children(&at.key, Kind::EventSource).filter_map(|source| Some(source.spec_as::<EventSource>()?.view(source, cx)));
+        let sources = cx
+            .snapshot
+            .children(&at.key, Kind::EventSource)
+            .filter_map(|source| Some(source.spec_as::<EventSource>()?.view(source, cx)));
         EventSubscriptionView {
             id: at.key.id.to_string(),
             uri: cx.site.uri(&at.key),

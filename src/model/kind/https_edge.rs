@@ -59,7 +59,9 @@ pub struct HttpsEdgeView {
 impl Check for HttpsEdge {
     fn check(&self, faults: &mut Faults) {
         check::texts(faults, &self.description, &self.metadata);
-        faults.within("hostports", |faults| faults.each(&self.hostports, |faults, hostport| check::hostport(faults, hostport)));
+        faults.within("hostports", |faults| {
+            faults.each(&self.hostports, |faults, hostport| check::hostport(faults, hostport))
+        });
     }
 }
 
@@ -77,7 +79,10 @@ impl Resource for HttpsEdge {
     type View = HttpsEdgeView;
 
     fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> HttpsEdgeView {
-        let routes = cx.snapshot.children(&at.key, Kind::HttpsEdgeRoute).filter_map(|route| Some(route.spec_as::<HttpsEdgeRoute>()?.view(route, cx)));
+        let routes = cx
+            .snapshot
+            .children(&at.key, Kind::HttpsEdgeRoute)
+            .filter_map(|route| Some(route.spec_as::<HttpsEdgeRoute>()?.view(route, cx)));
         HttpsEdgeView {
             id: at.key.id.to_string(),
             description: self.description.clone(),

@@ -108,11 +108,19 @@ impl Check for HttpsEdgeRoute {
     fn check(&self, faults: &mut Faults) {
         if self.match_type.is_none() {
             faults.within("match_type", |faults| {
-                faults.report(Fault::new(Code::Required, "a route needs a `match_type`").help("write `exact_path` or `path_prefix`"));
+                faults.report(
+                    Fault::new(Code::Required, "a route needs a `match_type`")
+                        .help("write `exact_path` or `path_prefix`"),
+                );
             });
         }
         if self.r#match.is_empty() {
-            faults.within("match", |faults| faults.report(Fault::new(Code::Required, "a route needs a `match`").help("write a path, a host, or host plus path")));
+            faults.within("match", |faults| {
+                faults.report(
+                    Fault::new(Code::Required, "a route needs a `match`")
+                        .help("write a path, a host, or host plus path"),
+                )
+            });
         }
         check::texts(faults, &self.description, &self.metadata);
     }

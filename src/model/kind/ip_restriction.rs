@@ -70,7 +70,10 @@ impl Check for IpRestriction {
         check::texts(faults, &self.description, &self.metadata);
         if self.r#type.is_none() {
             faults.within("type", |faults| {
-                faults.report(Fault::new(Code::Required, "a restriction needs a `type`").help("write `dashboard`, `api`, `agent` or `endpoints`"));
+                faults.report(
+                    Fault::new(Code::Required, "a restriction needs a `type`")
+                        .help("write `dashboard`, `api`, `agent` or `endpoints`"),
+                );
             });
         }
         check::opaque_ids(faults, "ip_policy_ids", &self.ip_policy_ids);

@@ -6,7 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::resource::{KindInfo, Resource};
 
-automod::dir!(pub "src/model/kind");
+pub mod api_key;
+pub mod certificate_authority;
+pub mod event_source;
+pub mod event_subscription;
+pub mod https_edge;
+pub mod https_edge_route;
+pub mod ip_restriction;
+pub mod owner;
+pub mod tls_certificate;
+pub mod tls_edge;
 
 /// The kinds, in the order of dependency: creation goes forward through it, deletion backward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

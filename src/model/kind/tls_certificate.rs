@@ -3,13 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{
-    Kind, check,
-    code::Code,
-    fault::{Check, Fault, Faults},
-    resource::{KindInfo, Resource, ViewContext},
-    secret::{Secret, Text},
-    snapshot::Entry,
+use crate::{
+    model::{
+        Kind, check,
+        code::Code,
+        fault::{Check, Fault, Faults},
+        resource::{KindInfo, Resource, ViewContext},
+        secret::{Secret, Text},
+        snapshot::Entry,
+    },
     x509::{self, CertificateFacts},
 };
 

@@ -36,7 +36,14 @@ pub struct CircuitBreaker {
 
 impl Default for CircuitBreaker {
     fn default() -> Self {
-        Self { enabled: true, tripped_duration: 0, rolling_window: 0, num_buckets: 0, volume_threshold: 0, error_threshold_percentage: 0.0 }
+        Self {
+            enabled: true,
+            tripped_duration: 0,
+            rolling_window: 0,
+            num_buckets: 0,
+            volume_threshold: 0,
+            error_threshold_percentage: 0.0,
+        }
     }
 }
 
@@ -44,14 +51,23 @@ impl Check for CircuitBreaker {
     fn check(&self, faults: &mut Faults) {
         if self.num_buckets > MOST_BUCKETS {
             faults.within("num_buckets", |faults| {
-                faults.report(Fault::new(Code::OutOfRange, format!("num_buckets is {}, and at most {MOST_BUCKETS} are allowed", self.num_buckets)));
+                faults.report(Fault::new(
+                    Code::OutOfRange,
+                    format!("num_buckets is {}, and at most {MOST_BUCKETS} are allowed", self.num_buckets),
+                ));
             });
         }
         if !(0.0..=1.0).contains(&self.error_threshold_percentage) {
             faults.within("error_threshold_percentage", |faults| {
                 faults.report(
-                    Fault::new(Code::OutOfRange, format!("error_threshold_percentage is {}, and it is a fraction between 0 and 1.0", self.error_threshold_percentage))
-                        .help("write 25 % as 0.25"),
+                    Fault::new(
+                        Code::OutOfRange,
+                        format!(
+                            "error_threshold_percentage is {}, and it is a fraction between 0 and 1.0",
+                            self.error_threshold_percentage
+                        ),
+                    )
+                    .help("write 25 % as 0.25"),
                 );
             });
         }

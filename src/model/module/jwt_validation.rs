@@ -29,7 +29,13 @@ pub struct JwtValidation {
 
 impl Default for JwtValidation {
     fn default() -> Self {
-        Self { enabled: true, issuer: AllowList::default(), audience: AllowList::default(), http: TokenPlaces::default(), jws: Signatures::default() }
+        Self {
+            enabled: true,
+            issuer: AllowList::default(),
+            audience: AllowList::default(),
+            http: TokenPlaces::default(),
+            jws: Signatures::default(),
+        }
     }
 }
 
@@ -127,10 +133,19 @@ impl Check for JwtValidation {
             faults.within("tokens", |faults| {
                 faults.each(&self.http.tokens, |faults, token| {
                     if token.r#type.is_none() {
-                        faults.within("type", |faults| faults.report(Fault::new(Code::Required, "a token needs a `type`").help("write `jwt`, `at+jwt` or `it+jwt`")));
+                        faults.within("type", |faults| {
+                            faults.report(
+                                Fault::new(Code::Required, "a token needs a `type`")
+                                    .help("write `jwt`, `at+jwt` or `it+jwt`"),
+                            )
+                        });
                     }
                     if token.method.is_none() {
-                        faults.within("method", |faults| faults.report(Fault::new(Code::Required, "a token needs a `method`").help("write `header` or `body`")));
+                        faults.within("method", |faults| {
+                            faults.report(
+                                Fault::new(Code::Required, "a token needs a `method`").help("write `header` or `body`"),
+                            )
+                        });
                     }
                 });
             });

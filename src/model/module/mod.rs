@@ -18,7 +18,22 @@ use super::{
     resource::{Decoded, Reference, ViewContext},
 };
 
-automod::dir!(pub "src/model/module");
+pub mod backend;
+pub mod circuit_breaker;
+pub mod compression;
+pub mod ip_restriction;
+pub mod jwt_validation;
+pub mod mutual_tls;
+pub mod oauth;
+pub mod oidc;
+pub mod policies;
+pub mod request_headers;
+pub mod response_headers;
+pub mod saml;
+pub mod tls_termination;
+pub mod user_agent_filter;
+pub mod webhook_verification;
+pub mod websocket_tcp_converter;
 
 /// A traffic module: it is configured, replaced and deleted as a whole.
 pub trait Module:

@@ -47,7 +47,8 @@ impl Module for MutualTls {
     type View = MutualTlsView;
 
     fn view(&self, _host: &Key, cx: &ViewContext<'_>) -> MutualTlsView {
-        let authorities = self.certificate_authority_ids.iter().map(|id| cx.site.reference("certificate_authorities", id));
+        let authorities =
+            self.certificate_authority_ids.iter().map(|id| cx.site.reference("certificate_authorities", id));
         MutualTlsView { enabled: self.enabled, certificate_authorities: authorities.collect() }
     }
 

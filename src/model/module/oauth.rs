@@ -171,7 +171,8 @@ impl Check for Oauth {
                 ),
                 several => {
                     let names: Vec<_> = several.iter().map(|app| app.provider).collect();
-                    let message = format!("exactly one identity provider can be set, and here are {}", names.join(", "));
+                    let message =
+                        format!("exactly one identity provider can be set, and here are {}", names.join(", "));
                     faults.report(Fault::new(Code::NotAllowed, message).of_key());
                 }
             }
@@ -186,11 +187,15 @@ impl Check for Oauth {
 fn check_app(faults: &mut Faults, app: CommonApp<'_>) {
     let CommonApp { client_id, client_secret, scopes, .. } = app;
     if !client_id.is_empty() && client_secret.is_empty() {
-        faults.within("client_secret", |faults| faults.report(Fault::new(Code::Required, "`client_secret` must accompany `client_id`")));
+        faults.within("client_secret", |faults| {
+            faults.report(Fault::new(Code::Required, "`client_secret` must accompany `client_id`"))
+        });
     } else if !scopes.is_empty() && (client_id.is_empty() || client_secret.is_empty()) {
         faults.within("scopes", |faults| {
             faults.report(
-                Fault::new(Code::NotAllowed, "`scopes` may not be set when the managed OAuth app is used").of_key().help("set client_id and client_secret of an app of your own"),
+                Fault::new(Code::NotAllowed, "`scopes` may not be set when the managed OAuth app is used")
+                    .of_key()
+                    .help("set client_id and client_secret of an app of your own"),
             );
         });
     }

@@ -81,7 +81,12 @@ impl Check for Policies {
                     faults.within("actions", |faults| {
                         faults.each(&policy.actions, |faults, action| {
                             if action.r#type.is_empty() {
-                                faults.within("type", |faults| faults.report(Fault::new(Code::Required, "an action needs a `type`").help("known types are `log` and `deny`")));
+                                faults.within("type", |faults| {
+                                    faults.report(
+                                        Fault::new(Code::Required, "an action needs a `type`")
+                                            .help("known types are `log` and `deny`"),
+                                    )
+                                });
                             }
                         });
                     });

@@ -1,11 +1,11 @@
 //! The `saml` module: users log in with a SAML identity provider.
 
+use crate::text::printable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Module;
 use crate::model::{
-    check::shown,
     code::Code,
     fault::{Check, Fault, Faults},
     key::Key,
@@ -98,14 +98,23 @@ impl Check for Saml {
     fn check(&self, faults: &mut Faults) {
         faults.within("idp_metadata", |faults| {
             if self.idp_metadata.as_str().trim().is_empty() {
-                faults.report(Fault::new(Code::Required, "the identity provider's metadata is needed").help("paste the XML EntityDescriptor that the identity provider gives out"));
+                faults.report(
+                    Fault::new(Code::Required, "the identity provider's metadata is needed")
+                        .help("paste the XML EntityDescriptor that the identity provider gives out"),
+                );
             } else if let Err(reason) = xml::check_entity_descriptor(self.idp_metadata.as_str()) {
                 faults.report(Fault::new(Code::InvalidXml, reason));
             }
         });
         if !NAMEID_FORMATS.contains(&self.nameid_format.as_str()) {
             faults.within("nameid_format", |faults| {
-                faults.report(Fault::new(Code::UnknownValue, format!("`{}` is not a supported name identifier format", shown(&self.nameid_format))).help(format!("the formats are {}", NAMEID_FORMATS.join(", "))));
+                faults.report(
+                    Fault::new(
+                        Code::UnknownValue,
+                        format!("`{}` is not a supported name identifier format", printable(&self.nameid_format)),
+                    )
+                    .help(format!("the formats are {}", NAMEID_FORMATS.join(", "))),
+                );
             });
         }
     }

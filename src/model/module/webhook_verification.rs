@@ -1,11 +1,11 @@
 //! The `webhook_verification` module: only requests that the webhook's sender has signed come through.
 
+use crate::text::printable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Module;
 use crate::model::{
-    check::shown,
     code::Code,
     fault::{Check, Fault, Faults, nearest},
     key::Key,
@@ -15,14 +15,75 @@ use crate::model::{
 
 /// The supported providers (D16).
 pub const PROVIDERS: &[&str] = &[
-    "aftership", "airship", "alchemy", "autodesk", "bitbucket", "bolt", "box", "brex", "buildkite", "calendly",
-    "castle", "chargify", "circleci", "clearbit", "clerk", "coinbase", "contentful", "docusign", "dropbox",
-    "facebook_graph_api", "facebook_messenger", "frameio", "github", "gitlab", "go1", "graphcms", "heroku",
-    "hostedhooks", "hubspot", "instagram", "intercom", "jira", "launch_darkly", "linear", "mailchimp", "mailgun",
-    "microsoft_teams", "modern_treasury", "mongodb", "mux", "orb", "orbit", "pagerduty", "pinwheel", "plivo",
-    "pusher", "sendgrid", "sentry", "shopify", "signal_sciences", "slack", "sns", "sonatype", "square", "stripe",
-    "svix", "terraform", "tiktok", "trendmicro_conformity", "twilio", "twitter", "typeform", "vmware", "webex",
-    "whatsapp", "worldline", "xero", "zendesk", "zoom",
+    "aftership",
+    "airship",
+    "alchemy",
+    "autodesk",
+    "bitbucket",
+    "bolt",
+    "box",
+    "brex",
+    "buildkite",
+    "calendly",
+    "castle",
+    "chargify",
+    "circleci",
+    "clearbit",
+    "clerk",
+    "coinbase",
+    "contentful",
+    "docusign",
+    "dropbox",
+    "facebook_graph_api",
+    "facebook_messenger",
+    "frameio",
+    "github",
+    "gitlab",
+    "go1",
+    "graphcms",
+    "heroku",
+    "hostedhooks",
+    "hubspot",
+    "instagram",
+    "intercom",
+    "jira",
+    "launch_darkly",
+    "linear",
+    "mailchimp",
+    "mailgun",
+    "microsoft_teams",
+    "modern_treasury",
+    "mongodb",
+    "mux",
+    "orb",
+    "orbit",
+    "pagerduty",
+    "pinwheel",
+    "plivo",
+    "pusher",
+    "sendgrid",
+    "sentry",
+    "shopify",
+    "signal_sciences",
+    "slack",
+    "sns",
+    "sonatype",
+    "square",
+    "stripe",
+    "svix",
+    "terraform",
+    "tiktok",
+    "trendmicro_conformity",
+    "twilio",
+    "twitter",
+    "typeform",
+    "vmware",
+    "webex",
+    "whatsapp",
+    "worldline",
+    "xero",
+    "zendesk",
+    "zoom",
 ];
 
 /// The one provider that signs with a public key and so needs no secret.
@@ -51,20 +112,26 @@ impl Check for WebhookVerification {
     fn check(&self, faults: &mut Faults) {
         let provider = PROVIDERS.iter().find(|known| known.eq_ignore_ascii_case(&self.provider));
         faults.within("provider", |faults| match provider {
-            None if self.provider.is_empty() => faults.report(Fault::new(Code::Required, "a webhook `provider` is needed")),
+            None if self.provider.is_empty() => {
+                faults.report(Fault::new(Code::Required, "a webhook `provider` is needed"))
+            }
             None => faults.report(unknown_provider(&self.provider)),
             Some(_) => {}
         });
         if provider.is_some_and(|known| *known != WITHOUT_SECRET) && self.secret.is_empty() {
             faults.within("secret", |faults| {
-                faults.report(Fault::new(Code::Required, format!("the provider `{}` needs a `secret`", self.provider)).help("copy it from the provider's webhook settings"));
+                faults.report(
+                    Fault::new(Code::Required, format!("the provider `{}` needs a `secret`", self.provider))
+                        .help("copy it from the provider's webhook settings"),
+                );
             });
         }
     }
 }
 
 fn unknown_provider(provider: &str) -> Fault {
-    let fault = Fault::new(Code::UnknownValue, format!("`{}` is not a supported webhook provider", shown(provider)));
+    let fault =
+        Fault::new(Code::UnknownValue, format!("`{}` is not a supported webhook provider", printable(provider)));
     match nearest(provider, PROVIDERS.iter().copied()) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
         None => fault.help(format!("the providers are {}", PROVIDERS.join(", "))),

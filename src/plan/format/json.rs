@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    lint,
     model::{
         code::Code,
         diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
-        lint,
     },
     plan::{outline::Outline, report::Report},
 };

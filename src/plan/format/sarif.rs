@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 
 use super::{everything, level, path_of};
 use crate::{
-    model::{
-        diagnostic::{Diagnostic, Name, Place, Severity},
-        lint::{self, Level},
-    },
+    lint::{self, Level},
+    model::diagnostic::{Diagnostic, Name, Place, Severity},
     plan::report::Report,
 };
 

@@ -1,9 +1,6 @@
 //! The saml module: what it takes, and the service provider that it makes of a route (D18, D36).
 
-use edgewright::{
-    api::Settings,
-    model::{x509, xml},
-};
+use edgewright::{api::Settings, model::xml, x509};
 use serde_json::{Value, json};
 
 use super::{

@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::{
+use crate::model::{
     desired::Desired,
     fault::{Aim, Path, Segment},
     key::Key,
@@ -16,7 +16,37 @@ use super::{
     snapshot::Entry,
 };
 
-automod::dir!(pub "src/model/lint");
+pub mod certificate_does_not_cover_hostport;
+pub mod circuit_breaker_zero;
+pub mod conflicting_authentication;
+pub mod disabled_module;
+pub mod duplicate_header;
+pub mod duplicate_hostport;
+pub mod duplicate_match;
+pub mod email_not_lowercase;
+pub mod empty_ip_restriction;
+pub mod expired_certificate;
+pub mod expiring_certificate;
+pub mod hop_by_hop_header;
+pub mod incomplete_chain;
+pub mod invalid_user_agent_pattern;
+pub mod jwt_algorithm;
+pub mod not_a_certificate_authority;
+pub mod not_yet_valid_certificate;
+pub mod oidc_incomplete;
+pub mod plain_http_jwks;
+pub mod policy_expression;
+pub mod route_without_backend;
+pub mod secret_in_manifest;
+pub mod session_too_long;
+pub mod shadowed_route;
+pub mod team_format;
+pub mod unknown_label;
+pub mod unprotected_route;
+pub mod unused_certificate_authority;
+pub mod unused_module_set;
+pub mod weak_key;
+pub mod wildcard_hostport;
 
 /// What a lint's finding leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,11 +10,13 @@ use super::{
     Findings, Level, Lint, World,
     duplicate_hostport::{host_name, host_port, wildcard_over},
 };
-use crate::model::{
-    check::shown,
-    fault::Path,
-    kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
-    rules,
+use crate::{
+    model::{
+        fault::Path,
+        kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
+        rules,
+    },
+    text::printable,
     x509::{self, SubjectAlternativeNames},
 };
 
@@ -79,7 +81,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, edge) in world.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
         for (index, text) in edge.hostports.iter().enumerate() {
             if host_port(text).is_some_and(|(host, _)| !names.cover(&host)) {
-                let message = format!("no certificate of the manifests has a name for `{}`", shown(text));
+                let message = format!("no certificate of the manifests has a name for `{}`", printable(text));
                 findings.report(key, Path::root().join("hostports").join(index), message);
             }
         }

@@ -12,6 +12,7 @@
 //! An edge that passes TLS through sees the host and no path: there the routes with one host are the same, and the one
 //! for all paths is the one that counts.
 
+use crate::text::printable;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
@@ -20,7 +21,6 @@ use super::{
     duplicate_match::Selector,
 };
 use crate::model::{
-    check::shown,
     fault::Path,
     id::Id,
     key::Key,
@@ -79,7 +79,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                 false => "this edge passes TLS through and sees no paths, and another route has the host of",
             };
             let other = Subject::Resource((*other).clone());
-            findings.report(key, ["match"], format!("{why} `{}`", shown(text))).related =
+            findings.report(key, ["match"], format!("{why} `{}`", printable(text))).related =
                 Some((other, Path::root().join("match"), "the other route"));
         }
     }

@@ -4,7 +4,7 @@
 //! an algorithm that cannot be verified here is believed where issuer and subject have the same name.
 
 use super::{Findings, Level, Lint, World};
-use crate::model::{kind::tls_certificate::TlsCertificate, x509};
+use crate::{model::kind::tls_certificate::TlsCertificate, x509};
 
 /// The lint.
 pub static LINT: Lint = Lint {

@@ -1,7 +1,8 @@
 //! `team-format`: a GitHub team without its organization.
 
 use super::{Findings, Level, Lint, World};
-use crate::model::{check::shown, fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::text::printable;
 
 /// The lint.
 pub static LINT: Lint = Lint {
@@ -36,7 +37,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let teams = Path::root().join("oauth").join("provider").join("github").join("teams");
         for (index, team) in github.teams.iter().enumerate() {
             if !is_team(team) {
-                let message = format!("`{}` is not a GitHub team in the form org/team", shown(team));
+                let message = format!("`{}` is not a GitHub team in the form org/team", printable(team));
                 findings.report(key, teams.join(index), message);
             }
         }

@@ -4,11 +4,11 @@
 //! prefix that ends with its host takes every path, as `/` does; of an exact match that is not certain, so there the
 //! two stay apart. Everything else is compared as it is written.
 
+use crate::text::printable;
 use std::collections::{HashMap, hash_map::Entry};
 
 use super::{Findings, Level, Lint, Subject, World, duplicate_hostport::host_name};
 use crate::model::{
-    check::shown,
     fault::Path,
     kind::https_edge_route::{HttpsEdgeRoute, MatchType},
 };
@@ -74,7 +74,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             }
             Entry::Occupied(place) => {
                 let other = Subject::Resource((*place.get()).clone());
-                let message = format!("another route of this edge matches `{}` in the same way", shown(&route.r#match));
+                let message =
+                    format!("another route of this edge matches `{}` in the same way", printable(&route.r#match));
                 let finding = findings.report(key, ["match"], message);
                 finding.related = Some((other, Path::root().join("match"), "the other route"));
             }
@@ -83,7 +84,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (other, route, source) in world.of_others::<HttpsEdgeRoute>() {
         let own = Selector::of(route).and_then(|selector| first.get(&(&other.parent, selector)));
         if let Some(key) = own {
-            let text = shown(&route.r#match);
+            let text = printable(&route.r#match);
             let message = format!("{other} of the source `{source}` matches `{text}` on this edge in the same way");
             findings.report(key, ["match"], message);
         }

@@ -1,10 +1,8 @@
 //! `unknown-label`: a label that nobody looks for.
 
 use super::{Findings, Level, Lint, World};
-use crate::model::{
-    check::shown,
-    fault::{Aim, Path, nearest},
-};
+use crate::model::fault::{Aim, Path, nearest};
+use crate::text::printable;
 
 /// The lint.
 pub static LINT: Lint = Lint {
@@ -31,7 +29,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (subject, label) in world.manifests.labels.iter().filter(|(_, label)| !allowed.contains(label)) {
         let near = nearest(label, allowed.iter().map(String::as_str));
         let hint = near.map(|near| format!(", perhaps `{near}` is meant")).unwrap_or_default();
-        let message = format!("the label `{}` is not one of the allowed ones{hint}", shown(label));
+        let message = format!("the label `{}` is not one of the allowed ones{hint}", printable(label));
         let path = Path::root().join("metadata").join("labels").join(label.as_str());
         let finding = findings.about(subject.clone(), path, message);
         (finding.in_document, finding.aim) = (true, Aim::Key);

@@ -1,12 +1,13 @@
 //! Lint: one hostport on two edges.
 
+use crate::text::printable;
 use std::{
     collections::{HashMap, hash_map::Entry},
     net::IpAddr,
 };
 
 use super::{Findings, Level, Lint, Subject, World};
-use crate::model::{check::shown, fault::Path, kind::https_edge::HttpsEdge};
+use crate::model::{fault::Path, kind::https_edge::HttpsEdge};
 
 /// The lint.
 pub static LINT: Lint = Lint {
@@ -43,7 +44,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                 Entry::Occupied(place) => {
                     let (other, other_path) = place.get();
                     if *other != key {
-                        let message = format!("`{}` is served by another edge as well", shown(text));
+                        let message = format!("`{}` is served by another edge as well", printable(text));
                         let related = (Subject::Resource((*other).clone()), other_path.clone(), "the other edge");
                         findings.report(key, path, message).related = Some(related);
                     }
@@ -54,7 +55,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (other, edge, source) in world.of_others::<HttpsEdge>() {
         for text in &edge.hostports {
             if let Some((key, path)) = host_port(text).and_then(|address| first.get(&address)) {
-                let message = format!("`{}` is served by {other} of the source `{source}` as well", shown(text));
+                let message = format!("`{}` is served by {other} of the source `{source}` as well", printable(text));
                 findings.report(key, path.clone(), message);
             }
         }

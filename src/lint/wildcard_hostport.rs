@@ -1,12 +1,13 @@
 //! Lint: a hostport that another edge's wildcard covers.
 
+use crate::text::printable;
 use std::collections::HashMap;
 
 use super::{
     Findings, Level, Lint, Subject, World,
     duplicate_hostport::{host_port, wildcard_over},
 };
-use crate::model::{check::shown, fault::Path, key::Key, kind::https_edge::HttpsEdge};
+use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
 
 /// The lint.
 pub static LINT: Lint = Lint {
@@ -44,7 +45,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             let over = host_port(text).and_then(|(host, port)| Some((wildcard_over(&host)?, port)));
             let mut others = over.and_then(|over| wildcards.get(&over)).into_iter().flatten();
             let Some((other, place, wildcard)) = others.find(|(other, ..)| *other != key) else { continue };
-            let message = format!("`{}` falls under `{}` of another edge", shown(text), shown(wildcard));
+            let message = format!("`{}` falls under `{}` of another edge", printable(text), printable(wildcard));
             let related = Path::root().join("hostports").join(*place);
             findings.report(key, Path::root().join("hostports").join(index), message).related =
                 Some((Subject::Resource((*other).clone()), related, "the wildcard"));

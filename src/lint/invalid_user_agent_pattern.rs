@@ -1,9 +1,10 @@
 //! `invalid-user-agent-pattern`: a pattern that no user agent can be held against.
 
+use crate::text::printable;
 use regex::Regex;
 
 use super::{Findings, Level, Lint, World};
-use crate::model::{check::shown, fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub static LINT: Lint = Lint {
@@ -36,7 +37,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             let list = Path::root().join("user_agent_filter").join(field);
             for (index, pattern) in patterns.iter().enumerate() {
                 if let Err(error) = Regex::new(pattern) {
-                    let message = format!("`{}` is not a regular expression: {}", shown(pattern), reason(&error));
+                    let message = format!("`{}` is not a regular expression: {}", printable(pattern), reason(&error));
                     findings.report(key, list.join(index), message);
                 }
             }

@@ -1,7 +1,8 @@
 //! `jwt-algorithm`: an algorithm with which anybody can sign a token.
 
 use super::{Findings, Level, Lint, Subject, World};
-use crate::model::{check::shown, fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::text::printable;
 
 /// The lint.
 pub static LINT: Lint = Lint {
@@ -41,7 +42,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             if algorithm.eq_ignore_ascii_case("none") {
                 findings.report(key, at, format!("`{algorithm}` accepts tokens that nobody has signed"));
             } else if has_key_set && is_hmac(algorithm) {
-                let name = shown(algorithm);
+                let name = printable(algorithm);
                 let message = format!("`{name}` verifies with a shared secret, and the keys here are public");
                 let finding = findings.report(key, at, message);
                 let key_set = jws.join("keys").join("sources").join("additional_jkus");

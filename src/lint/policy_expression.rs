@@ -4,10 +4,10 @@ mod cel;
 
 use super::{Findings, Level, Lint, World};
 use crate::model::{
-    check::shown,
     fault::{Path, nearest},
     kind::{https_edge_route::HttpsEdgeRoute, tls_edge::TlsEdge},
 };
+use crate::text::printable;
 
 /// The lint.
 pub static LINT: Lint = Lint {
@@ -93,5 +93,5 @@ fn action_fault(action: &str) -> Option<String> {
     }
     let near = nearest(action, ACTIONS.iter().copied());
     let hint = near.map(|near| format!(", perhaps `{near}` is meant")).unwrap_or_default();
-    Some(format!("`{}` is not a known action type{hint}", shown(action)))
+    Some(format!("`{}` is not a known action type{hint}", printable(action)))
 }

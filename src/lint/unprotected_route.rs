@@ -4,11 +4,11 @@
 
 use super::{Findings, Level, Lint, World};
 use crate::model::{
-    check::shown,
     fault::Aim,
     key::Key,
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
 };
+use crate::text::printable;
 
 /// The lint.
 pub static LINT: Lint = Lint {
@@ -40,7 +40,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         if edge_of(world, key).is_none_or(asks_for_certificates) {
             continue;
         }
-        let message = format!("everyone can reach the backend of `{}`", shown(&route.r#match));
+        let message = format!("everyone can reach the backend of `{}`", printable(&route.r#match));
         findings.report(key, ["backend"], message).aim = Aim::Key;
     }
 }

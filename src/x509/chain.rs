@@ -1,5 +1,6 @@
 //! What each certificate of a text is worth: how long, for what, and who has signed it. Lints ask for it.
 
+use crate::text::printable;
 use std::fmt;
 
 use jiff::civil;
@@ -14,7 +15,6 @@ use super::{
     pem::{PemFault, with_chain},
     utc,
 };
-use crate::model::check::shown;
 
 /// RSASSA-PSS, as a key and as a signature.
 const RSA_PSS: &str = "1.2.840.113549.1.1.10";
@@ -44,7 +44,7 @@ impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.subject_common_name.as_str() {
             "" => write!(f, "certificate {} of the text", self.place),
-            name => write!(f, "`{}`", shown(name)),
+            name => write!(f, "`{}`", printable(name)),
         }
     }
 }

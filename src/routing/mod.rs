@@ -6,7 +6,7 @@ use std::{cmp::Reverse, fmt, net::IpAddr};
 
 pub use passage::{Effect, Passage};
 
-use super::{
+use crate::model::{
     Kind,
     check::parse_hostport,
     key::Key,

@@ -1,10 +1,10 @@
 //! `duplicate-header`: one header that a module is told to treat in two ways.
 
+use crate::text::printable;
 use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 use super::{Findings, Level, Lint, Subject, World};
 use crate::model::{
-    check::shown,
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
     module::{Module, request_headers::RequestHeaders, response_headers::ResponseHeaders},
@@ -52,7 +52,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                             (Aim::Value, Aim::Value) => "removes it twice",
                             _ => "both adds and removes it",
                         };
-                        let message = format!("the header `{}` is in {module} twice, which {how}", shown(name));
+                        let message = format!("the header `{}` is in {module} twice, which {how}", printable(name));
                         let related = (Subject::Resource(key.clone()), first.clone(), "it stands here already");
                         let finding = findings.report(key, path, message);
                         finding.aim = aim;

@@ -1,8 +1,7 @@
 //! The tokens of a CEL expression.
 
+use crate::text::printable;
 use std::fmt;
-
-use crate::model::check::shown;
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum Token<'a> {
@@ -18,7 +17,7 @@ pub enum Token<'a> {
 impl fmt::Display for Token<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Token::Word(text) => write!(f, "`{}`", shown(text)),
+            Token::Word(text) => write!(f, "`{}`", printable(text)),
             Token::Literal => f.write_str("a text or number"),
             Token::Symbol(text) => write!(f, "`{text}`"),
         }
@@ -57,7 +56,7 @@ impl<'a> Tokens<'a> {
             return Ok(Some(if word == "in" { Token::Symbol(word) } else { Token::Word(word) }));
         }
         let symbol = SYMBOLS.iter().find_map(|symbol| Some((symbol, text.strip_prefix(symbol)?)));
-        let (symbol, rest) = symbol.ok_or_else(|| format!("`{}` is no sign of CEL", shown(&first.to_string())))?;
+        let (symbol, rest) = symbol.ok_or_else(|| format!("`{}` is no sign of CEL", printable(&first.to_string())))?;
         self.rest = rest;
         Ok(Some(Token::Symbol(symbol)))
     }

@@ -1,9 +1,10 @@
 //! `email-not-lowercase`: an email address or domain that no user's will be equal to.
 
+use crate::text::printable;
 use std::collections::HashMap;
 
 use super::{Findings, Level, Lint, Subject, World};
-use crate::model::{check::shown, fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub static LINT: Lint = Lint {
@@ -43,7 +44,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                 for (index, text) in texts.iter().enumerate() {
                     let earlier = *first.entry(text.to_lowercase()).or_insert(index);
                     let Some(reason) = fault(text, earlier < index) else { continue };
-                    let message = format!("the entry `{}` of `{field}` {reason}", shown(text));
+                    let message = format!("the entry `{}` of `{field}` {reason}", printable(text));
                     let finding = findings.report(key, list.join(index), message);
                     if earlier < index {
                         finding.related =

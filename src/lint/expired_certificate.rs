@@ -7,9 +7,11 @@
 use jiff::{civil::DateTime, tz::Offset};
 
 use super::{Findings, Level, Lint, World};
-use crate::model::{
-    key::Key,
-    kind::{certificate_authority::CertificateAuthority, tls_certificate::TlsCertificate},
+use crate::{
+    model::{
+        key::Key,
+        kind::{certificate_authority::CertificateAuthority, tls_certificate::TlsCertificate},
+    },
     x509::{self, Link},
 };
 

@@ -4,7 +4,8 @@
 //! other than `log` may answer by itself: which actions there are is not for this lint to know.
 
 use super::{Findings, Level, Lint, World, unprotected_route::edge_of};
-use crate::model::{check::shown, kind::https_edge_route::HttpsEdgeRoute};
+use crate::model::kind::https_edge_route::HttpsEdgeRoute;
+use crate::text::printable;
 
 /// The lint.
 pub static LINT: Lint = Lint {
@@ -33,7 +34,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         if !serves || answers(route) {
             continue;
         }
-        let text = shown(&route.r#match);
+        let text = printable(&route.r#match);
         match &route.backend {
             None => findings.report(key, ["match"], format!("the route for `{text}` has no backend")),
             Some(backend) if backend.enabled => continue,

@@ -1,0 +1,33 @@
+//! How text from elsewhere is quoted in messages: short, and without characters that change what a terminal shows.
+
+/// The most characters of a value that a message quotes.
+const QUOTED_CHARS: usize = 60;
+
+/// A value as a message can quote it: cut to one short line, with control, line-break and bidirectional characters
+/// escaped. Otherwise a manifest could rewrite what a reviewer's terminal or log shows.
+pub fn printable(text: &str) -> String {
+    let mut printable: String = text.chars().take(QUOTED_CHARS).flat_map(char::escape_debug).collect();
+    if text.chars().nth(QUOTED_CHARS).is_some() {
+        printable.push('…');
+    }
+    printable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_is_short_and_cannot_steer_a_terminal() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("two\nlines\r", "two\\nlines\\r"),
+            ("\u{1b}[31mred", "\\u{1b}[31mred"),
+            ("abc\u{202e}cba\u{2066}", "abc\\u{202e}cba\\u{2066}"),
+            ("\u{2028}", "\\u{2028}"),
+        ] {
+            assert_eq!(printable(text), expected);
+        }
+        assert_eq!(printable(&"ü".repeat(61)), "ü".repeat(60) + "…");
+    }
+}
