@@ -12,7 +12,7 @@ use edgewright::{
     model::{operation::Author, snapshot::Snapshot},
     plan::outline::Outline,
     reconcile::{LintLevels, Options, apply, plan, token::TokenFiles, validate},
-    store::{SledStore, Store, mint},
+    store::{Store, mint},
 };
 
 const FILES: usize = 100;
@@ -64,7 +64,7 @@ fn steps(criterion: &mut Criterion) {
         let mut number = 0;
         let new_store = || {
             number += 1;
-            SledStore::open(&stores.path().join(number.to_string())).unwrap()
+            Store::open(stores.path().join(number.to_string())).unwrap()
         };
         let author = || Author::source("bench", None);
         bench.iter_batched(

@@ -18,7 +18,7 @@
 //! | [`routing`] | which route takes a request, and what its modules do with it | handles traffic |
 //! | [`manifest`] | YAML and JSON to the desired state, with spans, from a [`Tree`](manifest::tree::Tree): the disk, a commit, a request | knows the store |
 //! | [`plan`] | the difference as [operations](model::operation::Operation), and what is told of it | does IO |
-//! | [`store`] | revisions on disk (sled) and in memory | decides what a change means |
+//! | [`store`] | revisions and history, over an [`Engine`](store::engine::Engine) that makes them durable | decides what a change means |
 //! | [`reconcile`] | one run, and the loop that follows a folder | prints |
 //! | [`api`] | the management API over HTTP, and its OpenAPI document | changes anything but by a commit |
 //! | [`cli`] | one file a command | holds logic that another command needs |
@@ -50,7 +50,7 @@
 //!
 //! 1. The same input gives the same plan, anywhere: ids of what manifests declare are derived, not drawn.
 //! 2. Nothing but a commit changes state, and nothing but [`store`] knows the engine.
-//! 3. A reader never waits for a writer and never sees half of a commit: requests read a Snapshot, never sled.
+//! 3. A reader never waits for a writer and never sees half of a commit: requests read a Snapshot, never the disk.
 //! 4. What was acknowledged is on disk, and what is on disk is a whole revision.
 //! 5. A reference to a resource of this service resolves in every revision that was ever visible.
 //! 6. A failed or empty read of the manifests is an error, never "delete everything".

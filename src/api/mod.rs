@@ -43,14 +43,14 @@ pub struct Settings {
 
 /// What every request needs.
 pub struct App {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     site: Site,
     settings: Settings,
 }
 
 impl App {
     /// An API on a store.
-    pub fn new(store: Arc<dyn Store>, settings: Settings) -> Self {
+    pub fn new(store: Arc<Store>, settings: Settings) -> Self {
         let signer = saml::Signer::new(store.root_secret());
         let site = Site {
             base_url: settings.base_url.clone(),

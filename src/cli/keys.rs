@@ -22,7 +22,7 @@ use crate::{
         secret::Secret,
     },
     reconcile::ApplyError,
-    store::{Commit, SledStore, Store, mint},
+    store::{Commit, Store, mint},
 };
 
 /// Create, list and revoke the API keys of a store.
@@ -101,7 +101,7 @@ impl Args {
 /// Creates a key, and its owner where the store has none of this id. `hand_out` gets the token before the key exists: a
 /// token that could not be handed out must not be the only one that works.
 pub fn create(
-    store: &SledStore,
+    store: &Store,
     role: Option<Role>,
     owner: Option<String>,
     description: String,
@@ -134,12 +134,12 @@ pub fn create(
 }
 
 /// Commits changes that the command line makes on the store itself.
-pub fn commit(store: &SledStore, operations: Vec<Operation>) -> Result<(), Failure> {
+pub fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), Failure> {
     let commit = Commit { base: None, operations, author: Author::Local, at: mint::now() };
     store.commit(commit).map(|_| ()).map_err(|error| ApplyError::Commit(error).diagnostic().into())
 }
 
-fn list(store: &SledStore) {
+fn list(store: &Store) {
     let snapshot = store.snapshot();
     let mut stdout = std::io::stdout().lock();
     for entry in snapshot.newest_first(Kind::ApiKey, None, u64::MAX) {

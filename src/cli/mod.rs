@@ -26,7 +26,7 @@ use config::Config;
 
 use crate::{
     model::{diagnostic::Diagnostic, snapshot::Snapshot},
-    store::{SledStore, Store, StoreError},
+    store::{Store, StoreError},
 };
 
 /// Keeps an edge traffic gateway true to manifests in git.
@@ -147,12 +147,12 @@ struct StoreArgs {
 }
 
 impl StoreArgs {
-    fn open(&self) -> Result<SledStore, Failure> {
-        Ok(SledStore::open(&self.store)?)
+    fn open(&self) -> Result<Store, Failure> {
+        Ok(Store::open(&self.store)?)
     }
 
     /// Opens the store of a command that has no reason to make one.
-    fn open_existing(&self) -> Result<SledStore, Failure> {
+    fn open_existing(&self) -> Result<Store, Failure> {
         match self.open_if_there()? {
             Some(store) => Ok(store),
             None => Err(Diagnostic::error(
@@ -165,8 +165,8 @@ impl StoreArgs {
     }
 
     /// Opens the store, if there is one: what only looks must not make one.
-    fn open_if_there(&self) -> Result<Option<SledStore>, Failure> {
-        let there = SledStore::exists(&self.store) || self.store.is_file() || is_used(&self.store);
+    fn open_if_there(&self) -> Result<Option<Store>, Failure> {
+        let there = Store::exists(&self.store)? || self.store.is_file() || is_used(&self.store);
         there.then(|| self.open()).transpose()
     }
 }
@@ -176,6 +176,6 @@ fn is_used(folder: &std::path::Path) -> bool {
 }
 
 /// The store's Snapshot, or the empty one where there is no store yet.
-fn snapshot_of(store: Option<&SledStore>) -> Snapshot {
+fn snapshot_of(store: Option<&Store>) -> Snapshot {
     store.map(|store| Snapshot::clone(&store.snapshot())).unwrap_or_default()
 }

@@ -8,15 +8,12 @@ use super::{
     Exit, Outcome, StoreArgs,
     keys::{commit, role},
 };
-use crate::{
-    model::{
-        Kind,
-        id::Id,
-        key::Key,
-        kind::owner::{Owner, Role},
-        operation::Operation,
-    },
-    store::Store,
+use crate::model::{
+    Kind,
+    id::Id,
+    key::Key,
+    kind::owner::{Owner, Role},
+    operation::Operation,
 };
 
 /// List the owners of API keys, and set what they may do.

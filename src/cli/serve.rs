@@ -18,7 +18,7 @@ use crate::{
         token::write_token,
         watch::{Report, follow},
     },
-    store::{SledStore, Store},
+    store::Store,
 };
 
 /// Serve the management API, and keep the store true to a folder of manifests.
@@ -87,7 +87,7 @@ impl Args {
     }
 
     /// The first start makes an admin, so that there is somebody who can make others (D23).
-    fn create_admin(&self, store: &SledStore) -> Result<(), Failure> {
+    fn create_admin(&self, store: &Store) -> Result<(), Failure> {
         if !rules::has_no_admin(&store.snapshot()) {
             return Ok(());
         }
@@ -108,7 +108,7 @@ impl Args {
 
     fn follow(
         &self,
-        store: &Arc<SledStore>,
+        store: &Arc<Store>,
         lints: LintLevels,
     ) -> Result<Option<crate::reconcile::watch::Handle>, Failure> {
         if self.manifests.is_empty() {
@@ -130,7 +130,7 @@ fn trimmed(url: String) -> String {
     url.trim_end_matches('/').to_owned()
 }
 
-fn tell(report: &Report, store: &dyn Store) {
+fn tell(report: &Report, store: &Store) {
     match report {
         Report::Applied(plan) => {
             for change in plan.changes.iter().take(SHOWN_CHANGES) {

@@ -27,6 +27,8 @@ enum Mode {
     /// For a person to compare: secrets as "(secret)" or "(secret, changed)", texts by size and digest. `known` are
     /// the secrets of the state before, if there was one.
     Review { known: Known, learning: bool },
+    /// For the history: secrets as a digest that is keyed with this, texts by size and digest.
+    Digested([u8; 32]),
 }
 
 thread_local! {
@@ -48,6 +50,11 @@ fn with_mode<R>(mode: Mode, run: impl FnOnce() -> R) -> R {
 /// Runs a serialisation that needs the real values: the store's records, and answers to those who may see them.
 pub fn reveal<R>(run: impl FnOnce() -> R) -> R {
     with_mode(Mode::Revealed, run)
+}
+
+/// Runs a serialisation for the history: that a secret has changed can be seen, and what it is cannot.
+pub fn digested<R>(key: &[u8; 32], run: impl FnOnce() -> R) -> R {
+    with_mode(Mode::Digested(*key), run)
 }
 
 /// Serialises two states for a reviewer, who learns which secrets change and nothing else.
@@ -120,6 +127,10 @@ impl Serialize for Secret {
         match MODE.with_borrow(Clone::clone) {
             Mode::Masked => serializer.serialize_str(MASK),
             Mode::Revealed => serializer.serialize_str(self.expose()),
+            Mode::Digested(key) => {
+                let digest = blake3::keyed_hash(&key, self.expose().as_bytes()).to_hex();
+                serializer.serialize_str(&format!("(secret {digest:.16})"))
+            }
             Mode::Review { known, learning } => {
                 let digest = blake3::hash(self.expose().as_bytes());
                 if learning {
@@ -157,7 +168,7 @@ impl fmt::Debug for Text {
 
 impl Serialize for Text {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let review = MODE.with_borrow(|mode| matches!(mode, Mode::Review { .. }));
+        let review = MODE.with_borrow(|mode| matches!(mode, Mode::Review { .. } | Mode::Digested(_)));
         if review && self.0.len() > 80 {
             let digest = blake3::hash(self.0.as_bytes()).to_hex();
             return serializer.serialize_str(&format!("({} bytes, blake3 {:.12})", self.0.len(), digest));

@@ -70,10 +70,19 @@ pub struct Snapshot {
     entries: OrdMap<Key, Arc<Entry>>,
     /// For lists: kind, parent and order.
     by_order: OrdMap<(Kind, Option<Id>, u64), Key>,
-    /// The `order` of what was deleted, so that a walk through a list can go on from there (D12).
-    deleted: OrdMap<Key, u64>,
+    /// The place in lists of what was deleted, so that a walk through a list can go on from there (D12).
+    deleted: OrdMap<Key, Tombstone>,
     /// For deletions: who names whom.
     users: OrdMap<Key, OrdSet<Key>>,
+}
+
+/// What is kept of a deleted resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tombstone {
+    /// Its `order`.
+    pub order: u64,
+    /// The revision that deleted it.
+    pub revision: u64,
 }
 
 /// Why a change is refused.
@@ -96,7 +105,7 @@ impl Snapshot {
     pub fn restore(
         revision: u64,
         next_order: u64,
-        deleted: impl IntoIterator<Item = (Key, u64)>,
+        deleted: impl IntoIterator<Item = (Key, Tombstone)>,
         entries: impl IntoIterator<Item = Entry>,
     ) -> Self {
         let deleted = deleted.into_iter().collect();
@@ -107,6 +116,46 @@ impl Snapshot {
         snapshot
     }
 
+    /// The Snapshot of a later revision, from what differs in it: entries, and tombstones of what is gone.
+    pub fn advance(
+        &self,
+        revision: u64,
+        next_order: u64,
+        changed: impl IntoIterator<Item = (Key, Result<Entry, Tombstone>)>,
+    ) -> Self {
+        let mut next = self.clone();
+        for (key, change) in changed {
+            match change {
+                Ok(entry) => next.insert(entry),
+                Err(tombstone) => {
+                    next.take_out(&key);
+                    next.deleted.insert(key, tombstone);
+                }
+            }
+        }
+        Self { revision, next_order, ..next }
+    }
+
+    /// The same state without the tombstones of deletions up to a revision.
+    #[must_use]
+    pub fn without_tombstones(mut self, upto: u64) -> Self {
+        if upto > 0 {
+            self.deleted =
+                self.deleted.iter().filter(|(_, it)| it.revision > upto).map(|(key, it)| (key.clone(), *it)).collect();
+        }
+        self
+    }
+
+    /// What is kept of a deleted resource.
+    pub fn tombstone(&self, key: &Key) -> Option<Tombstone> {
+        self.deleted.get(key).copied()
+    }
+
+    /// Everything that is kept of deleted resources.
+    pub fn tombstones(&self) -> impl Iterator<Item = (&Key, Tombstone)> {
+        self.deleted.iter().map(|(key, tombstone)| (key, *tombstone))
+    }
+
     /// The `order` that the next creation gets.
     pub fn next_order(&self) -> u64 {
         self.next_order
@@ -114,7 +163,7 @@ impl Snapshot {
 
     /// Where a resource stands in its list, or stood when it was deleted.
     pub fn order_of(&self, key: &Key) -> Option<u64> {
-        self.entries.get(key).map(|entry| entry.order).or_else(|| self.deleted.get(key).copied())
+        self.entries.get(key).map(|entry| entry.order).or_else(|| self.tombstone(key).map(|tombstone| tombstone.order))
     }
 
     /// A resource.
@@ -343,13 +392,18 @@ impl Snapshot {
     }
 
     fn remove(&mut self, key: &Key, touched: &mut BTreeSet<Key>) {
-        self.forget_references(key);
-        if let Some(entry) = self.entries.remove(key) {
-            self.by_order.remove(&(key.kind, key.parent.clone(), entry.order));
-            self.deleted.insert(key.clone(), entry.order);
+        if let Some(entry) = self.take_out(key) {
+            self.deleted.insert(key.clone(), Tombstone { order: entry.order, revision: self.revision });
         }
-        self.refresh_parent(key);
         touched.insert(key.clone());
+    }
+
+    fn take_out(&mut self, key: &Key) -> Option<Arc<Entry>> {
+        self.forget_references(key);
+        let entry = self.entries.remove(key)?;
+        self.by_order.remove(&(key.kind, key.parent.clone(), entry.order));
+        self.refresh_parent(key);
+        Some(entry)
     }
 
     fn forget_references(&mut self, key: &Key) {

@@ -322,7 +322,7 @@ fn about(key: &Key, fault: &Fault) -> String {
 }
 
 /// Commits a plan as one revision, and tells which.
-pub fn apply(store: &dyn Store, plan: &Plan, author: Author, tokens: &mut dyn Tokens) -> Result<u64, ApplyError> {
+pub fn apply(store: &Store, plan: &Plan, author: Author, tokens: &mut dyn Tokens) -> Result<u64, ApplyError> {
     let applied = with_hashes(plan, tokens).and_then(|operations| {
         let commit = Commit { base: Some(plan.base), operations, author, at: mint::now() };
         store.commit(commit).map(|committed| committed.snapshot.revision).map_err(ApplyError::Commit)

@@ -76,7 +76,7 @@ impl Drop for Handle {
 }
 
 /// Reconciles once: what `reconcile` does, without a person to ask.
-pub fn run_once(store: &dyn Store, options: &Options) -> Report {
+pub fn run_once(store: &Store, options: &Options) -> Report {
     let began = Instant::now();
     let report = look(store, options);
     let result = match report {
@@ -90,7 +90,7 @@ pub fn run_once(store: &dyn Store, options: &Options) -> Report {
     report
 }
 
-fn look(store: &dyn Store, options: &Options) -> Report {
+fn look(store: &Store, options: &Options) -> Report {
     // A request of the API may commit between the plan and its application: then the plan is made anew.
     for _ in 0..10 {
         let planned = plan(options, &store.snapshot());
@@ -122,8 +122,8 @@ fn look(store: &dyn Store, options: &Options) -> Report {
 
 /// Looks at the manifests once, and then follows the paths that they are in, in a thread of its own. `report` is called
 /// after each look that has something new to tell.
-pub fn follow<S: Store + 'static>(
-    store: Arc<S>,
+pub fn follow(
+    store: Arc<Store>,
     mut options: Options,
     paths: &[PathBuf],
     mut report: impl FnMut(Report) + Send + 'static,
@@ -171,7 +171,7 @@ impl Settled {
     }
 
     /// Whether the store has not moved since. Lints look at the time too, so it does not hold for ever.
-    fn holds(&self, store: &dyn Store) -> bool {
+    fn holds(&self, store: &Store) -> bool {
         store.snapshot().revision == self.revision && self.at.elapsed() < LONGEST_SETTLED
     }
 }

@@ -1,24 +1,30 @@
 //! How a resource is written into a record, and read from it.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::{
+    StoreError,
+    engine::{Batch, Change, State},
+};
 use crate::model::{
     Kind,
+    code::Code,
     id::Id,
     key::Key,
     operation::Claim,
     secret::{self, Secret},
-    snapshot::Entry,
+    snapshot::{Entry, Snapshot, Tombstone},
 };
 
 /// How the records of resources start in the one tree that everything is in.
-pub const RECORD: &str = "r/";
-/// How the records of what was deleted start: all that is kept is its place in lists.
-pub const DELETED: &str = "d/";
+const RECORD: &str = "r/";
+/// How tombstones start: all that is kept of a deleted resource is its place in lists.
+const DELETED: &str = "d/";
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -44,7 +50,7 @@ struct Read<'a> {
 }
 
 /// A record's key: kind, parent and id. None of them can hold a slash.
-pub fn encode_key(prefix: &str, key: &Key) -> String {
+fn encode_key(prefix: &str, key: &Key) -> String {
     let parent = key.parent.as_ref().map(Id::as_str).unwrap_or_default();
     format!("{prefix}{}/{parent}/{}", key.kind, key.id)
 }
@@ -60,14 +66,83 @@ fn decode_key(prefix: &str, record: &[u8]) -> Result<Key, String> {
     Ok(Key { kind, parent: (!parent.is_empty()).then(|| Id::new(parent)), id: Id::new(id) })
 }
 
-/// Reads the record of something that was deleted.
-pub fn decode_deleted(record: &[u8], value: &[u8]) -> Result<(Key, u64), String> {
-    let order = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-    Ok((decode_key(DELETED, record)?, order.ok_or("the record of a deletion cannot be read")?))
+/// Reads a tombstone. Those of the oldest stores do not say when: they count as of `revision`.
+fn decode_deleted(record: &[u8], value: &[u8], revision: u64) -> Result<(Key, Tombstone), String> {
+    let text = std::str::from_utf8(value).unwrap_or_default();
+    let (order, since) = text.split_once(' ').map_or((text, None), |(order, since)| (order, since.parse().ok()));
+    let order = order.parse().map_err(|_| "the record of a deletion cannot be read")?;
+    Ok((decode_key(DELETED, record)?, Tombstone { order, revision: since.unwrap_or(revision) }))
+}
+
+fn encode_deleted(tombstone: Tombstone) -> Vec<u8> {
+    format!("{} {}", tombstone.order, tombstone.revision).into_bytes()
+}
+
+fn damaged(found: String) -> StoreError {
+    StoreError::new(Code::StoreCorrupt, format!("the store is damaged: {found}"))
+}
+
+/// Reads a whole state.
+pub fn restore(state: State) -> Result<Snapshot, StoreError> {
+    let State { tip, records, batches, .. } = state;
+    let (deleted, records): (Vec<_>, Vec<_>) = records.into_iter().partition(|(key, _)| key.starts_with(DELETED));
+    let entries: Result<Vec<_>, String> =
+        records.into_par_iter().map(|(key, value)| decode(key.as_bytes(), &value)).collect();
+    let deleted: Result<Vec<_>, String> =
+        deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value, tip.revision)).collect();
+    let snapshot =
+        Snapshot::restore(tip.revision, tip.next_order, deleted.map_err(damaged)?, entries.map_err(damaged)?);
+    batches.iter().try_fold(snapshot, |snapshot, batch| advance(&snapshot, batch))
+}
+
+/// The Snapshot after a batch.
+pub fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, StoreError> {
+    let changed = batch.changes.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+    let changed = changed.map(|(key, value)| {
+        if key.starts_with(DELETED) {
+            decode_deleted(key.as_bytes(), value, batch.revision).map(|(key, tombstone)| (key, Err(tombstone)))
+        } else {
+            decode(key.as_bytes(), value).map(|entry| (entry.key.clone(), Ok(entry)))
+        }
+    });
+    let changed: Result<Vec<_>, String> = changed.collect();
+    Ok(snapshot.advance(batch.revision, batch.next_order, changed.map_err(damaged)?))
+}
+
+/// What a commit changes in the state.
+pub fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<Change>, StoreError> {
+    let encoded: Result<Vec<Vec<Change>>, StoreError> = changed
+        .iter()
+        .collect::<Vec<_>>()
+        .into_par_iter()
+        .with_min_len(256)
+        .map(|key| {
+            let (record, deleted) = (encode_key(RECORD, key), encode_key(DELETED, key));
+            Ok(match next.get(key) {
+                Some(entry) => vec![(record, Some(encode(entry)?)), (deleted, None)],
+                None => vec![(record, None), (deleted, next.tombstone(key).map(encode_deleted))],
+            })
+        })
+        .collect();
+    Ok(encoded?.into_iter().flatten().collect())
+}
+
+/// Every record of a state.
+pub fn records(state: &Snapshot) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+    let entries: Vec<_> = state.iter().collect();
+    let entries = entries.into_par_iter().map(|entry| Ok((encode_key(RECORD, &entry.key), encode(entry)?)));
+    let mut records = entries.collect::<Result<Vec<_>, StoreError>>()?;
+    records.extend(state.tombstones().map(|(key, tombstone)| (encode_key(DELETED, key), encode_deleted(tombstone))));
+    Ok(records)
 }
 
 /// The record's value. Here secrets are written as they are: the store is the one place that keeps them.
-pub fn encode(entry: &Entry) -> Result<Vec<u8>, serde_json::Error> {
+fn encode(entry: &Entry) -> Result<Vec<u8>, StoreError> {
+    let written = to_bytes(entry);
+    written.map_err(|error| StoreError::new(Code::Internal, format!("{} cannot be stored: {error}", entry.key)))
+}
+
+fn to_bytes(entry: &Entry) -> Result<Vec<u8>, serde_json::Error> {
     secret::reveal(|| {
         let Entry { created_at, order, claim, token, .. } = entry;
         serde_json::to_vec(&Written {
@@ -81,7 +156,7 @@ pub fn encode(entry: &Entry) -> Result<Vec<u8>, serde_json::Error> {
 }
 
 /// Reads a record. The error says what is wrong with it, without its content.
-pub fn decode(key: &[u8], value: &[u8]) -> Result<Entry, String> {
+fn decode(key: &[u8], value: &[u8]) -> Result<Entry, String> {
     let name = String::from_utf8_lossy(key);
     let key = decode_key(RECORD, key)?;
     let unreadable = |error: serde_json::Error| {

@@ -13,10 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use edgewright::{
-    model::snapshot::Snapshot,
-    store::{SledStore, Store},
-};
+use edgewright::{model::snapshot::Snapshot, store::Store};
 use tempfile::TempDir;
 
 /// The binary under test.
@@ -116,7 +113,7 @@ impl Folder {
         let aside = tempfile::tempdir().unwrap();
         let copied = aside.path().join("store");
         copy(&self.path(store), &copied);
-        SledStore::open(&copied).unwrap().snapshot()
+        Store::open(&copied).unwrap().snapshot()
     }
 }
 

@@ -12,7 +12,7 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     let folder = Folder::new();
     folder.write("m/a.yaml", EDGE);
     folder.write("edgewright.config.yaml", "options: {store: from-file, prune: false}\n");
-    let made = |name: &str| folder.path(name).join("db").exists();
+    let made = |name: &str| folder.path(name).join("head").exists();
     let run = |args: &[&str], variable: Option<&str>| {
         let mut command = folder.command("");
         command.args(args).env_remove("EDGEWRIGHT_STORE");
@@ -85,7 +85,7 @@ fn a_store_that_a_flag_names_is_meant_whatever_server_is_configured() {
     folder.write("m/a.yaml", EDGE);
     let mut command = folder.command("reconcile --store mine m");
     let output = command.env("EDGEWRIGHT_SERVER", "http://127.0.0.1:1").output().unwrap();
-    assert!(output.status.success() && folder.path("mine/db").exists());
+    assert!(output.status.success() && folder.path("mine/head").exists());
     let run = folder.run("reconcile --store mine --server http://127.0.0.1:1 m");
     assert_eq!((run.code, run.err.contains("--store and --server name two places")), (1, true), "{}", run.err);
 }

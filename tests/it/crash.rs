@@ -11,7 +11,7 @@ use std::{
 
 use edgewright::{
     model::Kind,
-    store::{SledStore, Store},
+    store::{Store, engine::Query},
 };
 
 use crate::cli::{Folder, copy};
@@ -60,7 +60,7 @@ fn apply(folder: &Folder, store: &str) -> (Child, Receiver<()>) {
 
 /// Opens a store as the next start of the program would, and counts what it holds.
 fn state(store: &Path) -> (u64, usize, usize) {
-    let store = SledStore::open(store).unwrap_or_else(|error| panic!("{}: {error}", error.code));
+    let store = Store::open(store).unwrap_or_else(|error| panic!("{}: {error}", error.code));
     let snapshot = store.snapshot();
     let count = |kind: Kind| snapshot.iter().filter(|entry| entry.key.kind == kind).count();
     let (edges, routes) = (count(Kind::HttpsEdge), count(Kind::HttpsEdgeRoute));
@@ -69,7 +69,11 @@ fn state(store: &Path) -> (u64, usize, usize) {
         let parent = entry.key.parent_key();
         assert!(parent.is_none_or(|edge| snapshot.get(&edge).is_some()), "{} has lost its edge", entry.key);
     }
-    assert_eq!(store.history(10).unwrap().len() as u64, snapshot.revision, "history belongs to its revision");
+    assert_eq!(
+        store.history(&Query::All, u64::MAX, 10).unwrap().len() as u64,
+        snapshot.revision,
+        "history belongs to its revision"
+    );
     (snapshot.revision, edges, routes)
 }
 

@@ -24,6 +24,7 @@ mod saved;
 mod scenarios;
 mod serve;
 mod server;
+mod store;
 mod storefront;
 mod tidy;
 mod trace;

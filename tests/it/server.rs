@@ -24,7 +24,7 @@ use edgewright::{
         operation::{Author, Operation},
         resource::AnyResource,
     },
-    store::{Commit, SledStore, Store, mint},
+    store::{Commit, Store, mint},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -50,7 +50,7 @@ pub struct Server {
     pub viewer: String,
     /// The key ids of the three tokens, in the order of [`OWNERS`].
     pub key_ids: [String; 3],
-    store: Option<Arc<SledStore>>,
+    store: Option<Arc<Store>>,
     agent: ureq::Agent,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -70,13 +70,13 @@ impl Server {
     /// A server with other settings.
     pub fn with(settings: Settings) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(SledStore::open(folder.path()).unwrap());
+        let store = Arc::new(Store::open(folder.path()).unwrap());
         let mut operations = Vec::new();
         let keys = OWNERS.map(|(owner, role)| add_key(&mut operations, owner, role));
         commit(&store, operations);
         let listener = api::bind("127.0.0.1:0").unwrap();
         let address = listener.address().unwrap();
-        let router = api::router(App::new(Arc::clone(&store) as Arc<dyn Store>, settings));
+        let router = api::router(App::new(Arc::clone(&store) as Arc<Store>, settings));
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let stopped = async {
@@ -100,7 +100,7 @@ impl Server {
     }
 
     /// The store behind the API.
-    pub fn store(&self) -> &SledStore {
+    pub fn store(&self) -> &Store {
         self.store.as_ref().unwrap()
     }
 
@@ -118,13 +118,13 @@ impl Server {
     }
 
     /// Stops the server and opens its store again, as the next start of the program would.
-    pub fn reopen(mut self) -> Result<(SledStore, TempDir), String> {
+    pub fn reopen(mut self) -> Result<(Store, TempDir), String> {
         self.halt();
         let folder = self.folder.take().unwrap();
         let mut last = String::new();
         // sled's own threads may hold the lock for a moment longer.
         for _ in 0..50 {
-            match SledStore::open(folder.path()) {
+            match Store::open(folder.path()) {
                 Ok(store) => return Ok((store, folder)),
                 Err(error) => last = format!("{}: {error}", error.code),
             }
@@ -261,6 +261,6 @@ fn add_key(operations: &mut Vec<Operation>, owner: &str, role: Role) -> (String,
     (id, token.expose().to_owned())
 }
 
-fn commit(store: &SledStore, operations: Vec<Operation>) {
+fn commit(store: &Store, operations: Vec<Operation>) {
     store.commit(Commit { base: None, operations, author: Author::Local, at: mint::now() }).unwrap();
 }

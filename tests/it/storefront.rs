@@ -6,7 +6,7 @@ use edgewright::{
     manifest::tree::Disk,
     model::{Kind, code::Code, operation::Author},
     reconcile::{Options, apply, plan, token::TokenFiles},
-    store::{SledStore, Store},
+    store::Store,
 };
 
 use crate::cli::{Folder, REPOSITORY, Run};
@@ -343,7 +343,7 @@ fn a_plan_is_applied_to_the_revision_it_was_made_from_or_not_at_all() {
     folder.write("m/one.yaml", &edge("one", "", "one"));
     let tree = Disk { paths: vec![folder.path("m")], allow_outside_files: false };
     let options = Options::new(tree);
-    let store = SledStore::open(&folder.path("store")).unwrap();
+    let store = Store::open(folder.path("store")).unwrap();
     let stale = plan(&options, &store.snapshot()).plan.unwrap();
     let apply = || apply(&store, &stale, Author::source("default", None), &mut TokenFiles::default());
     apply().unwrap();

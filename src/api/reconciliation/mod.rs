@@ -38,7 +38,7 @@ use crate::{
         saved::{Pin, SavedPlan},
     },
     reconcile::{ApplyError, LintLevels, Options, Planned, apply, check_source, measure, plan, token::TokenHashes},
-    store::CommitError,
+    store::{CommitError, engine::Query},
 };
 use wire::{Head, Reconciliation, Request, Run};
 
@@ -76,10 +76,10 @@ pub async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response,
     on_disk(app, move |app| {
         let before = match &page.before_id {
             None => u64::MAX,
-            Some(id) => find(app, id)?.map(|found| found.head.revision).ok_or_else(Page::unknown)?,
+            Some(id) => position(app, id)?.ok_or_else(Page::unknown)?,
         };
         let base_url = &app.site.base_url;
-        let mut records = app.store.reconciliations(before, limit + 1)?;
+        let mut records = app.store.history(&Query::Reconciliations, before, limit + 1)?;
         let more = records.len() > limit;
         records.truncate(limit);
         let found = records.into_iter().filter_map(|record| Reconciliation::of(record, base_url));
@@ -122,6 +122,13 @@ fn find(app: &App, id: &str) -> Result<Option<Reconciliation>, ApiError> {
     let Some(revision) = wire::revision_of(id) else { return Ok(None) };
     let record = app.store.record(revision)?;
     Ok(record.and_then(|record| Reconciliation::of(record, &app.site.base_url)))
+}
+
+/// Where the record of a reconciliation stands in the history.
+fn position(app: &App, id: &str) -> Result<Option<u64>, ApiError> {
+    let Some(revision) = wire::revision_of(id) else { return Ok(None) };
+    let record = app.store.record(revision)?;
+    Ok(record.filter(|record| matches!(record.author, Author::Source { .. })).map(|record| record.position))
 }
 
 fn told(status: StatusCode, body: &impl Serialize) -> Response {

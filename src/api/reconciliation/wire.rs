@@ -10,7 +10,7 @@ use crate::{
     model::{operation::Author, secret::Secret},
     plan::{format::json::Document, safety::Budget, saved::SavedPlan},
     reconcile::DEFAULT_SOURCE,
-    store::HistoryRecord,
+    store::history::Record,
 };
 
 /// What every identifier of a reconciliation starts with.
@@ -123,15 +123,16 @@ pub struct Head {
 
 impl Reconciliation {
     /// A record of the store, if a source has made it.
-    pub fn of(record: HistoryRecord, base_url: &str) -> Option<Self> {
+    pub fn of(record: Record, base_url: &str) -> Option<Self> {
         let Author::Source { source, commit, through } = record.author else { return None };
         let (key, owner) = through.map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();
-        let id = id_of(record.revision);
+        let revision = record.revision?;
+        let id = id_of(revision);
         let head = Head {
             uri: format!("{base_url}/reconciliations/{id}"),
             id,
             created_at: record.at.to_string(),
-            revision: record.revision,
+            revision,
             source,
             commit: commit.unwrap_or_default(),
             key_id: key,

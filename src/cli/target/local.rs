@@ -6,14 +6,14 @@ use crate::{
     model::operation::Author,
     plan::saved::{Pin, SavedPlan},
     reconcile::{ApplyError, Options, Planned, apply, plan, token::TokenFiles},
-    store::{CommitError, SledStore, Store},
+    store::{CommitError, Store},
 };
 
 /// Plans against a store, which is only made once there is something good to put into it.
 pub struct Local {
     options: Options,
     args: StoreArgs,
-    store: Option<SledStore>,
+    store: Option<Store>,
     planned: Option<Planned>,
 }
 

@@ -1,0 +1,39 @@
+//! Why a store cannot be opened, read or written.
+
+use std::{fmt, io, path::Path};
+
+use crate::model::code::Code;
+
+/// An error of a store, with its registered code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreError {
+    /// The registered code.
+    pub code: Code,
+    /// One sentence without a full stop.
+    pub message: String,
+}
+
+impl StoreError {
+    /// An error with a code and a message.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// A failed operation on a file: `doing` completes "cannot …".
+    pub fn io(doing: &str, path: &Path, error: &io::Error) -> Self {
+        Self::new(Code::StoreFailed, format!("cannot {doing} {}: {error}", path.display()))
+    }
+
+    /// Damage: what was found where.
+    pub fn corrupt(path: &Path, found: impl fmt::Display) -> Self {
+        Self::new(Code::StoreCorrupt, format!("{} is damaged: {found}", path.display()))
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,140 @@
+//! The files of a store's folder: their names, and how they are created, locked and made durable.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use crate::{model::code::Code, store::StoreError};
+
+/// The file that one process at a time holds locked.
+const LOCK: &str = "lock";
+
+/// What a numbered file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// The whole state at the start of a generation.
+    Base,
+    /// The batches of a generation, with their changes.
+    Journal,
+    /// The batches of an older generation, without their changes.
+    History,
+}
+
+impl Part {
+    const ALL: [(Part, &str); 3] = [(Part::Base, "base"), (Part::Journal, "journal"), (Part::History, "history")];
+
+    /// The path of the file of a generation.
+    pub fn path(self, folder: &Path, generation: u64) -> PathBuf {
+        let name = Self::ALL.iter().find(|(part, _)| *part == self).map_or("", |(_, name)| name);
+        folder.join(format!("{name}.{generation:010}"))
+    }
+
+    /// The generations that have such a file, in order.
+    pub fn generations(self, folder: &Path) -> Result<Vec<u64>, StoreError> {
+        let entries = fs::read_dir(folder).map_err(|error| StoreError::io("read", folder, &error))?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(|error| StoreError::io("read", folder, &error))?.file_name();
+            let parsed = name.to_str().and_then(|name| {
+                let (name, number) = name.split_once('.')?;
+                let (part, _) = Self::ALL.iter().find(|(_, known)| *known == name)?;
+                let number: u64 = number.parse().ok().filter(|_| number.len() == 10)?;
+                (*part == self).then_some(number)
+            });
+            found.extend(parsed);
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+}
+
+/// Creates the folder of a store for its user alone; one that exists keeps its mode.
+pub fn create_folder(path: &Path) -> Result<(), StoreError> {
+    if path.exists() {
+        return Ok(());
+    }
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    created.map_err(|error| StoreError::io("create", path, &error))
+}
+
+/// Takes the folder's lock for as long as the file is open.
+pub fn lock(folder: &Path) -> Result<File, StoreError> {
+    let path = folder.join(LOCK);
+    // A full disk or a read-only mount must not make a store unreadable: an existing lock file is only opened.
+    let file = match OpenOptions::new().write(true).open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => private().write(true).create(true).open(&path),
+        opened => opened,
+    };
+    let file = file.map_err(|error| StoreError::io("open", &path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(locked(folder)),
+        Err(TryLockError::Error(error)) => Err(StoreError::io("lock", &path, &error)),
+    }
+}
+
+/// The error of a folder that another process has open.
+pub fn locked(folder: &Path) -> StoreError {
+    let message = format!("the store {} is in use by another process, perhaps `edgewright serve`", folder.display());
+    StoreError::new(Code::StoreLocked, message)
+}
+
+/// Options for a file that only its owner can read, whatever mode the folder has: it holds private keys.
+pub fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Takes the permissions of everybody else from every file below a folder.
+pub fn make_private(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        let mode = metadata.permissions().mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode & 0o700))?;
+        }
+        if metadata.is_dir() {
+            make_private(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file that exists whole or not at all, even after a loss of power.
+pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::io("write", path, &error);
+    let temporary = path.with_extension("tmp");
+    let result = (|| {
+        let file = private().write(true).create(true).truncate(true).open(&temporary)?;
+        let mut writer = io::BufWriter::with_capacity(1 << 20, file);
+        write(&mut writer)?;
+        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    })();
+    if let Err(error) = result {
+        let _ = fs::remove_file(&temporary);
+        return Err(failed(error));
+    }
+    sync_folder(path)
+}
+
+/// Makes the names in the folder of a path durable: a synced file without a synced name is gone after a loss of power.
+pub fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| StoreError::io("sync", folder, &error))
+}
+
+/// Removes a file that may be gone already.
+pub fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,180 @@
+//! A batch as bytes of a journal: lengths, hashes, the history record, and the changes of the state.
+//!
+//! Everything is covered by a hash, so a frame is whole or it is not read. The history record has its chain hash beside
+//! it; the changes have a checksum of their own, for they are dropped when a journal becomes history.
+
+use std::sync::Arc;
+
+use crate::store::engine::{Batch, Change, Hash};
+
+/// How every frame starts.
+const MAGIC: [u8; 4] = *b"ewf2";
+/// Magic, length of the record, length of the changes, position, revision, next order, chain hash, checksum.
+const HEAD: usize = 4 + 4 + 8 + 8 + 8 + 8 + 32 + 32;
+/// Where the checksum is.
+const CHECKSUM: usize = HEAD - 32;
+
+/// Why there is no frame at an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable {
+    /// The bytes end inside it.
+    Short,
+    /// Its bytes are not what was written.
+    Damaged,
+}
+
+/// Writes a batch; without `changes`, as history keeps it.
+pub fn encode(batch: &Batch, with_changes: bool, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&(batch.record.len() as u32).to_le_bytes());
+    out.extend_from_slice(&0u64.to_le_bytes());
+    for number in [batch.position, batch.revision, batch.next_order] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    out.extend_from_slice(&batch.hash);
+    out.extend_from_slice(&[0; 32]);
+    out.extend_from_slice(&batch.record);
+    let changes = out.len();
+    if with_changes {
+        encode_changes(batch.changes.iter().map(|(key, value)| (key.as_str(), value.as_deref())), out);
+    }
+    let length = (out.len() - changes) as u64;
+    if let Some(place) = out.get_mut(start + 8..start + 16) {
+        place.copy_from_slice(&length.to_le_bytes());
+    }
+    let sum = checksum(out.get(start..).unwrap_or_default());
+    if let Some(place) = out.get_mut(start + CHECKSUM..start + HEAD) {
+        place.copy_from_slice(&sum);
+    }
+}
+
+/// Writes changes one after the other.
+pub fn encode_changes<'a>(changes: impl Iterator<Item = (&'a str, Option<&'a [u8]>)>, out: &mut Vec<u8>) {
+    for (key, value) in changes {
+        out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+        // The length of a removed record's value is one that no value has.
+        let length = value.map_or(u64::MAX, |value| value.len() as u64);
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(key.as_bytes());
+        out.extend_from_slice(value.unwrap_or_default());
+    }
+}
+
+/// Reads what [`encode_changes`] wrote.
+pub fn decode_changes(mut bytes: &[u8]) -> Result<Vec<Change>, Unreadable> {
+    let mut changes = Vec::new();
+    while !bytes.is_empty() {
+        let key_length = number::<4>(bytes, 0).ok_or(Unreadable::Damaged)? as usize;
+        let value_length = number::<8>(bytes, 4).ok_or(Unreadable::Damaged)?;
+        let rest = bytes.get(12..).ok_or(Unreadable::Damaged)?;
+        let (key, rest) = rest.split_at_checked(key_length).ok_or(Unreadable::Damaged)?;
+        let key = String::from_utf8(key.to_vec()).map_err(|_| Unreadable::Damaged)?;
+        if value_length == u64::MAX {
+            changes.push((key, None));
+            bytes = rest;
+            continue;
+        }
+        let length = usize::try_from(value_length).map_err(|_| Unreadable::Damaged)?;
+        let (value, rest) = rest.split_at_checked(length).ok_or(Unreadable::Damaged)?;
+        changes.push((key, Some(value.to_vec())));
+        bytes = rest;
+    }
+    Ok(changes)
+}
+
+/// Reads the batch at the start of `bytes`, and says how long it is.
+pub fn decode(bytes: &[u8], with_changes: bool) -> Result<(Batch, usize), Unreadable> {
+    let head = bytes.get(..HEAD).ok_or(Unreadable::Short)?;
+    if !head.starts_with(&MAGIC) {
+        return Err(Unreadable::Damaged);
+    }
+    let record = number::<4>(head, 4).ok_or(Unreadable::Short)? as usize;
+    let changes = usize::try_from(number::<8>(head, 8).ok_or(Unreadable::Short)?).map_err(|_| Unreadable::Damaged)?;
+    let length = HEAD.checked_add(record).and_then(|length| length.checked_add(changes)).ok_or(Unreadable::Damaged)?;
+    let frame = bytes.get(..length).ok_or(Unreadable::Short)?;
+    if head.get(CHECKSUM..) != Some(checksum(frame).as_slice()) {
+        return Err(Unreadable::Damaged);
+    }
+    let field = |at: usize| number::<8>(head, at).ok_or(Unreadable::Short);
+    let (kept, changed) = frame.get(HEAD..).and_then(|rest| rest.split_at_checked(record)).ok_or(Unreadable::Short)?;
+    let batch = Batch {
+        position: field(16)?,
+        revision: field(24)?,
+        next_order: field(32)?,
+        hash: hash_at(head, 40).ok_or(Unreadable::Short)?,
+        record: Arc::from(kept),
+        changes: if with_changes { decode_changes(changed)? } else { Vec::new() },
+    };
+    Ok((batch, length))
+}
+
+/// Whether a whole frame starts somewhere in these bytes, looking at no more than the first few candidates.
+pub fn is_anywhere(bytes: &[u8]) -> bool {
+    let starts = bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| *window == MAGIC);
+    starts.take(1000).any(|(at, _)| bytes.get(at..).is_some_and(|rest| decode(rest, false).is_ok()))
+}
+
+/// The hash of a frame without the checksum itself.
+fn checksum(frame: &[u8]) -> Hash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(frame.get(..CHECKSUM).unwrap_or_default());
+    hasher.update(frame.get(HEAD..).unwrap_or_default());
+    hasher.finalize().into()
+}
+
+/// The little-endian number of `N` bytes at an offset.
+pub fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
+    let mut wide = [0; 8];
+    wide.get_mut(..N)?.copy_from_slice(bytes.get(at..at + N)?);
+    Some(u64::from_le_bytes(wide))
+}
+
+/// The hash at an offset.
+pub fn hash_at(bytes: &[u8], at: usize) -> Option<Hash> {
+    bytes.get(at..at + 32)?.try_into().ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    fn batch() -> Batch {
+        Batch {
+            position: 7,
+            revision: 5,
+            next_order: 9,
+            record: Arc::from(b"{\"a\":1}".as_slice()),
+            hash: [3; 32],
+            changes: vec![("r/a".into(), Some(b"value".to_vec())), ("r/b".into(), None), ("r/c".into(), Some(vec![]))],
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let mut bytes = Vec::new();
+        encode(&batch(), true, &mut bytes);
+        let first = bytes.len();
+        encode(&batch(), false, &mut bytes);
+        let (whole, length) = decode(&bytes, true).unwrap();
+        assert_eq!((length, &whole.changes), (first, &batch().changes));
+        assert_eq!((whole.position, whole.revision, whole.next_order), (7, 5, 9));
+        let (history, _) = decode(&bytes[first..], true).unwrap();
+        assert_eq!((history.changes.len(), &history.record), (0, &batch().record));
+    }
+
+    #[test]
+    fn no_byte_can_change_unseen() {
+        let mut bytes = Vec::new();
+        encode(&batch(), true, &mut bytes);
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1 << bit;
+                assert!(decode(&damaged, true).is_err(), "byte {at}, bit {bit}");
+            }
+            assert!(decode(&bytes[..at], true).is_err(), "cut at {at}");
+        }
+    }
+}

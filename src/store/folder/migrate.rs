@@ -1,0 +1,167 @@
+//! Stores of the format `edgewright 1`, which kept everything in one sled tree, become stores of today's.
+//!
+//! The old files are only read until the new store is whole; its `head` comes last. A kill in between leaves an old store.
+
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use sled::Db;
+
+use super::{
+    base::{self, Header},
+    files::{self, Part},
+    head::{Head, HeadFile},
+    journal::{self, Journal},
+};
+use crate::{
+    model::{code::Code, operation::Author},
+    store::{
+        StoreError,
+        engine::{Batch, Tip},
+        history::{Outcome, Record, chain},
+    },
+};
+
+const OLD_FORMAT: &[u8] = b"edgewright 1";
+/// The history of the old store.
+const HISTORY: u64 = 0;
+const GENERATION: u64 = 1;
+
+/// A history record of the old format.
+#[derive(Deserialize)]
+struct OldRecord {
+    revision: u64,
+    at: Timestamp,
+    author: Author,
+    calls: Vec<String>,
+}
+
+/// Whether a folder has the files of an old store.
+pub fn is_old(folder: &Path) -> bool {
+    folder.join("conf").is_file()
+}
+
+/// Removes the files of an old store that has been migrated.
+pub fn remove_old(folder: &Path) {
+    if !is_old(folder) && !folder.join("db").exists() {
+        return;
+    }
+    let _ = fs::remove_dir_all(folder.join("blobs"));
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    for name in names.filter(|name| name.to_str().is_some_and(|name| name == "db" || name.starts_with("snap."))) {
+        let _ = fs::remove_file(folder.join(name));
+    }
+    // The file by which an old store is known goes last: until then the others are still removed.
+    let _ = fs::remove_file(folder.join("conf"));
+}
+
+/// Writes what an old store holds as a store of today's format.
+pub fn migrate(folder: &Path) -> Result<(), StoreError> {
+    let opened =
+        catch_unwind(AssertUnwindSafe(|| sled::Config::default().path(folder).cache_capacity(64 << 20).open()));
+    let db = match opened {
+        Err(_) => return Err(StoreError::corrupt(folder, "sled cannot read the files of this old store")),
+        Ok(Err(sled::Error::Io(error))) if is_lock(&error) => return Err(files::locked(folder)),
+        Ok(Err(sled::Error::Corruption { .. })) => return Err(StoreError::corrupt(folder, "sled reports corruption")),
+        Ok(Err(error)) => return Err(StoreError::new(Code::StoreFailed, format!("{}: {error}", folder.display()))),
+        Ok(Ok(db)) => db,
+    };
+    let converted = catch_unwind(AssertUnwindSafe(|| convert(folder, &db)));
+    converted.unwrap_or_else(|_| Err(StoreError::corrupt(folder, "sled cannot read the records of this old store")))
+}
+
+fn convert(folder: &Path, db: &Db) -> Result<(), StoreError> {
+    let failed = |error: sled::Error| StoreError::new(Code::StoreFailed, format!("{}: {error}", folder.display()));
+    let damaged = |found: &str| StoreError::corrupt(folder, found);
+    match db.get("m/format").map_err(failed)? {
+        Some(format) if format == OLD_FORMAT => {}
+        // It was created, and killed before it was a store.
+        None if db.is_empty() => return create_empty(folder),
+        other => {
+            let found = other
+                .map_or_else(|| "no format".to_owned(), |it| format!("the format `{}`", String::from_utf8_lossy(&it)));
+            let message = format!("{} has {found}; this edgewright reads `{}`", folder.display(), base::FORMAT);
+            return Err(StoreError::new(Code::StoreFormat, message));
+        }
+    }
+    let root = db.get("m/root").map_err(failed)?.and_then(|bytes| <[u8; 32]>::try_from(bytes.as_ref()).ok());
+    let root_secret = root.ok_or_else(|| damaged("its root secret is missing"))?;
+    let (revision, next_order) = match db.get("m/revision").map_err(failed)? {
+        None => (0, 0),
+        Some(bytes) => std::str::from_utf8(&bytes)
+            .ok()
+            .and_then(|text| text.split_once(' '))
+            .and_then(|(revision, order)| Some((revision.parse().ok()?, order.parse().ok()?)))
+            .ok_or_else(|| damaged("its revision cannot be read"))?,
+    };
+    let mut tip = Tip::default();
+    let mut batches = Vec::new();
+    for row in db.scan_prefix("h/").values() {
+        let old: OldRecord =
+            serde_json::from_slice(&row.map_err(failed)?).map_err(|_| damaged("a history record cannot be read"))?;
+        let record = Record {
+            position: tip.position + 1,
+            revision: Some(old.revision),
+            at: old.at,
+            milliseconds: 0,
+            author: old.author,
+            outcome: Outcome::Applied,
+            message: String::new(),
+            calls: old.calls,
+            resources: Vec::new(),
+            changes: String::new(),
+        };
+        let record: Arc<[u8]> = record.to_bytes()?.into();
+        let batch = Batch {
+            position: tip.position + 1,
+            revision: old.revision,
+            next_order,
+            hash: chain(&tip.hash, &record),
+            record,
+            changes: Vec::new(),
+        };
+        tip = Tip::after(&batch);
+        batches.push((0, batch));
+    }
+    // The old store had no chain: its last history record must at least be that of its revision.
+    if tip.revision != revision {
+        return Err(damaged(&format!("its revision is {revision}, and its history ends at {}", tip.revision)));
+    }
+    tip.next_order = next_order;
+    journal::write_history(&Part::History.path(folder, HISTORY), Tip::default(), &batches)?;
+    let mut broken = None;
+    let mut records = db.scan_prefix("r/").chain(db.scan_prefix("d/")).map_while(|row| match row {
+        Ok((key, value)) => Some((String::from_utf8_lossy(&key).into_owned(), value.to_vec())),
+        Err(error) => {
+            broken = Some(failed(error));
+            None
+        }
+    });
+    base::write(&Part::Base.path(folder, GENERATION), &Header::new(tip, &root_secret), &mut records)?;
+    if let Some(error) = broken {
+        return Err(error);
+    }
+    finish(folder, tip)
+}
+
+fn create_empty(folder: &Path) -> Result<(), StoreError> {
+    let header = Header::new(Tip::default(), &crate::store::mint::random_secret());
+    base::write(&Part::Base.path(folder, GENERATION), &header, &mut std::iter::empty())?;
+    finish(folder, Tip::default())
+}
+
+fn finish(folder: &Path, tip: Tip) -> Result<(), StoreError> {
+    Journal::create(Part::Journal.path(folder, GENERATION), tip)?;
+    HeadFile::create(folder, Head { position: tip.position, generation: GENERATION, hash: tip.hash })?;
+    Ok(())
+}
+
+fn is_lock(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::WouldBlock || error.to_string().contains("could not acquire lock")
+}

@@ -1,0 +1,365 @@
+//! The engine in a folder (D58). The truth is a base, the whole state at some batch, and the journals of all batches since.
+//! Both are ours, checksummed byte for byte. What sled holds, the index of the history, follows from them.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `base.N` | the state at the start of generation N |
+//! | `journal.N` | the batches of generation N, one write and one sync for all that wait |
+//! | `history.N` | the records of an older generation, without their changes |
+//! | `head` | how far the log was acknowledged |
+//! | `index/` | sled: which record is where |
+//! | `lock` | the lock of the process that has the store open |
+
+mod base;
+mod files;
+mod frame;
+mod head;
+mod index;
+mod journal;
+mod librarian;
+mod migrate;
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Condvar, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use files::Part;
+use head::{Head, HeadFile};
+use index::Location;
+use journal::{AppendError, Journal, Rest};
+use librarian::Librarian;
+
+use super::{
+    StoreError,
+    engine::{Batch, Engine, Query, State, Statistics, Tip, Visit},
+    history::{Retention, chain},
+    mint,
+};
+use crate::model::code::Code;
+
+/// A journal is folded into a new base when it is longer than this and longer than the base.
+const CHECKPOINT_BYTES: u64 = 8 << 20;
+/// The bytes behind which a single frame no longer makes the log longer: what it takes to read it back.
+const FIRST_GENERATION: u64 = 1;
+
+/// An engine in a folder. One process has it open at a time.
+pub struct FolderEngine {
+    folder: PathBuf,
+    writing: Mutex<Writing>,
+    newer: Condvar,
+    librarian: Librarian,
+    /// What was read when it was opened, until somebody asks for it.
+    opened: Mutex<Option<State>>,
+    base_bytes: AtomicU64,
+    since_base: AtomicU64,
+    broken: AtomicBool,
+    root_secret: [u8; 32],
+    _lock: File,
+}
+
+struct Writing {
+    journal: Journal,
+    head: HeadFile,
+    generation: u64,
+    tip: Tip,
+    /// The generation that a checkpoint can be written for, with the batch before its first.
+    rotated: Option<(u64, Tip)>,
+}
+
+/// What a folder holds, read and verified.
+struct Content {
+    state: State,
+    /// The generation of the last journal, and where its whole batches end.
+    generation: u64,
+    end: u64,
+    since_base: u64,
+}
+
+impl FolderEngine {
+    /// Whether a folder holds a store, so that a dry run need not create one. An error when nobody can tell.
+    pub fn exists(folder: &Path) -> Result<bool, StoreError> {
+        for name in [head::path(folder), folder.join("conf")] {
+            match fs::symlink_metadata(&name) {
+                Ok(_) => return Ok(true),
+                Err(error)
+                    if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {}
+                Err(error) => return Err(StoreError::io("read", &name, &error)),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Opens the store in a folder, or makes one where there is none or an empty folder.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        if !Self::exists(folder)? && holds_something_else(folder) {
+            let message = format!("{} contains other files and is not a store", folder.display());
+            return Err(StoreError::new(Code::StoreFormat, message));
+        }
+        files::create_folder(folder)?;
+        let lock = files::lock(folder)?;
+        if !head::path(folder).exists() {
+            if migrate::is_old(folder) {
+                migrate::migrate(folder)?;
+            } else {
+                create(folder)?;
+            }
+        }
+        migrate::remove_old(folder);
+        let (head, acknowledged) = HeadFile::open(folder)?;
+        let content = read(folder, acknowledged)?;
+        let journal = Journal::open(Part::Journal.path(folder, content.generation), content.end)?;
+        let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
+        let base = content_base(folder)?;
+        let writing = Writing { journal, head, generation: content.generation, tip, rotated: None };
+        let sync = writing.head.handle().map_err(|error| StoreError::io("open", &head::path(folder), &error))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            librarian: Librarian::start(folder, tip, sync),
+            newer: Condvar::new(),
+            base_bytes: AtomicU64::new(fs::metadata(Part::Base.path(folder, base)).map_or(0, |file| file.len())),
+            since_base: AtomicU64::new(content.since_base),
+            broken: AtomicBool::new(false),
+            root_secret: content.state.root_secret,
+            opened: Mutex::new(Some(content.state)),
+            writing: Mutex::new(writing),
+            _lock: lock,
+        })
+    }
+
+    fn writing(&self) -> std::sync::MutexGuard<'_, Writing> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine for FolderEngine {
+    fn load(&self) -> Result<State, StoreError> {
+        if let Some(state) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Ok(state);
+        }
+        let writing = self.writing();
+        let head = Head { position: writing.tip.position, generation: writing.generation, hash: writing.tip.hash };
+        Ok(read(&self.folder, head)?.state)
+    }
+
+    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
+        let Some(last) = batches.last() else { return Ok(()) };
+        self.health()?;
+        let mut bytes = Vec::new();
+        let mut lengths = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let start = bytes.len();
+            frame::encode(batch, true, &mut bytes);
+            lengths.push((bytes.len() - start) as u64);
+        }
+        let mut writing = self.writing();
+        if writing.tip.position != after {
+            let message = format!("the log is at record {}, not at {after}", writing.tip.position);
+            return Err(StoreError::new(Code::StoreFailed, message));
+        }
+        let mut offset = writing.journal.length();
+        match writing.journal.append(&bytes) {
+            Ok(()) => {}
+            Err(AppendError::Undone(error)) => return Err(error),
+            Err(AppendError::Unsure(error)) => {
+                self.broken.store(true, Ordering::Release);
+                return Err(error);
+            }
+        }
+        writing.tip = Tip::after(last);
+        let head = Head { position: last.position, generation: writing.generation, hash: last.hash };
+        // The batches are durable whatever becomes of this write: it only helps to tell damage from an interrupted write.
+        let _ = writing.head.write(head);
+        let generation = writing.generation;
+        drop(writing);
+        self.newer.notify_all();
+        self.since_base.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        let located = batches.iter().zip(lengths).map(|(batch, length)| {
+            let location = Location { part: Part::Journal, generation, offset, length };
+            offset += length;
+            // The index has no use for the changes, which are most of a batch.
+            (location, Batch { changes: Vec::new(), ..batch.clone() })
+        });
+        self.librarian.add(located.collect());
+        Ok(())
+    }
+
+    fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
+        // A checkpoint may remove a journal meanwhile; then the list of journals is taken anew.
+        let mut found: Vec<Batch> = Vec::new();
+        for generation in Part::Journal.generations(&self.folder)?.into_iter().rev() {
+            let Ok(content) = journal::read(&Part::Journal.path(&self.folder, generation), true) else {
+                return Ok(None);
+            };
+            let start = content.start.position;
+            let mut batches: Vec<Batch> = content.batches.into_iter().map(|(_, batch)| batch).collect();
+            batches.retain(|batch| batch.position > position);
+            batches.append(&mut found);
+            found = batches;
+            if start <= position {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+        let position = self.writing().tip.position;
+        self.librarian.find(query, before, limit, position)
+    }
+
+    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        for (part, generation) in librarian::logs(&self.folder)? {
+            let content = journal::read(&part.path(&self.folder, generation), false)?;
+            let mut before = content.start.hash;
+            for (_, batch) in &content.batches {
+                visit(&before, &batch.record, &batch.hash)?;
+                before = batch.hash;
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
+        let waited = self.newer.wait_timeout_while(self.writing(), timeout, |writing| writing.tip.position <= position);
+        waited.unwrap_or_else(PoisonError::into_inner).0.tip.position
+    }
+
+    fn statistics(&self) -> Statistics {
+        let bytes = fs::read_dir(&self.folder).map_or(0, |entries| {
+            entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
+        });
+        let first = librarian::logs(&self.folder).ok().and_then(|logs| logs.first().copied());
+        let start =
+            first.and_then(|(part, generation)| journal::read(&part.path(&self.folder, generation), false).ok());
+        Statistics { position: self.writing().tip.position, bytes, oldest: start.map_or(0, |it| it.start.position + 1) }
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        if self.broken.load(Ordering::Acquire) {
+            let message =
+                format!("an earlier write to {} failed; restart to read what is on the disk", self.folder.display());
+            return Err(StoreError::new(Code::StoreFailed, message));
+        }
+        Ok(())
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        let since = self.since_base.load(Ordering::Relaxed);
+        since > CHECKPOINT_BYTES && since > self.base_bytes.load(Ordering::Relaxed)
+    }
+
+    fn rotate(&self) -> Result<(), StoreError> {
+        let mut writing = self.writing();
+        let generation = writing.generation + 1;
+        writing.journal = Journal::create(Part::Journal.path(&self.folder, generation), writing.tip)?;
+        writing.generation = generation;
+        writing.rotated = Some((generation, writing.tip));
+        Ok(())
+    }
+
+    fn checkpoint(
+        &self,
+        state: &mut dyn Iterator<Item = (String, Vec<u8>)>,
+        retention: &Retention,
+    ) -> Result<(), StoreError> {
+        let Some((generation, tip)) = self.writing().rotated.take() else { return Ok(()) };
+        let path = Part::Base.path(&self.folder, generation);
+        // What is appended while the base is written counts for the next one.
+        self.since_base.store(0, Ordering::Relaxed);
+        base::write(&path, &base::Header::new(tip, &self.root_secret), state)?;
+        self.base_bytes.store(fs::metadata(&path).map_or(0, |file| file.len()), Ordering::Relaxed);
+        self.librarian.fold(generation)?;
+        for old in Part::Base.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
+            files::remove(&Part::Base.path(&self.folder, old))?;
+        }
+        self.librarian.retain(retention, tip)
+    }
+}
+
+/// Makes an empty store. The head comes last: a folder without one was never a store.
+fn create(folder: &Path) -> Result<(), StoreError> {
+    if let Some(generation) = Part::Base.generations(folder)?.last()
+        && journal::read(&Part::Journal.path(folder, *generation), false).is_ok_and(|it| !it.batches.is_empty())
+    {
+        return Err(StoreError::corrupt(&head::path(folder), "the file is missing"));
+    }
+    let root_secret = mint::random_secret();
+    base::write(
+        &Part::Base.path(folder, FIRST_GENERATION),
+        &base::Header::new(Tip::default(), &root_secret),
+        &mut std::iter::empty(),
+    )?;
+    Journal::create(Part::Journal.path(folder, FIRST_GENERATION), Tip::default())?;
+    HeadFile::create(folder, Head { position: 0, generation: FIRST_GENERATION, hash: [0; 32] })?;
+    Ok(())
+}
+
+/// The generation of the newest base. Bases are written whole, so the newest one counts.
+fn content_base(folder: &Path) -> Result<u64, StoreError> {
+    let newest = Part::Base.generations(folder)?.last().copied();
+    newest.ok_or_else(|| StoreError::corrupt(&Part::Base.path(folder, FIRST_GENERATION), "the file is missing"))
+}
+
+/// Reads a folder and holds it against what was acknowledged. Changes nothing.
+fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
+    let newest = content_base(folder)?;
+    let base = base::read(&Part::Base.path(folder, newest))?;
+    let mut state = State { tip: base.tip, root_secret: base.root_secret, records: base.records, batches: Vec::new() };
+    let last = Part::Journal.generations(folder)?.last().copied().unwrap_or(newest).max(acknowledged.generation);
+    let (mut tip, mut end, mut since_base) = (base.tip, 0, 0);
+    for generation in newest..=last {
+        let path = Part::Journal.path(folder, generation);
+        let content = journal::read(&path, true)?;
+        if (content.start.position, content.start.hash) != (tip.position, tip.hash) {
+            return Err(StoreError::corrupt(&path, format!("it does not continue record {}", tip.position)));
+        }
+        for (_, batch) in content.batches {
+            if chain(&tip.hash, &batch.record) != batch.hash {
+                let found = format!("the hash of record {} does not match its content", batch.position);
+                return Err(StoreError::corrupt(&path, found));
+            }
+            tip = Tip::after(&batch);
+            if batch.position == acknowledged.position && batch.hash != acknowledged.hash {
+                return Err(StoreError::corrupt(
+                    &path,
+                    format!("record {} is not the one that was acknowledged", batch.position),
+                ));
+            }
+            state.batches.push(batch);
+        }
+        let lost = tip.position < acknowledged.position;
+        if content.rest.is_some_and(|rest| rest == Rest::Damaged || generation < last || lost) {
+            let found = format!(
+                "record {} cannot be read at byte {} (acknowledged: record {})",
+                tip.position + 1,
+                content.end,
+                acknowledged.position
+            );
+            return Err(StoreError::corrupt(&path, found));
+        }
+        end = content.end;
+        since_base += content.end;
+    }
+    if tip.position < acknowledged.position {
+        let found =
+            format!("it ends at record {}, and record {} was acknowledged", tip.position, acknowledged.position);
+        return Err(StoreError::corrupt(&Part::Journal.path(folder, last), found));
+    }
+    Ok(Content { state, generation: last, end, since_base })
+}
+
+/// Whether a folder has files that are no part of a store that was about to be created.
+fn holds_something_else(folder: &Path) -> bool {
+    let ours = |name: &str| {
+        name == "lock" || name == "head.tmp" || ["base.", "journal."].iter().any(|part| name.starts_with(part))
+    };
+    fs::read_dir(folder).is_ok_and(|mut entries| {
+        entries.any(|entry| entry.is_ok_and(|it| it.file_name().to_str().is_none_or(|name| !ours(name))))
+    })
+}

@@ -1,0 +1,54 @@
+//! What a commit did to each resource, for the history.
+
+use std::collections::BTreeSet;
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use serde_json::{Map, Value, json};
+
+use super::history::{Places, Touched};
+use crate::model::{
+    key::Key,
+    secret,
+    snapshot::{Entry, Snapshot},
+};
+
+/// Describes the resources that differ between two revisions. Secrets are digests with the given key.
+pub fn touched(
+    before: &Snapshot,
+    after: &Snapshot,
+    changed: &BTreeSet<Key>,
+    places: &Places,
+    digest_key: &[u8; 32],
+) -> Vec<Touched> {
+    let describe = |key: &Key| {
+        let (old, new) = (before.get(key), after.get(key));
+        let (mut was, mut is) = (old.map(|it| fields(it, digest_key)), new.map(|it| fields(it, digest_key)));
+        if let (Some(was), Some(is)) = (&mut was, &mut is) {
+            let same: Vec<String> = was.keys().filter(|field| was.get(*field) == is.get(*field)).cloned().collect();
+            for field in same {
+                was.remove(&field);
+                is.remove(&field);
+            }
+        }
+        let claim = new.or(old).and_then(|entry| entry.claim.as_ref());
+        Touched {
+            kind: key.kind,
+            path: key.path(),
+            name: claim.map(|claim| claim.name.clone()),
+            declared_at: places.get(key).cloned(),
+            before: was.map(Value::Object),
+            after: is.map(Value::Object),
+        }
+    };
+    let keys: Vec<&Key> = changed.iter().collect();
+    keys.into_par_iter().with_min_len(256).map(describe).collect()
+}
+
+/// The fields of a resource, with its ownership.
+fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Map<String, Value> {
+    let mut fields = secret::digested(digest_key, || entry.spec.to_json());
+    if let Some(claim) = &entry.claim {
+        fields.insert("(owned by)".into(), json!(claim));
+    }
+    fields
+}

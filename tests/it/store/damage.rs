@@ -1,0 +1,144 @@
+//! Damage on the disk: a store opens at its last acknowledged revision, or says what is damaged and changes nothing.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use edgewright::{
+    model::code::Code,
+    store::{Store, engine::Query},
+};
+
+use super::{commit, content, deleted, described, edge, small};
+use crate::cli::copy;
+
+/// A small store that was closed in good order.
+fn small_store(path: &Path) -> Vec<String> {
+    let store = Store::open(path).unwrap();
+    commit(&store, edge(1, 2)).unwrap();
+    commit(&store, vec![small(1), small(2)]).unwrap();
+    commit(&store, vec![described(1, "other")]).unwrap();
+    commit(&store, vec![deleted(2)]).unwrap();
+    let expected = content(&store);
+    // The index is complete before the store is closed.
+    assert_eq!(store.history(&Query::All, u64::MAX, 10).unwrap().len(), 4);
+    expected
+}
+
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries =
+        walkdir::WalkDir::new(folder).into_iter().map(Result::unwrap).filter(|entry| entry.file_type().is_file());
+    entries
+        .map(|entry| (entry.path().strip_prefix(folder).unwrap().to_owned(), fs::read(entry.path()).unwrap()))
+        .collect()
+}
+
+/// Opens a damaged store: it must be whole, history included, or refuse and leave its own files as they are.
+fn whole_or_refused(path: &Path, expected: &[String], what: &str) -> bool {
+    let before = files(path);
+    match Store::open(path) {
+        Ok(store) => {
+            assert_eq!(content(&store), expected, "{what}");
+            let records = store.history(&Query::All, u64::MAX, 10).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(records.len(), 4, "{what}");
+            assert_eq!(store.verify().unwrap().records, 4, "{what}");
+            true
+        }
+        Err(error) => {
+            assert!(matches!(error.code, Code::StoreCorrupt | Code::StoreFormat), "{what}: {} {error}", error.code);
+            assert_eq!(files(path), before, "{what}: a refused store was changed");
+            false
+        }
+    }
+}
+
+#[test]
+fn no_flipped_bit_goes_unnoticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let original = folder.path().join("original");
+    let expected = small_store(&original);
+    let (mut opened, mut refused) = (0, 0);
+    for (name, bytes) in files(&original) {
+        // The index is made anew when it is damaged; a few places of it are enough here.
+        let step = if name.starts_with("index") { 97 } else { 1 };
+        let mut at = 0;
+        while at < bytes.len() {
+            // The two slots of the head are far apart; nothing is written between them.
+            if bytes[at] == 0 && name == Path::new("head") && (128..4096).contains(&at) {
+                at += 509;
+                continue;
+            }
+            let damaged = folder.path().join("damaged");
+            let _ = fs::remove_dir_all(&damaged);
+            copy(&original, &damaged);
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 << (at % 8);
+            fs::write(damaged.join(&name), changed).unwrap();
+            match whole_or_refused(&damaged, &expected, &format!("{} byte {at}", name.display())) {
+                true => opened += 1,
+                false => refused += 1,
+            }
+            at += step;
+        }
+    }
+    eprintln!("{opened} opened whole, {refused} were refused");
+    assert!(refused > 1000, "{opened} opened, {refused} refused");
+}
+
+#[test]
+fn a_missing_or_cut_file_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let original = folder.path().join("original");
+    let expected = small_store(&original);
+    for (name, bytes) in
+        files(&original).into_iter().filter(|(name, _)| !name.starts_with("index") && name != Path::new("lock"))
+    {
+        let cuts = (0..bytes.len()).step_by(bytes.len().div_ceil(40)).map(Some).chain([None]);
+        for cut in cuts {
+            let damaged = folder.path().join("damaged");
+            let _ = fs::remove_dir_all(&damaged);
+            copy(&original, &damaged);
+            match cut {
+                Some(length) => fs::write(damaged.join(&name), &bytes[..length]).unwrap(),
+                None => fs::remove_file(damaged.join(&name)).unwrap(),
+            }
+            let opened = whole_or_refused(&damaged, &expected, &format!("{} cut to {cut:?}", name.display()));
+            // A cut between the slots of the head leaves one of them; everything else that is short was longer once.
+            assert!(!opened || name == Path::new("head"), "{} cut to {cut:?} was not noticed", name.display());
+        }
+    }
+}
+
+/// A kill in the middle of a write leaves a part of a record that nobody was told of.
+#[test]
+fn an_interrupted_write_is_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let expected = small_store(&path);
+    let journal = path.join("journal.0000000001");
+    let whole = fs::read(&journal).unwrap();
+    let last = whole.windows(4).rposition(|it| it == b"ewf2").unwrap();
+    let next = &whole[last..];
+    for torn in [1, 3, 50, next.len() / 2, next.len() - 1] {
+        fs::write(&journal, [&whole, &next[..torn]].concat()).unwrap();
+        assert!(whole_or_refused(&path, &expected, &format!("{torn} bytes of another record")));
+    }
+    fs::write(&journal, [whole.as_slice(), &[0; 5000]].concat()).unwrap();
+    assert!(whole_or_refused(&path, &expected, "a hole that the file system has left"));
+    assert_eq!(fs::read(&journal).unwrap(), whole, "what was torn is cut off");
+    let store = Store::open(&path).unwrap();
+    assert_eq!(commit(&store, vec![small(9)]).unwrap().snapshot.revision, 5);
+}
+
+#[test]
+fn a_lost_index_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let expected = small_store(&path);
+    fs::remove_dir_all(path.join("index")).unwrap();
+    assert!(whole_or_refused(&path, &expected, "no index"));
+    fs::write(path.join("index/db"), "not of sled").unwrap();
+    assert!(whole_or_refused(&path, &expected, "a foreign index"));
+}

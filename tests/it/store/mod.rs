@@ -1,0 +1,85 @@
+//! The store: what every engine must do, what survives which accident, and what older versions have left.
+
+mod damage;
+mod engines;
+mod formats;
+mod groups;
+mod power;
+
+use std::sync::Arc;
+
+use edgewright::{
+    model::{
+        Kind,
+        id::Id,
+        key::Key,
+        kind::{
+            https_edge::HttpsEdge,
+            https_edge_route::{HttpsEdgeRoute, MatchType},
+            ip_restriction::{IpRestriction, Traffic},
+        },
+        operation::{Author, Operation},
+        resource::AnyResource,
+    },
+    store::{Commit, CommitError, Committed, Store, mint},
+};
+
+/// The key of a small resource with a number.
+fn small_key(number: usize) -> Key {
+    Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{number:027}")))
+}
+
+/// Creates a small resource.
+fn small(number: usize) -> Operation {
+    let spec = IpRestriction {
+        r#type: Some(Traffic::Api),
+        description: format!("number {number}"),
+        ..IpRestriction::default()
+    };
+    create(small_key(number), Arc::new(spec))
+}
+
+/// Changes the description of a small resource.
+fn described(number: usize, description: &str) -> Operation {
+    let spec = IpRestriction { description: description.into(), ..IpRestriction::default() };
+    Operation::Patch { key: small_key(number), spec: Arc::new(spec), fields: vec!["description".into()] }
+}
+
+/// Deletes a small resource.
+fn deleted(number: usize) -> Operation {
+    Operation::Delete { key: small_key(number), with_children: false }
+}
+
+fn create(key: Key, spec: Arc<dyn AnyResource>) -> Operation {
+    Operation::Create { key, spec, claim: None, token: None }
+}
+
+/// Creates an edge with routes, in one commit.
+fn edge(number: usize, routes: usize) -> Vec<Operation> {
+    let id = Id::new(&format!("edghts_{number:027}"));
+    let spec = HttpsEdge { hostports: vec![format!("e{number}.example.com:443")], ..HttpsEdge::default() };
+    let routes = (0..routes).map(|route| {
+        let spec = HttpsEdgeRoute {
+            match_type: Some(MatchType::PathPrefix),
+            r#match: format!("/{route}"),
+            description: "x".repeat(100),
+            ..HttpsEdgeRoute::default()
+        };
+        let key = Key::child(Kind::HttpsEdgeRoute, id.clone(), Id::new(&format!("edghtsrt_{number:013}_{route:013}")));
+        create(key, Arc::new(spec))
+    });
+    std::iter::once(create(Key::new(Kind::HttpsEdge, id.clone()), Arc::new(spec)))
+        .chain(routes.collect::<Vec<_>>())
+        .collect()
+}
+
+fn commit(store: &Store, operations: Vec<Operation>) -> Result<Committed, CommitError> {
+    store.commit(Commit { base: None, operations, author: Author::Local, at: mint::now() })
+}
+
+/// Everything that a store holds, as text that can be compared.
+fn content(store: &Store) -> Vec<String> {
+    let snapshot = store.snapshot();
+    let entries = snapshot.iter().map(|entry| format!("{} {:?} {}", entry.key, entry.spec, entry.order));
+    entries.chain([format!("revision {}", snapshot.revision)]).collect()
+}
