@@ -26,6 +26,9 @@ pub trait Store: Send + Sync {
     /// Makes the next revision. When this returns, it is on disk and visible; when it fails, nothing has changed.
     fn commit(&self, commit: Commit) -> Result<Committed, CommitError>;
 
+    /// Whether the store can be read and written.
+    fn health(&self) -> Result<(), StoreError>;
+
     /// A random secret that was made with the store, from which keys can be derived (D36).
     fn root_secret(&self) -> [u8; 32];
 

@@ -151,11 +151,7 @@ impl Store for SledStore {
     fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
         // A panic of another writer left the current Snapshot as it was, so its lock can be taken over.
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.broken.load(Ordering::Acquire) {
-            let message =
-                format!("an earlier write to {} failed; restart to read what is on the disk", self.path.display());
-            return Err(CommitError::Failed(StoreError::new(Code::StoreFailed, message)));
-        }
+        self.health().map_err(CommitError::Failed)?;
         let before = self.current.load_full();
         if let Some(base) = commit.base
             && base != before.revision
@@ -168,6 +164,15 @@ impl Store for SledStore {
         let next = Arc::new(self.write(&before, &commit)?);
         self.current.store(Arc::clone(&next));
         Ok(Committed { snapshot: next })
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        if !self.broken.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let message =
+            format!("an earlier write to {} failed; restart to read what is on the disk", self.path.display());
+        Err(StoreError::new(Code::StoreFailed, message))
     }
 
     fn root_secret(&self) -> [u8; 32] {

@@ -231,6 +231,10 @@ impl Store for Witness {
         self.store.commit(commit)
     }
 
+    fn health(&self) -> Result<(), StoreError> {
+        self.store.health()
+    }
+
     fn root_secret(&self) -> [u8; 32] {
         self.store.root_secret()
     }
