@@ -8,7 +8,7 @@ use axum::{
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use super::answer::ApiError;
+use super::{answer::ApiError, work::with_body};
 use crate::model::{code::Code, fault::Fault, node::Node, unbounded};
 
 /// How deep a body may nest (D39).
@@ -30,9 +30,12 @@ impl Limits {
     pub const MANIFESTS: Self = Self { bytes: 64 << 20, time: Duration::from_secs(120) };
 }
 
-/// Reads a JSON body, with the faults of repeated keys. An empty body is null.
-pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<(Node, Vec<Fault>), ApiError> {
-    parse(&take(headers, body, limits).await?)
+/// Reads a JSON body, with the faults of repeated keys and its size in bytes. An empty body is null.
+pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<(Node, Vec<Fault>, usize), ApiError> {
+    let bytes = take(headers, body, limits).await?;
+    let size = bytes.len();
+    let (node, faults) = with_body(size, move || parse(&bytes)).await??;
+    Ok((node, faults, size))
 }
 
 /// Takes the bytes of a body that is declared as JSON, or empty.

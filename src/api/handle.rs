@@ -16,6 +16,7 @@ use super::{
     body::{self, Limits},
     endpoint::{Action, Endpoint},
     page::{self, Page},
+    work::with_body,
 };
 use crate::{
     model::{
@@ -47,6 +48,8 @@ struct Call<'a> {
     kind: Kind,
     headers: HeaderMap,
     query: String,
+    /// The bytes of its body.
+    size: usize,
 }
 
 /// Answers a request to an endpoint; `parameters` are the path's, decoded.
@@ -58,9 +61,9 @@ pub async fn handle(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
-    let (node, faults) = match parts.method {
+    let (node, faults, size) = match parts.method {
         Method::POST | Method::PATCH | Method::PUT => body::read(&parts.headers, body, Limits::RESOURCE).await?,
-        _ => (Node::Null, Vec::new()),
+        _ => (Node::Null, Vec::new(), 0),
     };
     if !faults.is_empty() {
         return Err(ApiError::from_faults(faults));
@@ -69,7 +72,7 @@ pub async fn handle(
     let snapshot = app.store.snapshot();
     let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
     let query = parts.uri.query().unwrap_or_default().to_owned();
-    let call = Call { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, query };
+    let call = Call { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, query, size };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
@@ -113,8 +116,8 @@ fn not_found(what: &str) -> ApiError {
 
 impl Call<'_> {
     async fn create(&self, mut key: Key, node: Node) -> Result<Response, ApiError> {
-        let info = self.kind.info();
-        let (spec, faults) = decode(self.kind, &node, None);
+        let (kind, info) = (self.kind, self.kind.info());
+        let (spec, faults) = with_body(self.size, move || decode(kind, &node, None)).await?;
         let mut spec = without_faults(spec, faults)?;
         let mut operations = Vec::new();
         let mut token = None;
@@ -217,7 +220,8 @@ impl Call<'_> {
                     .at(Path::root().join(field.as_str()))
             })
             .collect();
-        let (spec, found) = decode(self.kind, &node, Some(&fields));
+        let (kind, given) = (self.kind, fields.clone());
+        let (spec, found) = with_body(self.size, move || decode(kind, &node, Some(&given))).await?;
         faults.extend(found);
         let spec = without_faults(spec, faults)?;
         let operation = Operation::Patch { key: key.clone(), spec, fields };
@@ -228,12 +232,16 @@ impl Call<'_> {
 
     async fn put_module(&self, host: Key, slot: &'static Slot, node: Node) -> Result<Response, ApiError> {
         check_id(Some(host.kind), &host.id)?;
-        let (module, mut faults) = (slot.decode)(&node, None);
-        if let Some(module) = &module {
-            let mut found = Faults::new();
-            module.check(&mut found);
-            add_untold(&mut faults, found.into_vec());
-        }
+        let decode = move || {
+            let (module, mut faults) = (slot.decode)(&node, None);
+            if let Some(module) = &module {
+                let mut found = Faults::new();
+                module.check(&mut found);
+                add_untold(&mut faults, found.into_vec());
+            }
+            (module, faults)
+        };
+        let (module, faults) = with_body(self.size, decode).await?;
         let module = without_faults(module, faults)?;
         let operation = Operation::PutModule { host: host.clone(), slot, module };
         let snapshot =

@@ -11,10 +11,14 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use jiff::Timestamp;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::App;
-use crate::model::Kind;
+use crate::{
+    model::Kind,
+    reconcile::{health::Status, watch::Following},
+};
 
 /// Seconds; from an answer out of memory to a commit on a slow disk.
 const BUCKETS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
@@ -38,6 +42,19 @@ fn recorder() -> Option<&'static PrometheusHandle> {
             metrics::describe_counter!("edgewright_reconcile_total", "Looks at the manifests, by what came of them.");
             metrics::describe_gauge!("edgewright_resources", "Resources of each kind.");
             metrics::describe_gauge!("edgewright_revision", "The current revision of the store.");
+            metrics::describe_gauge!("edgewright_drift", "1 while the store does not match the manifests of a source.");
+            metrics::describe_gauge!(
+                "edgewright_reconcile_loop_up",
+                "1 while the loop of a source runs and is not stuck."
+            );
+            metrics::describe_gauge!(
+                "edgewright_reconcile_last_attempt_timestamp_seconds",
+                "When the loop last began to look at the manifests."
+            );
+            metrics::describe_gauge!(
+                "edgewright_reconcile_last_success_timestamp_seconds",
+                "When the store last matched the manifests."
+            );
             Some(handle)
         })
         .as_ref()
@@ -48,14 +65,25 @@ pub fn install() {
     let _ = recorder();
 }
 
-/// Folds what was recorded, again and again: otherwise it piles up until somebody reads the page.
-pub async fn keep_up() {
+/// Folds what was recorded, again and again: otherwise it piles up until somebody reads the page. Meanwhile it watches
+/// the loop, which cannot say itself that it is stuck.
+pub async fn keep_up(following: Option<Arc<Following>>) {
     let mut interval = tokio::time::interval(UPKEEP);
+    let mut was_up = true;
     loop {
         interval.tick().await;
         if let Some(recorder) = recorder() {
             recorder.run_upkeep();
         }
+        let Some(following) = &following else { continue };
+        let is_up = following.health.is_up();
+        if was_up && !is_up {
+            tracing::error!(source = following.source, "{}", following.health.trouble().unwrap_or_default());
+        }
+        if is_up && !was_up {
+            tracing::info!(source = following.source, "the reconcile loop runs again");
+        }
+        was_up = is_up;
     }
 }
 
@@ -83,6 +111,18 @@ pub fn page(app: &Arc<App>) -> Response {
     metrics::gauge!("edgewright_revision").set(snapshot.revision as f64);
     for info in Kind::all() {
         metrics::gauge!("edgewright_resources", "kind" => info.name).set(snapshot.count(info.kind) as f64);
+    }
+    if let Some(following) = &app.following {
+        let (source, health) = (&following.source, &following.health);
+        let flag = |state: bool| if state { 1.0 } else { 0.0 };
+        let seconds = |at: Option<Timestamp>| at.map_or(0.0, |at| at.as_second() as f64);
+        metrics::gauge!("edgewright_reconcile_loop_up", "source" => source.clone()).set(flag(health.is_up()));
+        let drifts = health.condition().status == Status::OutOfSync;
+        metrics::gauge!("edgewright_drift", "source" => source.clone()).set(flag(drifts));
+        metrics::gauge!("edgewright_reconcile_last_attempt_timestamp_seconds", "source" => source.clone())
+            .set(seconds(health.last_attempt()));
+        metrics::gauge!("edgewright_reconcile_last_success_timestamp_seconds", "source" => source.clone())
+            .set(seconds(health.last_success()));
     }
     let text = recorder().map(PrometheusHandle::render).unwrap_or_default();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()

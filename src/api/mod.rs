@@ -12,10 +12,12 @@ mod handle;
 mod metrics;
 pub mod openapi;
 mod page;
+mod ready;
 pub mod reconciliation;
 mod router;
 mod saml;
 mod serve;
+mod work;
 
 use std::sync::Arc;
 
@@ -24,8 +26,10 @@ pub use serve::{Server, bind};
 
 use crate::{
     model::{id::Id, resource::Site},
+    reconcile::watch::Following,
     store::Store,
 };
+use work::Work;
 
 /// The name of the version header, unless a deployment names another (D4).
 pub const VERSION_HEADER: &str = "Service-Version";
@@ -46,6 +50,9 @@ pub struct App {
     store: Arc<Store>,
     site: Site,
     settings: Settings,
+    /// The loop of a server that reconciles a source from a folder.
+    following: Option<Arc<Following>>,
+    work: Work,
 }
 
 impl App {
@@ -57,6 +64,13 @@ impl App {
             saml_base_url: settings.saml_base_url.clone(),
             saml_certificate: Box::new(move |route: &Id| signer.certificate_pem(route)),
         };
-        Self { store, site, settings }
+        Self { store, site, settings, following: None, work: Work::default() }
+    }
+
+    /// The same API beside a loop that reconciles a source from a folder.
+    #[must_use]
+    pub fn following(mut self, following: Option<Arc<Following>>) -> Self {
+        self.following = following;
+        self
     }
 }

@@ -41,17 +41,21 @@ pub fn document(version_header: &str) -> Value {
     }
     for (path, summary, media) in [
         ("/healthz", "The process is alive.", "text/plain"),
-        ("/readyz", "The store is open and requests are answered.", "text/plain"),
+        ("/readyz", "The server can be sent requests; a second line may hold a warning.", "text/plain"),
         ("/metrics", "Measurements for Prometheus.", "text/plain"),
         ("/openapi.json", "This document.", "application/json"),
     ] {
+        let mut responses = json!({"200": {"description": "OK", "content": {media: {"schema": {}}}}});
+        if let (Some(responses), "/readyz") = (responses.as_object_mut(), path) {
+            responses.insert("503".into(), json!({"$ref": "#/components/responses/503"}));
+        }
         let operation = json!({
             "operationId": path.trim_matches('/').replace('.', "_"),
             "summary": summary,
             "tags": ["service"],
             "security": [],
             "x-extension": true,
-            "responses": {"200": {"description": "OK", "content": {media: {"schema": {}}}}},
+            "responses": responses,
         });
         paths.entry(path.into()).or_default().insert("get".into(), operation);
     }
@@ -306,6 +310,7 @@ fn failure_responses() -> Value {
         ("413", "The body is too large."),
         ("415", "The body is not declared as JSON."),
         ("500", "A defect, or the store failed."),
+        ("503", "The server has too much work, is shutting down, or is not ready."),
     ];
     let responses = described.map(|(status, description)| {
         let schema = json!({"$ref": format!("#{SCHEMAS}/Error")});

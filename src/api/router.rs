@@ -24,7 +24,7 @@ use super::{
     drain,
     endpoint::{Endpoint, endpoints},
     handle::handle,
-    metrics, openapi, reconciliation, saml,
+    metrics, openapi, ready, reconciliation, saml,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -63,7 +63,7 @@ pub fn router(app: App) -> Router {
         };
         get(answer).fallback(method_not_allowed)
     };
-    let measured = Arc::clone(&app);
+    let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let router = router
         .route("/openapi.json", get(document).fallback(method_not_allowed))
@@ -73,7 +73,7 @@ pub fn router(app: App) -> Router {
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route("/metrics", get(async move || metrics::page(&measured)).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))
-        .route("/readyz", get(async || "ready\n").fallback(method_not_allowed))
+        .route("/readyz", get(async move || ready::page(&probed)).fallback(method_not_allowed))
         .fallback(async || ApiError::of(Code::NotFound, "there is nothing at this path"))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(with_one_error_body))

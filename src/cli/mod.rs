@@ -3,6 +3,7 @@
 mod completions;
 mod config;
 mod diff;
+mod excerpt;
 mod explain;
 mod export;
 mod fmt;

@@ -16,7 +16,7 @@ use crate::{
     reconcile::{
         LintLevels,
         token::write_token,
-        watch::{Report, follow},
+        watch::{Handle, Report, follow},
     },
     store::Store,
 };
@@ -67,21 +67,29 @@ impl Args {
             let fault = Diagnostic::error(Code::Parameter, "standard input cannot be followed");
             return Err(fault.help("name a file or folder with --manifests").into());
         }
-        let server = bind(&self.listen).map_err(|error| {
+        let mut server = bind(&self.listen).map_err(|error| {
             Diagnostic::error(Code::CannotListen, format!("cannot listen on {}: {error}", self.listen))
                 .help("another process may have the port; choose one with --listen")
         })?;
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         let store = Arc::new(self.store.open()?);
         self.create_admin(&store)?;
-        let _following = self.follow(&store, lints)?;
+        let mut handle = self.follow(&store, lints)?;
+        if let Some(handle) = &mut handle
+            && !server.wait(handle.first_look())
+        {
+            say("Stopped.");
+            return Ok(Exit::Done);
+        }
+        let following = handle.as_ref().map(Handle::following);
         let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| format!("http://{address}")));
         let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
         let settings =
             Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
-        let router = router(App::new(store, settings));
+        let router = router(App::new(store, settings).following(following.clone()));
         say(&format!("Serving {base_url} (listening on {address}). Stop with Ctrl-C."));
-        server.run(router).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
+        server.run(router, following).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
+        drop(handle);
         say("Stopped.");
         Ok(Exit::Done)
     }
@@ -106,11 +114,7 @@ impl Args {
         keys::create(store, Some(Role::Admin), None, "first admin".into(), told)
     }
 
-    fn follow(
-        &self,
-        store: &Arc<Store>,
-        lints: LintLevels,
-    ) -> Result<Option<crate::reconcile::watch::Handle>, Failure> {
+    fn follow(&self, store: &Arc<Store>, lints: LintLevels) -> Result<Option<Handle>, Failure> {
         if self.manifests.is_empty() {
             return Ok(None);
         }

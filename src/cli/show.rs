@@ -6,12 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use miette::{
-    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
-    SpanContents,
-};
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
-use crate::model::diagnostic::{Diagnostic, Place, Severity, SourceFile};
+use super::excerpt::Excerpt;
+use crate::model::diagnostic::{Diagnostic, Place, Severity};
 
 /// More than this nobody reads on a terminal.
 const MOST: usize = 500;
@@ -61,7 +59,7 @@ struct Report {
     help: Option<String>,
     /// None is a place that belongs to another report.
     severity: Option<Severity>,
-    source: Option<Source>,
+    source: Option<Excerpt>,
     labels: Vec<LabeledSpan>,
     /// Places in other files, each with a report of its own.
     elsewhere: Vec<Report>,
@@ -69,24 +67,32 @@ struct Report {
 
 impl Report {
     fn new(diagnostic: &Diagnostic) -> Self {
-        let source = diagnostic.place.as_ref().map(|place| Source(Arc::clone(&place.file)));
-        let here = |place: &Place| diagnostic.place.as_ref().is_some_and(|it| Arc::ptr_eq(&it.file, &place.file));
-        let span = |place: &Place| SourceSpan::from((place.span.start, place.span.len()));
+        let same_file = |place: &Place| diagnostic.place.as_ref().is_some_and(|it| Arc::ptr_eq(&it.file, &place.file));
+        let (here, elsewhere): (Vec<_>, Vec<_>) = diagnostic.related.iter().partition(|(place, _)| same_file(place));
+        let mut source = None;
         let mut labels = Vec::new();
         if let Some(place) = &diagnostic.place {
-            let label = diagnostic.related.iter().any(|(place, _)| here(place)).then(|| "here".to_owned());
-            labels.push(LabeledSpan::new_primary_with_span(label, span(place)));
+            let places: Vec<_> =
+                std::iter::once(place).chain(here.iter().map(|(place, _)| place)).map(|it| it.span.clone()).collect();
+            let excerpt = Excerpt::new(&place.file, &places);
+            let mut spans = excerpt.spans();
+            let label = (!here.is_empty()).then(|| "here".to_owned());
+            labels.extend(spans.next().map(|span| LabeledSpan::new_primary_with_span(label, span)));
+            let related = spans.zip(&here);
+            labels.extend(related.map(|(span, (_, label))| LabeledSpan::new_with_span(Some(label.clone()), span)));
+            source = Some(excerpt);
         }
-        let same_file = diagnostic.related.iter().filter(|(place, _)| here(place));
-        labels.extend(same_file.map(|(place, label)| LabeledSpan::new_with_span(Some(label.clone()), span(place))));
-        let elsewhere = diagnostic.related.iter().filter(|(place, _)| !here(place)).map(|(place, label)| Report {
-            message: label.clone(),
-            code: String::new(),
-            help: None,
-            severity: None,
-            source: Some(Source(Arc::clone(&place.file))),
-            labels: vec![LabeledSpan::new_primary_with_span(None, span(place))],
-            elsewhere: Vec::new(),
+        let elsewhere = elsewhere.into_iter().map(|(place, label)| {
+            let excerpt = Excerpt::new(&place.file, std::slice::from_ref(&place.span));
+            Report {
+                message: label.clone(),
+                code: String::new(),
+                help: None,
+                severity: None,
+                labels: excerpt.spans().map(|span| LabeledSpan::new_primary_with_span(None, span)).collect(),
+                source: Some(excerpt),
+                elsewhere: Vec::new(),
+            }
         });
         Self {
             message: diagnostic.message.clone(),
@@ -138,31 +144,5 @@ impl miette::Diagnostic for Report {
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn miette::Diagnostic> + 'a>> {
         let related = self.elsewhere.iter().map(|report| report as &dyn miette::Diagnostic);
         (!self.elsewhere.is_empty()).then(|| Box::new(related) as Box<dyn Iterator<Item = &'a dyn miette::Diagnostic>>)
-    }
-}
-
-/// A file whose columns count characters, as editors do; miette's own count bytes.
-struct Source(Arc<SourceFile>);
-
-impl SourceCode for Source {
-    fn read_span<'a>(
-        &'a self,
-        span: &SourceSpan,
-        before: usize,
-        after: usize,
-    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let text = self.0.text.as_str();
-        let contents = self.0.shown().read_span(span, before, after)?;
-        let offset = contents.span().offset();
-        let line_start = text.get(..offset).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1);
-        let column = text.get(line_start..offset).map_or(contents.column(), |before| before.chars().count());
-        Ok(Box::new(MietteSpanContents::new_named(
-            self.0.name.clone(),
-            contents.data(),
-            *contents.span(),
-            contents.line(),
-            column,
-            contents.line_count(),
-        )))
     }
 }

@@ -88,6 +88,7 @@ impl Ownership {
             isolate: self.isolate,
             budget: self.max_deletes.unwrap_or_default(),
             lints,
+            ..Options::default()
         }
     }
 }

@@ -52,6 +52,7 @@ pub enum Code {
     InUse,
     LastAdmin,
     Timeout,
+    Unavailable,
     CannotListen,
     Stale,
     StoreLocked,
@@ -391,6 +392,13 @@ pub const REGISTRY: &[CodeInfo] = &[
         408,
         "The request did not arrive in time.",
         "Send it again over a better connection.",
+    ),
+    info(
+        Code::Unavailable,
+        "UNAVAILABLE",
+        503,
+        "The server cannot take this request now: it has too much work, is shutting down, or is not ready. Nothing was changed.",
+        "Send the request again after the time in `Retry-After`; `/readyz` says why a server is not ready.",
     ),
     info(
         Code::CannotListen,

@@ -44,8 +44,8 @@ impl SourceFile {
         Self { name, text, shown: OnceLock::new(), line_starts: OnceLock::new() }
     }
 
-    /// The offset of each line's first byte.
-    fn line_starts(&self) -> &[usize] {
+    /// The offset of each line's first byte; a text without lines has an empty one.
+    pub fn line_starts(&self) -> &[usize] {
         self.line_starts.get_or_init(|| {
             let behind_breaks = self.text.match_indices('\n').map(|(at, _)| at + 1);
             std::iter::once(0).chain(behind_breaks).collect()

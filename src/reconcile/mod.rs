@@ -1,5 +1,8 @@
 //! One run of the reconciler, and the loop that repeats it. Returns data; the command line and the API print it.
 
+pub mod cancel;
+mod folders;
+pub mod health;
 pub mod token;
 pub mod watch;
 
@@ -10,6 +13,7 @@ use std::{
     time::Instant,
 };
 
+use cancel::Cancel;
 use token::{Tokens, with_hashes};
 
 use crate::{
@@ -49,6 +53,8 @@ pub struct Options {
     pub budget: Budget,
     /// The levels of lints.
     pub lints: LintLevels,
+    /// Gives the run up when nobody waits for it any longer (D52).
+    pub cancel: Cancel,
 }
 
 impl Options {
@@ -68,6 +74,7 @@ impl Default for Options {
             isolate: false,
             budget: Budget::default(),
             lints: LintLevels::default(),
+            cancel: Cancel::default(),
         }
     }
 }
@@ -138,6 +145,12 @@ impl Planned {
         self.diagnostics.iter().any(|it| it.severity == Severity::Error)
     }
 
+    /// A run that was given up has no plan, and nothing to commit.
+    fn given_up(mut self) -> Self {
+        self.diagnostics.push(Diagnostic::error(Code::Unavailable, "the run was given up before it was done"));
+        self
+    }
+
     /// What was set aside, for a person.
     pub fn left_out_names(&self) -> Vec<String> {
         let named = |key: &Key| {
@@ -178,7 +191,11 @@ pub fn validate_loaded(loaded: Loaded, lints: &LintLevels) -> Planned {
 
 /// Reads the manifests and plans what turns `snapshot` into what they say. Changes nothing.
 pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
+    let given_up = || options.cancel.is_cancelled();
     let (mut planned, mut resolved) = read(options, snapshot);
+    if given_up() {
+        return planned.given_up();
+    }
     if planned.has_errors() && !options.isolate {
         return planned;
     }
@@ -196,12 +213,18 @@ pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
     // What cannot be read may be what a resource was renamed or moved to: nothing is deleted until all is in order.
     let prune = options.prune && !isolated;
     let plan = diff(snapshot, &resolved.desired, &options.source, prune, options.budget);
+    if given_up() {
+        return planned.given_up();
+    }
     // The plan is tried on the Snapshot, so that whatever a commit would refuse is told now, at its line.
     if plan.refusals.is_empty()
         && let Err(refusal) = snapshot.apply(&plan.operations(), mint::now())
     {
         planned.diagnostics.extend(at_their_lines(refusal, &resolved));
         return planned;
+    }
+    if given_up() {
+        return planned.given_up();
     }
     planned.plan = Some(plan);
     planned.desired = resolved.desired;
@@ -229,6 +252,9 @@ pub fn compare(old: &Options, new: &Options) -> Planned {
 fn read(options: &Options, snapshot: &Snapshot) -> (Planned, Resolved) {
     let Options { source, lints, .. } = options;
     let loaded = manifest::load(options.tree.as_ref());
+    if options.cancel.is_cancelled() {
+        return judge(Loaded::default(), Resolved::default(), &[], lints);
+    }
     let resolved = resolve(&loaded, snapshot, source, options.prune);
     let owned = |entry: &&Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source != *source);
     let others: Vec<Arc<Entry>> = snapshot.iter().filter(owned).cloned().collect();

@@ -2,26 +2,38 @@
 
 use std::{
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, OnceLock,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     time::{Duration, Instant},
 };
 
-use notify::{
-    EventKind, RecursiveMode, Watcher,
-    event::{AccessKind, AccessMode},
-};
+use tokio::sync::oneshot;
 
-use super::{ApplyError, Options, Planned, apply, measure, plan, token::TokenFiles};
+use super::{
+    ApplyError, Options, Planned, apply,
+    cancel::Cancel,
+    folders::Folders,
+    health::{Health, Reason},
+    measure, plan,
+    token::TokenFiles,
+};
 use crate::{
     manifest::tree::{Recorder, Tree},
-    model::{diagnostic::Diagnostic, operation::Author},
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Name, Severity},
+        operation::Author,
+    },
     plan::Plan,
     store::{CommitError, Store},
 };
+
+/// How long work under way may take when the process is to end.
+pub const GRACE: Duration = Duration::from_secs(10);
 
 /// How long the folder must be quiet before it is looked at.
 const QUIET: Duration = Duration::from_millis(150);
@@ -29,9 +41,11 @@ const QUIET: Duration = Duration::from_millis(150);
 const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
 /// How often the folder is looked at without an event.
 const FULL_LOOK: Duration = Duration::from_secs(30);
-
 /// After this long even what has not changed is looked at anew.
 const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
+/// The loop rests after a panic, longer each time, so that what panics again and again leaves the machine alone.
+const FIRST_REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(60);
 
 /// What the loop tells.
 #[derive(Debug)]
@@ -60,18 +74,69 @@ enum Signal {
     Stop,
 }
 
-/// Stops the loop when it is dropped.
-pub struct Handle {
+/// What others may know of the loop, and ask of it.
+#[derive(Debug)]
+pub struct Following {
+    /// The source that the loop reconciles.
+    pub source: String,
+    /// How the loop is doing.
+    pub health: Health,
     signals: Sender<Signal>,
+    cancel: Cancel,
+    stopped: OnceLock<Instant>,
+}
+
+impl Following {
+    /// Asks for a look at the manifests now.
+    pub fn look(&self) {
+        let _ = self.signals.send(Signal::Look);
+    }
+
+    /// Asks the loop to end. A run under way ends before its next step.
+    pub fn stop(&self) {
+        self.stopped.get_or_init(Instant::now);
+        self.cancel.cancel();
+        let _ = self.signals.send(Signal::Stop);
+    }
+}
+
+/// Stops the loop when it is dropped. A run that does not end within the grace period is left behind: its commit is
+/// whole or does not happen.
+pub struct Handle {
+    following: Arc<Following>,
+    first: Option<oneshot::Receiver<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Handle {
+    /// What others may know of the loop, and ask of it.
+    pub fn following(&self) -> Arc<Following> {
+        Arc::clone(&self.following)
+    }
+
+    /// Is done when the first look is.
+    pub fn first_look(&mut self) -> impl Future<Output = ()> + use<> {
+        let first = self.first.take();
+        async move {
+            if let Some(first) = first {
+                let _ = first.await;
+            }
+        }
+    }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let _ = self.signals.send(Signal::Stop);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        self.following.stop();
+        let Some(thread) = self.thread.take() else { return };
+        let since = *self.following.stopped.get_or_init(Instant::now);
+        while !thread.is_finished() {
+            if since.elapsed() > GRACE {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
+        let _ = thread.join();
     }
 }
 
@@ -120,42 +185,166 @@ fn look(store: &Store, options: &Options) -> Report {
     )])
 }
 
-/// Looks at the manifests once, and then follows the paths that they are in, in a thread of its own. `report` is called
-/// after each look that has something new to tell.
+/// Looks at the manifests, and then follows the paths that they are in, in a thread of its own. `report` is called after
+/// each look that has something new to tell.
 pub fn follow(
     store: Arc<Store>,
     mut options: Options,
     paths: &[PathBuf],
-    mut report: impl FnMut(Report) + Send + 'static,
+    report: impl FnMut(Report) + Send + 'static,
 ) -> notify::Result<Handle> {
     let (signals, received) = channel();
     // The watch comes first, so that no change falls between it and the first look.
-    let mut folders = Folders::watch(paths, signals.clone())?;
+    let events = signals.clone();
+    let folders = Folders::watch(paths, move || {
+        let _ = events.send(Signal::Look);
+    })?;
     let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
     options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
-    let first = run_once(store.as_ref(), &options);
-    let mut told = digest(&first);
-    let mut settled = Settled::of(&first);
-    report(first);
-    let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || {
-        while wait(&received) {
-            folders.follow_links();
-            let began = Instant::now();
-            if settled.as_ref().is_some_and(|it| it.holds(store.as_ref())) && recorder.unchanged() {
-                measure("in_sync", began);
-                continue;
+    let following = Arc::new(Following {
+        source: options.source.clone(),
+        health: Health::new(3 * FULL_LOOK),
+        signals,
+        cancel: options.cancel.clone(),
+        stopped: OnceLock::new(),
+    });
+    let (looked, first) = oneshot::channel();
+    let mut watch = Loop {
+        store,
+        options,
+        recorder,
+        folders,
+        report,
+        told: None,
+        settled: None,
+        following: Arc::clone(&following),
+    };
+    let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || watch.run(&received, looked));
+    Ok(Handle { following, first: Some(first), thread: Some(thread.map_err(notify::Error::io)?) })
+}
+
+/// The loop, with what it remembers from one look to the next.
+struct Loop<F> {
+    store: Arc<Store>,
+    options: Options,
+    recorder: Arc<Recorder>,
+    folders: Folders,
+    report: F,
+    /// What was told last. A fault that stays is told once, not with every look.
+    told: Option<blake3::Hash>,
+    settled: Option<Settled>,
+    following: Arc<Following>,
+}
+
+impl<F: FnMut(Report)> Loop<F> {
+    fn run(&mut self, received: &Receiver<Signal>, looked: oneshot::Sender<()>) {
+        let _gone = Gone(Arc::clone(&self.following));
+        let mut rest = self.turn(None);
+        let _ = looked.send(());
+        while !self.following.cancel.is_cancelled() {
+            let goes_on = match rest {
+                Some(rest) => pause(received, rest),
+                None => wait(received),
+            };
+            if !goes_on {
+                return;
             }
-            let outcome = run_once(store.as_ref(), &options);
-            settled = Settled::of(&outcome);
-            // A fault that stays is told once, not with every look.
-            let now = digest(&outcome);
-            if told != now {
-                report(outcome);
-                told = now;
+            rest = self.turn(rest);
+        }
+    }
+
+    /// Looks once, and survives it. Returns how long to rest before the next look, if this one has panicked.
+    fn turn(&mut self, rested: Option<Duration>) -> Option<Duration> {
+        self.following.health.begin();
+        let began = Instant::now();
+        // What a panic leaves behind here is at worst forgotten: the store changes by whole commits alone.
+        let looked = catch_unwind(AssertUnwindSafe(|| self.look()));
+        let rest = looked.is_err().then(|| rested.map_or(FIRST_REST, |rest| (rest * 2).min(LONGEST_REST)));
+        if let Some(rest) = rest {
+            self.settled = None;
+            measure("panicked", began);
+            tracing::error!(rest_seconds = rest.as_secs(), "a run of the reconcile loop panicked");
+            let fault = Diagnostic::error(Code::Internal, "a defect of edgewright ended this run before it was done");
+            let report =
+                Report::Failed(vec![fault.help("report it with the panic message in the log; the loop continues")]);
+            // Telling is what may have panicked.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.tell(report)));
+        }
+        self.following.health.end();
+        rest
+    }
+
+    fn look(&mut self) {
+        self.folders.refresh();
+        let began = Instant::now();
+        if self.settled.as_ref().is_some_and(|it| it.holds(self.store.as_ref())) && self.recorder.unchanged() {
+            measure("in_sync", began);
+            self.following.health.unchanged();
+            return;
+        }
+        let outcome = run_once(self.store.as_ref(), &self.options);
+        // A run that was given up says nothing about the manifests.
+        if self.following.cancel.is_cancelled() && matches!(outcome, Report::Invalid(_)) {
+            return;
+        }
+        self.settled = Settled::of(&outcome);
+        self.tell(outcome);
+    }
+
+    /// Notes how a run ended, and reports it if that is news.
+    fn tell(&mut self, outcome: Report) {
+        let snapshot = self.store.snapshot();
+        let (reason, message) = outcome.condition();
+        let health = &self.following.health;
+        health.result(reason, message, snapshot.revision);
+        if !health.is_applied() {
+            let source = self.options.source.as_str();
+            let owned = snapshot.iter().any(|it| it.claim.as_ref().is_some_and(|claim| claim.source == source));
+            if owned {
+                health.has_resources();
             }
         }
-    });
-    Ok(Handle { signals, thread: Some(thread.map_err(notify::Error::io)?) })
+        let now = digest(&outcome);
+        if self.told != Some(now) {
+            // Even if telling panics: once is enough.
+            self.told = Some(now);
+            (self.report)(outcome);
+        }
+    }
+}
+
+/// Notes that the thread of the loop has ended, however it did.
+struct Gone(Arc<Following>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.health.gone();
+    }
+}
+
+impl Report {
+    /// What it means for the state of the loop (D33).
+    fn condition(&self) -> (Reason, String) {
+        let errors = |planned: &Planned| {
+            let count = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error).count();
+            format!("{count} error{} in the manifests", if count == 1 { "" } else { "s" })
+        };
+        match self {
+            Report::Applied(plan) => (Reason::Applied, plan.summary().to_string()),
+            Report::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
+            Report::Invalid(planned) => (Reason::Invalid, errors(planned)),
+            Report::Partly(planned) => (Reason::PartlyApplied, errors(planned)),
+            Report::Failed(diagnostics) => {
+                let message = diagnostics.first().map(|it| it.message.clone()).unwrap_or_default();
+                let reason = match diagnostics.first().map(|it| it.code) {
+                    Some(Name::Code(Code::PreventDestroy | Code::TooManyDeletions)) => Reason::Refused,
+                    Some(Name::Code(Code::Internal)) => Reason::Panicked,
+                    _ => Reason::Failed,
+                };
+                (reason, message)
+            }
+        }
+    }
 }
 
 /// That the store was true to the folder.
@@ -199,53 +388,6 @@ fn digest(report: &Report) -> blake3::Hash {
     writer.0.finalize()
 }
 
-/// The folders that are watched.
-struct Folders {
-    watcher: notify::RecommendedWatcher,
-    /// Each folder, and where it really is: behind a link that can be swapped.
-    followed: Vec<(PathBuf, Option<PathBuf>)>,
-}
-
-impl Folders {
-    fn watch(paths: &[PathBuf], signals: Sender<Signal>) -> notify::Result<Self> {
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Reading the manifests opens them: of all accesses only the end of a write means anything.
-            let ignored = event.is_ok_and(
-                |event| matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write)),
-            );
-            if !ignored {
-                let _ = signals.send(Signal::Look);
-            }
-        })?;
-        let mut folders = Self { watcher, followed: Vec::new() };
-        for path in paths.iter().filter(|path| path.as_os_str() != "-") {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let parent = parent.map_or_else(|| PathBuf::from("."), PathBuf::from);
-            // Editors replace files, and releases swap links: both are seen in the folder above.
-            folders.watcher.watch(&parent, RecursiveMode::NonRecursive)?;
-            if path.is_dir() {
-                folders.watcher.watch(path, RecursiveMode::Recursive)?;
-                folders.followed.push((path.clone(), path.canonicalize().ok()));
-            }
-        }
-        Ok(folders)
-    }
-
-    /// A watch stays with the folder that a link led to; after a swap the new one is watched.
-    fn follow_links(&mut self) {
-        for (path, target) in &mut self.followed {
-            let now = path.canonicalize().ok();
-            if now.is_some() && now != *target {
-                // The old folder may be gone, and its watch with it.
-                let _ = self.watcher.unwatch(path);
-                if self.watcher.watch(path, RecursiveMode::Recursive).is_ok() {
-                    *target = now;
-                }
-            }
-        }
-    }
-}
-
 /// Waits for a reason to look, and for the folder to be quiet. False when the loop should end.
 fn wait(received: &Receiver<Signal>) -> bool {
     match received.recv_timeout(FULL_LOOK) {
@@ -258,6 +400,19 @@ fn wait(received: &Receiver<Signal>) -> bool {
         match received.recv_timeout(QUIET) {
             Ok(Signal::Look) => {}
             Err(RecvTimeoutError::Timeout) => break,
+            Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+        }
+    }
+    true
+}
+
+/// Waits, whatever happens meanwhile. False when the loop should end.
+fn pause(received: &Receiver<Signal>, time: Duration) -> bool {
+    let since = Instant::now();
+    while let Some(left) = time.checked_sub(since.elapsed()) {
+        match received.recv_timeout(left) {
+            Ok(Signal::Look) => {}
+            Err(RecvTimeoutError::Timeout) => return true,
             Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
         }
     }

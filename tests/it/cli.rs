@@ -264,7 +264,12 @@ impl Serve {
 
     /// Asks it to end, as an init system does.
     pub fn terminate(&self) {
-        let killed = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        self.signal("TERM");
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, name: &str) {
+        let killed = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
         assert!(killed.success());
     }
 
@@ -341,13 +346,18 @@ pub fn answer(mut connection: TcpStream) -> Answer {
 }
 
 /// Looks again and again until there is something, and fails after a while.
-pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    within(PATIENCE, what, look)
+}
+
+/// The same for what has to come within a time.
+pub fn within<T>(time: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let since = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(since.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(since.elapsed() < time, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -7,6 +7,7 @@ mod cli;
 mod config;
 mod conformance;
 mod crash;
+mod daemon;
 mod diff;
 mod export;
 mod fmt;

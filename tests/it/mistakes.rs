@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use edgewright::plan::format::Format;
+
 use crate::cli::{Folder, REPOSITORY, run_in_repository};
 
 /// A place: file, line and column.
@@ -152,4 +154,27 @@ fn a_warning_is_shown_and_stops_nothing() {
     assert!(run.err.contains("ERR_EDGEWRIGHT_NULL_MODULE"), "{}", run.err);
     assert!(run.err.contains("m/edge.yaml:6:3"), "{}", run.err);
     assert!(run.err.contains("Applied as revision 1."), "{}", run.err);
+}
+
+#[test]
+fn a_fault_at_the_end_of_a_long_line_is_told_in_every_format() {
+    let folder = Folder::new();
+    let text = format!(
+        "{{\"apiVersion\":\"edgewright/v1\",\"kind\":\"HttpsEdge\",\"metadata\":{{\"name\":\"shop\"}},\
+         \"spec\":{{\"description\":\"{}\",\"ouath\":1}}}}",
+        "é".repeat(100_000)
+    );
+    folder.write("m/shop.json", &text);
+    let column = text.split_once("\"ouath\"").unwrap().0.chars().count() + 1;
+    for format in Format::ALL.map(Format::as_str) {
+        let run = folder.run(&format!("plan m --format {format}"));
+        assert_eq!(run.code, 3, "{format}: {:.2000}", run.err);
+        for part in
+            ["ERR_EDGEWRIGHT_UNKNOWN_FIELD", &format!("m/shop.json:1:{column}]"), "ouath", "1 file read: 2 errors"]
+        {
+            assert!(run.err.contains(part), "{format}: no {part}\n{:.2000}", run.err);
+        }
+        assert!(run.err.lines().all(|line| line.chars().count() < 400), "{format}: {:.2000}", run.err);
+        assert_eq!(run.out.contains("ERR_EDGEWRIGHT_UNKNOWN_FIELD"), format != "text", "{format}");
+    }
 }

@@ -49,7 +49,7 @@ pub fn paths(
         }
         all
     };
-    let writing = ["400", "401", "403", "408", "409", "413", "415", "500"];
+    let writing = ["400", "401", "403", "408", "409", "413", "415", "500", "503"];
     let post = json!({
         "operationId": "createReconciliation",
         "summary": "Plan what manifests ask for, and apply it as one revision unless it is a dry run.",

@@ -37,7 +37,10 @@ use crate::{
         format::json::Document,
         saved::{Pin, SavedPlan},
     },
-    reconcile::{ApplyError, LintLevels, Options, Planned, apply, check_source, measure, plan, token::TokenHashes},
+    reconcile::{
+        ApplyError, LintLevels, Options, Planned, apply, cancel::Cancel, check_source, measure, plan,
+        token::TokenHashes,
+    },
     store::{CommitError, engine::Query},
 };
 use wire::{Head, Reconciliation, Request, Run};
@@ -49,10 +52,11 @@ const ATTEMPTS: usize = 50;
 pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    // The place comes before the body, so that no more bodies are in memory than there are places.
+    let place = app.work.place()?;
     let bytes = body::take(&parts.headers, body, Limits::MANIFESTS).await?;
-    let caller = auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
-    // Many manifests take their time, which other requests should not have to wait for.
-    let answer = tokio::task::spawn_blocking(move || {
+    let run = move |cancel: Cancel| {
+        let caller = auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
         let (node, mut faults) = body::parse(&bytes)?;
         if node.is_null() {
             return Err(ApiError::of(Code::Syntax, "a JSON object is needed as the body"));
@@ -61,11 +65,11 @@ pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Respons
         faults.extend(found);
         drop(node);
         match request {
-            Some(request) if faults.is_empty() => Job::new(&app, parts.headers, caller, request)?.run(),
+            Some(request) if faults.is_empty() => Job::new(&app, parts.headers, caller, request, cancel)?.run(),
             _ => Err(ApiError::from_faults(faults)),
         }
-    });
-    answer.await.map_err(|_| ApiError::of(Code::Internal, "the request could not be answered"))?
+    };
+    place.run(run).await
 }
 
 /// The reconciliations of every source, newest first.
@@ -153,7 +157,13 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn new(app: &'a App, headers: HeaderMap, caller: Caller, request: Request) -> Result<Self, ApiError> {
+    fn new(
+        app: &'a App,
+        headers: HeaderMap,
+        caller: Caller,
+        request: Request,
+        cancel: Cancel,
+    ) -> Result<Self, ApiError> {
         let mut faults = Vec::new();
         let field = |name: &str| Path::root().join(name);
         if let Err(reason) = check_source(&request.source) {
@@ -188,6 +198,13 @@ impl<'a> Job<'a> {
         if !faults.is_empty() {
             return Err(ApiError::from_faults(faults));
         }
+        let own = app.following.as_ref().is_some_and(|following| following.source == request.source);
+        if own && !request.dry_run {
+            // The loop would take everything back with its next look.
+            let message = format!("the server itself reconciles source `{}` from its own folder", request.source);
+            let fault = Fault::new(Code::Conflict, message).at(field("source"));
+            return Err(ApiError::new(fault.help("change that folder, or apply under another source name")));
+        }
         let files = request.files.iter().map(|file| file.name.clone()).collect();
         let commit = Some(request.commit).filter(|commit| !commit.is_empty());
         let hashes = request.token_hashes.into_iter().map(|(key, hash)| (Id::new(&key), hash));
@@ -197,6 +214,7 @@ impl<'a> Job<'a> {
             isolate: request.isolate,
             budget: request.max_deletes,
             lints,
+            cancel,
             ..Options::new(Sent::new(request.files, commit))
         };
         let (dry_run, expect, tokens) = (request.dry_run, request.expect, TokenHashes(hashes.collect()));

@@ -190,7 +190,7 @@ impl Server {
         let status = answer.status().as_u16();
         let text = answer.body_mut().with_config().limit(u64::MAX).read_to_vec();
         let text = text.map_err(|error| unheard(error.to_string()))?;
-        if status >= 500 && !request.dry_run {
+        if status >= 500 && !request.dry_run && !is_turned_away(&text) {
             return Err(unheard(format!("it has status {status}")));
         }
         if !matches!(status, 200 | 201) {
@@ -284,6 +284,12 @@ impl Server {
         }
         self.send(&request)
     }
+}
+
+/// Whether an answer is that of a server that did not begin with a request. A proxy's 503 says nothing of the kind.
+fn is_turned_away(text: &[u8]) -> bool {
+    let refusal = serde_json::from_slice::<Refusal>(text);
+    refusal.is_ok_and(|refusal| Code::from_name(&refusal.error_code) == Some(Code::Unavailable))
 }
 
 /// The address of a server without a slash at its end.

@@ -1,0 +1,335 @@
+//! How the loop that follows a folder is doing, in the words of D33: told by `/readyz`, `/metrics` and the log (D52).
+
+use std::{
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+
+use crate::store::mint;
+
+/// A run that takes longer is stuck.
+const LONGEST_RUN: Duration = Duration::from_secs(600);
+
+/// Whether the store matches the manifests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It does.
+    Synced,
+    /// It does not.
+    OutOfSync,
+    /// No run has finished yet.
+    Unknown,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Why the condition is what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The first run has not finished.
+    Starting,
+    /// The last run changed the store.
+    Applied,
+    /// The last run had nothing to change.
+    InSync,
+    /// The manifests have errors; the valid part is applied.
+    PartlyApplied,
+    /// The manifests have errors.
+    Invalid,
+    /// A safety limit refuses the plan.
+    Refused,
+    /// The plan could not be applied.
+    Failed,
+    /// The run panicked.
+    Panicked,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl Reason {
+    fn status(self) -> Status {
+        match self {
+            Reason::Starting => Status::Unknown,
+            Reason::Applied | Reason::InSync => Status::Synced,
+            Reason::PartlyApplied | Reason::Invalid | Reason::Refused | Reason::Failed | Reason::Panicked => {
+                Status::OutOfSync
+            }
+        }
+    }
+}
+
+/// The state of the loop (D33).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// The type of condition; there is one.
+    pub kind: &'static str,
+    /// Whether the store matches the manifests.
+    pub status: Status,
+    /// Why, in one word.
+    pub reason: Reason,
+    /// Why, in one sentence.
+    pub message: String,
+    /// When the status last changed.
+    pub last_transition_time: Timestamp,
+    /// The revision of the store after the last run.
+    pub observed_revision: u64,
+}
+
+/// Whether a server can be sent requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It can.
+    Ready,
+    /// It can: it serves the last good state.
+    Degraded(String),
+    /// It should not be.
+    NotReady(String),
+}
+
+/// What the loop notes about itself.
+#[derive(Debug)]
+pub struct Health {
+    /// Without a sign of life for so long, the loop is stuck.
+    longest_silence: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    condition: Condition,
+    /// When the loop last gave a sign of life.
+    beat: Instant,
+    /// When the run under way began.
+    running_since: Option<Instant>,
+    has_ended: bool,
+    /// Whether the store holds resources of the source.
+    is_applied: bool,
+    last_attempt: Option<Timestamp>,
+    last_success: Option<Timestamp>,
+}
+
+impl Health {
+    /// Of a loop that is about to start, and wakes up more often than every `longest_silence`.
+    pub fn new(longest_silence: Duration) -> Self {
+        let condition = Condition {
+            kind: "Synced",
+            status: Status::Unknown,
+            reason: Reason::Starting,
+            message: "the first run has not finished".into(),
+            last_transition_time: mint::now(),
+            observed_revision: 0,
+        };
+        let state = State {
+            condition,
+            beat: Instant::now(),
+            running_since: None,
+            has_ended: false,
+            is_applied: false,
+            last_attempt: None,
+            last_success: None,
+        };
+        Self { longest_silence, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A sign of life.
+    pub fn beat(&self) {
+        self.state().beat = Instant::now();
+    }
+
+    /// A run begins.
+    pub fn begin(&self) {
+        let mut state = self.state();
+        state.beat = Instant::now();
+        state.running_since = Some(Instant::now());
+        state.last_attempt = Some(mint::now());
+    }
+
+    /// A run found that nothing has changed since the last one.
+    pub fn unchanged(&self) {
+        let mut state = self.state();
+        if state.condition.status == Status::Synced {
+            state.last_success = Some(mint::now());
+        }
+    }
+
+    /// The result of a run, with the store's revision.
+    pub fn result(&self, reason: Reason, message: String, revision: u64) {
+        let mut state = self.state();
+        let status = reason.status();
+        let now = mint::now();
+        if status == Status::Synced {
+            state.last_success = Some(now);
+        }
+        state.is_applied |= status == Status::Synced || reason == Reason::PartlyApplied;
+        let before = (state.condition.status, state.condition.reason);
+        if status == Status::OutOfSync && before != (status, reason) {
+            tracing::warn!(%status, %reason, revision, "{message}");
+        }
+        if status == Status::Synced && before.0 == Status::OutOfSync {
+            tracing::info!(%status, %reason, revision, "{message}");
+        }
+        if before.0 != status {
+            state.condition.last_transition_time = now;
+        }
+        let last_transition_time = state.condition.last_transition_time;
+        state.condition =
+            Condition { kind: "Synced", status, reason, message, last_transition_time, observed_revision: revision };
+    }
+
+    /// The run is over.
+    pub fn end(&self) {
+        let mut state = self.state();
+        state.beat = Instant::now();
+        state.running_since = None;
+    }
+
+    /// The store holds resources of the source from before.
+    pub fn has_resources(&self) {
+        self.state().is_applied = true;
+    }
+
+    /// Whether the store is known to hold resources of the source.
+    pub fn is_applied(&self) -> bool {
+        self.state().is_applied
+    }
+
+    /// The loop is gone.
+    pub fn gone(&self) {
+        self.state().has_ended = true;
+    }
+
+    /// The state of the loop.
+    pub fn condition(&self) -> Condition {
+        self.state().condition.clone()
+    }
+
+    /// When a run last began.
+    pub fn last_attempt(&self) -> Option<Timestamp> {
+        self.state().last_attempt
+    }
+
+    /// When the store last matched the manifests.
+    pub fn last_success(&self) -> Option<Timestamp> {
+        self.state().last_success
+    }
+
+    /// Whether the loop runs, and is not stuck.
+    pub fn is_up(&self) -> bool {
+        self.trouble().is_none()
+    }
+
+    /// What keeps the loop from running.
+    pub fn trouble(&self) -> Option<&'static str> {
+        self.state().trouble(Instant::now(), self.longest_silence)
+    }
+
+    /// Whether the server can be sent requests.
+    pub fn verdict(&self) -> Verdict {
+        self.verdict_at(Instant::now())
+    }
+
+    fn verdict_at(&self, now: Instant) -> Verdict {
+        let state = self.state();
+        if let Some(trouble) = state.trouble(now, self.longest_silence) {
+            return Verdict::NotReady(trouble.into());
+        }
+        let Condition { status, reason, message, .. } = &state.condition;
+        match status {
+            Status::Synced => Verdict::Ready,
+            Status::OutOfSync if state.is_applied => Verdict::Degraded(format!("{status} ({reason}): {message}")),
+            _ => Verdict::NotReady(format!("{status} ({reason}): {message}")),
+        }
+    }
+}
+
+impl State {
+    /// What keeps the loop from running. It is the same text as long as the trouble is the same.
+    fn trouble(&self, now: Instant, longest_silence: Duration) -> Option<&'static str> {
+        let longer = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;
+        if self.has_ended {
+            return Some("the reconcile loop has ended");
+        }
+        match self.running_since {
+            Some(since) if longer(since, LONGEST_RUN) => Some("the reconcile loop is stuck in a run"),
+            None if longer(self.beat, longest_silence) => Some("the reconcile loop gives no sign of life"),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SILENCE: Duration = Duration::from_secs(90);
+
+    fn is_ready(health: &Health, later: Duration) -> bool {
+        !matches!(health.verdict_at(Instant::now() + later), Verdict::NotReady(_))
+    }
+
+    #[test]
+    fn a_loop_is_ready_after_its_first_good_run_and_stays_so_with_broken_manifests() {
+        let health = Health::new(SILENCE);
+        assert!(!is_ready(&health, Duration::ZERO), "before the first run");
+        health.begin();
+        assert!(!is_ready(&health, Duration::ZERO), "during the first run");
+        health.result(Reason::Applied, "applied".into(), 7);
+        health.end();
+        assert_eq!(health.verdict(), Verdict::Ready);
+        for reason in [Reason::Invalid, Reason::Refused, Reason::Failed, Reason::Panicked] {
+            health.result(reason, "why".into(), 7);
+            assert_eq!(health.verdict(), Verdict::Degraded(format!("OutOfSync ({reason}): why")));
+        }
+        health.gone();
+        assert!(!is_ready(&health, Duration::ZERO));
+        assert!(!health.is_up());
+    }
+
+    #[test]
+    fn what_was_never_applied_is_not_ready() {
+        let health = Health::new(SILENCE);
+        health.result(Reason::Invalid, "one error".into(), 1);
+        assert_eq!(health.verdict(), Verdict::NotReady("OutOfSync (Invalid): one error".into()));
+        health.has_resources();
+        assert!(is_ready(&health, Duration::ZERO), "an earlier process has applied it");
+    }
+
+    #[test]
+    fn a_loop_that_hangs_is_not_ready() {
+        let health = Health::new(SILENCE);
+        health.begin();
+        health.result(Reason::InSync, "in sync".into(), 1);
+        assert!(is_ready(&health, LONGEST_RUN - Duration::from_secs(10)), "a run may take its time");
+        assert!(!is_ready(&health, LONGEST_RUN + Duration::from_secs(10)));
+        health.end();
+        assert!(is_ready(&health, SILENCE - Duration::from_secs(10)));
+        assert!(!is_ready(&health, SILENCE + Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn the_time_of_a_transition_is_that_of_the_status() {
+        let health = Health::new(SILENCE);
+        health.result(Reason::Invalid, "why".into(), 1);
+        let first = health.condition();
+        health.result(Reason::Failed, "other".into(), 1);
+        let second = health.condition();
+        assert_eq!(first.last_transition_time, second.last_transition_time);
+        assert_eq!((second.kind, second.status, second.reason), ("Synced", Status::OutOfSync, Reason::Failed));
+        assert!(health.last_success().is_none());
+    }
+}

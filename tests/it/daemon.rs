@@ -1,0 +1,347 @@
+//! A server that input cannot stop, and that says when it is not well (D52).
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::{Duration, Instant},
+};
+
+use edgewright::{
+    api::{self, App, Settings},
+    manifest::{
+        ManifestFile,
+        tree::{Disk, Tree},
+    },
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Name},
+        fault::Fault,
+    },
+    reconcile::{
+        Options,
+        health::{Reason, Verdict},
+        watch::{Report, follow},
+    },
+    store::{
+        Store, StoreError,
+        engine::{Batch, Engine, Query, State, Statistics, Visit},
+        history::Retention,
+        memory::MemoryEngine,
+    },
+};
+use serde_json::json;
+
+use crate::{
+    cli::{Folder, Serve, http, request, until, within},
+    serve::{edge, shown, until_shown},
+    server::{BASE_URL, VERSION_HEADER},
+};
+
+/// Far below the 30 seconds after which a lost event does not matter any longer.
+const SOON: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The head of a request that posts manifests as the admin, and its body.
+fn post(serve: &Serve, body: &serde_json::Value) -> String {
+    let bearer = format!("Bearer {}", serve.token);
+    let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2")];
+    request(&serve.address, "POST", "/reconciliations", &headers, &body.to_string())
+}
+
+fn soon_shown(serve: &Serve, description: &str) {
+    within(SOON, description, || (shown(serve) == [description]).then_some(()));
+}
+
+#[test]
+fn a_folder_that_is_made_again_is_followed() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m");
+    for (second, third) in [("second", "third"), ("fourth", "fifth")] {
+        let reported = serve.said().matches("ERR_EDGEWRIGHT_UNREADABLE").count();
+        fs::remove_dir_all(folder.path("m")).unwrap();
+        until("the report", || (serve.said().matches("ERR_EDGEWRIGHT_UNREADABLE").count() > reported).then_some(()));
+        folder.write("m/one.yaml", &edge(second));
+        soon_shown(&serve, second);
+        folder.write("m/one.yaml", &edge(third));
+        soon_shown(&serve, third);
+    }
+}
+
+#[test]
+fn a_folder_whose_parent_is_made_again_is_followed() {
+    let folder = Folder::new();
+    folder.write("a/b/m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests a/b/m");
+    fs::remove_dir_all(folder.path("a")).unwrap();
+    serve.wait_for("ERR_EDGEWRIGHT_UNREADABLE");
+    folder.write("a/b/m/one.yaml", &edge("second"));
+    soon_shown(&serve, "second");
+    folder.write("a/b/m/one.yaml", &edge("third"));
+    soon_shown(&serve, "third");
+}
+
+#[test]
+fn a_hangup_means_look_again_and_nothing_where_no_folder_is_followed() {
+    let folder = Folder::new();
+    let route = "{name: hook, match_type: exact_path, match: /, backend: {backend_id: bkd_1}, \
+                 webhook_verification: {provider: github, secret: {from_file: ../far/away/secret.txt}}}";
+    // Nobody watches that folder.
+    folder.write("far/away/secret.txt", "one");
+    folder.write(
+        "m/one.yaml",
+        &(edge("first").trim_end().trim_end_matches('}').to_owned() + &format!(", routes: [{route}]}}\n")),
+    );
+    let serve = folder.serve("--manifests m --allow-outside-files");
+    serve.wait_for("Applied as revision 2");
+    folder.write("far/away/secret.txt", "two");
+    serve.signal("HUP");
+    within(SOON, "the next revision", || serve.said().contains("Applied as revision 3").then_some(()));
+
+    let other = Folder::new();
+    let serve = other.serve("");
+    serve.signal("HUP");
+    assert_eq!(serve.get("/edges/https").status, 200);
+    let run = serve.stop();
+    assert_eq!(run.code, 0, "{}", run.all());
+}
+
+#[test]
+fn a_server_is_ready_once_its_source_was_applied_and_stays_so_with_broken_manifests() {
+    let folder = Folder::new();
+    let broken = edge("broken").replace("hostports", "hostprots");
+    folder.write("m/one.yaml", &broken);
+    let serve = folder.serve("--manifests m");
+    let probe = || http(&serve.address, "GET", "/readyz", &[], "");
+    let before = probe();
+    assert_eq!((before.status, before.code().as_str()), (503, "ERR_EDGEWRIGHT_UNAVAILABLE"), "{}", before.body);
+    assert!(before.body.contains("OutOfSync (Invalid)"), "{}", before.body);
+    assert_eq!(http(&serve.address, "GET", "/healthz", &[], "").status, 200);
+
+    folder.write("m/one.yaml", &edge("first"));
+    until_shown(&serve, "first");
+    let ready = until("a ready server", || Some(probe()).filter(|answer| answer.status == 200));
+    assert_eq!(ready.body, "ready\n");
+    let metric = |line: &str| {
+        let page = http(&serve.address, "GET", "/metrics", &[], "").body;
+        assert!(page.lines().any(|it| it == line), "no {line}\n{page}");
+        page
+    };
+    metric("edgewright_reconcile_loop_up{source=\"default\"} 1");
+    let page = metric("edgewright_drift{source=\"default\"} 0");
+    for name in ["attempt", "success"] {
+        let name = format!("edgewright_reconcile_last_{name}_timestamp_seconds{{source=\"default\"}} ");
+        let value = page.lines().find_map(|line| line.strip_prefix(&name)).unwrap_or_else(|| panic!("no {name}"));
+        assert!(value.parse::<f64>().unwrap() > 1_700_000_000.0, "{name}{value}");
+    }
+
+    folder.write("m/one.yaml", &broken);
+    let warned = until("a warning", || Some(probe()).filter(|answer| answer.body.contains("warning")));
+    let wanted = "ready\nwarning: OutOfSync (Invalid): 1 error in the manifests\n";
+    assert_eq!((warned.status, warned.body.as_str()), (200, wanted));
+    metric("edgewright_drift{source=\"default\"} 1");
+    assert_eq!(shown(&serve), ["first"]);
+    assert_eq!(serve.stop().code, 0);
+
+    let again = folder.serve("--manifests m");
+    let served = http(&again.address, "GET", "/readyz", &[], "");
+    assert_eq!((served.status, served.body.as_str()), (200, wanted), "what was applied before is served");
+}
+
+/// Manifests that panic when they are read for the first time.
+#[derive(Debug)]
+struct Shaky {
+    disk: Disk,
+    panics: AtomicBool,
+}
+
+impl Tree for Shaky {
+    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        assert!(!self.panics.swap(false, Ordering::SeqCst), "on purpose");
+        self.disk.manifests()
+    }
+
+    fn commit(&self) -> Option<String> {
+        self.disk.commit()
+    }
+
+    fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        self.disk.file(manifest, name)
+    }
+}
+
+/// An engine that can no longer write.
+struct Broken(MemoryEngine);
+
+impl Engine for Broken {
+    fn load(&self) -> Result<State, StoreError> {
+        self.0.load()
+    }
+
+    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
+        self.0.append(after, batches)
+    }
+
+    fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
+        self.0.changes_since(position)
+    }
+
+    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+        self.0.history(query, before, limit)
+    }
+
+    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        self.0.walk(visit)
+    }
+
+    fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
+        self.0.wait_for_newer(position, timeout)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.0.statistics()
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        Err(StoreError::new(Code::StoreFailed, "/secret/path: on purpose"))
+    }
+}
+
+#[test]
+fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let store = Arc::new(Store::open(folder.path("store")).unwrap());
+    let paths = [folder.path("m")];
+    let disk = Disk { paths: paths.to_vec(), allow_outside_files: false };
+    let tree = Shaky { disk, panics: AtomicBool::new(true) };
+    let (sender, reports) = mpsc::channel();
+    let mut panics = true;
+    let handle = follow(Arc::clone(&store), Options::new(tree), &paths, move |report| {
+        let applied = matches!(report, Report::Applied(_));
+        let _ = sender.send(report);
+        if applied && std::mem::take(&mut panics) {
+            panic!("on purpose");
+        }
+    });
+    let handle = handle.unwrap();
+    let internal = |report: &Report| match report {
+        Report::Failed(found) => found.iter().all(|it| it.code == Name::Code(Code::Internal)),
+        _ => false,
+    };
+    let next = || reports.recv_timeout(PATIENCE).unwrap();
+    let first = next();
+    assert!(internal(&first), "{first:?}");
+    let following = handle.following();
+    let health = &following.health;
+    assert_eq!(health.condition().reason, Reason::Panicked);
+    assert!(matches!(next(), Report::Applied(_)), "the next run does its work");
+    let report = next();
+    assert!(internal(&report), "its report has panicked: {report:?}");
+    assert!(matches!(next(), Report::InSync { unchanged: 1, .. }));
+    assert_eq!(health.verdict(), Verdict::Ready);
+    drop(handle);
+    assert_eq!(store.snapshot().revision, 1);
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_not_ready() {
+    let store = Store::on(Arc::new(Broken(MemoryEngine::default())), Retention::default()).unwrap();
+    let store = Arc::new(store);
+    let settings =
+        Settings { base_url: BASE_URL.into(), saml_base_url: BASE_URL.into(), version_header: VERSION_HEADER.into() };
+    let listener = api::bind("127.0.0.1:0").unwrap();
+    let address = listener.address().unwrap().to_string();
+    let router = api::router(App::new(store, settings));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = std::thread::spawn(move || {
+        let stopped = async {
+            let _ = stopped.await;
+        };
+        listener.run_until(router, stopped).unwrap();
+    });
+    let answer = http(&address, "GET", "/readyz", &[], "");
+    assert_eq!((answer.status, answer.code().as_str()), (503, "ERR_EDGEWRIGHT_UNAVAILABLE"), "{}", answer.body);
+    assert!(answer.body.contains("restart the server") && !answer.body.contains("secret"), "{}", answer.body);
+    assert_eq!(http(&address, "GET", "/healthz", &[], "").status, 200);
+    stop.send(()).unwrap();
+    server.join().unwrap();
+}
+
+#[test]
+fn the_source_that_a_server_follows_is_not_applied_through_it() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m --source shop");
+    let files = json!([{"name": "other.yaml", "text": edge("other").replace("one", "other")}]);
+    let ask = |source: &str, dry_run: bool| {
+        let body = json!({"files": files, "source": source, "dry_run": dry_run, "max_deletes": "100%"});
+        serve.call("POST", "/reconciliations", &body.to_string())
+    };
+    let refused = ask("shop", false);
+    assert_eq!((refused.status, refused.code().as_str()), (409, "ERR_EDGEWRIGHT_CONFLICT"), "{}", refused.body);
+    assert_eq!(refused.json()["details"]["field"], "/source");
+    assert!(
+        refused.body.contains("the server itself reconciles source `shop` from its own folder"),
+        "{}",
+        refused.body
+    );
+    assert_eq!(shown(&serve), ["first"]);
+    assert_eq!(ask("shop", true).status, 200, "a dry run changes nothing");
+    assert_eq!(ask("docs", false).status, 201, "another source is not the loop's");
+}
+
+#[test]
+fn reconciliations_beyond_the_limit_are_turned_away_until_others_are_gone() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let body = json!({"files": [{"name": "one.yaml", "text": edge("first")}], "dry_run": true});
+    let whole = post(&serve, &body);
+    let (most, _) = whole.split_at(whole.len() - 10);
+    // More than there are places: an early `ask` may have one while these arrive.
+    let waiting: Vec<TcpStream> = (0..14)
+        .map(|_| {
+            let mut connection = TcpStream::connect(&serve.address).unwrap();
+            connection.write_all(most.as_bytes()).unwrap();
+            connection
+        })
+        .collect();
+    let ask = || {
+        let mut connection = TcpStream::connect(&serve.address).unwrap();
+        connection.set_read_timeout(Some(PATIENCE)).unwrap();
+        connection.write_all(whole.as_bytes()).unwrap();
+        let mut text = String::new();
+        connection.read_to_string(&mut text).unwrap();
+        text
+    };
+    let refused = until("a full house", || Some(ask()).filter(|text| text.starts_with("HTTP/1.1 503")));
+    assert!(refused.contains("ERR_EDGEWRIGHT_UNAVAILABLE"), "{refused}");
+    assert!(refused.to_lowercase().contains("\r\nretry-after: 5\r\n"), "{refused}");
+    assert_eq!(serve.get("/edges/https").status, 200, "other requests are answered");
+    drop(waiting);
+    until("a free place", || ask().starts_with("HTTP/1.1 200").then_some(()));
+}
+
+#[test]
+fn a_server_that_plans_ends_within_its_grace_period() {
+    let folder = Folder::new();
+    let mut serve = folder.serve("");
+    // A build without optimisation plans this for longer than the grace period.
+    let texts: Vec<String> = (0..40_000).map(|number| edge("big").replace("one", &format!("e{number}"))).collect();
+    let body = json!({"files": [{"name": "big.yaml", "text": texts.join("---\n")}], "dry_run": true});
+    let mut connection = TcpStream::connect(&serve.address).unwrap();
+    // All of it does not fit between client and server: once it is written, the server is at work.
+    connection.write_all(post(&serve, &body).as_bytes()).unwrap();
+    let since = Instant::now();
+    serve.terminate();
+    let run = serve.ended();
+    assert!(since.elapsed() < Duration::from_secs(13), "{:?}", since.elapsed());
+    assert_eq!(run.code, 0, "{}", run.all());
+    assert!(run.err.ends_with("Stopped.\n"), "{}", run.err);
+}
