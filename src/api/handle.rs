@@ -16,6 +16,7 @@ use super::{
     body::{self, Limits},
     endpoint::{Action, Endpoint},
     page::{self, Page},
+    query,
 };
 use crate::{
     model::{
@@ -46,7 +47,6 @@ struct Call<'a> {
     snapshot: Arc<Snapshot>,
     kind: Kind,
     headers: HeaderMap,
-    query: String,
 }
 
 /// Answers a request to an endpoint; `parameters` are the path's, decoded.
@@ -58,6 +58,7 @@ pub async fn handle(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    query::check(parts.uri.query(), if endpoint.action == Action::List { page::PARAMETERS } else { &[] })?;
     let (node, faults) = match parts.method {
         Method::POST | Method::PATCH | Method::PUT => body::read(&parts.headers, body, Limits::RESOURCE).await?,
         _ => (Node::Null, Vec::new()),
@@ -68,15 +69,14 @@ pub async fn handle(
     // A body may take its time, and the key may be revoked meanwhile.
     let snapshot = app.store.snapshot();
     let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
-    let query = parts.uri.query().unwrap_or_default().to_owned();
-    let call = Call { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, query };
+    let call = Call { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
     let key = Key { kind: endpoint.kind, parent, id };
     match endpoint.action {
         Action::Create => call.create(key, given(node)?).await,
-        Action::List => call.list(&key),
+        Action::List => call.list(&key, parts.uri.query()),
         Action::Get => call.get(&key),
         // The one PATCH without fields takes an empty body too (D5).
         Action::Patch if node.is_null() && endpoint.kind == Kind::EventSource => {
@@ -173,12 +173,12 @@ impl Call<'_> {
         Ok(self.conditional(&self.render(&self.snapshot, entry)))
     }
 
-    fn list(&self, collection: &Key) -> Result<Response, ApiError> {
+    fn list(&self, collection: &Key, query: Option<&str>) -> Result<Response, ApiError> {
         let info = self.kind.info();
         if let Some(parent) = &collection.parent {
             check_id(info.parent, parent)?;
         }
-        let page = Page::from_query(&self.query)?;
+        let page = Page::from_query(query)?;
         if let Some(parent) = collection.parent_key()
             && !parent.kind.info().implicit
             && self.snapshot.get(&parent).is_none()

@@ -12,6 +12,7 @@ mod handle;
 mod metrics;
 pub mod openapi;
 mod page;
+mod query;
 pub mod reconciliation;
 mod router;
 mod saml;

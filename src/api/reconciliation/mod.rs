@@ -18,7 +18,8 @@ use super::{
     answer::{self, ApiError},
     auth::{self, Caller},
     body::{self, Limits},
-    page::{DEFAULT_LIMIT, Page},
+    page::{self, DEFAULT_LIMIT, Page},
+    query,
 };
 use crate::{
     manifest::tree::Sent,
@@ -49,6 +50,7 @@ const ATTEMPTS: usize = 50;
 pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    query::check(parts.uri.query(), &[])?;
     let bytes = body::take(&parts.headers, body, Limits::MANIFESTS).await?;
     let caller = auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
     // Many manifests take their time, which other requests should not have to wait for.
@@ -71,7 +73,8 @@ pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Respons
 /// The reconciliations of every source, newest first.
 pub async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     admit(&app, &request)?;
-    let page = Page::from_query(request.uri().query().unwrap_or_default())?;
+    query::check(request.uri().query(), page::PARAMETERS)?;
+    let page = Page::from_query(request.uri().query())?;
     let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
     on_disk(app, move |app| {
         let before = match &page.before_id {
@@ -96,6 +99,7 @@ pub async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response,
 /// One reconciliation.
 pub async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     admit(&app, &request)?;
+    query::check(request.uri().query(), &[])?;
     on_disk(app, move |app| {
         let found = find(app, &id)?;
         let found = found.ok_or_else(|| ApiError::of(Code::NotFound, format!("there is no reconciliation {id}")))?;
