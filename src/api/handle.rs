@@ -332,7 +332,11 @@ fn patched_fields(blank_is_unset: &[&str], node: &Node) -> Vec<String> {
 fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Decoded<Arc<dyn AnyResource>> {
     let blank = |field: &&&str| given.is_some_and(|given| !given.iter().any(|it| it == **field));
     let blank: Vec<&str> = kind.info().blank_is_unset.iter().filter(blank).copied().collect();
-    let (spec, mut faults) = (kind.info().decode)(node, &blank, None);
+    let info = kind.info();
+    let (spec, mut faults) = match given {
+        Some(_) => (info.decode_patch)(node, &blank, info.fixed),
+        None => (info.decode)(node, &blank, None),
+    };
     if let Some(spec) = &spec {
         let mut found = Faults::new();
         spec.check(&mut found);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Kind,
-    decode::{ValueSource, decode_with},
+    decode::{ValueSource, decode_patch, decode_with},
     fault::{Check, Fault, Faults, Path},
     id::Id,
     key::{Key, segment},
@@ -135,6 +135,8 @@ pub type Decoded<T> = (Option<T>, Vec<Fault>);
 type SpecArc = Arc<dyn AnyResource>;
 /// Decodes a Spec from a request body or manifest, ignoring the named fields that are known elsewhere.
 pub type DecodeSpec = fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
+/// Decodes the body of a PATCH, ignoring the fields of the first list, and never suggesting those of the second.
+pub type DecodePatch = fn(&Node, &[&str], &[&str]) -> Decoded<SpecArc>;
 
 /// What the product knows of a kind. The table of all kinds is [`Kind::all`].
 pub struct KindInfo {
@@ -168,6 +170,8 @@ pub struct KindInfo {
     pub empty: fn() -> SpecArc,
     /// Decodes a body or manifest `spec`, ignoring the named fields that are known elsewhere.
     pub decode: DecodeSpec,
+    /// Decodes the body of a PATCH.
+    pub decode_patch: DecodePatch,
     /// Decodes a stored record's Spec.
     pub restore: fn(&serde_json::value::RawValue) -> Result<SpecArc, serde_json::Error>,
     /// The schema of the write form.
@@ -196,6 +200,10 @@ impl KindInfo {
             empty: || Arc::new(R::default()),
             decode: |node, elsewhere, sources| {
                 let (spec, faults) = decode_with::<R>(node, elsewhere, sources);
+                (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
+            },
+            decode_patch: |node, elsewhere, fixed| {
+                let (spec, faults) = decode_patch::<R>(node, elsewhere, fixed);
                 (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
             },
             restore: |raw| Ok(Arc::new(unbounded::from_str::<R>(raw.get())?)),
