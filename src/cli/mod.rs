@@ -112,9 +112,13 @@ fn run() -> Outcome {
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
-            let _ = error.print();
+            let printed = error.print();
             // clap's own code for a usage error is 2, which here means that changes are pending.
-            return Ok(if error.use_stderr() { Exit::Error } else { Exit::Done });
+            if error.use_stderr() {
+                return Ok(Exit::Error);
+            }
+            output::unless_closed(printed.and_then(|()| output::flush()))?;
+            return Ok(Exit::Done);
         }
     };
     let lints = config.lints;

@@ -24,6 +24,7 @@ mod saved;
 mod scenarios;
 mod serve;
 mod server;
+mod stdout;
 mod storefront;
 mod tidy;
 mod trace;
