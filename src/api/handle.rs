@@ -24,6 +24,7 @@ use crate::{
         code::Code,
         fault::{Fault, Faults, Path, Segment, add_untold},
         id::{Id, is_opaque_id},
+        json,
         key::Key,
         kind::{
             api_key::ApiKey,
@@ -119,7 +120,7 @@ impl Call<'_> {
         let mut operations = Vec::new();
         let mut token = None;
         if info.prefix.is_empty() {
-            let field = spec.to_json().get(info.id_parameter).and_then(Value::as_str).map(Id::new);
+            let field = spec.to_json()?.get(info.id_parameter).and_then(Value::as_str).map(Id::new);
             key.id = field.unwrap_or_else(|| Id::new(""));
         } else {
             key.id = mint::fresh_id(self.kind);
@@ -137,8 +138,8 @@ impl Call<'_> {
         let snapshot = self.commit(&key, None, operations).await?;
         let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
         let rendered = match token {
-            Some((token, _)) => with_token(&self.render(&snapshot, entry), &token),
-            None => self.render(&snapshot, entry),
+            Some((token, _)) => with_token(&self.render(&snapshot, entry)?, &token)?,
+            None => self.render(&snapshot, entry)?,
         };
         let mut response = answer::resource(StatusCode::CREATED, &rendered);
         if let Ok(location) = HeaderValue::from_str(&self.app.site.uri(&key)) {
@@ -170,7 +171,7 @@ impl Call<'_> {
 
     fn get(&self, key: &Key) -> Result<Response, ApiError> {
         let entry = self.snapshot.get(key).ok_or_else(|| not_found(&key.to_string()))?;
-        Ok(self.conditional(&self.render(&self.snapshot, entry)))
+        Ok(self.conditional(&self.render(&self.snapshot, entry)?))
     }
 
     fn list(&self, collection: &Key, query: Option<&str>) -> Result<Response, ApiError> {
@@ -194,7 +195,7 @@ impl Call<'_> {
             if index > 0 {
                 body.push(b',');
             }
-            body.extend_from_slice(&self.render(&self.snapshot, entry).body);
+            body.extend_from_slice(&self.render(&self.snapshot, entry)?.body);
         }
         let uri = format!("{}{}", self.app.site.base_url, collection.collection_path());
         body.extend(format!("],\"uri\":{}", json!(uri)).into_bytes());
@@ -223,7 +224,7 @@ impl Call<'_> {
         let operation = Operation::Patch { key: key.clone(), spec, fields };
         let snapshot = self.commit(&key, None, vec![operation]).await?;
         let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
-        Ok(answer::resource(StatusCode::OK, &self.render(&snapshot, entry)))
+        Ok(answer::resource(StatusCode::OK, &self.render(&snapshot, entry)?))
     }
 
     async fn put_module(&self, host: Key, slot: &'static Slot, node: Node) -> Result<Response, ApiError> {
@@ -238,7 +239,7 @@ impl Call<'_> {
         let operation = Operation::PutModule { host: host.clone(), slot, module };
         let snapshot =
             self.commit(&host, Some(slot), vec![operation]).await.map_err(|error| error.inside(slot.name))?;
-        let rendered = self.render_module(&snapshot, &host, slot).ok_or_else(|| not_found(&host.to_string()))?;
+        let rendered = self.render_module(&snapshot, &host, slot)?.ok_or_else(|| not_found(&host.to_string()))?;
         Ok(answer::resource(StatusCode::OK, &rendered))
     }
 
@@ -246,7 +247,7 @@ impl Call<'_> {
         if self.snapshot.get(host).is_none() {
             return Err(not_found(&host.to_string()));
         }
-        let rendered = self.render_module(&self.snapshot, host, slot);
+        let rendered = self.render_module(&self.snapshot, host, slot)?;
         let rendered =
             rendered.ok_or_else(|| ApiError::of(Code::NotFound, format!("{host} has no {} module", slot.name)))?;
         Ok(self.conditional(&rendered))
@@ -270,8 +271,8 @@ impl Call<'_> {
             let mut base = None;
             if !conditions.is_empty() {
                 let current = match slot {
-                    Some(slot) => self.render_module(&before, key, slot),
-                    None => before.get(key).map(|entry| self.render(&before, entry)),
+                    Some(slot) => self.render_module(&before, key, slot)?,
+                    None => before.get(key).map(|entry| self.render(&before, entry)).transpose()?,
                 };
                 let holds =
                     current.is_some_and(|current| conditions.iter().any(|tag| tag == "*" || **tag == *current.etag));
@@ -297,22 +298,27 @@ impl Call<'_> {
     }
 
     /// A resource as this caller sees it. What most callers see is kept with the entry.
-    fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Rendered {
+    fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
         let cx = ViewContext { snapshot, site: &self.app.site };
         if self.caller.role == Role::Viewer {
-            return answer::rendered(entry.spec.view_json(entry, &cx));
+            return Ok(answer::rendered(entry.spec.view_json(entry, &cx)?));
         }
-        entry.rendered.get_or_init(|| answer::rendered(secret::reveal(|| entry.spec.view_json(entry, &cx)))).clone()
+        if let Some(rendered) = entry.rendered.get() {
+            return Ok(rendered.clone());
+        }
+        let body = secret::reveal(|| entry.spec.view_json(entry, &cx))?;
+        Ok(entry.rendered.get_or_init(|| answer::rendered(body)).clone())
     }
 
-    fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Option<Rendered> {
-        let module = snapshot.get(host)?.spec.module(slot)?;
+    /// A module as this caller sees it; nothing, where the host has none in the slot.
+    fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
+        let Some(module) = snapshot.get(host).and_then(|entry| entry.spec.module(slot)) else { return Ok(None) };
         let cx = ViewContext { snapshot, site: &self.app.site };
         let body = match self.caller.role {
             Role::Viewer => module.view_json(host, &cx),
             _ => secret::reveal(|| module.view_json(host, &cx)),
         };
-        Some(answer::rendered(body))
+        Ok(Some(answer::rendered(body?)))
     }
 
     /// The answer to a GET, or 304 when the client has it already (D25).
@@ -369,10 +375,10 @@ fn check_id(kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {
 }
 
 /// The one answer that shows a token.
-fn with_token(rendered: &Rendered, token: &Secret) -> Rendered {
-    let mut body: Value = serde_json::from_slice(&rendered.body).unwrap_or_default();
-    if let Some(field) = body.get_mut("token") {
-        *field = json!(token.expose());
-    }
-    Rendered { body: serde_json::to_vec(&body).unwrap_or_default().into(), etag: Arc::clone(&rendered.etag) }
+fn with_token(rendered: &Rendered, token: &Secret) -> Result<Rendered, ApiError> {
+    let unshown = || ApiError::of(Code::Internal, "the token cannot be shown; delete the key and make another one");
+    let mut body: Value = serde_json::from_slice(&rendered.body).map_err(|_| unshown())?;
+    let field = body.get_mut("token").ok_or_else(unshown)?;
+    *field = json!(token.expose());
+    Ok(Rendered { body: json::bytes(&body)?.into(), etag: Arc::clone(&rendered.etag) })
 }

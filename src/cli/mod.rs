@@ -25,7 +25,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSour
 use config::Config;
 
 use crate::{
-    model::{diagnostic::Diagnostic, snapshot::Snapshot},
+    model::{diagnostic::Diagnostic, json::JsonError, snapshot::Snapshot},
     store::{SledStore, Store, StoreError},
 };
 
@@ -91,6 +91,12 @@ impl From<Diagnostic> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Diagnostic::error(error.code, error.message).help(error.code.info().cure).into()
+    }
+}
+
+impl From<JsonError> for Failure {
+    fn from(error: JsonError) -> Self {
+        Diagnostic::from(error).into()
     }
 }
 

@@ -57,9 +57,9 @@ impl Output {
     pub fn conclude(&self, report: &Report) -> Result<(), Failure> {
         match &self.output {
             None if self.format == Format::Text => Ok(()),
-            None => print_coloured(&render(self.format, report)),
+            None => print_coloured(&render(self.format, report)?),
             Some(file) => {
-                let text = render(self.format, report);
+                let text = render(self.format, report)?;
                 // A file is no terminal.
                 let text = anstream::adapter::strip_str(&text).to_string();
                 fs::write(file, text).map_err(|error| {

@@ -139,7 +139,7 @@ impl PlanArgs {
             return Err(Failure { diagnostics: report.refusals.clone(), exit: Exit::Refused });
         }
         if let (Some(now), Some(file)) = (now, &self.out) {
-            fs::write(file, now.text()).map_err(|error| unusable(file, &error.to_string()))?;
+            fs::write(file, now.text()?).map_err(|error| unusable(file, &error.to_string()))?;
         }
         Ok(())
     }

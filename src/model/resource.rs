@@ -11,6 +11,7 @@ use super::{
     decode::{ValueSource, decode_patch, decode_with},
     fault::{Check, Fault, Faults, Path},
     id::Id,
+    json::{self, JsonError},
     key::{Key, segment},
     module::{AnyModule, Slot},
     node::Node,
@@ -227,9 +228,9 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     /// Whether both are the same kind and value.
     fn same(&self, other: &dyn AnyResource) -> bool;
     /// The write form; secrets are written as the current thread's mode has it.
-    fn to_json(&self) -> Map<String, Value>;
+    fn to_json(&self) -> Result<Map<String, Value>, JsonError>;
     /// The response form as bytes of JSON.
-    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>) -> Vec<u8>;
+    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>) -> Result<Vec<u8>, JsonError>;
     /// Names every resource of this service that it points at, its modules included.
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// The module in a slot.
@@ -260,15 +261,12 @@ impl<R: Resource> AnyResource for R {
         other.as_any().downcast_ref::<R>() == Some(self)
     }
 
-    fn to_json(&self) -> Map<String, Value> {
-        match serde_json::to_value(self) {
-            Ok(Value::Object(map)) => map,
-            _ => Map::new(),
-        }
+    fn to_json(&self) -> Result<Map<String, Value>, JsonError> {
+        json::object(self)
     }
 
-    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>) -> Vec<u8> {
-        serde_json::to_vec(&self.view(at, cx)).unwrap_or_default()
+    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>) -> Result<Vec<u8>, JsonError> {
+        json::bytes(&self.view(at, cx))
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
@@ -294,7 +292,8 @@ impl<R: Resource> AnyResource for R {
     }
 
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error> {
-        let (mut whole, mut changes) = secret::reveal(|| (self.to_json(), patch.to_json()));
+        let (whole, changes) = secret::reveal(|| (self.to_json(), patch.to_json()));
+        let (mut whole, mut changes) = (whole?, changes?);
         for field in fields {
             if let Some(value) = changes.remove(field) {
                 whole.insert(field.clone(), value);

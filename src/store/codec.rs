@@ -68,15 +68,10 @@ pub fn decode_deleted(record: &[u8], value: &[u8]) -> Result<(Key, u64), String>
 
 /// The record's value. Here secrets are written as they are: the store is the one place that keeps them.
 pub fn encode(entry: &Entry) -> Result<Vec<u8>, serde_json::Error> {
+    let spec = secret::reveal(|| entry.spec.to_json())?;
     secret::reveal(|| {
         let Entry { created_at, order, claim, token, .. } = entry;
-        serde_json::to_vec(&Written {
-            spec: &entry.spec.to_json(),
-            created_at: *created_at,
-            order: *order,
-            claim,
-            token,
-        })
+        serde_json::to_vec(&Written { spec: &spec, created_at: *created_at, order: *order, claim, token })
     })
 }
 
