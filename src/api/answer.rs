@@ -7,13 +7,13 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
     model::{
         code::Code,
         fault::{Fault, MOST_FAULTS, Path},
+        json::JsonError,
         snapshot::Rendered,
     },
     store::{CommitError, StoreError, mint},
@@ -84,21 +84,11 @@ impl From<StoreError> for ApiError {
     }
 }
 
-#[derive(Serialize)]
-struct ErrorBody {
-    error_code: String,
-    status_code: u16,
-    msg: String,
-    details: Map<String, Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<ErrorItem>,
-}
-
-#[derive(Serialize)]
-struct ErrorItem {
-    error_code: String,
-    field: String,
-    msg: String,
+impl From<JsonError> for ApiError {
+    fn from(error: JsonError) -> Self {
+        tracing::error!(reason = %error, "an answer cannot be written");
+        Self::of(Code::Internal, "the request could not be answered")
+    }
 }
 
 /// What a fault says to a client: the message and its cure.
@@ -120,20 +110,23 @@ impl IntoResponse for ApiError {
         if first.path != Path::root() {
             details.insert("field".into(), json!(first.path.to_string()));
         }
-        let several = self.faults.len() > 1;
-        let errors = self.faults.iter().filter(|_| several).map(|fault| ErrorItem {
-            error_code: fault.code.to_string(),
-            field: fault.path.to_string(),
-            msg: message(fault),
-        });
-        let body = ErrorBody {
-            error_code: first.code.to_string(),
-            status_code: status.as_u16(),
-            msg: message(first),
-            details,
-            errors: errors.collect(),
-        };
-        let body = serde_json::to_vec(&body).unwrap_or_default();
+        // A value, and not a type: writing it cannot fail, so that a failure never has an empty body.
+        let mut body = Map::new();
+        body.insert("error_code".into(), json!(first.code.to_string()));
+        body.insert("status_code".into(), json!(status.as_u16()));
+        body.insert("msg".into(), json!(message(first)));
+        body.insert("details".into(), Value::Object(details));
+        if self.faults.len() > 1 {
+            let errors = self.faults.iter().map(|fault| {
+                json!({
+                    "error_code": fault.code.to_string(),
+                    "field": fault.path.to_string(),
+                    "msg": message(fault),
+                })
+            });
+            body.insert("errors".into(), errors.collect());
+        }
+        let body = Value::Object(body).to_string();
         let mut response = (status, self.headers, Body::from(body)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Ok(id) = HeaderValue::from_str(operation.as_str()) {

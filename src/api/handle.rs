@@ -16,6 +16,7 @@ use super::{
     body::{self, Limits},
     endpoint::{Action, Endpoint},
     page::{self, Page},
+    query,
     work::with_body,
 };
 use crate::{
@@ -24,6 +25,7 @@ use crate::{
         code::Code,
         fault::{Fault, Faults, Path, Segment, add_untold},
         id::{Id, is_opaque_id},
+        json,
         key::Key,
         kind::{
             api_key::ApiKey,
@@ -47,7 +49,6 @@ struct Call<'a> {
     snapshot: Arc<Snapshot>,
     kind: Kind,
     headers: HeaderMap,
-    query: String,
     /// The bytes of its body.
     size: usize,
 }
@@ -61,6 +62,7 @@ pub async fn handle(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    query::check(parts.uri.query(), if endpoint.action == Action::List { page::PARAMETERS } else { &[] })?;
     let (node, faults, size) = match parts.method {
         Method::POST | Method::PATCH | Method::PUT => body::read(&parts.headers, body, Limits::RESOURCE).await?,
         _ => (Node::Null, Vec::new(), 0),
@@ -71,15 +73,14 @@ pub async fn handle(
     // A body may take its time, and the key may be revoked meanwhile.
     let snapshot = app.store.snapshot();
     let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
-    let query = parts.uri.query().unwrap_or_default().to_owned();
-    let call = Call { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, query, size };
+    let call = Call { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
     let key = Key { kind: endpoint.kind, parent, id };
     match endpoint.action {
         Action::Create => call.create(key, given(node)?).await,
-        Action::List => call.list(&key),
+        Action::List => call.list(&key, parts.uri.query()),
         Action::Get => call.get(&key),
         // The one PATCH without fields takes an empty body too (D5).
         Action::Patch if node.is_null() && endpoint.kind == Kind::EventSource => {
@@ -122,7 +123,7 @@ impl Call<'_> {
         let mut operations = Vec::new();
         let mut token = None;
         if info.prefix.is_empty() {
-            let field = spec.to_json().get(info.id_parameter).and_then(Value::as_str).map(Id::new);
+            let field = spec.to_json()?.get(info.id_parameter).and_then(Value::as_str).map(Id::new);
             key.id = field.unwrap_or_else(|| Id::new(""));
         } else {
             key.id = mint::fresh_id(self.kind);
@@ -140,8 +141,8 @@ impl Call<'_> {
         let snapshot = self.commit(&key, None, operations).await?;
         let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
         let rendered = match token {
-            Some((token, _)) => with_token(&self.render(&snapshot, entry), &token),
-            None => self.render(&snapshot, entry),
+            Some((token, _)) => with_token(&self.render(&snapshot, entry)?, &token)?,
+            None => self.render(&snapshot, entry)?,
         };
         let mut response = answer::resource(StatusCode::CREATED, &rendered);
         if let Ok(location) = HeaderValue::from_str(&self.app.site.uri(&key)) {
@@ -173,15 +174,15 @@ impl Call<'_> {
 
     fn get(&self, key: &Key) -> Result<Response, ApiError> {
         let entry = self.snapshot.get(key).ok_or_else(|| not_found(&key.to_string()))?;
-        Ok(self.conditional(&self.render(&self.snapshot, entry)))
+        Ok(self.conditional(&self.render(&self.snapshot, entry)?))
     }
 
-    fn list(&self, collection: &Key) -> Result<Response, ApiError> {
+    fn list(&self, collection: &Key, query: Option<&str>) -> Result<Response, ApiError> {
         let info = self.kind.info();
         if let Some(parent) = &collection.parent {
             check_id(info.parent, parent)?;
         }
-        let page = Page::from_query(&self.query)?;
+        let page = Page::from_query(query)?;
         if let Some(parent) = collection.parent_key()
             && !parent.kind.info().implicit
             && self.snapshot.get(&parent).is_none()
@@ -197,7 +198,7 @@ impl Call<'_> {
             if index > 0 {
                 body.push(b',');
             }
-            body.extend_from_slice(&self.render(&self.snapshot, entry).body);
+            body.extend_from_slice(&self.render(&self.snapshot, entry)?.body);
         }
         let uri = format!("{}{}", self.app.site.base_url, collection.collection_path());
         body.extend(format!("],\"uri\":{}", json!(uri)).into_bytes());
@@ -227,7 +228,7 @@ impl Call<'_> {
         let operation = Operation::Patch { key: key.clone(), spec, fields };
         let snapshot = self.commit(&key, None, vec![operation]).await?;
         let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
-        Ok(answer::resource(StatusCode::OK, &self.render(&snapshot, entry)))
+        Ok(answer::resource(StatusCode::OK, &self.render(&snapshot, entry)?))
     }
 
     async fn put_module(&self, host: Key, slot: &'static Slot, node: Node) -> Result<Response, ApiError> {
@@ -246,7 +247,7 @@ impl Call<'_> {
         let operation = Operation::PutModule { host: host.clone(), slot, module };
         let snapshot =
             self.commit(&host, Some(slot), vec![operation]).await.map_err(|error| error.inside(slot.name))?;
-        let rendered = self.render_module(&snapshot, &host, slot).ok_or_else(|| not_found(&host.to_string()))?;
+        let rendered = self.render_module(&snapshot, &host, slot)?.ok_or_else(|| not_found(&host.to_string()))?;
         Ok(answer::resource(StatusCode::OK, &rendered))
     }
 
@@ -254,7 +255,7 @@ impl Call<'_> {
         if self.snapshot.get(host).is_none() {
             return Err(not_found(&host.to_string()));
         }
-        let rendered = self.render_module(&self.snapshot, host, slot);
+        let rendered = self.render_module(&self.snapshot, host, slot)?;
         let rendered =
             rendered.ok_or_else(|| ApiError::of(Code::NotFound, format!("{host} has no {} module", slot.name)))?;
         Ok(self.conditional(&rendered))
@@ -278,8 +279,8 @@ impl Call<'_> {
             let mut base = None;
             if !conditions.is_empty() {
                 let current = match slot {
-                    Some(slot) => self.render_module(&before, key, slot),
-                    None => before.get(key).map(|entry| self.render(&before, entry)),
+                    Some(slot) => self.render_module(&before, key, slot)?,
+                    None => before.get(key).map(|entry| self.render(&before, entry)).transpose()?,
                 };
                 let holds =
                     current.is_some_and(|current| conditions.iter().any(|tag| tag == "*" || **tag == *current.etag));
@@ -305,22 +306,27 @@ impl Call<'_> {
     }
 
     /// A resource as this caller sees it. What most callers see is kept with the entry.
-    fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Rendered {
+    fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
         let cx = ViewContext { snapshot, site: &self.app.site };
         if self.caller.role == Role::Viewer {
-            return answer::rendered(entry.spec.view_json(entry, &cx));
+            return Ok(answer::rendered(entry.spec.view_json(entry, &cx)?));
         }
-        entry.rendered.get_or_init(|| answer::rendered(secret::reveal(|| entry.spec.view_json(entry, &cx)))).clone()
+        if let Some(rendered) = entry.rendered.get() {
+            return Ok(rendered.clone());
+        }
+        let body = secret::reveal(|| entry.spec.view_json(entry, &cx))?;
+        Ok(entry.rendered.get_or_init(|| answer::rendered(body)).clone())
     }
 
-    fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Option<Rendered> {
-        let module = snapshot.get(host)?.spec.module(slot)?;
+    /// A module as this caller sees it; nothing, where the host has none in the slot.
+    fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
+        let Some(module) = snapshot.get(host).and_then(|entry| entry.spec.module(slot)) else { return Ok(None) };
         let cx = ViewContext { snapshot, site: &self.app.site };
         let body = match self.caller.role {
             Role::Viewer => module.view_json(host, &cx),
             _ => secret::reveal(|| module.view_json(host, &cx)),
         };
-        Some(answer::rendered(body))
+        Ok(Some(answer::rendered(body?)))
     }
 
     /// The answer to a GET, or 304 when the client has it already (D25).
@@ -340,7 +346,11 @@ fn patched_fields(blank_is_unset: &[&str], node: &Node) -> Vec<String> {
 fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Decoded<Arc<dyn AnyResource>> {
     let blank = |field: &&&str| given.is_some_and(|given| !given.iter().any(|it| it == **field));
     let blank: Vec<&str> = kind.info().blank_is_unset.iter().filter(blank).copied().collect();
-    let (spec, mut faults) = (kind.info().decode)(node, &blank, None);
+    let info = kind.info();
+    let (spec, mut faults) = match given {
+        Some(_) => (info.decode_patch)(node, &blank, info.fixed),
+        None => (info.decode)(node, &blank, None),
+    };
     if let Some(spec) = &spec {
         let mut found = Faults::new();
         spec.check(&mut found);
@@ -373,10 +383,10 @@ fn check_id(kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {
 }
 
 /// The one answer that shows a token.
-fn with_token(rendered: &Rendered, token: &Secret) -> Rendered {
-    let mut body: Value = serde_json::from_slice(&rendered.body).unwrap_or_default();
-    if let Some(field) = body.get_mut("token") {
-        *field = json!(token.expose());
-    }
-    Rendered { body: serde_json::to_vec(&body).unwrap_or_default().into(), etag: Arc::clone(&rendered.etag) }
+fn with_token(rendered: &Rendered, token: &Secret) -> Result<Rendered, ApiError> {
+    let unshown = || ApiError::of(Code::Internal, "the token cannot be shown; delete the key and make another one");
+    let mut body: Value = serde_json::from_slice(&rendered.body).map_err(|_| unshown())?;
+    let field = body.get_mut("token").ok_or_else(unshown)?;
+    *field = json!(token.expose());
+    Ok(Rendered { body: json::bytes(&body)?.into(), etag: Arc::clone(&rendered.etag) })
 }

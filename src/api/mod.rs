@@ -12,6 +12,7 @@ mod handle;
 mod metrics;
 pub mod openapi;
 mod page;
+mod query;
 mod ready;
 pub mod reconciliation;
 mod router;

@@ -49,6 +49,10 @@ pub fn document(version_header: &str) -> Value {
         if let (Some(responses), "/readyz") = (responses.as_object_mut(), path) {
             responses.insert("503".into(), json!({"$ref": "#/components/responses/503"}));
         }
+        // Probes and scrapers may append what they like to the others (D56).
+        if let (true, Some(responses)) = (path == "/openapi.json", responses.as_object_mut()) {
+            responses.insert("400".into(), json!({"$ref": "#/components/responses/400"}));
+        }
         let operation = json!({
             "operationId": path.trim_matches('/').replace('.', "_"),
             "summary": summary,
@@ -65,7 +69,7 @@ pub fn document(version_header: &str) -> Value {
             "title": "edgewright management API",
             "version": "2",
             "summary": "API keys, certificates, HTTPS edges, their routes and traffic modules.",
-            "description": "Operations marked `x-extension` go beyond the API specification. In a request body, null means \"not given\".",
+            "description": "Operations marked `x-extension` go beyond the API specification. In a request body, null means \"not given\". Query parameters that are unknown to an operation, or repeated, are refused with 400; `/healthz`, `/readyz` and `/metrics` ignore theirs.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": "/"}],

@@ -1,9 +1,7 @@
 //! Lists: newest first, a page at a time, each page from one Snapshot (D12).
 
-use super::answer::ApiError;
+use super::{answer::ApiError, query};
 use crate::model::{
-    code::Code,
-    fault::{Fault, Path},
     id::Id,
     key::Key,
     resource::Site,
@@ -12,6 +10,8 @@ use crate::model::{
 
 /// Resources on a page, unless the client asks for another number.
 pub const DEFAULT_LIMIT: usize = 100;
+/// The query parameters of a list: those that `next_page_uri` carries.
+pub const PARAMETERS: &[&str] = &["limit", "before_id"];
 /// The most that a client can ask for.
 const MOST_LIMIT: usize = 1000;
 
@@ -23,25 +23,18 @@ pub struct Page {
 }
 
 impl Page {
-    /// Reads the query of a list.
-    pub fn from_query(query: &str) -> Result<Self, ApiError> {
+    /// Reads the query of a list, whose parameters have been [checked](query::check).
+    pub fn from_query(query: Option<&str>) -> Result<Self, ApiError> {
         let mut page = Page { limit: None, before_id: None };
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            let fault = |message: String| {
-                ApiError::new(Fault::new(Code::Parameter, message).at(Path::root().join(name.as_ref())))
-            };
-            let twice = match name.as_ref() {
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            match name.as_ref() {
                 "limit" => {
-                    let limit = value.parse().ok().filter(|limit| (1..=MOST_LIMIT).contains(limit));
-                    let limit =
-                        limit.ok_or_else(|| fault(format!("`limit` is a whole number from 1 to {MOST_LIMIT}")))?;
-                    page.limit.replace(limit).is_some()
+                    let limit = value.parse::<usize>().ok().filter(|limit| (1..=MOST_LIMIT).contains(limit));
+                    let message = || format!("`limit` is a whole number from 1 to {MOST_LIMIT}");
+                    page.limit = Some(limit.ok_or_else(|| ApiError::new(query::at("limit", message())))?);
                 }
-                "before_id" => page.before_id.replace(value.into_owned()).is_some(),
-                _ => false,
-            };
-            if twice {
-                return Err(fault(format!("`{name}` is given twice")));
+                "before_id" => page.before_id = Some(value.into_owned()),
+                _ => {}
             }
         }
         Ok(page)
@@ -74,7 +67,7 @@ impl Page {
 
     /// The failure of a `before_id` that was never in the list (D12).
     pub fn unknown() -> ApiError {
-        let fault = Fault::new(Code::Parameter, "`before_id` names nothing that is or was in this list");
-        ApiError::new(fault.at(Path::root().join("before_id")))
+        let message = "`before_id` names nothing that is or was in this list";
+        ApiError::new(query::at("before_id", message.into()))
     }
 }

@@ -6,7 +6,7 @@ use axum::{
     Router,
     body::Body,
     extract::{RawPathParams, Request, rejection::RawPathParamsRejection},
-    http::{HeaderValue, Method, StatusCode, header},
+    http::{HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodFilter, MethodRouter, get},
@@ -24,7 +24,7 @@ use super::{
     drain,
     endpoint::{Endpoint, endpoints},
     handle::handle,
-    metrics, openapi, ready, reconciliation, saml,
+    metrics, openapi, query, ready, reconciliation, saml,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -44,11 +44,17 @@ pub fn router(app: App) -> Router {
     }
     let metadata = {
         let app = Arc::clone(&app);
-        move |Parameters(parameters): Parameters| async move { saml::metadata(&app, parameters?) }
+        move |Parameters(parameters): Parameters, uri: Uri| async move {
+            let parameters = parameters?;
+            query::check(uri.query(), &[])?;
+            saml::metadata(&app, parameters)
+        }
     };
-    let document =
-        Arc::<[u8]>::from(serde_json::to_vec(&openapi::document(&app.settings.version_header)).unwrap_or_default());
-    let document = async move || ([(header::CONTENT_TYPE, "application/json")], document.to_vec());
+    let document = Arc::<str>::from(openapi::document(&app.settings.version_header).to_string());
+    let document = move |uri: Uri| async move {
+        query::check(uri.query(), &[])
+            .map(|()| ([(header::CONTENT_TYPE, "application/json")], document.as_bytes().to_vec()))
+    };
     let reconciliations = {
         let (make, list) = (Arc::clone(&app), Arc::clone(&app));
         get(move |request: Request<Body>| reconciliation::list(list, request))

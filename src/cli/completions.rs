@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Cli, Exit, Outcome};
+use super::{Cli, Exit, Outcome, output::print};
 
 /// Print a completion script for a shell.
 #[derive(Debug, clap::Args)]
@@ -15,7 +15,10 @@ pub struct Args {
 impl Args {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        clap_complete::generate(self.shell, &mut Cli::command(), "edgewright", &mut std::io::stdout());
+        // The generator panics where it cannot write.
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "edgewright", &mut script);
+        print(script)?;
         Ok(Exit::Done)
     }
 }

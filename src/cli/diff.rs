@@ -36,7 +36,7 @@ impl Args {
         let options = |tree: Arc<dyn Tree>| Options { tree, lints: lints.clone(), ..Options::default() };
         let compared = during("Comparing", || compare(&options(old), &options(new)));
         let report = compared.report("diff");
-        self.output.announce(&report);
+        self.output.announce(&report)?;
         // Nothing is applied here, but whoever reviews should know what a reconcile will refuse.
         show::diagnostics(&report.refusals);
         self.output.conclude(&report)?;

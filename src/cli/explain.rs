@@ -1,8 +1,6 @@
 //! `edgewright explain`.
 
-use std::io::Write;
-
-use super::{Exit, Outcome};
+use super::{Exit, Outcome, output::print};
 use crate::{
     lint::{self, LINTS},
     model::{
@@ -23,20 +21,17 @@ pub struct Args {
 impl Args {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let mut stdout = std::io::stdout().lock();
         let Some(name) = self.code else {
-            for info in REGISTRY {
-                let _ = writeln!(stdout, "{:40} {}", info.code.to_string(), info.cause);
-            }
-            for lint in LINTS {
-                let _ = writeln!(stdout, "{:40} {} ({} by default)", lint.name, lint.says, lint.default.as_str());
-            }
+            let codes = REGISTRY.iter().map(|info| format!("{:40} {}\n", info.code.to_string(), info.cause));
+            let lints = LINTS
+                .iter()
+                .map(|lint| format!("{:40} {} ({} by default)\n", lint.name, lint.says, lint.default.as_str()));
+            print(codes.chain(lints).collect::<String>())?;
             return Ok(Exit::Done);
         };
         if let Some(lint) = lint::find(&name) {
             let example: String = lint.example.trim_matches('\n').lines().map(|line| format!("    {line}\n")).collect();
-            let _ = write!(
-                stdout,
+            let told = format!(
                 "{}: {}\n\nWhy:     {}\n\nCure:    {}\n\nDefault: {}\n\nExample of the mistake:\n\n{example}",
                 lint.name,
                 lint.says,
@@ -44,12 +39,8 @@ impl Args {
                 lint.cure,
                 lint.default.as_str()
             );
-            let level = "metadata.annotations";
-            let _ = writeln!(
-                stdout,
-                "\nA manifest sets its level in {level}: `edgewright/lint.{}: allow|warn|deny`.",
-                lint.name
-            );
+            let level = format!("metadata.annotations: `edgewright/lint.{}: allow|warn|deny`", lint.name);
+            print(format!("{told}\nA manifest sets its level in {level}.\n"))?;
             return Ok(Exit::Done);
         }
         let Some(code) = Code::from_name(&name) else {
@@ -69,8 +60,7 @@ impl Args {
             .into());
         };
         let info = code.info();
-        let _ =
-            writeln!(stdout, "{code}\n\nCause: {}\n\nCure:  {}\n\nHTTP status: {}", info.cause, info.cure, info.status);
+        print(format!("{code}\n\nCause: {}\n\nCure:  {}\n\nHTTP status: {}\n", info.cause, info.cure, info.status))?;
         Ok(Exit::Done)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, io::Write, path::Path};
 
-use super::{Exit, Failure, Outcome, StoreArgs, snapshot_of};
+use super::{Exit, Failure, Outcome, StoreArgs, output::print, snapshot_of};
 use crate::{
     manifest::export::{Exported, export},
     model::{code::Code, diagnostic::Diagnostic},
@@ -35,11 +35,10 @@ pub struct Args {
 impl Args {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let exported = export(&snapshot_of(Some(&self.store.open_existing()?)), &self.source, self.adopt);
+        let exported = export(&snapshot_of(Some(&self.store.open_existing()?)), &self.source, self.adopt)?;
         if self.target == "-" {
             let texts: Vec<&str> = exported.files.iter().map(|(_, text)| text.as_str()).collect();
-            let mut stdout = std::io::stdout().lock();
-            let _ = stdout.write_all(texts.join("---\n").as_bytes()).and_then(|()| stdout.flush());
+            print(texts.join("---\n"))?;
         } else {
             self.write(Path::new(&self.target), &exported)?;
         }

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Exit, Outcome, show};
+use super::{Exit, Outcome, output::print, show};
 use crate::{
     manifest::{format::format, tree::find},
     model::{code::Code, diagnostic::Diagnostic},
@@ -32,6 +32,8 @@ pub struct Args {
 /// What became of the files.
 #[derive(Default)]
 struct Done {
+    /// What standard input became.
+    formatted: String,
     changed: Vec<String>,
     faults: Vec<Diagnostic>,
 }
@@ -57,10 +59,8 @@ impl Args {
             }
         }
         show::diagnostics(&done.faults);
-        let mut stdout = io::stdout().lock();
-        for name in &done.changed {
-            let _ = writeln!(stdout, "{name}");
-        }
+        let names: String = done.changed.iter().map(|name| format!("{name}\n")).collect();
+        print(done.formatted + &names)?;
         Ok(match (done.faults.is_empty(), self.check && !done.changed.is_empty()) {
             (false, _) => Exit::Invalid,
             (true, true) => Exit::Error,
@@ -76,7 +76,7 @@ impl Args {
         match format("-", &text) {
             Ok(formatted) if self.check && formatted != text => done.changed.push("-".into()),
             Ok(_) if self.check => {}
-            Ok(formatted) => drop(io::stdout().write_all(formatted.as_bytes())),
+            Ok(formatted) => done.formatted += &formatted,
             Err(reason) => done.faults.push(left("standard input", &reason)),
         }
     }

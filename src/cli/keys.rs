@@ -1,10 +1,14 @@
 //! `edgewright keys`: API keys of a store that no server has open.
 
-use std::{io::Write, sync::Arc};
+use std::sync::Arc;
 
 use clap::Subcommand;
 
-use super::{Exit, Failure, Outcome, StoreArgs};
+use super::{
+    Exit, Failure, Outcome, StoreArgs,
+    output::{hand_over, print},
+    show::say,
+};
 use crate::{
     model::{
         Kind,
@@ -78,17 +82,18 @@ impl Args {
     pub fn run(self) -> Outcome {
         match self.command {
             Command::Create { store, role, owner, description } => {
-                let mut made = None;
-                create(&store.open()?, role, owner, description, |token| {
-                    made = Some(token.clone());
+                let mut shown = false;
+                let created = create(&store.open()?, role, owner, description, |token| {
+                    hand_over(format!("{}\n", token.expose())).inspect_err(|_| say("No key was created."))?;
+                    shown = true;
                     Ok(())
-                })?;
-                // It is shown once it works.
-                if let Some(token) = made {
-                    let _ = writeln!(std::io::stdout(), "{}", token.expose());
+                });
+                if created.is_err() && shown {
+                    say("The key was not created: the token that was printed does not work.");
                 }
+                created?;
             }
-            Command::List { store } => list(&store.open_existing()?),
+            Command::List { store } => print(list(&store.open_existing()?))?,
             Command::Revoke { store, id } => {
                 let key = Key::new(Kind::ApiKey, Id::new(&id));
                 commit(&store.open_existing()?, vec![Operation::Delete { key, with_children: true }])?;
@@ -139,9 +144,9 @@ pub fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), Failure> 
     store.commit(commit).map(|_| ()).map_err(|error| ApplyError::Commit(error).diagnostic().into())
 }
 
-fn list(store: &Store) {
+fn list(store: &Store) -> String {
     let snapshot = store.snapshot();
-    let mut stdout = std::io::stdout().lock();
+    let mut lines = String::new();
     for entry in snapshot.newest_first(Kind::ApiKey, None, u64::MAX) {
         let Some(key) = entry.spec_as::<ApiKey>() else { continue };
         let role = rules::role_of(&snapshot, &key.owner_id).unwrap_or_default();
@@ -153,6 +158,8 @@ fn list(store: &Store) {
             entry.created_at,
             key.description
         );
-        let _ = writeln!(stdout, "{}", line.trim_end());
+        lines += line.trim_end();
+        lines.push('\n');
     }
+    lines
 }

@@ -26,7 +26,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSour
 use config::Config;
 
 use crate::{
-    model::{diagnostic::Diagnostic, snapshot::Snapshot},
+    model::{diagnostic::Diagnostic, json::JsonError, snapshot::Snapshot},
     store::{Store, StoreError},
 };
 
@@ -95,6 +95,12 @@ impl From<StoreError> for Failure {
     }
 }
 
+impl From<JsonError> for Failure {
+    fn from(error: JsonError) -> Self {
+        Diagnostic::from(error).into()
+    }
+}
+
 type Outcome = Result<Exit, Failure>;
 
 /// Runs the program with the arguments of the process.
@@ -113,9 +119,13 @@ fn run() -> Outcome {
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
-            let _ = error.print();
+            let printed = error.print();
             // clap's own code for a usage error is 2, which here means that changes are pending.
-            return Ok(if error.use_stderr() { Exit::Error } else { Exit::Done });
+            if error.use_stderr() {
+                return Ok(Exit::Error);
+            }
+            output::unless_closed(printed.and_then(|()| output::flush()))?;
+            return Ok(Exit::Done);
         }
     };
     let lints = config.lints;

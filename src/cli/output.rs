@@ -1,6 +1,10 @@
 //! How a command tells what it has to tell: the format, and where it goes. Several commands share these options.
 
-use std::{fs, io::Write, path::PathBuf};
+use std::{
+    fs,
+    io::{self, Write},
+    path::PathBuf,
+};
 
 use clap::Args;
 
@@ -37,16 +41,15 @@ impl Output {
         self.format == Format::Text || self.output.is_some()
     }
 
-    /// Tells what is known before anything is applied.
-    pub fn announce(&self, report: &Report) {
+    /// Tells what is known before anything is applied. A plan that nobody could see must not be applied.
+    pub fn announce(&self, report: &Report) -> Result<(), Failure> {
         show::diagnostics(&report.diagnostics);
-        if self.shows_text()
-            && let Some(plan) = &report.plan
-        {
-            print(&crate::plan::render::text(plan));
-        }
         if report.plan.is_none() {
             show::count(&report.diagnostics, report.files);
+        }
+        match &report.plan {
+            Some(plan) if self.shows_text() => print_coloured(&crate::plan::render::text(plan)),
+            _ => Ok(()),
         }
     }
 
@@ -54,12 +57,9 @@ impl Output {
     pub fn conclude(&self, report: &Report) -> Result<(), Failure> {
         match &self.output {
             None if self.format == Format::Text => Ok(()),
-            None => {
-                print(&render(self.format, report));
-                Ok(())
-            }
+            None => print_coloured(&render(self.format, report)?),
             Some(file) => {
-                let text = render(self.format, report);
+                let text = render(self.format, report)?;
                 // A file is no terminal.
                 let text = anstream::adapter::strip_str(&text).to_string();
                 fs::write(file, text).map_err(|error| {
@@ -71,8 +71,43 @@ impl Output {
     }
 }
 
-/// Prints data. A closed pipe is the reader's way of saying that it has seen enough.
-fn print(text: &str) {
+/// Writes data to standard output. A closed pipe is not a failure: its reader has seen enough (D31).
+pub fn print(data: impl AsRef<[u8]>) -> Result<(), Failure> {
+    unless_closed(write(data.as_ref()))
+}
+
+/// The same for data that is worthless unless it arrives, such as a token.
+pub fn hand_over(data: impl AsRef<[u8]>) -> Result<(), Failure> {
+    write(data.as_ref()).map_err(|error| unwritable(&error))
+}
+
+/// The failure of something that has tried to write to standard output, unless it is a closed pipe.
+pub fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritable(&error)),
+        _ => Ok(()),
+    }
+}
+
+/// Writes what is left in the buffer of standard output, which would otherwise be lost without a word.
+pub fn flush() -> io::Result<()> {
+    io::stdout().flush()
+}
+
+fn write(data: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(data)?;
+    stdout.flush()
+}
+
+/// Writes a text with colours, which are dropped where they have no place.
+fn print_coloured(text: &str) -> Result<(), Failure> {
     let mut stdout = anstream::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    unless_closed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+fn unwritable(error: &io::Error) -> Failure {
+    Diagnostic::error(Code::Unreadable, format!("cannot write to standard output: {error}"))
+        .help("check where standard output goes: a disk may be full")
+        .into()
 }

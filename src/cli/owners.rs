@@ -1,12 +1,13 @@
 //! `edgewright owners`: who owns API keys, and what they may do (D23).
 
-use std::{io::Write, sync::Arc};
+use std::sync::Arc;
 
 use clap::Subcommand;
 
 use super::{
     Exit, Outcome, StoreArgs,
     keys::{commit, role},
+    output::print,
 };
 use crate::model::{
     Kind,
@@ -49,11 +50,12 @@ impl Args {
         match self.command {
             Command::List { store } => {
                 let store = store.open_existing()?;
-                let mut stdout = std::io::stdout().lock();
+                let mut lines = String::new();
                 for entry in store.snapshot().newest_first(Kind::Owner, None, u64::MAX) {
                     let role = entry.spec_as::<Owner>().map(|owner| owner.role).unwrap_or_default();
-                    let _ = writeln!(stdout, "{}  {}", entry.key.id, role.as_str());
+                    lines += &format!("{}  {}\n", entry.key.id, role.as_str());
                 }
+                print(lines)?;
             }
             Command::SetRole { store, owner, role } => {
                 let key = Key::new(Kind::Owner, Id::new(&owner));

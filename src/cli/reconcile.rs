@@ -77,7 +77,11 @@ impl PlanArgs {
         let mut target = self.target(lints, reviewed.is_some())?;
         let Proposal { mut report, left_out, saved } = target.propose(reviewed.is_some() || self.out.is_some())?;
         report.command = if dry_run { "plan" } else { "reconcile" };
-        self.output.announce(&report);
+        self.output.announce(&report).inspect_err(|_| {
+            if !dry_run {
+                say("Nothing was applied.");
+            }
+        })?;
         let isolated = report.plan.is_some() && report.has_errors();
         let exit = match self.decide(&report, saved.as_ref(), reviewed.as_ref()) {
             Ok(()) if dry_run || report.plan.as_ref().is_none_or(Outline::is_empty) => self.seen(&report),
@@ -135,7 +139,7 @@ impl PlanArgs {
             return Err(Failure { diagnostics: report.refusals.clone(), exit: Exit::Refused });
         }
         if let (Some(now), Some(file)) = (now, &self.out) {
-            fs::write(file, now.text()).map_err(|error| unusable(file, &error.to_string()))?;
+            fs::write(file, now.text()?).map_err(|error| unusable(file, &error.to_string()))?;
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! `edgewright schema`.
 
-use std::{collections::BTreeMap, fs, io::Write, path::PathBuf};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use serde_json::Value;
 
-use super::{Exit, Failure, Outcome};
+use super::{Exit, Failure, Outcome, output::print};
 use crate::{
     api::{VERSION_HEADER, openapi::document},
     manifest::schema::{ANY, all},
@@ -61,7 +61,7 @@ impl Args {
         let Some(text) = files.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map(|(_, text)| text) else {
             return Err(unknown(&name, &files));
         };
-        let _ = std::io::stdout().write_all(text.as_bytes());
+        print(text)?;
         Ok(Exit::Done)
     }
 }

@@ -1,6 +1,6 @@
 //! `edgewright serve`.
 
-use std::{io::IsTerminal, path::PathBuf, sync::Arc};
+use std::{fs, io::IsTerminal, path::PathBuf, sync::Arc};
 
 use tracing_subscriber::EnvFilter;
 
@@ -99,19 +99,32 @@ impl Args {
         if !rules::has_no_admin(&store.snapshot()) {
             return Ok(());
         }
-        let told = |token: &Secret| -> Result<(), Failure> {
-            let Some(file) = &self.admin_token_file else {
-                say(&format!("The admin's token, shown only now: {}", token.expose()));
-                return Ok(());
-            };
-            write_token(file, token.expose()).map_err(|error| {
-                let place = file.display();
-                Diagnostic::error(Code::Unreadable, format!("the admin's token cannot be written to {place}: {error}"))
-            })?;
-            say(&format!("The admin's token is in {}.", file.display()));
+        let mut handed_out = false;
+        let hand_out = |token: &Secret| -> Result<(), Failure> {
+            match &self.admin_token_file {
+                Some(file) => write_token(file, token.expose()).map_err(|error| {
+                    let message = format!("the admin's token cannot be written to {}: {error}", file.display());
+                    Diagnostic::error(Code::Unreadable, message)
+                })?,
+                None => {
+                    let line = format!("The admin's token, shown only now: {}", token.expose());
+                    show::try_say(&line).map_err(|error| {
+                        let message = format!("the admin's token cannot be shown on standard error: {error}");
+                        Diagnostic::error(Code::Unreadable, message).help("name a file with --admin-token-file")
+                    })?;
+                }
+            }
+            handed_out = true;
             Ok(())
         };
-        keys::create(store, Some(Role::Admin), None, "first admin".into(), told)
+        let created = keys::create(store, Some(Role::Admin), None, "first admin".into(), hand_out);
+        match (&created, &self.admin_token_file) {
+            (Ok(()), Some(file)) => say(&format!("The admin's token is in {}.", file.display())),
+            (Err(_), Some(file)) if handed_out => drop(fs::remove_file(file)),
+            (Err(_), None) if handed_out => say("The admin was not created: the token that was shown does not work."),
+            _ => {}
+        }
+        created
     }
 
     fn follow(&self, store: &Arc<Store>, lints: LintLevels) -> Result<Option<Handle>, Failure> {

@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    io::{IsTerminal, Write},
+    io::{self, IsTerminal, Write},
     sync::Arc,
 };
 
@@ -37,7 +37,14 @@ pub fn diagnostics(diagnostics: &[Diagnostic]) {
 
 /// Prints a line to stderr.
 pub fn say(line: &str) {
-    let _ = writeln!(anstream::stderr(), "{line}");
+    let _ = try_say(line);
+}
+
+/// Prints a line to stderr, or fails: what follows depends on its being seen.
+pub fn try_say(line: &str) -> io::Result<()> {
+    let mut stderr = anstream::stderr();
+    writeln!(stderr, "{line}")?;
+    stderr.flush()
 }
 
 /// Prints how many files were read and what was found.

@@ -1,9 +1,11 @@
 //! `edgewright trace`.
 
-use std::{fmt::Write as _, io::Write, net::IpAddr, path::PathBuf};
+use std::{fmt::Write as _, net::IpAddr, path::PathBuf};
 
 use super::{
-    Exit, Failure, Outcome, StoreArgs, show, snapshot_of,
+    Exit, Failure, Outcome, StoreArgs,
+    output::print,
+    show, snapshot_of,
     source::{Loading, Ownership},
 };
 use crate::{
@@ -81,8 +83,7 @@ impl Args {
             write_trace(&mut out, &request, &trace);
             trace
         };
-        let mut stdout = std::io::stdout().lock();
-        let _ = stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush());
+        print(out)?;
         Ok(if last.route().is_some() { Exit::Done } else { Exit::Error })
     }
 

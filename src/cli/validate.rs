@@ -17,7 +17,7 @@ impl Args {
     pub fn run(self, lints: LintLevels) -> Outcome {
         let validated = during("Validating", || validate(&self.manifests.tree(), &lints));
         let report = validated.report("validate");
-        self.output.announce(&report);
+        self.output.announce(&report)?;
         self.output.conclude(&report)?;
         Ok(if report.has_errors() { Exit::Invalid } else { Exit::Done })
     }

@@ -19,6 +19,7 @@ use crate::{
         diagnostic::Diagnostic,
         fault::{Aim, Fault, Path, nearest},
         id::Id,
+        json::JsonError,
         key::Key,
         kind::https_edge::HttpsEdge,
         operation::Claim,
@@ -153,7 +154,10 @@ impl<'a> Resolver<'a> {
             declaration.faulty || declaration.modules_from.iter().any(|set| sets.get(set).is_none_or(|set| set.faulty));
         let spec = self.with_module_sets(declaration);
         let spec = self.with_ids(declaration, spec, &mut faulty);
-        let id = self.identify(declaration, parent.as_ref(), spec.as_ref());
+        let id = match self.identify(declaration, parent.as_ref(), spec.as_ref()) {
+            Ok(id) => id,
+            Err(error) => return self.out.diagnostics.push(error.into()),
+        };
         let key = Key { kind: declaration.kind, parent, id };
         self.check_owner(declaration, &key);
         if declaration.parent.is_none() {
@@ -291,21 +295,26 @@ impl<'a> Resolver<'a> {
     }
 
     /// The id of a declared resource: the one it names, the one it has, or a derived one (D11).
-    fn identify(&mut self, declaration: &Declaration, parent: Option<&Id>, spec: &dyn AnyResource) -> Id {
+    fn identify(
+        &mut self,
+        declaration: &Declaration,
+        parent: Option<&Id>,
+        spec: &dyn AnyResource,
+    ) -> Result<Id, JsonError> {
         let kind = declaration.kind;
         if kind == Kind::EventSource {
-            return Id::new(&declaration.name);
+            return Ok(Id::new(&declaration.name));
         }
-        let fixed = fixed_content(spec);
+        let fixed = fixed_content(spec)?;
         // What is fixed cannot change in place: with other content it is another resource. What is left open fits all.
-        let fits = |entry: &Entry| {
-            let existing = fixed_content(entry.spec.as_ref());
-            fixed.iter().zip(existing).all(|(wanted, existing)| *wanted == existing || wanted == "\"\"")
+        let fits = |entry: &Entry| -> Result<bool, JsonError> {
+            let existing = fixed_content(entry.spec.as_ref())?;
+            Ok(fixed.iter().zip(existing).all(|(wanted, existing)| *wanted == existing || wanted == "\"\""))
         };
         if let Some(id) = &declaration.id {
             let key = Key { kind, parent: parent.cloned(), id: Id::new(id) };
             match self.snapshot.get(&key) {
-                Some(entry) if !fits(entry) => {}
+                Some(entry) if !fits(entry)? => {}
                 None if self.is_misnamed(declaration, parent) => {
                     let fault = Fault::new(Code::UnknownReference, format!("there is no {key} to adopt"));
                     let fault = fault.at(Path::root().join("metadata").join("id"));
@@ -313,18 +322,19 @@ impl<'a> Resolver<'a> {
                     self.out.diagnostics.push(declaration.head.diagnostic(fault.help(help)));
                 }
                 // A store that is built anew gets the ids that were adopted before.
-                _ => return key.id,
+                _ => return Ok(key.id),
             }
         }
         let names = [Some(declaration.name.as_str()), declaration.renamed_from.as_deref()];
         for name in names.into_iter().flatten() {
-            if let Some(entry) =
-                self.owned.get(&(kind, parent, name)).filter(|entry| entry.is_owned_by(self.source) && fits(entry))
+            let owned = self.owned.get(&(kind, parent, name)).filter(|entry| entry.is_owned_by(self.source));
+            if let Some(entry) = owned
+                && fits(entry)?
             {
-                return entry.key.id.clone();
+                return Ok(entry.key.id.clone());
             }
         }
-        derived(kind, parent, &declaration.name, &fixed)
+        Ok(derived(kind, parent, &declaration.name, &fixed))
     }
 
     fn note_facts(&mut self, subject: Subject, facts: &Facts) {
@@ -399,13 +409,13 @@ impl<'a> Resolver<'a> {
 }
 
 /// What a resource cannot change in place, as its id sees it.
-fn fixed_content(spec: &dyn AnyResource) -> Vec<String> {
+fn fixed_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
     let fields = spec.kind().info().fixed;
     if fields.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let whole = secret::reveal(|| spec.to_json());
-    fields.iter().map(|field| whole.get(*field).map(ToString::to_string).unwrap_or_default()).collect()
+    let whole = secret::reveal(|| spec.to_json())?;
+    Ok(fields.iter().map(|field| whole.get(*field).map(ToString::to_string).unwrap_or_default()).collect())
 }
 
 fn derived(kind: Kind, parent: Option<&Id>, name: &str, fixed: &[String]) -> Id {

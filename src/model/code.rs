@@ -355,8 +355,8 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::Parameter,
         "PARAMETER",
         400,
-        "A query parameter is repeated or out of range.",
-        "Lists take `limit` (1 to 1000) and `before_id`.",
+        "A query parameter is unknown, repeated or out of range.",
+        "Lists take `limit` (1 to 1000) and `before_id`, each at most once; other endpoints take no query parameters.",
     ),
     info(
         Code::PreconditionFailed,

@@ -7,6 +7,7 @@ pub mod desired;
 pub mod diagnostic;
 pub mod fault;
 pub mod id;
+pub mod json;
 pub mod key;
 pub mod kind;
 pub mod module;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{
     Kind,
     id::Id,
+    json::JsonError,
     key::Key,
     module::{AnyModule, Slot},
     resource::AnyResource,
@@ -111,16 +112,16 @@ impl Operation {
     }
 
     /// What the call sends. Secrets are masked, unless this runs inside of [`super::secret::reveal`].
-    pub fn body(&self) -> Value {
-        match self {
-            Operation::Create { spec, .. } => Value::Object(spec.to_json()),
+    pub fn body(&self) -> Result<Value, JsonError> {
+        Ok(match self {
+            Operation::Create { spec, .. } => Value::Object(spec.to_json()?),
             Operation::Patch { spec, fields, .. } => {
-                let given = spec.to_json().into_iter().filter(|(field, _)| fields.contains(field));
+                let given = spec.to_json()?.into_iter().filter(|(field, _)| fields.contains(field));
                 Value::Object(given.collect())
             }
-            Operation::PutModule { module, .. } => module.to_json(),
+            Operation::PutModule { module, .. } => module.to_json()?,
             Operation::DeleteModule { .. } | Operation::Delete { .. } | Operation::Claim { .. } => Value::Null,
-        }
+        })
     }
 }
 
@@ -133,7 +134,11 @@ impl fmt::Display for Operation {
                 write!(f, "({key} is owned as {} by {})", claim.name, claim.source)
             }
             (None, Operation::Claim { key, claim: None }) => write!(f, "({key} is owned no longer)"),
-            (None, other) => write!(f, "({} {})", other.key(), other.body()),
+            (None, other) => match other.body() {
+                Ok(body) => write!(f, "({} {body})", other.key()),
+                // An error of a display would be a panic.
+                Err(_) => write!(f, "({})", other.key()),
+            },
         }
     }
 }

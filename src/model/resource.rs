@@ -8,9 +8,10 @@ use serde_json::{Map, Value};
 
 use super::{
     Kind,
-    decode::{ValueSource, decode_with},
+    decode::{ValueSource, decode_patch, decode_with},
     fault::{Check, Fault, Faults, Path},
     id::Id,
+    json::{self, JsonError},
     key::{Key, segment},
     module::{AnyModule, Slot},
     node::Node,
@@ -135,6 +136,8 @@ pub type Decoded<T> = (Option<T>, Vec<Fault>);
 type SpecArc = Arc<dyn AnyResource>;
 /// Decodes a Spec from a request body or manifest, ignoring the named fields that are known elsewhere.
 pub type DecodeSpec = fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
+/// Decodes the body of a PATCH, ignoring the fields of the first list, and never suggesting those of the second.
+pub type DecodePatch = fn(&Node, &[&str], &[&str]) -> Decoded<SpecArc>;
 
 /// What the product knows of a kind. The table of all kinds is [`Kind::all`].
 pub struct KindInfo {
@@ -168,6 +171,8 @@ pub struct KindInfo {
     pub empty: fn() -> SpecArc,
     /// Decodes a body or manifest `spec`, ignoring the named fields that are known elsewhere.
     pub decode: DecodeSpec,
+    /// Decodes the body of a PATCH.
+    pub decode_patch: DecodePatch,
     /// Decodes a stored record's Spec.
     pub restore: fn(&serde_json::value::RawValue) -> Result<SpecArc, serde_json::Error>,
     /// The schema of the write form.
@@ -198,6 +203,10 @@ impl KindInfo {
                 let (spec, faults) = decode_with::<R>(node, elsewhere, sources);
                 (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
             },
+            decode_patch: |node, elsewhere, fixed| {
+                let (spec, faults) = decode_patch::<R>(node, elsewhere, fixed);
+                (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
+            },
             restore: |raw| Ok(Arc::new(unbounded::from_str::<R>(raw.get())?)),
             spec_schema: |generator| generator.subschema_for::<R>(),
             view_schema: |generator| generator.subschema_for::<R::View>(),
@@ -219,9 +228,9 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     /// Whether both are the same kind and value.
     fn same(&self, other: &dyn AnyResource) -> bool;
     /// The write form; secrets are written as the current thread's mode has it.
-    fn to_json(&self) -> Map<String, Value>;
+    fn to_json(&self) -> Result<Map<String, Value>, JsonError>;
     /// The response form as bytes of JSON.
-    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>) -> Vec<u8>;
+    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>) -> Result<Vec<u8>, JsonError>;
     /// Names every resource of this service that it points at, its modules included.
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// The module in a slot.
@@ -252,15 +261,12 @@ impl<R: Resource> AnyResource for R {
         other.as_any().downcast_ref::<R>() == Some(self)
     }
 
-    fn to_json(&self) -> Map<String, Value> {
-        match serde_json::to_value(self) {
-            Ok(Value::Object(map)) => map,
-            _ => Map::new(),
-        }
+    fn to_json(&self) -> Result<Map<String, Value>, JsonError> {
+        json::object(self)
     }
 
-    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>) -> Vec<u8> {
-        serde_json::to_vec(&self.view(at, cx)).unwrap_or_default()
+    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>) -> Result<Vec<u8>, JsonError> {
+        json::bytes(&self.view(at, cx))
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
@@ -286,7 +292,8 @@ impl<R: Resource> AnyResource for R {
     }
 
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error> {
-        let (mut whole, mut changes) = secret::reveal(|| (self.to_json(), patch.to_json()));
+        let (whole, changes) = secret::reveal(|| (self.to_json(), patch.to_json()));
+        let (mut whole, mut changes) = (whole?, changes?);
         for field in fields {
             if let Some(value) = changes.remove(field) {
                 whole.insert(field.clone(), value);

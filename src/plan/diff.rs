@@ -15,6 +15,7 @@ use crate::model::{
     desired::Desired,
     diagnostic::Diagnostic,
     id::Id,
+    json::JsonError,
     key::Key,
     kind::{api_key::ApiKey, owner::Owner},
     operation::{Claim, Operation},
@@ -55,7 +56,10 @@ impl Planner<'_> {
     fn settle(&mut self, wanted: &Desired) {
         let Some(entry) = self.snapshot.get(&wanted.key) else { return self.create(wanted) };
         let (spec, _) = self.with_owner(wanted, Some(entry));
-        let mut operations = changes(&wanted.key, entry.spec.as_ref(), &spec);
+        let mut operations = match changes(&wanted.key, entry.spec.as_ref(), &spec) {
+            Ok(operations) => operations,
+            Err(error) => return self.plan.refusals.push(error.into()),
+        };
         let mut effect = Effect::Change;
         let info = wanted.key.kind.info();
         // What exists just as long as something is configured under it cannot be claimed once nothing is (D34).
@@ -102,7 +106,10 @@ impl Planner<'_> {
             let create = Operation::Create { key: key.clone(), spec, claim, token: None };
             return self.push(wanted, Effect::Create, None, owner.into_iter().chain([create]).collect());
         }
-        let mut operations = changes(key, (info.empty)().as_ref(), &spec);
+        let mut operations = match changes(key, (info.empty)().as_ref(), &spec) {
+            Ok(operations) => operations,
+            Err(error) => return self.plan.refusals.push(error.into()),
+        };
         // With nothing configured under it, it does not exist (D34).
         if !operations.is_empty() {
             operations.push(Operation::Claim { key: key.clone(), claim });
@@ -248,13 +255,14 @@ impl Planner<'_> {
 
 /// The calls that turn one Spec into another: changed plain fields are one PATCH with just those fields; a new or
 /// changed module is a PUT of that module, and one that is gone a DELETE, for PATCH cannot delete.
-fn changes(key: &Key, from: &dyn AnyResource, to: &Arc<dyn AnyResource>) -> Vec<Operation> {
+fn changes(key: &Key, from: &dyn AnyResource, to: &Arc<dyn AnyResource>) -> Result<Vec<Operation>, JsonError> {
     if from.same(to.as_ref()) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let slots = key.kind.info().slots;
     let mut operations = Vec::new();
     let (old, new) = secret::reveal(|| (from.to_json(), to.to_json()));
+    let (old, new) = (old?, new?);
     let plain = |field: &&String| !slots.iter().any(|slot| slot.name == field.as_str());
     let fields: Vec<String> =
         new.keys().filter(plain).filter(|field| old.get(*field) != new.get(*field)).cloned().collect();
@@ -273,5 +281,5 @@ fn changes(key: &Key, from: &dyn AnyResource, to: &Arc<dyn AnyResource>) -> Vec<
         }
     }
     operations.append(&mut deletions);
-    operations
+    Ok(operations)
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::{Change, Effect, Plan, Summary};
-use crate::model::{operation::Operation, resource::AnyResource, secret::Review};
+use crate::model::{json::JsonError, operation::Operation, resource::AnyResource, secret::Review};
 
 /// Unchanged lines that are shown around a changed one.
 const CONTEXT: usize = 2;
@@ -57,7 +57,7 @@ pub struct Call {
 
 impl Outline {
     /// The plan without its secrets.
-    pub fn of(plan: &Plan) -> Self {
+    pub fn of(plan: &Plan) -> Result<Self, JsonError> {
         // One resource takes the place of another: what differs between the two is what a reviewer looks for.
         let replaced = plan.changes.iter().filter(|change| change.effect == Effect::Replaced);
         let replaced: HashMap<_, _> = replaced.map(|change| (change.identity(), &change.before)).collect();
@@ -68,7 +68,8 @@ impl Outline {
             };
             outlined(change, before)
         });
-        Self { base: plan.base, unchanged: plan.unchanged, changes: changes.collect() }
+        let changes = changes.collect::<Result<Vec<OutlinedChange>, JsonError>>()?;
+        Ok(Self { base: plan.base, unchanged: plan.unchanged, changes })
     }
 
     /// Whether there is nothing to do.
@@ -82,29 +83,39 @@ impl Outline {
     }
 }
 
-fn outlined(change: &Change, before: &Option<Arc<dyn AnyResource>>) -> OutlinedChange {
+fn outlined(change: &Change, before: &Option<Arc<dyn AnyResource>>) -> Result<OutlinedChange, JsonError> {
     let calls = change.operations.iter().filter_map(|operation| {
         let (method, path) = operation.call()?;
-        let lines = match change.effect {
-            // They are shown where the other one is created.
-            Effect::Replaced => Vec::new(),
-            _ => lines(before.as_deref(), operation),
-        };
-        Some(Call { method: method.to_owned(), path, body: operation.body(), lines })
+        Some(call(change.effect, before.as_deref(), operation, method, path))
     });
-    OutlinedChange {
+    Ok(OutlinedChange {
         effect: change.effect,
         kind: change.key.kind.to_string(),
         name: change.name.clone(),
         id: change.key.id.to_string(),
         notes: change.notes.clone(),
-        calls: calls.collect(),
-    }
+        calls: calls.collect::<Result<Vec<Call>, JsonError>>()?,
+    })
+}
+
+fn call(
+    effect: Effect,
+    before: Option<&dyn AnyResource>,
+    operation: &Operation,
+    method: &str,
+    path: String,
+) -> Result<Call, JsonError> {
+    let lines = match effect {
+        // They are shown where the other one is created.
+        Effect::Replaced => Vec::new(),
+        _ => lines(before, operation)?,
+    };
+    Ok(Call { method: method.to_owned(), path, body: operation.body()?, lines })
 }
 
 /// What an operation changes, line by line. Secrets are only "(secret)" and "changed".
-fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Vec<String> {
-    let (old, new) = forms(before, operation);
+fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<Vec<String>, JsonError> {
+    let (old, new) = forms(before, operation)?;
     let diff = TextDiff::from_lines(old.as_str(), new.as_str());
     let mut lines = Vec::new();
     for (index, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
@@ -120,47 +131,46 @@ fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Vec<String>
             lines.push(format!("{sign} {}", change.value().trim_end_matches('\n')));
         }
     }
-    lines
+    Ok(lines)
 }
 
 /// The YAML write form of what an operation changes, before and after. Secrets are only "(secret)" and "changed".
-fn forms(before: Option<&dyn AnyResource>, operation: &Operation) -> (String, String) {
+fn forms(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<(String, String), JsonError> {
     let review = Review::default();
-    let empty = String::new;
-    match operation {
+    let whole = |spec: &dyn AnyResource| -> Result<Value, JsonError> { Ok(Value::Object(spec.to_json()?)) };
+    let (old, new) = match operation {
         Operation::Create { spec, .. } => {
-            let old = before.map(|before| yaml(review.before(|| Value::Object(before.to_json()))));
-            (old.unwrap_or_default(), yaml(review.after(|| Value::Object(spec.to_json()))))
+            let old = before.map(|before| review.before(|| whole(before)));
+            (old, Some(review.after(|| whole(spec.as_ref()))))
         }
         Operation::Patch { spec, fields, .. } => {
-            let given = |spec: &dyn AnyResource| {
-                let all = spec.to_json().into_iter().filter(|(field, _)| fields.contains(field));
-                Value::Object(all.collect())
+            let given = |spec: &dyn AnyResource| -> Result<Value, JsonError> {
+                let all = spec.to_json()?.into_iter().filter(|(field, _)| fields.contains(field));
+                Ok(Value::Object(all.collect()))
             };
-            let old = before.map(|before| yaml(review.before(|| given(before)))).unwrap_or_default();
-            (old, yaml(review.after(|| given(spec.as_ref()))))
+            let old = before.map(|before| review.before(|| given(before)));
+            (old, Some(review.after(|| given(spec.as_ref()))))
         }
         Operation::PutModule { slot, module, .. } => {
             let old = before.and_then(|before| before.module(slot));
-            let old = old.map(|old| yaml(review.before(|| old.to_json()))).unwrap_or_default();
-            (old, yaml(review.after(|| module.to_json())))
+            let old = old.map(|old| review.before(|| old.to_json()));
+            (old, Some(review.after(|| module.to_json())))
         }
         Operation::DeleteModule { slot, .. } => {
             let old = before.and_then(|before| before.module(slot));
-            (old.map(|old| yaml(review.before(|| old.to_json()))).unwrap_or_default(), empty())
+            (old.map(|old| review.before(|| old.to_json())), None)
         }
-        Operation::Delete { .. } => {
-            let old = before.map(|before| yaml(review.before(|| Value::Object(before.to_json()))));
-            (old.unwrap_or_default(), empty())
-        }
-        Operation::Claim { .. } => (empty(), empty()),
-    }
+        Operation::Delete { .. } => (before.map(|before| review.before(|| whole(before))), None),
+        Operation::Claim { .. } => (None, None),
+    };
+    Ok((yaml(old.transpose()?)?, yaml(new.transpose()?)?))
 }
 
-/// YAML without what is unset: null, "", [], {} and 0 say the same as nothing (D14).
-fn yaml(mut value: Value) -> String {
+/// YAML without what is unset: null, "", [], {} and 0 say the same as nothing (D14). Nothing at all is an empty text.
+fn yaml(value: Option<Value>) -> Result<String, JsonError> {
+    let Some(mut value) = value else { return Ok(String::new()) };
     prune_unset(&mut value);
-    serde_yaml::to_string(&value).unwrap_or_default()
+    serde_yaml::to_string(&value).map_err(JsonError::new)
 }
 
 fn prune_unset(value: &mut Value) {

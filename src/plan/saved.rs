@@ -6,7 +6,11 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::Plan;
-use crate::model::{desired::Desired, secret};
+use crate::model::{
+    desired::Desired,
+    json::{self, JsonError},
+    secret,
+};
 
 /// The one version of the document.
 const FORMAT: &str = "edgewright/plan/v1";
@@ -59,14 +63,20 @@ pub struct Pin<'a> {
 
 impl SavedPlan {
     /// The document of a plan that leads to `desired`.
-    pub fn new<'d>(plan: &Plan, desired: impl IntoIterator<Item = &'d Desired>, pin: &Pin<'_>) -> Self {
+    pub fn new<'d>(
+        plan: &Plan,
+        desired: impl IntoIterator<Item = &'d Desired>,
+        pin: &Pin<'_>,
+    ) -> Result<Self, JsonError> {
         let key = pin.root_secret.map(|root| blake3::derive_key("edgewright 2026 saved plan", &root));
         let operations = plan.changes.iter().flat_map(|change| {
-            change.operations.iter().map(|operation| SavedOperation {
-                resource: format!("{} {}", change.key.kind, change.name),
-                id: operation.key().id.to_string(),
-                call: operation.to_string(),
-                body: operation.body(),
+            change.operations.iter().map(|operation| -> Result<SavedOperation, JsonError> {
+                Ok(SavedOperation {
+                    resource: format!("{} {}", change.key.kind, change.name),
+                    id: operation.key().id.to_string(),
+                    call: operation.to_string(),
+                    body: operation.body()?,
+                })
             })
         });
         let mut saved = Self {
@@ -75,13 +85,13 @@ impl SavedPlan {
             source: pin.source.into(),
             base: plan.base,
             commit: pin.commit.clone(),
-            desired: digest_of(desired, key),
+            desired: digest_of(desired, key)?,
             unchanged: plan.unchanged,
-            operations: operations.collect(),
+            operations: operations.collect::<Result<Vec<SavedOperation>, JsonError>>()?,
             digest: String::new(),
         };
-        saved.digest = saved.own_digest();
-        saved
+        saved.digest = saved.own_digest()?;
+        Ok(saved)
     }
 
     /// Reads a document. The error is for a person.
@@ -94,21 +104,21 @@ impl SavedPlan {
     }
 
     /// The document's text.
-    pub fn text(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    pub fn text(&self) -> Result<String, JsonError> {
+        json::text(self)
     }
 
     /// What the plan comes to, whatever else has changed in the store since it was made: the same store and source, the
     /// same desired state and the same calls have the same digest.
-    pub fn outcome(&self) -> String {
+    pub fn outcome(&self) -> Result<String, JsonError> {
         let parts = (&self.store, &self.source, &self.desired, &self.operations);
-        blake3::hash(&serde_json::to_vec(&parts).unwrap_or_default()).to_hex().to_string()
+        Ok(blake3::hash(&json::bytes(&parts)?).to_hex().to_string())
     }
 
     /// Why the plan that would run now is not this one: nothing, if it is.
     pub fn differences(&self, now: &SavedPlan) -> Vec<String> {
         let mut reasons = Vec::new();
-        if self.digest != self.own_digest() {
+        if !self.own_digest().is_ok_and(|digest| digest == self.digest) {
             reasons.push("the document was changed after it was written".to_owned());
         }
         if self.store != now.store {
@@ -135,15 +145,17 @@ impl SavedPlan {
     pub fn diff(&self, now: &SavedPlan) -> String {
         let text = |plan: &SavedPlan| match plan.operations.as_slice() {
             [] => "nothing to do\n".to_owned(),
-            operations => serde_yaml::to_string(operations).unwrap_or_default(),
+            operations => {
+                serde_yaml::to_string(operations).unwrap_or_else(|error| format!("cannot be shown: {error}\n"))
+            }
         };
         let (reviewed, current) = (text(self), text(now));
         TextDiff::from_lines(&reviewed, &current).unified_diff().header("reviewed", "now").to_string()
     }
 
-    fn own_digest(&self) -> String {
+    fn own_digest(&self) -> Result<String, JsonError> {
         let plain = Self { digest: String::new(), ..self.clone() };
-        blake3::hash(&serde_json::to_vec(&plain).unwrap_or_default()).to_hex().to_string()
+        Ok(blake3::hash(&json::bytes(&plain)?).to_hex().to_string())
     }
 }
 
@@ -155,15 +167,14 @@ fn store_id(root: &[u8; 32]) -> String {
 
 /// A digest of the desired state. Without a store there is no key, and then secrets are left out: a plain digest would
 /// let anybody who has the document try secrets out.
-fn digest_of<'d>(desired: impl IntoIterator<Item = &'d Desired>, key: Option<[u8; 32]>) -> String {
+fn digest_of<'d>(desired: impl IntoIterator<Item = &'d Desired>, key: Option<[u8; 32]>) -> Result<String, JsonError> {
     let mut hasher = key.map_or_else(blake3::Hasher::new, |key| blake3::Hasher::new_keyed(&key));
     for wanted in desired {
-        let spec = || Value::Object(wanted.spec.to_json());
+        let spec = || wanted.spec.to_json();
         let spec = if key.is_some() { secret::reveal(spec) } else { spec() };
-        let claim = serde_json::to_value(&wanted.claim).unwrap_or_default();
-        let line = Value::Array(vec![wanted.key.path().into(), spec, claim]);
+        let line = Value::Array(vec![wanted.key.path().into(), Value::Object(spec?), json::value(&wanted.claim)?]);
         hasher.update(line.to_string().as_bytes());
         hasher.update(b"\n");
     }
-    hasher.finalize().to_hex().to_string()
+    Ok(hasher.finalize().to_hex().to_string())
 }

@@ -166,10 +166,16 @@ impl Planned {
 
     /// What a command tells of it.
     pub fn report(&self, command: &'static str) -> Report {
+        let mut diagnostics = self.diagnostics.clone();
+        let plan = self.plan.as_ref().map(Outline::of).transpose().unwrap_or_else(|error| {
+            // A plan that cannot be shown is none, and an error.
+            diagnostics.push(error.into());
+            None
+        });
         Report {
             command,
-            diagnostics: self.diagnostics.clone(),
-            plan: self.plan.as_ref().map(Outline::of),
+            diagnostics,
+            plan,
             refusals: self.plan.as_ref().map(|plan| plan.refusals.clone()).unwrap_or_default(),
             files: self.files.len(),
             applied: None,

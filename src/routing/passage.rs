@@ -4,6 +4,7 @@ use regex::Regex;
 
 use super::Request;
 use crate::model::{
+    json,
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
     module::{
         jwt_validation::{JwtValidation, TokenMethod},
@@ -173,8 +174,8 @@ fn token(request: &Request, validation: &JwtValidation) -> (Effect, String) {
 }
 
 fn provider(provider: &Provider) -> String {
-    let known = serde_json::to_value(provider).unwrap_or_default();
-    let set = known.as_object().and_then(|all| all.iter().find(|(_, app)| !app.is_null()));
+    let known = json::object(provider).ok();
+    let set = known.as_ref().and_then(|all| all.iter().find(|(_, app)| !app.is_null()));
     set.map_or_else(|| "a provider".to_owned(), |(name, _)| name.clone())
 }
 

@@ -15,6 +15,7 @@ use crate::model::{
     Kind,
     code::Code,
     id::Id,
+    json::{self, JsonError},
     key::Key,
     operation::Claim,
     secret::{self, Secret},
@@ -142,16 +143,11 @@ fn encode(entry: &Entry) -> Result<Vec<u8>, StoreError> {
     written.map_err(|error| StoreError::new(Code::Internal, format!("{} cannot be stored: {error}", entry.key)))
 }
 
-fn to_bytes(entry: &Entry) -> Result<Vec<u8>, serde_json::Error> {
+fn to_bytes(entry: &Entry) -> Result<Vec<u8>, JsonError> {
+    let spec = secret::reveal(|| entry.spec.to_json())?;
     secret::reveal(|| {
         let Entry { created_at, order, claim, token, .. } = entry;
-        serde_json::to_vec(&Written {
-            spec: &entry.spec.to_json(),
-            created_at: *created_at,
-            order: *order,
-            claim,
-            token,
-        })
+        json::bytes(&Written { spec: &spec, created_at: *created_at, order: *order, claim, token })
     })
 }
 

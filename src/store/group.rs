@@ -132,7 +132,8 @@ impl Store {
         let calls = operations.iter().map(ToString::to_string).collect();
         let mut record = self.record_of(line, attempt, Outcome::Applied, String::new(), calls);
         record.revision = Some(next.revision);
-        record.resources = touched(&line.tip, next, changed, &attempt.places, &self.digest_key);
+        record.resources = touched(&line.tip, next, changed, &attempt.places, &self.digest_key)
+            .map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
         let mut hasher = blake3::Hasher::new_keyed(&self.digest_key);
         for (key, value) in &changes {
             for part in [key.as_bytes(), value.as_deref().unwrap_or_default()] {

@@ -1,12 +1,13 @@
 //! What a commit did to each resource, for the history.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::history::{Places, Touched};
 use crate::model::{
+    json::{self, JsonError},
     key::Key,
     secret,
     snapshot::{Entry, Snapshot},
@@ -19,10 +20,11 @@ pub fn touched(
     changed: &BTreeSet<Key>,
     places: &Places,
     digest_key: &[u8; 32],
-) -> Vec<Touched> {
+) -> Result<Vec<Touched>, JsonError> {
     let describe = |key: &Key| {
         let (old, new) = (before.get(key), after.get(key));
-        let (mut was, mut is) = (old.map(|it| fields(it, digest_key)), new.map(|it| fields(it, digest_key)));
+        let masked = |entry: Option<&Arc<Entry>>| entry.map(|entry| fields(entry, digest_key)).transpose();
+        let (mut was, mut is) = (masked(old)?, masked(new)?);
         if let (Some(was), Some(is)) = (&mut was, &mut is) {
             let same: Vec<String> = was.keys().filter(|field| was.get(*field) == is.get(*field)).cloned().collect();
             for field in same {
@@ -31,24 +33,24 @@ pub fn touched(
             }
         }
         let claim = new.or(old).and_then(|entry| entry.claim.as_ref());
-        Touched {
+        Ok(Touched {
             kind: key.kind,
             path: key.path(),
             name: claim.map(|claim| claim.name.clone()),
             declared_at: places.get(key).cloned(),
             before: was.map(Value::Object),
             after: is.map(Value::Object),
-        }
+        })
     };
     let keys: Vec<&Key> = changed.iter().collect();
     keys.into_par_iter().with_min_len(256).map(describe).collect()
 }
 
 /// The fields of a resource, with its ownership.
-fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Map<String, Value> {
-    let mut fields = secret::digested(digest_key, || entry.spec.to_json());
+fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Result<Map<String, Value>, JsonError> {
+    let mut fields = secret::digested(digest_key, || entry.spec.to_json())?;
     if let Some(claim) = &entry.claim {
-        fields.insert("(owned by)".into(), json!(claim));
+        fields.insert("(owned by)".into(), json::value(claim)?);
     }
-    fields
+    Ok(fields)
 }

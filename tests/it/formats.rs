@@ -53,12 +53,16 @@ fn of_diagnostics(diagnostics: &[Diagnostic]) -> Report {
 }
 
 fn of_plan(plan: &Plan) -> Report {
-    let (plan, refusals) = (Some(Outline::of(plan)), plan.refusals.clone());
+    let (plan, refusals) = (Some(Outline::of(plan).unwrap()), plan.refusals.clone());
     Report { command: "plan", plan, refusals, files: 1, ..Report::default() }
 }
 
+fn rendered(format: Format, report: &Report) -> String {
+    format::render(format, report).unwrap()
+}
+
 fn told(format: Format, planned: &Planned) -> String {
-    format::render(format, &planned.report("plan"))
+    rendered(format, &planned.report("plan"))
 }
 
 fn place(name: &str, text: &str, marked: &str) -> Place {
@@ -102,7 +106,7 @@ fn every_format_has_a_name_and_tells_the_same_twice() {
         }
     }
     assert_eq!(Format::from_name("xml"), None);
-    assert_eq!(told(Format::Text, &good), render::text(&Outline::of(good.plan.as_ref().unwrap())));
+    assert_eq!(told(Format::Text, &good), render::text(&Outline::of(good.plan.as_ref().unwrap()).unwrap()));
     assert_eq!(told(Format::Text, &bad), "", "diagnostics are printed elsewhere");
 }
 
@@ -202,13 +206,13 @@ fn json_has_its_keys() {
 fn json_tells_refusals_and_the_revision() {
     let refusal = Diagnostic::error(Code::PreventDestroy, "it is kept").help("remove the mark");
     let plan = Plan { base: 7, refusals: vec![refusal], ..Plan::default() };
-    let value = parsed(&format::render(Format::Json, &of_plan(&plan)));
+    let value = parsed(&rendered(Format::Json, &of_plan(&plan)));
     assert_eq!(value["plan"]["base"], 7);
     assert_eq!(value["summary"]["errors"], 0);
     assert_eq!(value["refusals"][0]["code"], "ERR_EDGEWRIGHT_PREVENT_DESTROY");
     assert!(value["refusals"][0]["file"].is_null() && value["refusals"][0]["end_column"].is_null());
     let applied = Report { applied: Some(8), ..of_plan(&plan) };
-    assert_eq!(parsed(&format::render(Format::Json, &applied))["applied"], 8);
+    assert_eq!(parsed(&rendered(Format::Json, &applied))["applied"], 8);
 }
 
 #[test]
@@ -269,7 +273,7 @@ fn markdown_is_a_comment() {
 #[test]
 fn markdown_is_cut_between_two_changes() {
     let plan = restrictions(5_000, "first\n```\n````diff\nlast");
-    let text = format::render(Format::Markdown, &of_plan(&plan));
+    let text = rendered(Format::Markdown, &of_plan(&plan));
     let length = text.chars().count();
     assert!((60_000..=markdown::MOST_CHARACTERS).contains(&length), "{length}");
     assert_fences(&text);
@@ -279,12 +283,12 @@ fn markdown_is_cut_between_two_changes() {
     assert!(text.ends_with(&last), "{}", &text[text.len() - 200..]);
 
     let many: Vec<Diagnostic> = (0..5_000).map(|at| Diagnostic::error(Code::Syntax, format!("fault {at}"))).collect();
-    let text = format::render(Format::Markdown, &of_diagnostics(&many));
+    let text = rendered(Format::Markdown, &of_diagnostics(&many));
     assert!(text.chars().count() <= markdown::MOST_CHARACTERS);
     let shown = text.matches("**error**").count();
     assert!(text.ends_with(&format!("… and {} more diagnostics: see the job's log\n", 5_000 - shown)));
     let both = Report { diagnostics: many, ..of_plan(&plan) };
-    let text = format::render(Format::Markdown, &both);
+    let text = rendered(Format::Markdown, &both);
     assert!(text.chars().count() <= markdown::MOST_CHARACTERS && text.contains("<details>"));
 }
 
@@ -292,7 +296,7 @@ fn markdown_is_cut_between_two_changes() {
 fn markdown_cannot_be_broken_out_of() {
     let message = "`<b>|` and @team, #1, <script>, **bold**, [a](b)\n# title";
     let diagnostic = Diagnostic::error(Code::Syntax, message).help("odd ` one").at(place("a|<b>.yaml", "x", "x"));
-    let text = format::render(Format::Markdown, &of_diagnostics(&[diagnostic]));
+    let text = rendered(Format::Markdown, &of_diagnostics(&[diagnostic]));
     let item = text.lines().find(|line| line.starts_with("- ")).unwrap();
     assert!(item.ends_with("<br>help: odd &#96; one"), "{item}");
     for raw in ["<b>", "<script>", "@team", " #1", "**bold**", "[a]", "|"] {
@@ -315,7 +319,7 @@ fn github_annotations_are_escaped() {
         },
         Diagnostic::error(Code::EmptySource, "no manifest"),
     ];
-    let told = format::render(Format::Github, &of_diagnostics(&diagnostics));
+    let told = rendered(Format::Github, &of_diagnostics(&diagnostics));
     let expected = [
         "::error file=a%2Cb%3Ac.yaml,line=1,col=3,endLine=1,endColumn=5,title=ERR_EDGEWRIGHT_SYNTAX::100%25 wrong%0D%0Anext: a,b%0Amend it",
         "::warning file=a.yaml,line=1,endLine=2,title=ERR_EDGEWRIGHT_TAG::over two lines%0Ab.yaml:2:6: first here",
@@ -408,7 +412,7 @@ fn sarif_encodes_paths() {
         ("../up.yaml", "../up.yaml"),
     ] {
         let diagnostic = Diagnostic::error(Code::Tag, "a tag").at(place(name, "x", "x"));
-        let value = parsed(&format::render(Format::Sarif, &of_diagnostics(&[diagnostic])));
+        let value = parsed(&rendered(Format::Sarif, &of_diagnostics(&[diagnostic])));
         let location = &value["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
         assert_eq!(location["artifactLocation"]["uri"], uri);
     }
@@ -461,7 +465,7 @@ fn junit_counts_its_cases() {
     assert!(xml.contains("<testcase classname=\"plan\" name=\"plan\" "), "{xml}");
 
     let plan = Plan { refusals: vec![Diagnostic::error(Code::PreventDestroy, "it is kept")], ..Plan::default() };
-    let xml = format::render(Format::Junit, &of_plan(&plan));
+    let xml = rendered(Format::Junit, &of_plan(&plan));
     assert_eq!(suite(&xml), ((2, 1), (2, 1)), "{xml}");
     assert!(xml.contains("<failure type=\"ERR_EDGEWRIGHT_PREVENT_DESTROY\" message=\"it is kept\">"), "{xml}");
 }
@@ -471,7 +475,7 @@ fn junit_holds_any_text() {
     let text = "<a> & \"b\" 'c' \u{0}\u{1b}[31m\u{ffff} \r\n]]>";
     let error = Diagnostic::error(Code::Syntax, text).at(place("<&\">.yaml", "x", "x"));
     let warning = Diagnostic { severity: Severity::Warning, ..Diagnostic::error(Code::Tag, text) };
-    let xml = format::render(Format::Junit, &of_diagnostics(&[error, warning]));
+    let xml = rendered(Format::Junit, &of_diagnostics(&[error, warning]));
     assert_eq!(suite(&xml), ((2, 1), (2, 1)), "{xml}");
     assert!(!xml.contains(['\u{0}', '\u{1b}', '\u{ffff}', '\r']), "{xml:?}");
     assert!(xml.contains("name=\"&lt;&amp;&quot;&gt;.yaml\""), "{xml}");

@@ -73,7 +73,7 @@ fn settled(wanted: &Desired) -> Spec {
 }
 
 fn revealed(spec: &Spec) -> Value {
-    Value::Object(secret::reveal(|| spec.to_json()))
+    Value::Object(secret::reveal(|| spec.to_json()).unwrap())
 }
 
 /// Everything that a revision says of its resources, secrets included.
@@ -188,7 +188,7 @@ fn recent(store: &Store, limit: usize) -> Vec<Record> {
 
 /// The plan as a person sees it.
 fn shown(plan: &Plan) -> String {
-    render::text(&Outline::of(plan))
+    render::text(&Outline::of(plan).unwrap())
 }
 
 fn calls(plan: &Plan) -> Vec<String> {
@@ -205,7 +205,7 @@ fn shown_calls(plan: &Plan) -> Vec<String> {
 /// A plan that leads to a world, as it is saved for a review.
 fn saved(store: &Store, plan: &Plan, world: &World) -> SavedPlan {
     let pin = Pin { root_secret: Some(store.root_secret()), source: SOURCE, commit: None };
-    SavedPlan::new(plan, world.values(), &pin)
+    SavedPlan::new(plan, world.values(), &pin).unwrap()
 }
 
 /// The calls in the document of a saved plan.
@@ -287,7 +287,7 @@ proptest! {
         // Where the edge's other modules allow it, the module is there, and just as it was given.
         if let Ok(state) = once {
             let (_, value) = state.iter().find(|(it, _)| *it == key).unwrap();
-            prop_assert_eq!(&value["spec"][slot.name], &secret::reveal(|| last.to_json()));
+            prop_assert_eq!(&value["spec"][slot.name], &secret::reveal(|| last.to_json()).unwrap());
         }
     }
 
@@ -302,7 +302,7 @@ proptest! {
         }
         tells_no_secret(&format!("{whole:?}"))?;
         for Desired { spec, .. } in a.values().chain(b.values()) {
-            let masked = Value::Object(spec.to_json()).to_string();
+            let masked = Value::Object(spec.to_json().unwrap()).to_string();
             tells_no_secret(&masked)?;
             tells_no_secret(&format!("{spec:?}"))?;
             let whole = revealed(spec).to_string();
@@ -347,7 +347,7 @@ proptest! {
         let store = Store::open(folder.path().join("store")).unwrap();
         for world in [&a, &b] {
             let plan = planned(&store.snapshot(), world);
-            let document = saved(&store, &plan, world).text();
+            let document = saved(&store, &plan, world).text().unwrap();
             tells_no_secret(&document)?;
             let reviewed = SavedPlan::read(&document).unwrap();
             let differences = || reviewed.differences(&saved(&store, &planned(&store.snapshot(), world), world));

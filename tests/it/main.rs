@@ -25,6 +25,7 @@ mod saved;
 mod scenarios;
 mod serve;
 mod server;
+mod stdout;
 mod store;
 mod storefront;
 mod tidy;

@@ -168,6 +168,14 @@ fn the_pure_rooms_do_no_io() {
 }
 
 #[test]
+fn data_goes_to_stdout_through_one_file() {
+    // Whoever writes to it in another way forgets that it may be full, or closed.
+    let prints = |file: &Source| ["stdout()", "println!(", "print!("].iter().any(|way| file.code().contains(way));
+    let others = sources("src", "rs").into_iter().filter(|file| file.name != "src/cli/output.rs" && prints(file));
+    assert_none("files that write to stdout by themselves", &others.map(|file| file.name).collect::<Vec<_>>());
+}
+
+#[test]
 fn nothing_is_unsafe() {
     let word = |code: &str| code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe");
     let unsafe_files = sources("src", "rs").into_iter().filter(|file| word(&file.code())).map(|file| file.name);

@@ -18,7 +18,8 @@ use super::{
     answer::{self, ApiError},
     auth::{self, Caller},
     body::{self, Limits},
-    page::{DEFAULT_LIMIT, Page},
+    page::{self, DEFAULT_LIMIT, Page},
+    query,
 };
 use crate::{
     manifest::tree::Sent,
@@ -29,6 +30,7 @@ use crate::{
         diagnostic::{Diagnostic, Name, Severity},
         fault::{Fault, Path},
         id::Id,
+        json::{self, JsonError},
         kind::{api_key::ApiKey, owner::Role},
         operation::{Author, Operation},
     },
@@ -52,6 +54,7 @@ const ATTEMPTS: usize = 50;
 pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    query::check(parts.uri.query(), &[])?;
     // The place comes before the body, so that no more bodies are in memory than there are places.
     let place = app.work.place()?;
     let bytes = body::take(&parts.headers, body, Limits::MANIFESTS).await?;
@@ -75,7 +78,8 @@ pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Respons
 /// The reconciliations of every source, newest first.
 pub async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     admit(&app, &request)?;
-    let page = Page::from_query(request.uri().query().unwrap_or_default())?;
+    query::check(request.uri().query(), page::PARAMETERS)?;
+    let page = Page::from_query(request.uri().query())?;
     let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
     on_disk(app, move |app| {
         let before = match &page.before_id {
@@ -92,7 +96,7 @@ pub async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response,
         let next = next.map(|last| format!("{base_url}/reconciliations?limit={limit}&before_id={}", last.id));
         let uri = format!("{base_url}/reconciliations");
         let body = json!({"reconciliations": items, "uri": uri, "next_page_uri": next});
-        Ok(told(StatusCode::OK, &body))
+        Ok(told(StatusCode::OK, &body)?)
     })
     .await
 }
@@ -100,10 +104,11 @@ pub async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response,
 /// One reconciliation.
 pub async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     admit(&app, &request)?;
+    query::check(request.uri().query(), &[])?;
     on_disk(app, move |app| {
         let found = find(app, &id)?;
         let found = found.ok_or_else(|| ApiError::of(Code::NotFound, format!("there is no reconciliation {id}")))?;
-        let rendered = answer::rendered(serde_json::to_vec(&found).unwrap_or_default());
+        let rendered = answer::rendered(json::bytes(&found)?);
         Ok(answer::conditional(request.headers(), &rendered))
     })
     .await
@@ -135,11 +140,11 @@ fn position(app: &App, id: &str) -> Result<Option<u64>, ApiError> {
     Ok(record.filter(|record| matches!(record.author, Author::Source { .. })).map(|record| record.position))
 }
 
-fn told(status: StatusCode, body: &impl Serialize) -> Response {
-    let body = serde_json::to_vec(body).unwrap_or_default();
+fn told(status: StatusCode, body: &impl Serialize) -> Result<Response, JsonError> {
+    let body = json::bytes(body)?;
     let mut response = (status, Body::from(body)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    Ok(response)
 }
 
 /// A request that is well formed.
@@ -243,13 +248,13 @@ impl<'a> Job<'a> {
             self.caller = auth::admit(self.app, &snapshot, &Method::POST, &self.headers)?;
             let planned = plan(&self.options, &snapshot);
             let Some(plan) = &planned.plan else {
-                return if self.dry_run { Ok(self.answer(&planned, None)) } else { Err(self.invalid(&planned)) };
+                return if self.dry_run { self.answer(&planned, None) } else { Err(self.invalid(&planned)) };
             };
             self.permit(plan)?;
             if self.dry_run {
-                return Ok(self.answer(&planned, None));
+                return self.answer(&planned, None);
             }
-            if !self.expect.is_empty() && self.saved(&planned).is_none_or(|saved| saved.outcome() != self.expect) {
+            if !self.expect.is_empty() && self.outcome(&planned)? != self.expect {
                 let message =
                     "what would run is not what is expected: the store or the values have changed since the dry run";
                 return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
@@ -258,7 +263,7 @@ impl<'a> Job<'a> {
                 return Err(self.refused(&plan.refusals));
             }
             if plan.is_empty() {
-                return Ok(self.answer(&planned, None));
+                return self.answer(&planned, None);
             }
             let author = Author::Source {
                 source: self.options.source.clone(),
@@ -266,7 +271,7 @@ impl<'a> Job<'a> {
                 through: Some((self.caller.key.clone(), self.caller.owner.clone())),
             };
             match apply(store.as_ref(), plan, author, &mut self.tokens) {
-                Ok(revision) => return Ok(self.answer(&planned, Some(revision))),
+                Ok(revision) => return self.answer(&planned, Some(revision)),
                 Err(ApplyError::Commit(CommitError::Stale { .. })) => {}
                 Err(ApplyError::Commit(error)) => return Err(error.into()),
                 Err(ApplyError::NoTokenHash(key)) => {
@@ -298,30 +303,35 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn saved(&self, planned: &Planned) -> Option<SavedPlan> {
+    fn saved(&self, planned: &Planned) -> Result<Option<SavedPlan>, JsonError> {
         let root_secret = Some(self.app.store.root_secret());
         let pin = Pin { root_secret, source: &self.options.source, commit: self.options.tree.commit() };
-        planned.plan.as_ref().map(|plan| SavedPlan::new(plan, planned.desired.values(), &pin))
+        planned.plan.as_ref().map(|plan| SavedPlan::new(plan, planned.desired.values(), &pin)).transpose()
     }
 
-    fn answer(&self, planned: &Planned, revision: Option<u64>) -> Response {
+    /// What the plan comes to; empty without one.
+    fn outcome(&self, planned: &Planned) -> Result<String, JsonError> {
+        self.saved(planned)?.map_or_else(|| Ok(String::new()), |saved| saved.outcome())
+    }
+
+    fn answer(&self, planned: &Planned, revision: Option<u64>) -> Result<Response, ApiError> {
         let mut report = planned.report(if self.dry_run { "plan" } else { "reconcile" });
         report.applied = revision;
         let record = revision.and_then(|revision| self.app.store.record(revision).ok().flatten());
-        let saved = self.saved(planned);
+        let saved = self.saved(planned)?;
         let run = Run {
             report: Document::of(&report),
             left_out: planned.left_out_names(),
-            outcome: saved.as_ref().map(SavedPlan::outcome).unwrap_or_default(),
+            outcome: saved.as_ref().map_or_else(|| Ok(String::new()), SavedPlan::outcome)?,
             saved_plan: saved,
             reconciliation: record.and_then(|record| Reconciliation::of(record, &self.app.site.base_url)),
         };
-        let mut response = told(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run);
+        let mut response = told(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run)?;
         let uri = run.reconciliation.and_then(|made| HeaderValue::from_str(&made.head.uri).ok());
         if let Some(uri) = uri {
             response.headers_mut().insert(header::LOCATION, uri);
         }
-        response
+        Ok(response)
     }
 
     fn invalid(&self, planned: &Planned) -> ApiError {

@@ -29,11 +29,13 @@ impl Target for Local {
     fn propose(&mut self, document: bool) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
         let planned = during("Planning", || plan(&self.options, &snapshot));
-        let saved = planned.plan.as_ref().filter(|_| document).map(|plan| {
+        let saved = planned.plan.as_ref().filter(|_| document);
+        let saved = saved.map(|plan| {
             let root_secret = self.store.as_ref().map(Store::root_secret);
             let pin = Pin { root_secret, source: &self.options.source, commit: self.options.tree.commit() };
             SavedPlan::new(plan, planned.desired.values(), &pin)
         });
+        let saved = saved.transpose()?;
         let proposal = Proposal { report: planned.report("plan"), left_out: planned.left_out_names(), saved };
         self.planned = Some(planned);
         Ok(proposal)

@@ -17,6 +17,7 @@ use super::format;
 use crate::model::{
     Kind,
     id::{Id, is_name},
+    json::JsonError,
     key::Key,
     kind::event_source::EventSource,
     node::Node,
@@ -49,9 +50,9 @@ pub struct Variable {
 }
 
 /// Exports what `source` owns, and with `adopt` also what nobody owns.
-pub fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Exported {
+pub fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Result<Exported, JsonError> {
     let mut exporter = Exporter { snapshot, source, adopt, names: HashMap::new(), told: 0, out: Exported::default() };
-    exporter.choose_names();
+    exporter.choose_names()?;
     let kinds = [
         (Kind::ApiKey, "api-keys.yaml"),
         (Kind::IpRestriction, "ip-restrictions.yaml"),
@@ -64,14 +65,17 @@ pub fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Exported {
     for (kind, file) in kinds {
         let documents = match kind {
             Kind::EventSubscription => exporter.subscriptions(),
-            Kind::HttpsEdgeRoute => exporter.foreign_routes(),
-            kind => exporter.chosen(kind).iter().map(|entry| exporter.standing(entry)).collect(),
+            Kind::HttpsEdgeRoute => exporter.foreign_routes()?,
+            kind => {
+                let standing = exporter.chosen(kind);
+                standing.iter().map(|entry| exporter.standing(entry)).collect::<Result<Vec<Value>, JsonError>>()?
+            }
         };
         exporter.file(file.to_owned(), kind, &documents);
     }
     let mut taken = BTreeSet::new();
     for edge in exporter.chosen(Kind::HttpsEdge) {
-        let documents = exporter.edge(&edge);
+        let documents = exporter.edge(&edge)?;
         // A file's name has at most 255 bytes; names are ASCII.
         let name: String = exporter.name(&edge.key).chars().take(200).collect();
         let file = unique(&mut taken, format!("https-edge-{name}"));
@@ -79,7 +83,7 @@ pub fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Exported {
     }
     exporter.out.files.sort();
     exporter.note_left_out();
-    exporter.out
+    Ok(exporter.out)
 }
 
 struct Exporter<'a> {
@@ -120,7 +124,7 @@ impl Exporter<'_> {
     }
 
     /// Claims' names first, so that a derived one gives way to them.
-    fn choose_names(&mut self) {
+    fn choose_names(&mut self) -> Result<(), JsonError> {
         let mut taken: BTreeMap<(Kind, Option<Id>), BTreeSet<String>> = BTreeMap::new();
         let snapshot = self.snapshot;
         let chosen: Vec<&Arc<Entry>> = snapshot.iter().filter(|entry| self.takes(entry)).collect();
@@ -137,22 +141,23 @@ impl Exporter<'_> {
         }
         for entry in rest {
             let taken = taken.entry((entry.key.kind, entry.key.parent.clone())).or_default();
-            let spec = entry.spec.to_json();
+            let spec = entry.spec.to_json()?;
             let description = spec.get("description").and_then(Value::as_str).unwrap_or_default();
             let name = [slug(description), slug(entry.key.id.as_str())].into_iter().find(|name| !name.is_empty());
             let name = unique(taken, name.unwrap_or_else(|| "unnamed".into()));
             self.names.insert(entry.key.clone(), name);
         }
+        Ok(())
     }
 
     /// A resource that stands by itself.
-    fn standing(&mut self, entry: &Entry) -> Value {
+    fn standing(&mut self, entry: &Entry) -> Result<Value, JsonError> {
         let name = self.name(&entry.key).to_owned();
-        let mut spec = self.spec(entry, &name);
+        let mut spec = self.spec(entry, &name)?;
         if entry.key.kind == Kind::ApiKey {
             spec.insert("token_file".into(), format!("../{name}.token").into());
         }
-        self.document(entry, name, spec)
+        Ok(self.document(entry, name, spec))
     }
 
     fn document(&self, entry: &Entry, name: String, spec: Map<String, Value>) -> Value {
@@ -169,9 +174,9 @@ impl Exporter<'_> {
     }
 
     /// An edge with its routes. A route that needs metadata of its own is a document behind it.
-    fn edge(&mut self, edge: &Entry) -> Vec<Value> {
+    fn edge(&mut self, edge: &Entry) -> Result<Vec<Value>, JsonError> {
         let name = self.name(&edge.key).to_owned();
-        let mut spec = self.spec(edge, &name);
+        let mut spec = self.spec(edge, &name)?;
         let routes: Vec<Arc<Entry>> = self
             .chosen(Kind::HttpsEdgeRoute)
             .into_iter()
@@ -183,7 +188,7 @@ impl Exporter<'_> {
             let own = self.name(&route.key).to_owned();
             let written_as_claimed = route.claim.as_ref().is_some_and(|claim| claim.name == own);
             if !(plain && written_as_claimed && self.owns(&route)) {
-                behind.push(self.route(&route, &name));
+                behind.push(self.route(&route, &name)?);
                 continue;
             }
             let mut whole = Map::new();
@@ -191,7 +196,7 @@ impl Exporter<'_> {
             if is_name(&own) {
                 whole.insert("name".into(), own.clone().into());
             }
-            whole.extend(self.spec(&route, &format!("{name}/{own}")));
+            whole.extend(self.spec(&route, &format!("{name}/{own}"))?);
             inside.push(Value::Object(whole));
         }
         if !inside.is_empty() {
@@ -199,16 +204,16 @@ impl Exporter<'_> {
         }
         let mut documents = vec![self.document(edge, name, spec)];
         documents.append(&mut behind);
-        documents
+        Ok(documents)
     }
 
     /// A route as a document of its own.
-    fn route(&mut self, route: &Entry, edge: &str) -> Value {
+    fn route(&mut self, route: &Entry, edge: &str) -> Result<Value, JsonError> {
         let claimed = self.name(&route.key).to_owned();
         let name = if is_name(&claimed) { claimed } else { slug(route.key.id.as_str()) };
         let mut spec = Map::new();
         spec.insert("edge".into(), edge.into());
-        spec.extend(self.spec(route, &format!("{edge}/{name}")));
+        spec.extend(self.spec(route, &format!("{edge}/{name}"))?);
         let keeps_name = route.claim.as_ref().is_some_and(|claim| claim.name == name);
         let mut document = self.document(route, name, spec);
         // Under another name than the claim's, the id has to tell which route it is.
@@ -217,18 +222,19 @@ impl Exporter<'_> {
         {
             metadata.insert("id".into(), route.key.id.as_str().into());
         }
-        document
+        Ok(document)
     }
 
     /// Routes of edges that are not exported: somebody else's.
-    fn foreign_routes(&mut self) -> Vec<Value> {
+    fn foreign_routes(&mut self) -> Result<Vec<Value>, JsonError> {
         let mut documents = Vec::new();
         for route in self.chosen(Kind::HttpsEdgeRoute) {
             let parent = route.key.parent_key();
-            let edge = parent.filter(|parent| !self.names.contains_key(parent));
-            documents.extend(edge.map(|edge| self.route(&route, edge.id.as_str())));
+            if let Some(edge) = parent.filter(|parent| !self.names.contains_key(parent)) {
+                documents.push(self.route(&route, edge.id.as_str())?);
+            }
         }
-        documents
+        Ok(documents)
     }
 
     /// Subscriptions with their sources; those that must not be destroyed are a document of their own.
@@ -257,14 +263,14 @@ impl Exporter<'_> {
     }
 
     /// A Spec without defaults, with variables for secrets and names for references.
-    fn spec(&mut self, entry: &Entry, name: &str) -> Map<String, Value> {
+    fn spec(&mut self, entry: &Entry, name: &str) -> Result<Map<String, Value>, JsonError> {
         let info = entry.key.kind.info();
         let named = self.with_names(&entry.spec);
-        let (mut masked, revealed) = (named.to_json(), secret::reveal(|| named.to_json()));
-        let mut defaults = (info.empty)().to_json();
+        let (mut masked, revealed) = (named.to_json()?, secret::reveal(|| named.to_json())?);
+        let mut defaults = (info.empty)().to_json()?;
         for slot in info.slots {
             if let (Some(module), _) = (slot.decode)(&Node::Map(Vec::new()), None) {
-                defaults.insert(slot.name.to_owned(), module.to_json());
+                defaults.insert(slot.name.to_owned(), module.to_json()?);
             }
         }
         let at = Field { kind: info.name, name };
@@ -283,7 +289,7 @@ impl Exporter<'_> {
                 kept.insert(field, value);
             }
         }
-        kept
+        Ok(kept)
     }
 
     /// The Spec with the names of exported authorities in the place of their ids.

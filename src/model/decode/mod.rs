@@ -37,8 +37,21 @@ pub fn decode_with<T: DeserializeOwned>(
     known_elsewhere: &[&str],
     sources: Option<&dyn ValueSource>,
 ) -> (Option<T>, Vec<Fault>) {
+    run(node, Context { known_elsewhere, sources, ..Context::default() })
+}
+
+/// Like [`decode_with`], for a change of what exists: the top-level fields that are `fixed` are known, but never suggested
+/// for a misspelt one, because the change would be refused with them.
+pub fn decode_patch<T: DeserializeOwned>(
+    node: &Node,
+    known_elsewhere: &[&str],
+    fixed: &[&str],
+) -> (Option<T>, Vec<Fault>) {
+    run(node, Context { known_elsewhere, fixed, ..Context::default() })
+}
+
+fn run<T: DeserializeOwned>(node: &Node, mut context: Context<'_>) -> (Option<T>, Vec<Fault>) {
     let mut faults = Vec::new();
-    let mut context = Context { set_aside: BTreeSet::new(), known_elsewhere, sources, resolved: RefCell::default() };
     loop {
         let value = Value { node, at: At { parent: None, step: Step::Root }, context: &context };
         match T::deserialize(value) {
@@ -58,9 +71,12 @@ pub fn decode_with<T: DeserializeOwned>(
     }
 }
 
+#[derive(Default)]
 struct Context<'a> {
     set_aside: BTreeSet<Path>,
     known_elsewhere: &'a [&'a str],
+    /// Known, and not suggested.
+    fixed: &'a [&'a str],
     sources: Option<&'a dyn ValueSource>,
     /// What value sources gave, so that decoding again does not read a file again.
     resolved: RefCell<std::collections::HashMap<(String, String), Result<String, Fault>>>,
@@ -267,6 +283,21 @@ mod tests {
                 (Code::WrongType, "/tags/3".to_owned())
             ]
         );
+    }
+
+    #[test]
+    fn a_fixed_field_is_never_suggested_for_a_misspelt_one() {
+        let help = |json: &str, elsewhere: &[&str], fixed: &[&str]| {
+            let node = serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
+            let (_, faults) = decode_patch::<Sample>(&node, elsewhere, fixed);
+            faults.into_iter().find_map(|fault| fault.help).unwrap_or_default()
+        };
+        assert_eq!(help(r#"{"nam": 1}"#, &[], &[]), "did you mean `name`?");
+        assert!(!help(r#"{"nam": 1}"#, &[], &["name"]).contains("`name`"));
+        let all = help(r#"{"color": 1}"#, &["tags"], &["name"]);
+        assert!(all.ends_with("`size`, `tags`"), "{all}");
+        assert_eq!(help(r#"{"color": 1}"#, &[], &["name", "size", "tags"]), "this takes no fields");
+        assert_eq!(help(r#"{"name": "x"}"#, &[], &["name"]), "", "a fixed field is a known one");
     }
 
     #[test]

@@ -56,12 +56,17 @@ impl<'de> Value<'de, '_> {
         fields: Option<&[&str]>,
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        let elsewhere = if self.at.parent.is_none() { self.context.known_elsewhere } else { &[] };
+        let (elsewhere, fixed) = match self.at.parent {
+            None => (self.context.known_elsewhere, self.context.fixed),
+            Some(_) => (&[][..], &[][..]),
+        };
         if let Some(fields) = fields {
             for (key, _) in entries {
                 let known = fields.contains(&key.as_str()) || elsewhere.contains(&key.as_str());
                 if !known && !self.is_set_aside(Step::Key(key)) {
-                    let fault = unknown_field(key, fields.iter().chain(elsewhere).copied());
+                    let others = elsewhere.iter().filter(|field| !fields.contains(*field));
+                    let known = fields.iter().chain(others).copied();
+                    let fault = unknown_field(key, known.filter(|field| !fixed.contains(field)));
                     return Err(DecodeError::new(fault).place(&At { parent: Some(&self.at), step: Step::Key(key) }));
                 }
             }

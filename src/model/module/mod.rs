@@ -13,6 +13,7 @@ use super::{
     decode::{ValueSource, decode},
     fault::{Check, Faults},
     id::Id,
+    json::{self, JsonError},
     key::Key,
     node::Node,
     resource::{Decoded, Reference, ViewContext},
@@ -65,9 +66,9 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     /// Whether both are the same module with the same values.
     fn same(&self, other: &dyn AnyModule) -> bool;
     /// The write form; secrets are written as the current thread's mode has it.
-    fn to_json(&self) -> Value;
+    fn to_json(&self) -> Result<Value, JsonError>;
     /// The response form as bytes of JSON.
-    fn view_json(&self, host: &Key, cx: &ViewContext<'_>) -> Vec<u8>;
+    fn view_json(&self, host: &Key, cx: &ViewContext<'_>) -> Result<Vec<u8>, JsonError>;
     /// Names every resource of this service that it points at.
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// The same module with other targets of its references, in their order.
@@ -88,11 +89,11 @@ impl<M: Module> AnyModule for M {
     fn same(&self, other: &dyn AnyModule) -> bool {
         other.as_any().downcast_ref::<M>() == Some(self)
     }
-    fn to_json(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
+    fn to_json(&self) -> Result<Value, JsonError> {
+        json::value(self)
     }
-    fn view_json(&self, host: &Key, cx: &ViewContext<'_>) -> Vec<u8> {
-        serde_json::to_vec(&self.view(host, cx)).unwrap_or_default()
+    fn view_json(&self, host: &Key, cx: &ViewContext<'_>) -> Result<Vec<u8>, JsonError> {
+        json::bytes(&self.view(host, cx))
     }
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
         Module::references(self, visit);

@@ -10,6 +10,7 @@ use crate::{
     model::{
         code::Code,
         diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
+        json::{self, JsonError},
     },
     plan::{outline::Outline, report::Report},
 };
@@ -92,8 +93,8 @@ pub struct Spot {
 }
 
 /// The report as one JSON object.
-pub fn render(report: &Report) -> String {
-    serde_json::to_string_pretty(&Document::of(report)).unwrap_or_default() + "\n"
+pub fn render(report: &Report) -> Result<String, JsonError> {
+    json::text(&Document::of(report))
 }
 
 impl Document {

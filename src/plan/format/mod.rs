@@ -7,7 +7,10 @@ pub mod markdown;
 pub mod sarif;
 
 use super::{render as text, report::Report};
-use crate::model::diagnostic::{Diagnostic, Place, Severity};
+use crate::model::{
+    diagnostic::{Diagnostic, Place, Severity},
+    json::JsonError,
+};
 
 /// How a report is told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,15 +54,15 @@ impl Format {
 }
 
 /// The report in a format. Text has colour; whoever prints it strips the colour where it has no place.
-pub fn render(format: Format, report: &Report) -> String {
-    match format {
+pub fn render(format: Format, report: &Report) -> Result<String, JsonError> {
+    Ok(match format {
         Format::Text => report.plan.as_ref().map(text::text).unwrap_or_default(),
-        Format::Json => json::render(report),
+        Format::Json => json::render(report)?,
         Format::Markdown => markdown::render(report),
         Format::Github => github::render(report),
         Format::Sarif => sarif::render(report),
         Format::Junit => junit::render(report),
-    }
+    })
 }
 
 /// Faults and findings of the manifests, then the refusals of the plan.

@@ -119,6 +119,15 @@ fn change_rows() -> Vec<Row> {
             "UNKNOWN_FIELD",
             "/token",
         ),
+        row("a field that is fixed at creation is not suggested for a misspelt one")
+            .given("key", "POST /api_keys", json!({}))
+            .send("PATCH /api_keys/{key}", json!({"owner": "usr_other"}))
+            .fails(400, "UNKNOWN_FIELD", "/owner")
+            .hides("owner_id")
+            .send("PATCH /api_keys/{key}", json!({"descripton": "x", "owner_id": "usr_other"}))
+            .fails(400, "UNKNOWN_FIELD", "/descripton")
+            .also("IMMUTABLE", "/owner_id")
+            .says("did you mean `description`?"),
         row("an unknown key is 404")
             .call("GET /api_keys/ak_unknown")
             .fails(404, "NOT_FOUND", "")

@@ -17,6 +17,7 @@ mod limits;
 mod lists;
 mod login;
 mod modules;
+mod queries;
 mod reconciliations;
 mod round_trip;
 mod routes;
@@ -46,6 +47,7 @@ fn all_rows() -> Vec<Row> {
         lists::rows(),
         login::rows(),
         modules::rows(),
+        queries::rows(),
         reconciliations::rows(),
         routes::rows(),
         saml::rows(),

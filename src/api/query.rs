@@ -1,0 +1,71 @@
+//! Query parameters: an endpoint knows every parameter it is sent, and gets each of them once (D56).
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use super::answer::ApiError;
+use crate::{
+    model::{
+        code::Code,
+        decode::list,
+        fault::{Fault, MOST_FAULTS, Path, nearest},
+    },
+    text::printable,
+};
+
+/// Refuses a query with an unknown or repeated parameter. If a misspelt `limit` were ignored, the answer would hold more
+/// than the client asked for, and a script that deletes what it was shown would delete too much.
+pub fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError> {
+    let mut counts: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
+    for (name, _) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        *counts.entry(name).or_default() += 1;
+    }
+    let faults = counts.iter().filter_map(|(name, count)| {
+        let name: &str = name;
+        match known.contains(&name) {
+            false => Some(unknown(name, known)),
+            true if *count > 1 => Some(at(name, format!("duplicate query parameter `{name}`"))),
+            true => None,
+        }
+    });
+    let faults: Vec<Fault> = faults.take(MOST_FAULTS).collect();
+    if faults.is_empty() { Ok(()) } else { Err(ApiError::from_faults(faults)) }
+}
+
+/// A fault of a parameter that an endpoint knows.
+pub fn at(name: &str, message: String) -> Fault {
+    Fault::new(Code::Parameter, message).at(Path::root().join(name))
+}
+
+fn unknown(name: &str, known: &[&str]) -> Fault {
+    let message = format!("unknown query parameter `{}`", printable(name));
+    if known.is_empty() {
+        // Without a path: where there is a body, it would be read as a field of the body.
+        return Fault::new(Code::Parameter, message).help("remove it: this endpoint takes no query parameters");
+    }
+    let fault = at(name, message);
+    match nearest(name, known.iter().copied()) {
+        Some(near) => fault.help(format!("did you mean `{near}`?")),
+        None => fault.help(format!("the query parameters of this endpoint are {}", list(known))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse;
+
+    use super::*;
+
+    #[test]
+    fn only_known_parameters_pass_and_each_of_them_once() {
+        let known = ["limit", "before_id"];
+        for query in [None, Some(""), Some("&"), Some("limit=1"), Some("before_id=x&limit=1"), Some("%6Cimit=1")] {
+            assert!(check(query, &known).is_ok(), "{query:?}");
+        }
+        for query in ["limt=1", "LIMIT=1", "limit=1&limit=1", "limit=1&%6cimit=2", "=", "x", "limit=1&x=2"] {
+            let error = check(Some(query), &known).err().map(|error| error.into_response().status());
+            assert_eq!(error.map(|status| status.as_u16()), Some(400), "{query}");
+        }
+        assert!(check(None, &[]).is_ok());
+        assert!(check(Some("limit=1"), &[]).is_err());
+    }
+}

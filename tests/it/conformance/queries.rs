@@ -1,0 +1,77 @@
+//! Query parameters: none is ignored where that could show or change more than was asked for (D56).
+
+use edgewright::api::endpoint::{Action, endpoints};
+
+use super::{
+    row::{Row, row},
+    run::hold,
+};
+
+#[test]
+fn unknown_parameters_are_refused() {
+    hold(rows());
+}
+
+pub fn rows() -> Vec<Row> {
+    let mut rows: Vec<Row> = endpoints()
+        .into_iter()
+        .map(|endpoint| {
+            let call = format!("{} {}?color=red", endpoint.method, endpoint.path.replace(['{', '}'], ""));
+            let field = if endpoint.action == Action::List { "/color" } else { "" };
+            let refused = row(format!("{call} is refused, before the body is read"))
+                .send_bytes(&call, "{")
+                .fails(400, "PARAMETER", field)
+                .says("unknown query parameter `color`")
+                .send_bytes(&call, "{")
+                .without("Service-Version")
+                .fails(400, "VERSION_HEADER", "");
+            match endpoint.method {
+                "GET" => refused,
+                _ => refused.send_bytes(&call, "{").by("viewer").fails(403, "FORBIDDEN", ""),
+            }
+        })
+        .collect();
+    rows.extend([
+        row("a misspelt parameter of a list gets the nearest known one")
+            .call("GET /api_keys?limt=1")
+            .fails(400, "PARAMETER", "/limt")
+            .says("did you mean `limit`?")
+            .call("GET /api_keys?before=ak_x&limits=1")
+            .fails(400, "PARAMETER", "/before")
+            .also("PARAMETER", "/limits")
+            .call("GET /api_keys?color=red&color=blue")
+            .fails(400, "PARAMETER", "/color")
+            .says("the query parameters of this endpoint are `limit`, `before_id`"),
+        row("an unknown parameter comes before what does not exist")
+            .call("GET /api_keys/ak_unknown?limit=1")
+            .fails(400, "PARAMETER", "")
+            .says("this endpoint takes no query parameters")
+            .call("DELETE /edges/https/edghts_unknown?dry_run=true")
+            .fails(400, "PARAMETER", ""),
+        row("an empty query is none").call("GET /api_keys?").succeeds(200),
+        row("reconciliations refuse unknown parameters too")
+            .call("GET /reconciliations?limt=1")
+            .fails(400, "PARAMETER", "/limt")
+            .says("did you mean `limit`?")
+            .call("GET /reconciliations?limit=1&limit=2")
+            .fails(400, "PARAMETER", "/limit")
+            .call("GET /reconciliations/rec_unknown?limit=1")
+            .fails(400, "PARAMETER", "")
+            .send_bytes("POST /reconciliations?dry_run=true", "{")
+            .fails(400, "PARAMETER", "")
+            .says("unknown query parameter `dry_run`"),
+        row("the documents of the service refuse a query")
+            .call("GET /openapi.json?version=3")
+            .fails(400, "PARAMETER", "")
+            .call("GET /saml/edghtsrt_unknown?SAMLRequest=x")
+            .fails(400, "PARAMETER", ""),
+        row("probes and scrapers may append what they like")
+            .call("GET /healthz?1700000000")
+            .succeeds(200)
+            .call("GET /readyz?nocache=1")
+            .succeeds(200)
+            .call("GET /metrics?nocache=1")
+            .succeeds(200),
+    ]);
+    rows
+}
