@@ -6,7 +6,7 @@
 //!
 //! ## Layers
 //!
-//! `cli → api → reconcile → {manifest, plan, store} → {lint, routing} → model → x509 → text`. A layer uses only those
+//! `cli → api → reconcile → {manifest, plan, store} → {lint, routing} → model → {x509, xml} → text`. A layer uses only those
 //! below it, and the modules of one layer do not import each other; a test holds the tree to this.
 //!
 //! | module | is | and never |
@@ -14,6 +14,7 @@
 //! | [`model`] | what resources are, what may change, what is wrong | does IO, asks the time, rolls dice |
 //! | [`text`] | how text from elsewhere is quoted in messages | knows what the text is about |
 //! | [`x509`] | PEM, certificates and keys: what they say, and whether they fit | knows resources |
+//! | [`xml`] | whether a text is SAML metadata, within bounds | builds a tree, recurses |
 //! | [`lint`] | legal configuration that is probably a mistake, one file a lint | refuses what the API accepts |
 //! | [`routing`] | which route takes a request, and what its modules do with it | handles traffic |
 //! | [`manifest`] | YAML and JSON to the desired state, with spans, from a [`Tree`](manifest::tree::Tree): the disk, a commit, a request | knows the store |
@@ -80,3 +81,4 @@ pub mod routing;
 pub mod store;
 pub mod text;
 pub mod x509;
+pub mod xml;

@@ -19,7 +19,7 @@ use rcgen::{
 
 use super::{App, answer::ApiError};
 use crate::model::{
-    Kind, code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module, resource::ViewContext, xml,
+    Kind, code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module, resource::ViewContext,
 };
 
 /// Makes the certificates of routes from the store's root secret: the same one each time, another one for each route.
@@ -101,6 +101,47 @@ pub fn metadata(app: &App, parameters: Vec<String>) -> Result<Response, ApiError
     let saml = route.spec_as::<HttpsEdgeRoute>().and_then(|route| route.saml.as_ref()).ok_or_else(unknown)?;
     let view = saml.view(&route.key, &ViewContext { snapshot: &snapshot, site: &app.site });
     let text =
-        xml::service_provider_metadata(&view.metadata_url, &view.request_signing_certificate_pem, &saml.nameid_format);
+        service_provider_metadata(&view.metadata_url, &view.request_signing_certificate_pem, &saml.nameid_format);
     Ok(([(header::CONTENT_TYPE, "application/samlmetadata+xml")], text).into_response())
+}
+
+/// Service provider metadata for a route's identity provider. `metadata_url` is also the entity id.
+fn service_provider_metadata(metadata_url: &str, certificate_pem: &str, nameid_format: &str) -> String {
+    let escaped = quick_xml::escape::escape(metadata_url);
+    let certificate: String =
+        certificate_pem.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
+    format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" xmlns:ds="http://www.w3.org/2000/09/xmldsig#" entityID="{escaped}">
+  <md:SPSSODescriptor AuthnRequestsSigned="true" WantAssertionsSigned="true" protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">
+    <md:KeyDescriptor use="signing">
+      <ds:KeyInfo>
+        <ds:X509Data>
+          <ds:X509Certificate>{certificate}</ds:X509Certificate>
+        </ds:X509Data>
+      </ds:KeyInfo>
+    </md:KeyDescriptor>
+    <md:SingleLogoutService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST" Location="{escaped}/slo"/>
+    <md:NameIDFormat>{nameid_format}</md:NameIDFormat>
+    <md:AssertionConsumerService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST" Location="{escaped}/acs" index="0" isDefault="true"/>
+  </md:SPSSODescriptor>
+</md:EntityDescriptor>
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xml::check_entity_descriptor;
+
+    #[test]
+    fn our_own_metadata_passes_our_own_check() {
+        let metadata = service_provider_metadata(
+            "https://e.example/saml/x?a&b",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            "urn:x",
+        );
+        assert_eq!(check_entity_descriptor(&metadata), Ok(()));
+    }
 }

@@ -17,7 +17,7 @@ use crate::{
         rules,
     },
     text::printable,
-    x509::{self, SubjectAlternativeNames},
+    x509::SubjectAlternativeNames,
 };
 
 /// The lint.
@@ -75,7 +75,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
     for (_, certificate) in certificates {
         // The names of one that cannot be read are unknown, and it is reported elsewhere.
-        let Ok(facts) = x509::certificate(certificate.certificate_pem.as_str()) else { return };
+        let Ok(facts) = certificate.certificate_pem.read().facts() else { return };
         names.add(&facts.subject_alternative_names);
     }
     for (key, edge) in world.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {

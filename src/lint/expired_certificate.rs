@@ -12,7 +12,7 @@ use crate::{
         key::Key,
         kind::{certificate_authority::CertificateAuthority, tls_certificate::TlsCertificate},
     },
-    x509::{self, Link},
+    x509::Link,
 };
 
 /// The lint.
@@ -48,7 +48,7 @@ pub(super) struct Chain<'w> {
     pub(super) key: &'w Key,
     /// The field that holds them.
     pub(super) field: &'static str,
-    pub(super) links: Vec<Link>,
+    pub(super) links: &'w [Link],
 }
 
 impl Chain<'_> {
@@ -64,21 +64,19 @@ impl Chain<'_> {
 
     fn deciding(&self, of_authority: impl Fn(&[Link]) -> Option<&Link>) -> Vec<&Link> {
         if self.field == "ca_pem" {
-            return of_authority(&self.links).into_iter().collect();
+            return of_authority(self.links).into_iter().collect();
         }
         let issuer = self.links.get(1).filter(|issuer| !issuer.is_self_issued);
         self.links.first().into_iter().chain(issuer).collect()
     }
 }
 
-/// Every text with certificates that can be read; what cannot is a fault, which is reported elsewhere.
+/// Every text with certificates; one that cannot be read has none, which is reported elsewhere.
 pub(super) fn chains<'w>(world: &'w World<'_>) -> impl Iterator<Item = Chain<'w>> {
     let certificates = world.all::<TlsCertificate>();
-    let certificates = certificates.map(|(key, it)| (key, "certificate_pem", it.certificate_pem.as_str()));
-    let authorities = world.all::<CertificateAuthority>().map(|(key, it)| (key, "ca_pem", it.ca_pem.as_str()));
-    certificates
-        .chain(authorities)
-        .filter_map(|(key, field, pem)| Some(Chain { key, field, links: x509::chain(pem).ok()? }))
+    let certificates = certificates.map(|(key, it)| (key, "certificate_pem", it.certificate_pem.read().links()));
+    let authorities = world.all::<CertificateAuthority>().map(|(key, it)| (key, "ca_pem", it.ca_pem.read().links()));
+    certificates.chain(authorities).map(|(key, field, links)| Chain { key, field, links })
 }
 
 /// The time as certificates have it.

@@ -97,18 +97,48 @@ fn never_taken(hosts: &BTreeSet<String>, sees_paths: bool, selectors: &[Selector
             found.insert(*position, earlier);
         }
     }
-    let hosts: Vec<_> = hosts.iter().map(|host| (host.as_str(), wildcard_over(host))).collect();
+    let takes = |position: usize| sees_paths || selectors.get(position).is_some_and(Selector::takes_every_path);
+    let covered = covered_hosts(hosts, &first, takes);
     for (position, it) in all.iter().filter(|(_, it)| it.host.is_empty()) {
-        let takers = hosts.iter().map(|(host, wildcard)| {
-            let own = first.get(&seen(it, host, sees_paths));
-            let own = own.or_else(|| first.get(&seen(it, wildcard.as_deref()?, sees_paths))).copied();
-            own.filter(|own| sees_paths || selectors.get(*own).is_some_and(Selector::takes_every_path))
-        });
-        if let Some([taker, ..]) = takers.collect::<Option<Vec<_>>>().as_deref() {
+        let (_, how, path) = seen(it, "", sees_paths);
+        let count = covered.get(&(how, path)).copied().unwrap_or_default();
+        let Some(host) = hosts.first().filter(|_| usize::try_from(count) == Ok(hosts.len())) else { continue };
+        let wildcard = wildcard_over(host);
+        let own = first.get(&(host.as_str(), how, path));
+        if let Some(taker) = own.or_else(|| first.get(&(wildcard.as_deref()?, how, path))) {
             found.entry(*position).or_insert(*taker);
         }
     }
     found
+}
+
+/// How many hosts of an edge have a route for a match type and path, their own or one with a wildcard. Counted by the
+/// routes: to ask for each path and host would take the product of the two.
+fn covered_hosts<'s>(
+    hosts: &BTreeSet<String>,
+    first: &HashMap<(&'s str, &'s str, &'s str), usize>,
+    takes: impl Fn(usize) -> bool,
+) -> HashMap<(&'s str, &'s str), isize> {
+    let mut under: HashMap<String, isize> = HashMap::new();
+    for wildcard in hosts.iter().filter_map(|host| wildcard_over(host)) {
+        *under.entry(wildcard).or_default() += 1;
+    }
+    let mut covered: HashMap<(&str, &str), isize> = HashMap::new();
+    for ((host, how, path), position) in first {
+        let wildcard = wildcard_over(host);
+        let count = if wildcard.as_deref() == Some(*host) {
+            let all = under.get(*host).copied().unwrap_or_default();
+            if takes(*position) { all } else { 0 }
+        } else if hosts.contains(*host) {
+            // A host's own route goes before that of its wildcard, which has counted the host already.
+            let of_wildcard = wildcard.as_deref().and_then(|wildcard| first.get(&(wildcard, *how, *path)));
+            isize::from(takes(*position)) - isize::from(of_wildcard.is_some_and(|position| takes(*position)))
+        } else {
+            0
+        };
+        *covered.entry((*how, *path)).or_default() += count;
+    }
+    covered
 }
 
 /// What an edge sees of a selector, as if for a host.
@@ -137,6 +167,9 @@ mod tests {
         assert!(dead(&["*.example.com"], true, &both).is_empty() && dead(&[], true, &both).is_empty());
         let wildcard = [(ExactPath, "/x"), (ExactPath, "*.example.com/x")];
         assert_eq!(dead(&["a.example.com", "*.example.com"], true, &wildcard), [0]);
+        let twice = [(ExactPath, "/x"), (ExactPath, "*.example.com/x"), (ExactPath, "a.example.com/x")];
+        assert_eq!(dead(&["a.example.com", "b.example.com"], true, &twice), [0]);
+        assert!(dead(&["a.example.com", "example.org"], true, &twice).is_empty());
     }
 
     #[test]
@@ -145,5 +178,8 @@ mod tests {
         assert_eq!(dead(&["a.example.com", "b.example.com"], false, &routes), [1]);
         assert_eq!(dead(&["b.example.com"], false, &[(PathPrefix, "/x"), (PathPrefix, "/")]), [0]);
         assert!(dead(&["b.example.com"], false, &[(PathPrefix, "/"), (PathPrefix, "b.example.com/x")]).is_empty());
+        let own = [(PathPrefix, "/"), (PathPrefix, "*.example.com"), (PathPrefix, "b.example.com/x")];
+        assert!(dead(&["a.example.com", "b.example.com"], false, &own).is_empty());
+        assert_eq!(dead(&["a.example.com"], false, &own), [0]);
     }
 }

@@ -55,7 +55,7 @@ const LEAST_BITS: usize = 2048;
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for chain in chains(world) {
-        for link in &chain.links {
+        for link in chain.links {
             if let Some(bits) = link.rsa_bits.filter(|bits| *bits < LEAST_BITS) {
                 let message = format!("{link} has an RSA key of {bits} bits, and less than {LEAST_BITS} is weak");
                 findings.report(chain.key, [chain.field], message);

@@ -36,7 +36,11 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, edge) in world.all::<HttpsEdge>() {
         for (index, text) in edge.hostports.iter().enumerate().filter(|(_, text)| text.starts_with("*.")) {
             if let Some(address) = host_port(text) {
-                wildcards.entry(address).or_default().push((key, index, text.as_str()));
+                let serving = wildcards.entry(address).or_default();
+                // Once per edge, however often it repeats the wildcard.
+                if serving.last().is_none_or(|(other, ..)| *other != key) {
+                    serving.push((key, index, text.as_str()));
+                }
             }
         }
     }

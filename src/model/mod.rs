@@ -21,6 +21,5 @@ pub mod secret;
 pub mod session;
 pub mod snapshot;
 pub mod unbounded;
-pub mod xml;
 
 pub use kind::Kind;

@@ -35,6 +35,9 @@ pub trait Resource:
 
     /// Names every resource of this service that the Spec points at.
     fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
+
+    /// Shares the readings of texts that `former` has as well; modules are not its concern.
+    fn keep_readings(&mut self, _former: &Self) {}
 }
 
 /// A field that names another resource, which must exist (D20).
@@ -299,10 +302,63 @@ impl<R: Resource> AnyResource for R {
                 whole.insert(field.clone(), value);
             }
         }
-        Ok(Arc::new(serde_json::from_value::<R>(Value::Object(whole))?))
+        // Modules are copied: written and read again they would lose what was parsed of their texts.
+        whole.retain(|name, _| R::INFO.slot(name).is_none());
+        let mut patched = serde_json::from_value::<R>(Value::Object(whole))?;
+        patched.keep_readings(self);
+        for slot in R::INFO.slots {
+            let named = fields.iter().any(|field| field == slot.name);
+            let given = if named { (slot.get)(patch.as_any()) } else { None };
+            (slot.set)(&mut patched, given.or_else(|| (slot.get)(self)));
+        }
+        Ok(Arc::new(patched))
     }
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{
+        kind::{https_edge_route::HttpsEdgeRoute, tls_certificate::TlsCertificate},
+        module::saml::Saml,
+        secret::Text,
+    };
+
+    fn described<R: Resource>(before: &R, description: &str) -> R {
+        let patch = R::INFO.decode;
+        let node = Node::Map(vec![("description".into(), Node::String(description.into()))]);
+        let patch = patch(&node, &[], None).0.unwrap_or_else(R::INFO.empty);
+        let patched = AnyResource::patched(before, patch.as_ref(), &["description".to_owned()]);
+        patched.ok().and_then(|it| it.as_any().downcast_ref::<R>().cloned()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_patch_keeps_what_was_parsed_of_other_fields() {
+        let saml = Saml { idp_metadata: Text::new("<a/>"), ..Saml::default() };
+        let route = HttpsEdgeRoute { saml: Some(saml), ..HttpsEdgeRoute::default() };
+        let patched = described(&route, "new");
+        assert_eq!(patched.description, "new");
+        let reading =
+            |route: &HttpsEdgeRoute| route.saml.as_ref().map(|saml| std::ptr::from_ref(saml.idp_metadata.read()));
+        assert!(reading(&route).is_some() && reading(&route) == reading(&patched));
+        let certificate = TlsCertificate { certificate_pem: Text::new("-"), ..TlsCertificate::default() };
+        let patched = described(&certificate, "new");
+        assert_eq!(patched.description, "new");
+        assert!(std::ptr::eq(certificate.certificate_pem.read(), patched.certificate_pem.read()));
+    }
+
+    #[test]
+    fn a_patch_replaces_the_modules_that_it_names() {
+        let module = |text: &str| Some(Saml { idp_metadata: Text::new(text), ..Saml::default() });
+        let route = HttpsEdgeRoute { saml: module("a"), compression: Some(Default::default()), ..Default::default() };
+        let patch = HttpsEdgeRoute { saml: module("b"), ..Default::default() };
+        let fields = ["saml".to_owned(), "compression".to_owned()];
+        let patched = AnyResource::patched(&route, &patch, &fields).ok();
+        let patched = patched.as_ref().and_then(|it| it.as_any().downcast_ref::<HttpsEdgeRoute>());
+        assert_eq!(patched, Some(&HttpsEdgeRoute { saml: module("b"), ..route.clone() }));
     }
 }

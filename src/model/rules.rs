@@ -1,5 +1,7 @@
 //! What one Spec cannot know by itself: rules that span several resources.
 
+use std::collections::BTreeSet;
+
 use super::{
     Kind,
     code::Code,
@@ -18,14 +20,19 @@ use super::{
 /// The modules of a route that work on traffic which the edge cannot read (D15).
 const PASS_THROUGH: &[&str] = &["backend", "ip_restriction", "policies"];
 
-/// What is wrong with a changed resource together with its neighbours. Paths are inside its Spec.
-pub fn check(before: &Snapshot, after: &Snapshot, changed: &Key) -> Vec<Fault> {
-    match changed.kind {
-        Kind::HttpsEdge => edge_faults(before, after, changed),
-        Kind::HttpsEdgeRoute => route_faults(after, changed),
-        Kind::ApiKey | Kind::Owner => last_admin_faults(before, after),
-        _ => Vec::new(),
-    }
+/// Returns the first of the changed resources that is wrong together with its neighbours, and its faults. Paths are
+/// inside its Spec.
+pub fn check(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Option<(Key, Vec<Fault>)> {
+    let of_people = |key: &&Key| matches!(key.kind, Kind::ApiKey | Kind::Owner);
+    // One look at all keys answers for each key that has changed.
+    let last_admin = changed.iter().find(of_people).map(|key| (key, last_admin_faults(before, after)));
+    let others = changed.iter().map(|key| match key.kind {
+        Kind::HttpsEdge => (key, edge_faults(before, after, key)),
+        Kind::HttpsEdgeRoute => (key, route_faults(after, key)),
+        _ => (key, Vec::new()),
+    });
+    let found = last_admin.into_iter().chain(others).find(|(_, faults)| !faults.is_empty());
+    found.map(|(key, faults)| (key.clone(), faults))
 }
 
 /// The fault of a field that names something which does not exist (D20).

@@ -1,7 +1,14 @@
 //! Texts that may be secret or long. A secret is masked wherever it is printed or serialised; the only ways to see it
 //! are [`Secret::expose`] and a serialisation inside [`reveal`].
 
-use std::{borrow::Cow, cell::RefCell, collections::HashSet, fmt, rc::Rc, sync::Arc};
+use std::{
+    borrow::Cow,
+    cell::RefCell,
+    collections::HashSet,
+    fmt,
+    rc::Rc,
+    sync::{Arc, OnceLock},
+};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::{ExposeSecret, SecretString};
@@ -144,36 +151,82 @@ impl Serialize for Secret {
     }
 }
 
-/// A long public text: PEM or XML. A reviewer sees its size and digest.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Text(Arc<str>);
+/// The result of parsing a [`Text`], errors included.
+pub trait Reading: Send + Sync + 'static {
+    /// Parses a text. What it costs is paid once per value.
+    fn read(text: &str) -> Self;
+}
 
-impl Text {
+/// A long public text, PEM or XML, that is parsed into an `R` when somebody first asks; clones share the result.
+/// A reviewer sees its size and digest.
+pub struct Text<R>(Arc<Content<R>>);
+
+struct Content<R> {
+    text: Box<str>,
+    reading: OnceLock<R>,
+}
+
+impl<R> Text<R> {
     /// Wraps a text.
     pub fn new(text: &str) -> Self {
-        Self(Arc::from(text))
+        Self(Arc::new(Content { text: text.into(), reading: OnceLock::new() }))
     }
 
     /// The text itself.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.0.text
     }
-}
 
-impl fmt::Debug for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Text({} bytes)", self.0.len())
-    }
-}
-
-impl Serialize for Text {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let review = MODE.with_borrow(|mode| matches!(mode, Mode::Review { .. } | Mode::Digested(_)));
-        if review && self.0.len() > 80 {
-            let digest = blake3::hash(self.0.as_bytes()).to_hex();
-            return serializer.serialize_str(&format!("({} bytes, blake3 {:.12})", self.0.len(), digest));
+    /// Shares the reading of `former` if both are the same text.
+    pub fn keep_reading(&mut self, former: &Self) {
+        if self == former {
+            self.clone_from(former);
         }
-        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<R: Reading> Text<R> {
+    /// The parsed text.
+    pub fn read(&self) -> &R {
+        self.0.reading.get_or_init(|| R::read(&self.0.text))
+    }
+}
+
+impl<R> Clone for Text<R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<R> Default for Text<R> {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+impl<R> PartialEq for Text<R> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.as_str() == other.as_str()
+    }
+}
+
+impl<R> Eq for Text<R> {}
+
+impl<R> fmt::Debug for Text<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Text({} bytes)", self.as_str().len())
+    }
+}
+
+impl<R> Serialize for Text<R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = self.as_str();
+        let review = MODE.with_borrow(|mode| matches!(mode, Mode::Review { .. } | Mode::Digested(_)));
+        if review && text.len() > 80 {
+            let digest = blake3::hash(text.as_bytes()).to_hex();
+            return serializer.serialize_str(&format!("({} bytes, blake3 {:.12})", text.len(), digest));
+        }
+        serializer.serialize_str(text)
     }
 }
 
@@ -201,7 +254,7 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de, R> Deserialize<'de> for Text<R> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         sourced(SOURCED_TEXT, deserializer).map(|text| Self::new(&text))
     }
@@ -221,7 +274,7 @@ impl JsonSchema for Secret {
     }
 }
 
-impl JsonSchema for Text {
+impl<R> JsonSchema for Text<R> {
     fn schema_name() -> Cow<'static, str> {
         TEXT_SCHEMA.into()
     }
@@ -232,7 +285,39 @@ impl JsonSchema for Text {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+
+    static READ: AtomicUsize = AtomicUsize::new(0);
+
+    /// Counts how often texts are parsed.
+    struct Counted;
+
+    impl Reading for Counted {
+        fn read(_: &str) -> Self {
+            READ.fetch_add(1, Ordering::Relaxed);
+            Self
+        }
+    }
+
+    #[test]
+    fn a_text_and_its_clones_are_parsed_once() {
+        let text = Text::<Counted>::new("a");
+        let clone = text.clone();
+        assert_eq!(READ.load(Ordering::Relaxed), 0);
+        for text in [&text, &clone, &text] {
+            text.read();
+        }
+        assert_eq!(READ.load(Ordering::Relaxed), 1);
+        let (mut same, mut other) = (Text::<Counted>::new("a"), Text::<Counted>::new("b"));
+        same.keep_reading(&text);
+        same.read();
+        assert_eq!(READ.load(Ordering::Relaxed), 1);
+        other.keep_reading(&text);
+        other.read();
+        assert_eq!((READ.load(Ordering::Relaxed), other.as_str()), (2, "b"));
+    }
 
     #[test]
     fn a_secret_is_masked_unless_it_is_revealed_on_purpose() {

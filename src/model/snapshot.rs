@@ -230,13 +230,10 @@ impl Snapshot {
         for operation in operations {
             next.apply_one(operation, now, &mut touched)?;
         }
-        for key in &touched {
-            let faults = rules::check(self, &next, key);
-            if !faults.is_empty() {
-                return Err(Refusal { key: key.clone(), faults });
-            }
+        match rules::check(self, &next, &touched) {
+            Some((key, faults)) => Err(Refusal { key, faults }),
+            None => Ok((next, touched)),
         }
-        Ok((next, touched))
     }
 
     fn apply_one(&mut self, operation: &Operation, now: Timestamp, touched: &mut BTreeSet<Key>) -> Result<(), Refusal> {

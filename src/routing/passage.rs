@@ -1,6 +1,6 @@
 //! The modules that a request passes on its way, in the order of traffic (D42).
 
-use regex::Regex;
+use regex::RegexBuilder;
 
 use super::Request;
 use crate::model::{
@@ -119,6 +119,9 @@ fn or_none(items: &[String]) -> String {
     if items.is_empty() { "none".into() } else { items.join(", ") }
 }
 
+/// What a compiled pattern can take, in bytes. The time to compile it grows with this.
+const COMPILED_BYTES: usize = 1024 * 1024;
+
 /// `deny` refuses, unless `allow` makes an exception; with `allow` alone, everybody else is refused.
 fn user_agent(request: &Request, filter: &UserAgentFilter) -> (Effect, String) {
     let Some(agent) = request.user_agent.as_deref().or_else(|| request.header("user-agent")) else {
@@ -126,7 +129,7 @@ fn user_agent(request: &Request, filter: &UserAgentFilter) -> (Effect, String) {
     };
     let mut unreadable = None;
     let mut first = |patterns: &[String]| {
-        let hit = patterns.iter().find(|pattern| match Regex::new(pattern) {
+        let hit = patterns.iter().find(|pattern| match RegexBuilder::new(pattern).size_limit(COMPILED_BYTES).build() {
             Ok(regex) => regex.is_match(agent),
             Err(_) => {
                 unreadable.get_or_insert_with(|| pattern.to_string());
@@ -138,7 +141,7 @@ fn user_agent(request: &Request, filter: &UserAgentFilter) -> (Effect, String) {
     let (allowed, denied) = (first(&filter.allow), first(&filter.deny));
     match (allowed, denied, unreadable) {
         (Some(pattern), ..) => (Effect::Passes, format!("allowed by {pattern}")),
-        (None, _, Some(pattern)) => (Effect::Depends, format!("cannot tell: {pattern} is no regular expression here")),
+        (None, _, Some(pattern)) => (Effect::Depends, format!("unknown: {pattern} cannot be compiled")),
         (None, Some(pattern), None) => (Effect::Refused, format!("denied by {pattern}")),
         (None, None, None) if filter.deny.is_empty() && !filter.allow.is_empty() => {
             (Effect::Refused, "no pattern allows it".into())

@@ -49,9 +49,9 @@ impl fmt::Display for Link {
     }
 }
 
-/// Reads every certificate of a text, in its order; there is at least one.
-pub fn chain(pem: &str) -> Result<Vec<Link>, PemFault> {
-    with_chain(pem, |chain| chain.iter().zip(1..).map(|(certificate, place)| link(certificate, place)).collect())
+/// Reads every certificate of a chain, in its order.
+pub(super) fn links(chain: &[X509Certificate<'_>]) -> Result<Vec<Link>, PemFault> {
+    chain.iter().zip(1..).map(|(certificate, place)| link(certificate, place)).collect()
 }
 
 fn link(certificate: &X509Certificate<'_>, place: usize) -> Result<Link, PemFault> {

@@ -20,12 +20,13 @@ use x509_parser::{
 };
 
 use self::{
+    chain::links,
     key::{KeyType, is_key_of},
-    pem::{blocks, with_first},
+    pem::{blocks, with_chain, with_first},
 };
 
 pub use self::{
-    chain::{Link, chain, unsigned_link},
+    chain::{Link, unsigned_link},
     pem::PemFault,
 };
 
@@ -86,9 +87,26 @@ pub struct CertificateFacts {
     pub subject_country: String,
 }
 
+/// A PEM text of certificates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain<F> {
+    /// What the first certificate says.
+    pub facts: F,
+    /// Every certificate in its order; none where the validity of one is beyond what can be told.
+    pub links: Vec<Link>,
+}
+
+/// Reads every certificate of a text, and the facts of the first.
+fn read<F>(pem: &str, facts: impl FnOnce(&X509Certificate<'_>) -> Result<F, PemFault>) -> Result<Chain<F>, PemFault> {
+    with_chain(pem, |chain| {
+        let facts = facts(chain.first().ok_or(PemFault::NoBlock)?)?;
+        Ok(Chain { facts, links: links(chain).unwrap_or_default() })
+    })
+}
+
 /// Reads an authority's PEM: every block must be a certificate, and the facts come from the first (D19).
-pub fn authority(ca_pem: &str) -> Result<AuthorityFacts, PemFault> {
-    with_first(ca_pem, |first| {
+pub fn authority(ca_pem: &str) -> Result<Chain<AuthorityFacts>, PemFault> {
+    read(ca_pem, |first| {
         Ok(AuthorityFacts {
             subject_common_name: attribute(first.subject(), &OID_X509_COMMON_NAME),
             not_before: timestamp(first.validity().not_before)?,
@@ -101,8 +119,8 @@ pub fn authority(ca_pem: &str) -> Result<AuthorityFacts, PemFault> {
 
 /// Reads a chain, leaf first: every block must be a certificate, and the facts come from the leaf. One that has
 /// expired is as good as any (D19).
-pub fn certificate(certificate_pem: &str) -> Result<CertificateFacts, PemFault> {
-    with_first(certificate_pem, |leaf| {
+pub fn certificate(certificate_pem: &str) -> Result<Chain<CertificateFacts>, PemFault> {
+    read(certificate_pem, |leaf| {
         let subject = leaf.subject();
         Ok(CertificateFacts {
             subject_common_name: attribute(subject, &OID_X509_COMMON_NAME),

@@ -143,7 +143,7 @@ fn provider() -> impl Strategy<Value = Provider> {
     })
 }
 
-fn idp_metadata() -> impl Strategy<Value = Text> {
+fn idp_metadata() -> impl Strategy<Value = Text<modules::saml::IdpMetadata>> {
     let start = select(vec!["", "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", "<!-- für uns -->"]);
     (start, select(vec!["", "md:"]), pattern("[a-z]{1,8}(&amp;|ü|/)?")).prop_map(|(start, prefix, name)| {
         let space = if prefix.is_empty() { "xmlns" } else { "xmlns:md" };
@@ -349,7 +349,7 @@ pub fn spec(kind: Kind) -> BoxedStrategy<Spec> {
         Kind::CertificateAuthority => erased(built!(CertificateAuthority {
             description: description(),
             metadata: metadata(),
-            ca_pem: select(AUTHORITY_PEMS.to_vec()).prop_map(Text::new)
+            ca_pem: select(AUTHORITY_PEMS.to_vec()).prop_map(Text::<certificate_authority::CaPem>::new)
         })),
         Kind::TlsCertificate => {
             erased((description(), metadata(), 0..CHAINS.len()).prop_map(|(description, metadata, at)| {

@@ -31,3 +31,4 @@ mod storefront;
 mod tidy;
 mod trace;
 mod x509;
+mod xml;

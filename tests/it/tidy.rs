@@ -7,7 +7,7 @@ use edgewright::model::code::REGISTRY;
 use crate::cli::REPOSITORY;
 
 /// The layers of `src/lib.rs`: a module may use those with a lower number.
-const LAYERS: [(&str, u8); 11] = [
+const LAYERS: [(&str, u8); 12] = [
     ("cli", 7),
     ("api", 6),
     ("reconcile", 5),
@@ -18,6 +18,7 @@ const LAYERS: [(&str, u8); 11] = [
     ("routing", 3),
     ("model", 2),
     ("x509", 1),
+    ("xml", 1),
     ("text", 0),
 ];
 /// Files that are over the limit for now.
@@ -147,7 +148,7 @@ fn the_pure_rooms_do_no_io() {
     // These are numbers with dots, not sockets.
     let harmless = ["std::net::IpAddr", "std::net::Ipv4Addr", "std::net::Ipv6Addr", "std::net"];
     let mut offenders = Vec::new();
-    for file in ["text", "x509", "model", "lint", "routing", "plan"]
+    for file in ["text", "x509", "xml", "model", "lint", "routing", "plan"]
         .iter()
         .flat_map(|room| sources(&format!("src/{room}"), "rs"))
     {

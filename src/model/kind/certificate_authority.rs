@@ -9,11 +9,27 @@ use crate::{
         code::Code,
         fault::{Check, Fault, Faults},
         resource::{KindInfo, Resource, ViewContext},
-        secret::Text,
+        secret::{Reading, Text},
         snapshot::Entry,
     },
-    x509::{self, AuthorityFacts},
+    x509::{self, AuthorityFacts, Chain, Link, PemFault},
 };
+
+/// A parsed `ca_pem`.
+pub struct CaPem(Result<Chain<AuthorityFacts>, PemFault>);
+
+impl Reading for CaPem {
+    fn read(text: &str) -> Self {
+        Self(x509::authority(text))
+    }
+}
+
+impl CaPem {
+    /// Its certificates; none if the text is faulty.
+    pub fn links(&self) -> &[Link] {
+        self.0.as_ref().map(|chain| chain.links.as_slice()).unwrap_or_default()
+    }
+}
 
 /// An uploaded certificate authority.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +43,7 @@ pub struct CertificateAuthority {
     pub metadata: String,
     /// Raw PEM of the authority; fixed at creation.
     #[schemars(extend("format" = "ca-pem"))]
-    pub ca_pem: Text,
+    pub ca_pem: Text<CaPem>,
 }
 
 /// The response form of [`CertificateAuthority`].
@@ -56,7 +72,7 @@ impl Check for CertificateAuthority {
         faults.within("ca_pem", |faults| {
             if self.ca_pem.as_str().is_empty() {
                 faults.report(Fault::new(Code::Required, "the authority's PEM is needed"));
-            } else if let Err(fault) = x509::authority(self.ca_pem.as_str()) {
+            } else if let CaPem(Err(fault)) = self.ca_pem.read() {
                 faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help()));
             }
         });
@@ -83,7 +99,11 @@ impl Resource for CertificateAuthority {
             metadata: self.metadata.clone(),
             ca_pem: self.ca_pem.as_str().to_owned(),
             // What was stored was checked, so its PEM can be read.
-            facts: x509::authority(self.ca_pem.as_str()).unwrap_or_default(),
+            facts: self.ca_pem.read().0.as_ref().map(|chain| chain.facts.clone()).unwrap_or_default(),
         }
+    }
+
+    fn keep_readings(&mut self, former: &Self) {
+        self.ca_pem.keep_reading(&former.ca_pem);
     }
 }

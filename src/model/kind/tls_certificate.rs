@@ -1,5 +1,7 @@
 //! TLS certificate: what the gateway shows to clients.
 
+use std::sync::OnceLock;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +11,36 @@ use crate::{
         code::Code,
         fault::{Check, Fault, Faults},
         resource::{KindInfo, Resource, ViewContext},
-        secret::{Secret, Text},
+        secret::{Reading, Secret, Text},
         snapshot::Entry,
     },
-    x509::{self, CertificateFacts},
+    x509::{self, CertificateFacts, Chain, Link, PemFault},
 };
+
+/// A parsed `certificate_pem`.
+pub struct CertificatePem {
+    chain: Result<Chain<CertificateFacts>, PemFault>,
+    /// A private key, and whether it is the leaf's. The two texts of a resource never change apart.
+    key: OnceLock<(Secret, Result<(), PemFault>)>,
+}
+
+impl Reading for CertificatePem {
+    fn read(text: &str) -> Self {
+        Self { chain: x509::certificate(text), key: OnceLock::new() }
+    }
+}
+
+impl CertificatePem {
+    /// What the leaf says.
+    pub fn facts(&self) -> Result<&CertificateFacts, &PemFault> {
+        self.chain.as_ref().map(|chain| &chain.facts)
+    }
+
+    /// Its certificates; none if the text is faulty.
+    pub fn links(&self) -> &[Link] {
+        self.chain.as_ref().map(|chain| chain.links.as_slice()).unwrap_or_default()
+    }
+}
 
 /// An uploaded certificate chain and its private key.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +54,7 @@ pub struct TlsCertificate {
     pub metadata: String,
     /// Chain of PEM certificates, leaf first; fixed at creation.
     #[schemars(extend("format" = "certificate-pem"))]
-    pub certificate_pem: Text,
+    pub certificate_pem: Text<CertificatePem>,
     /// PEM private key of the leaf; fixed at creation, and part of no answer.
     #[schemars(extend("format" = "private-key-pem"))]
     pub private_key_pem: Secret,
@@ -55,15 +82,24 @@ pub struct TlsCertificateView {
     pub facts: CertificateFacts,
 }
 
+impl TlsCertificate {
+    /// Checks that the private key is the leaf's.
+    fn check_key(&self) -> Result<(), PemFault> {
+        let check = || x509::check_key(self.certificate_pem.as_str(), self.private_key_pem.expose());
+        let remembered = &self.certificate_pem.read().key;
+        let (key, verdict) = remembered.get_or_init(|| (self.private_key_pem.clone(), check()));
+        if *key == self.private_key_pem { verdict.clone() } else { check() }
+    }
+}
+
 impl Check for TlsCertificate {
     fn check(&self, faults: &mut Faults) {
         check::texts(faults, &self.description, &self.metadata);
-        let chain = self.certificate_pem.as_str();
         let mut readable = false;
         faults.within("certificate_pem", |faults| {
-            if chain.is_empty() {
+            if self.certificate_pem.as_str().is_empty() {
                 faults.report(Fault::new(Code::Required, "the certificate chain's PEM is needed"));
-            } else if let Err(fault) = x509::certificate(chain) {
+            } else if let Err(fault) = self.certificate_pem.read().facts() {
                 faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help()));
             } else {
                 readable = true;
@@ -72,7 +108,7 @@ impl Check for TlsCertificate {
         faults.within("private_key_pem", |faults| {
             if self.private_key_pem.is_empty() {
                 faults.report(Fault::new(Code::Required, "the private key's PEM is needed"));
-            } else if readable && let Err(fault) = x509::check_key(chain, self.private_key_pem.expose()) {
+            } else if readable && let Err(fault) = self.check_key() {
                 let code = if fault.is_key_mismatch() { Code::KeyMismatch } else { Code::InvalidPem };
                 faults.report(Fault::new(code, fault.to_string()).help(fault.help()));
             }
@@ -101,7 +137,11 @@ impl Resource for TlsCertificate {
             certificate_pem: self.certificate_pem.as_str().to_owned(),
             issued_at: None,
             // What was stored was checked, so its PEM can be read.
-            facts: x509::certificate(self.certificate_pem.as_str()).unwrap_or_default(),
+            facts: self.certificate_pem.read().facts().cloned().unwrap_or_default(),
         }
+    }
+
+    fn keep_readings(&mut self, former: &Self) {
+        self.certificate_pem.keep_reading(&former.certificate_pem);
     }
 }

@@ -1,17 +1,20 @@
 //! The `saml` module: users log in with a SAML identity provider.
 
-use crate::text::printable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Module;
-use crate::model::{
-    code::Code,
-    fault::{Check, Fault, Faults},
-    key::Key,
-    resource::ViewContext,
-    secret::Text,
-    session, xml,
+use crate::{
+    model::{
+        code::Code,
+        fault::{Check, Fault, Faults},
+        key::Key,
+        resource::ViewContext,
+        secret::{Reading, Text},
+        session,
+    },
+    text::printable,
+    xml,
 };
 
 /// The formats of a name identifier that are supported (D18); the first is the default.
@@ -22,6 +25,15 @@ pub const NAMEID_FORMATS: &[&str] = &[
     "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified",
 ];
 const PERSISTENT: &str = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent";
+
+/// Whether an `idp_metadata` is SAML metadata; if not, why.
+pub struct IdpMetadata(Result<(), String>);
+
+impl Reading for IdpMetadata {
+    fn read(text: &str) -> Self {
+        Self(xml::check_entity_descriptor(text))
+    }
+}
 
 /// Login with a SAML identity provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,9 +50,9 @@ pub struct Saml {
     pub inactivity_timeout: u32,
     /// The most seconds of a session, after which the user must log in again.
     pub maximum_duration: u32,
-    /// The full XML EntityDescriptor of the identity provider.
+    /// The full XML EntityDescriptor of the identity provider, at most 1 MiB.
     #[schemars(extend("format" = "saml-metadata"))]
-    pub idp_metadata: Text,
+    pub idp_metadata: Text<IdpMetadata>,
     /// When true, the identity provider must ask for credentials even if the user has a session there.
     pub force_authn: bool,
     /// When true, the identity provider may start a login.
@@ -102,8 +114,8 @@ impl Check for Saml {
                     Fault::new(Code::Required, "the identity provider's metadata is needed")
                         .help("paste the XML EntityDescriptor that the identity provider gives out"),
                 );
-            } else if let Err(reason) = xml::check_entity_descriptor(self.idp_metadata.as_str()) {
-                faults.report(Fault::new(Code::InvalidXml, reason));
+            } else if let IdpMetadata(Err(reason)) = self.idp_metadata.read() {
+                faults.report(Fault::new(Code::InvalidXml, reason.as_str()));
             }
         });
         if !NAMEID_FORMATS.contains(&self.nameid_format.as_str()) {

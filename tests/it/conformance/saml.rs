@@ -1,6 +1,6 @@
 //! The saml module: what it takes, and the service provider that it makes of a route (D18, D36).
 
-use edgewright::{api::Settings, model::xml, x509};
+use edgewright::{api::Settings, x509, xml};
 use serde_json::{Value, json};
 
 use super::{
@@ -144,7 +144,7 @@ fn the_metadata_is_what_an_identity_provider_needs() {
     let server = Server::start();
     let (id, saml) = route(&server);
     let pem = saml.str("/request_signing_certificate_pem");
-    let facts = x509::certificate(pem).unwrap();
+    let facts = x509::certificate(pem).unwrap().facts;
     assert_eq!(facts.subject_common_name, format!("edgewright SAML {id}"));
     assert_eq!((facts.private_key_type.as_str(), facts.key_usages), ("ecdsa", vec!["digital-signature".to_owned()]));
     let path = saml.str("/metadata_url").strip_prefix(BASE_URL).unwrap().to_owned();
@@ -155,6 +155,29 @@ fn the_metadata_is_what_an_identity_provider_needs() {
     for part in [base64.as_str(), saml.str("/assertion_consumer_service_url"), saml.str("/single_logout_url")] {
         assert!(!part.is_empty() && metadata.text.contains(part), "{part} is not in {}", metadata.text);
     }
+}
+
+#[test]
+fn hostile_metadata_is_refused_and_the_server_goes_on() {
+    let server = Server::start();
+    let edge = server.call("POST", "/edges/https", Some(json!({})));
+    let routes = format!("/edges/https/{}/routes", edge.str("/id"));
+    let body = json!({"match_type": "path_prefix", "match": "/", "saml": {"idp_metadata": IDP_METADATA}});
+    let route = format!("{routes}/{}", server.call("POST", &routes, Some(body)).str("/id"));
+    let nested = format!("<EntityDescriptor {NS}>{}{}</EntityDescriptor>", "<a>".repeat(4_000), "</a>".repeat(4_000));
+    let attributes: String = (0..60_000).map(|n| format!(" a{n}=''")).collect();
+    let wide = format!("<EntityDescriptor {NS}{attributes}/>");
+    for (metadata, reason) in [(nested, "at most 64 levels"), (wide, "at most 256 attributes")] {
+        let saml = json!({"idp_metadata": metadata});
+        let put = server.call("PUT", &format!("{route}/saml"), Some(saml.clone()));
+        let patch = server.call("PATCH", &route, Some(json!({"saml": saml})));
+        for answer in [put, patch] {
+            assert_eq!(answer.status, 400, "{}", answer.text);
+            assert!(answer.text.contains("INVALID_XML") && answer.text.contains(reason), "{}", answer.text);
+        }
+    }
+    let saml = server.call("GET", &format!("{route}/saml"), None);
+    assert_eq!((saml.status, saml.str("/idp_metadata")), (200, IDP_METADATA));
 }
 
 #[test]

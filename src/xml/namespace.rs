@@ -1,0 +1,128 @@
+//! Namespaces: which prefix stands for what, and whether two attributes have one name (Namespaces in XML 1.0).
+
+use std::collections::{HashMap, HashSet};
+
+use super::{
+    Fault, MOST_ATTRIBUTES, MOST_NAMESPACES, malformed,
+    syntax::{bad_reference, normalized, qualified},
+    tag::{Attributes, Tag},
+    unknown_reference,
+};
+use crate::text::printable;
+
+const XML: &str = "http://www.w3.org/XML/1998/namespace";
+const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
+
+/// The namespaces in scope.
+#[derive(Default)]
+pub(super) struct Namespaces<'a> {
+    /// A number for each namespace name: names can be long, and are compared for each attribute.
+    numbers: HashMap<String, usize>,
+    /// What each prefix stands for, the innermost declaration last. The default namespace has an empty prefix.
+    bound: HashMap<&'a str, Vec<usize>>,
+    /// The prefixes that each open element declares.
+    declared: Vec<Vec<&'a str>>,
+    in_scope: usize,
+}
+
+/// What an attribute without a prefix, or one with the prefix `xml`, has for a number.
+#[derive(PartialEq, Eq, Hash)]
+enum Space {
+    None,
+    Xml,
+    Numbered(usize),
+}
+
+impl<'a> Namespaces<'a> {
+    /// Enters an element: checks its name and attributes, and puts what it declares into scope. Returns the local part
+    /// of its name.
+    pub(super) fn open(&mut self, tag: &Tag<'a>) -> Result<&'a str, Fault> {
+        let (prefix, local) = qualified(tag.name).ok_or_else(|| bad_name(tag.name))?;
+        let mut names = HashSet::new();
+        let mut declared = Vec::new();
+        let mut attributes = Vec::new();
+        for attribute in Attributes::new(tag.attributes) {
+            let attribute = attribute?;
+            if names.len() >= MOST_ATTRIBUTES {
+                let message = format!("an element can have at most {MOST_ATTRIBUTES} attributes");
+                return Err(Fault::Refused(message));
+            }
+            let name = qualified(attribute.name).ok_or_else(|| bad_name(attribute.name))?;
+            if !names.insert(attribute.name) {
+                return Err(duplicate(attribute.name));
+            }
+            if let Some(bad) = bad_reference(attribute.value) {
+                return Err(unknown_reference(bad));
+            }
+            let declares = match name {
+                ("", "xmlns") => Some(""),
+                ("xmlns", prefix) => Some(prefix),
+                _ => None,
+            };
+            match declares {
+                Some(prefix) => {
+                    self.declare(prefix, normalized(attribute.value))?;
+                    declared.push(prefix);
+                }
+                None => attributes.push((attribute.name, name)),
+            }
+        }
+        self.declared.push(declared);
+        // Declarations hold for the whole tag, also for what is written before them.
+        self.resolve(prefix)?;
+        let mut expanded = HashSet::new();
+        for (written, (prefix, local)) in attributes {
+            // The default namespace is for elements only.
+            let space = if prefix.is_empty() { Space::None } else { self.resolve(prefix)? };
+            if !expanded.insert((space, local)) {
+                return Err(duplicate(written));
+            }
+        }
+        Ok(local)
+    }
+
+    /// Leaves an element.
+    pub(super) fn close(&mut self) {
+        for prefix in self.declared.pop().unwrap_or_default() {
+            self.in_scope = self.in_scope.saturating_sub(1);
+            if let Some(numbers) = self.bound.get_mut(prefix) {
+                numbers.pop();
+            }
+        }
+    }
+
+    fn declare(&mut self, prefix: &'a str, name: String) -> Result<(), Fault> {
+        if prefix == "xmlns" || name == XMLNS || (prefix == "xml") != (name == XML) {
+            return Err(malformed("the prefixes `xml` and `xmlns` and their namespaces are reserved"));
+        }
+        if name.is_empty() && !prefix.is_empty() {
+            return Err(malformed(format!("the prefix `{}` cannot have an empty namespace", printable(prefix))));
+        }
+        if self.in_scope >= MOST_NAMESPACES {
+            return Err(Fault::Refused(format!("at most {MOST_NAMESPACES} namespaces can be in scope")));
+        }
+        self.in_scope += 1;
+        let next = self.numbers.len();
+        let number = *self.numbers.entry(name).or_insert(next);
+        self.bound.entry(prefix).or_default().push(number);
+        Ok(())
+    }
+
+    fn resolve(&self, prefix: &str) -> Result<Space, Fault> {
+        let innermost = self.bound.get(prefix).and_then(|numbers| numbers.last());
+        match (prefix, innermost) {
+            ("xml", _) => Ok(Space::Xml),
+            (_, Some(number)) => Ok(Space::Numbered(*number)),
+            ("", None) => Ok(Space::None),
+            (_, None) => Err(malformed(format!("the prefix `{}` is not declared", printable(prefix)))),
+        }
+    }
+}
+
+fn bad_name(name: &str) -> Fault {
+    malformed(format!("`{}` is not a name", printable(name)))
+}
+
+fn duplicate(name: &str) -> Fault {
+    malformed(format!("duplicate attribute `{}`", printable(name)))
+}
