@@ -101,6 +101,20 @@ struct ErrorItem {
     msg: String,
 }
 
+/// The longest JSON pointer in an answer: keys of a body can be of any length.
+const MOST_POINTER_BYTES: usize = 1024;
+
+/// The field of a fault as a JSON pointer, or the nearest field around it whose pointer is short enough.
+fn pointer(path: &Path) -> String {
+    let mut path = path.clone();
+    loop {
+        let pointer = path.to_string();
+        if pointer.len() <= MOST_POINTER_BYTES || path.0.pop().is_none() {
+            return pointer;
+        }
+    }
+}
+
 /// What a fault says to a client: the message and its cure.
 fn message(fault: &Fault) -> String {
     match &fault.help {
@@ -118,12 +132,12 @@ impl IntoResponse for ApiError {
         let operation = mint::fresh("op_");
         details.insert("operation_id".into(), json!(operation.as_str()));
         if first.path != Path::root() {
-            details.insert("field".into(), json!(first.path.to_string()));
+            details.insert("field".into(), json!(pointer(&first.path)));
         }
         let several = self.faults.len() > 1;
         let errors = self.faults.iter().filter(|_| several).map(|fault| ErrorItem {
             error_code: fault.code.to_string(),
-            field: fault.path.to_string(),
+            field: pointer(&fault.path),
             msg: message(fault),
         });
         let body = ErrorBody {

@@ -16,6 +16,9 @@ use crate::model::diagnostic::{Diagnostic, Place, Severity, SourceFile};
 /// More than this nobody reads on a terminal.
 const MOST: usize = 500;
 
+/// An excerpt with longer lines shows nothing to a person; a key of 2 MB would fill a log.
+const MOST_EXCERPT_BYTES: usize = 4096;
+
 /// Prints diagnostics to stderr, with colour where it is a terminal that takes it.
 pub fn diagnostics(diagnostics: &[Diagnostic]) {
     let mut stderr = anstream::stderr().lock();
@@ -69,6 +72,10 @@ struct Report {
 
 impl Report {
     fn new(diagnostic: &Diagnostic) -> Self {
+        let related = diagnostic.related.iter().map(|(place, _)| place);
+        if diagnostic.place.iter().chain(related).any(is_long) {
+            return Self::without_excerpt(diagnostic);
+        }
         let source = diagnostic.place.as_ref().map(|place| Source(Arc::clone(&place.file)));
         let here = |place: &Place| diagnostic.place.as_ref().is_some_and(|it| Arc::ptr_eq(&it.file, &place.file));
         let span = |place: &Place| SourceSpan::from((place.span.start, place.span.len()));
@@ -98,6 +105,32 @@ impl Report {
             elsewhere: elsewhere.collect(),
         }
     }
+}
+
+impl Report {
+    /// The place as words, for lines that are too long to show.
+    fn without_excerpt(diagnostic: &Diagnostic) -> Self {
+        let place = diagnostic.position().map(|(file, line, column)| format!("{file}:{line}:{column}: "));
+        Self {
+            message: place.unwrap_or_default() + &diagnostic.message,
+            code: diagnostic.code.to_string(),
+            help: diagnostic.help.clone(),
+            severity: Some(diagnostic.severity),
+            source: None,
+            labels: Vec::new(),
+            elsewhere: Vec::new(),
+        }
+    }
+}
+
+/// Whether the line of a place and those around it are too long to show.
+fn is_long(place: &Place) -> bool {
+    let text = place.file.text.as_str();
+    let at = text.floor_char_boundary(place.span.start);
+    let (before, after) = text.split_at(at);
+    let before: usize = before.rsplit('\n').take(2).map(str::len).sum();
+    let after: usize = after.split('\n').take(2).map(str::len).sum();
+    before + after > MOST_EXCERPT_BYTES
 }
 
 impl fmt::Display for Report {

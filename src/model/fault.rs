@@ -203,8 +203,14 @@ pub trait Check {
     }
 }
 
+/// Longer words are not compared with known ones: that takes the product of both lengths, and no known word is as long.
+const LONGEST_WORD: usize = 256;
+
 /// The known word nearest to a mistyped one, if it is near enough to be what was meant.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST_WORD {
+        return None;
+    }
     let folded = word.to_lowercase().replace('-', "_");
     known
         .into_iter()

@@ -12,7 +12,7 @@ pub fn check_entity_descriptor(text: &str) -> Result<(), String> {
     })?;
     match document.root_element().tag_name().name() {
         "EntityDescriptor" | "EntitiesDescriptor" => Ok(()),
-        other => Err(format!("the root element is `{other}`, not a SAML EntityDescriptor")),
+        other => Err(format!("the root element is `{}`, not a SAML EntityDescriptor", crate::text::printable(other))),
     }
 }
 
