@@ -131,8 +131,9 @@ impl IntoResponse for ApiError {
         let mut details = Map::new();
         let operation = mint::fresh("op_");
         details.insert("operation_id".into(), json!(operation.as_str()));
-        if first.path != Path::root() {
-            details.insert("field".into(), json!(pointer(&first.path)));
+        let field = pointer(&first.path);
+        if !field.is_empty() {
+            details.insert("field".into(), json!(field));
         }
         let several = self.faults.len() > 1;
         let errors = self.faults.iter().filter(|_| several).map(|fault| ErrorItem {

@@ -28,7 +28,7 @@ const VALUES_PER_BYTE: usize = 4;
 
 /// What is over a limit, and where.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Overrun {
     /// The registered code.
     pub code: Code,
     /// One sentence without a full stop.
@@ -39,7 +39,7 @@ pub struct Found {
     pub help: &'static str,
 }
 
-impl Found {
+impl Overrun {
     fn levels(span: Range<usize>) -> Self {
         let message = format!("values nest more than {MOST_LEVELS} levels deep");
         Self {
@@ -67,29 +67,29 @@ pub fn allowance(text: &str) -> usize {
 }
 
 /// The limit that a YAML text exceeds, if any, aliases aside.
-pub fn of_yaml(text: &str) -> Option<Found> {
+pub fn of_yaml(text: &str) -> Option<Overrun> {
     match look(text.as_bytes()) {
         Look::Fine => None,
         Look::MaybeDeep => survey(text, usize::MAX),
-        Look::Many(at) => Some(Found::values(at..at + 1)),
+        Look::Many(at) => Some(Overrun::values(at..at + 1)),
     }
 }
 
 /// The alias that brings a YAML text over its allowance.
-pub fn of_aliases(text: &str) -> Option<Found> {
+pub fn of_aliases(text: &str) -> Option<Overrun> {
     survey(text, allowance(text))
 }
 
 /// Nesting beyond what the readers take, whichever of them finds it.
-pub fn too_deep(span: Range<usize>) -> Found {
-    Found::levels(span)
+pub fn too_deep(span: Range<usize>) -> Overrun {
+    Overrun::levels(span)
 }
 
 /// The limit that a JSON text exceeds, if any.
-pub fn of_json(text: &str) -> Option<Found> {
+pub fn of_json(text: &str) -> Option<Overrun> {
     Some(match unbounded::excess(text.as_bytes(), MOST_LEVELS, MOST_SEPARATORS)? {
-        Excess::Levels(at) => Found::levels(at..at + 1),
-        Excess::Values(at) => Found::values(at..at + 1),
+        Excess::Levels(at) => Overrun::levels(at..at + 1),
+        Excess::Values(at) => Overrun::values(at..at + 1),
     })
 }
 
@@ -187,7 +187,7 @@ impl Depth {
 
 /// Counts the events of a text up to the first that is over a limit. The size of what an alias stands for is known from
 /// its anchor, so nothing is expanded. Of a text that cannot be read, the part before the fault counts.
-fn survey(text: &str, allowance: usize) -> Option<Found> {
+fn survey(text: &str, allowance: usize) -> Option<Overrun> {
     let readable = without_tabs_after_colons(text);
     let mut parser = Parser::new_from_str(&readable);
     let mut expanded = 0usize;
@@ -218,28 +218,28 @@ fn survey(text: &str, allowance: usize) -> Option<Found> {
             Event::Alias(anchor) => {
                 expanded = expanded.saturating_add(sizes.get(&anchor).copied().unwrap_or(1));
                 if expanded > allowance {
-                    return Some(Found::aliases(range(text, span), allowance));
+                    return Some(Overrun::aliases(range(text, span), allowance));
                 }
             }
             _ => {}
         }
         if open.len() > MOST_LEVELS {
-            return Some(Found::levels(character(text, range(text, span).start)));
+            return Some(Overrun::levels(character(text, range(text, span).start)));
         }
     }
 }
 
 /// What a text that the event parser cannot read is refused for. That parser stops at 255 open brackets, before it has
 /// told of the first ones: then what it has scanned is read again without the rest.
-fn unreadable(text: &str, error: &ScanError, allowance: usize) -> Option<Found> {
+fn unreadable(text: &str, error: &ScanError, allowance: usize) -> Option<Overrun> {
     let at = byte(text, error.marker().index());
     let span = character(text, at);
     if !error.info().contains("recursion limit") {
         let message = format!("this is not YAML: {}", error.info());
-        return Some(Found { code: Code::Syntax, message, span, help: "check the quotes and brackets" });
+        return Some(Overrun { code: Code::Syntax, message, span, help: "check the quotes and brackets" });
     }
     let scanned = text.get(..at).filter(|scanned| scanned.len() < text.len())?;
-    survey(scanned, allowance).filter(|found| found.span.start < at).or_else(|| Some(Found::levels(span)))
+    survey(scanned, allowance).filter(|found| found.span.start < at).or_else(|| Some(Overrun::levels(span)))
 }
 
 /// The bytes of a span, which counts characters.
@@ -291,7 +291,7 @@ mod tests {
             let found = is_quick(before, || of_yaml(&text));
             let root = usize::from(before.contains(':')) + before.matches('{').count();
             let at = before.len() + MOST_LEVELS - root;
-            assert_eq!(found, Some(Found::levels(at..at + 1)), "{before:?}");
+            assert_eq!(found, Some(Overrun::levels(at..at + 1)), "{before:?}");
         }
         for open in ["[\n", "{a: ", "[\"]\", ", "[']', ", "[x, # ]\n", "{\"a]\": "] {
             let text = format!("a: {}", open.repeat(50_000));
@@ -300,14 +300,14 @@ mod tests {
         }
         assert_eq!(of_yaml(&format!("{}{}", "[".repeat(128), "]".repeat(128))), None);
         let json = "[".repeat(200_000);
-        assert_eq!(of_json(&json), Some(Found::levels(128..129)));
+        assert_eq!(of_json(&json), Some(Overrun::levels(128..129)));
     }
 
     #[test]
     fn more_values_than_a_file_may_hold_are_not_read() {
         let list = format!("a: [{}]\n", "1,".repeat(MOST_SEPARATORS));
         let at = 3 + 2 * (MOST_SEPARATORS - 1);
-        assert_eq!(of_yaml(&list), Some(Found::values(at..at + 1)));
+        assert_eq!(of_yaml(&list), Some(Overrun::values(at..at + 1)));
         assert_eq!(of_json(&list.replace("a: ", "    ")).map(|found| found.code), Some(Code::TooLarge));
         assert_eq!(of_yaml(&"[1, {a: b}]\n--- ".repeat(100_000)), None);
     }

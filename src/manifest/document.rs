@@ -138,7 +138,7 @@ pub fn read(file: &Arc<ManifestFile>, findings: &mut Findings) -> Vec<Document> 
 }
 
 /// A limit that a file exceeds, at its place.
-fn over(file: &ManifestFile, found: bounds::Found) -> Diagnostic {
+fn over(file: &ManifestFile, found: bounds::Overrun) -> Diagnostic {
     Diagnostic::error(found.code, found.message).at(file.place(found.span)).help(found.help)
 }
 

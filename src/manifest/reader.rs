@@ -175,12 +175,15 @@ impl Reader<'_> {
             let Some(name) = key.strip_prefix(LINT_ANNOTATION) else { continue };
             let path = Path::root().join("metadata").join("annotations").join(key.as_str());
             if lint::find(name).is_none() {
-                let fault = Fault::new(Code::UnknownValue, format!("there is no lint `{}`", printable(name))).of_key();
-                let near = nearest(name, lint::LINTS.iter().map(|lint| lint.name));
-                self.report(match near {
-                    Some(near) => fault.at(path).help(format!("did you mean `{LINT_ANNOTATION}{near}`?")),
-                    None => fault.at(path).help("`edgewright explain` lists them"),
-                });
+                let fault = || {
+                    let message = format!("there is no lint `{}`", printable(name));
+                    let fault = Fault::new(Code::UnknownValue, message).of_key().at(path);
+                    match nearest(name, lint::LINTS.iter().map(|lint| lint.name)) {
+                        Some(near) => fault.help(format!("did you mean `{LINT_ANNOTATION}{near}`?")),
+                        None => fault.help("`edgewright explain` lists them"),
+                    }
+                };
+                self.findings.error(|| self.origin.diagnostic(fault()));
             } else if let Some(level) = Level::from_name(value) {
                 self.facts.levels.insert(name.to_owned(), level);
             } else {
@@ -405,7 +408,8 @@ impl Reader<'_> {
         for (key, node) in spec.entries().unwrap_or_default() {
             let at = path.join(key.as_str());
             let Some(slot) = slots.iter().find(|slot| slot.name == key) else {
-                self.report(unknown_field(key, slots.iter().map(|slot| slot.name)).at(at));
+                let fault = || unknown_field(key, slots.iter().map(|slot| slot.name)).at(at);
+                self.findings.error(|| self.origin.diagnostic(fault()));
                 continue;
             };
             if node.is_null() {

@@ -254,7 +254,7 @@ impl<'de> DeserializeSeed<'de> for Counted<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
         if !self.0.take() {
-            return Err(de::Error::custom("too many values"));
+            return Err(de::Error::custom("the aliases expand to too many values"));
         }
         deserializer.deserialize_any(self)
     }
