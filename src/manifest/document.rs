@@ -16,6 +16,7 @@ use crate::{
         code::Code,
         diagnostic::Diagnostic,
         node::{Allowance, Counted, Node},
+        unbounded,
     },
     text::printable,
 };
@@ -96,7 +97,7 @@ pub fn read(file: &Arc<ManifestFile>, findings: &mut Findings) -> Vec<Document> 
         documents.push(Document { node, origin, faulty });
     };
     let broken = if is_json {
-        match serde_json::from_str(text) {
+        match unbounded::from_str::<Node>(text) {
             Ok(node) => {
                 take(0, node, findings);
                 None
