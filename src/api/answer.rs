@@ -91,6 +91,20 @@ impl From<JsonError> for ApiError {
     }
 }
 
+/// The longest JSON pointer in an answer: keys of a body can be of any length.
+const MOST_POINTER_BYTES: usize = 1024;
+
+/// The field of a fault as a JSON pointer, or the nearest field around it whose pointer is short enough.
+fn pointer(path: &Path) -> String {
+    let mut path = path.clone();
+    loop {
+        let pointer = path.to_string();
+        if pointer.len() <= MOST_POINTER_BYTES || path.0.pop().is_none() {
+            return pointer;
+        }
+    }
+}
+
 /// What a fault says to a client: the message and its cure.
 fn message(fault: &Fault) -> String {
     match &fault.help {
@@ -107,8 +121,9 @@ impl IntoResponse for ApiError {
         let mut details = Map::new();
         let operation = mint::fresh("op_");
         details.insert("operation_id".into(), json!(operation.as_str()));
-        if first.path != Path::root() {
-            details.insert("field".into(), json!(first.path.to_string()));
+        let field = pointer(&first.path);
+        if !field.is_empty() {
+            details.insert("field".into(), json!(field));
         }
         // A value, and not a type: writing it cannot fail, so that a failure never has an empty body.
         let mut body = Map::new();
@@ -120,7 +135,7 @@ impl IntoResponse for ApiError {
             let errors = self.faults.iter().map(|fault| {
                 json!({
                     "error_code": fault.code.to_string(),
-                    "field": fault.path.to_string(),
+                    "field": pointer(&fault.path),
                     "msg": message(fault),
                 })
             });

@@ -9,7 +9,12 @@ use axum::{
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::{answer::ApiError, work::with_body};
-use crate::model::{code::Code, fault::Fault, node::Node, unbounded};
+use crate::model::{
+    code::Code,
+    fault::Fault,
+    node::Node,
+    unbounded::{self, Excess},
+};
 
 /// How deep a body may nest (D39).
 const MOST_LEVELS: usize = 128;
@@ -19,22 +24,24 @@ const MOST_LEVELS: usize = 128;
 pub struct Limits {
     /// Its size in bytes.
     pub bytes: usize,
+    /// How many values it may hold, keys and collections included (D48).
+    pub values: usize,
     /// How long it may take to arrive.
     pub time: Duration,
 }
 
 impl Limits {
     /// Of a resource or module (D39).
-    pub const RESOURCE: Self = Self { bytes: 2 << 20, time: Duration::from_secs(15) };
+    pub const RESOURCE: Self = Self { bytes: 2 << 20, values: 200_000, time: Duration::from_secs(15) };
     /// Of the manifests of a source (D45).
-    pub const MANIFESTS: Self = Self { bytes: 64 << 20, time: Duration::from_secs(120) };
+    pub const MANIFESTS: Self = Self { bytes: 64 << 20, values: 2_000_000, time: Duration::from_secs(120) };
 }
 
 /// Reads a JSON body, with the faults of repeated keys and its size in bytes. An empty body is null.
 pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<(Node, Vec<Fault>, usize), ApiError> {
     let bytes = take(headers, body, limits).await?;
     let size = bytes.len();
-    let (node, faults) = with_body(size, move || parse(&bytes)).await??;
+    let (node, faults) = with_body(size, move || parse(&bytes, limits)).await??;
     Ok((node, faults, size))
 }
 
@@ -59,7 +66,7 @@ pub async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Byt
 }
 
 /// The bytes as JSON, with the faults of repeated keys. Nothing at all is null.
-pub fn parse(bytes: &[u8]) -> Result<(Node, Vec<Fault>), ApiError> {
+pub fn parse(bytes: &[u8], limits: Limits) -> Result<(Node, Vec<Fault>), ApiError> {
     if bytes.is_empty() {
         return Ok((Node::Null, Vec::new()));
     }
@@ -71,31 +78,19 @@ pub fn parse(bytes: &[u8]) -> Result<(Node, Vec<Fault>), ApiError> {
             format!("the body is not JSON: {reason} (line {}, column {})", error.line(), error.column()),
         )
     };
-    if depth(bytes) > MOST_LEVELS {
-        return Err(ApiError::of(Code::Syntax, format!("the body nests over {MOST_LEVELS} levels")));
-    }
-    let mut node: Node = unbounded::from_slice(bytes).map_err(syntax)?;
-    let faults = node.take_duplicates();
-    Ok((node, faults))
-}
-
-/// How deep brackets nest, outside of texts. Told before anything is read, for reading recurses.
-fn depth(bytes: &[u8]) -> usize {
-    let (mut depth, mut most, mut in_text, mut escaped) = (0usize, 0, false, false);
-    for byte in bytes {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_text => escaped = true,
-            b'"' => in_text = !in_text,
-            b'[' | b'{' if !in_text => {
-                depth += 1;
-                most = most.max(depth);
-            }
-            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
-            _ => {}
+    match unbounded::excess(bytes, MOST_LEVELS, limits.values) {
+        None => {}
+        Some(Excess::Levels(_)) => {
+            return Err(ApiError::of(Code::Syntax, format!("the body nests over {MOST_LEVELS} levels")));
+        }
+        Some(Excess::Values(_)) => {
+            let message = format!("the body holds more than {} values", limits.values);
+            return Err(ApiError::of(Code::BodyTooLarge, message));
         }
     }
-    most
+    let mut node: Node = unbounded::from_slice(bytes).map_err(syntax)?;
+    let faults = node.take_faults();
+    Ok((node, faults))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

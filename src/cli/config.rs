@@ -70,7 +70,7 @@ impl Config {
         if node.is_null() {
             return Ok(Self::default());
         }
-        if let Some(fault) = node.take_duplicates().into_iter().next() {
+        if let Some(fault) = node.take_faults().into_iter().next() {
             return Err(fail(fault));
         }
         let (file, faults) = decode::<File>(&node, None);

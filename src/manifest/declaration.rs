@@ -17,6 +17,7 @@ use crate::{
         module::{AnyModule, Slot},
         resource::AnyResource,
     },
+    text::printable,
 };
 
 /// The manifest kind of named modules, which is no resource.
@@ -131,6 +132,11 @@ impl Declared {
         self.known.contains(&(kind, name.to_owned()))
     }
 
+    /// How many names there are, of every kind.
+    pub fn names(&self) -> usize {
+        self.names.len()
+    }
+
     /// The names of a kind, for a suggestion.
     pub fn names_of(&self, kind: &'static str) -> impl Iterator<Item = &str> {
         self.names.iter().filter(move |(of, ..)| *of == kind).map(|(_, _, name, ..)| name.as_str())
@@ -139,6 +145,8 @@ impl Declared {
     /// Reports names that are declared twice, once all files are read, and drops the later ones.
     pub fn settle(&mut self, diagnostics: &mut Vec<Diagnostic>) {
         let mut first: HashMap<(&'static str, &str, &str), (&Origin, &Path)> = HashMap::new();
+        // Nobody knows which of two declarations was meant, so neither may be applied (D44).
+        let mut faulty = HashSet::new();
         for (kind, parent, name, origin, path) in &self.names {
             self.known.insert((*kind, name.clone()));
             match first.entry((*kind, parent.as_str(), name.as_str())) {
@@ -146,15 +154,24 @@ impl Declared {
                     entry.insert((origin, path));
                 }
                 std::collections::hash_map::Entry::Occupied(entry) => {
-                    let fault = Fault::new(Code::DuplicateName, format!("the {kind} `{name}` is declared twice"))
-                        .at(path.clone())
-                        .help("rename or remove one of the two");
+                    let fault =
+                        Fault::new(Code::DuplicateName, format!("the {kind} `{}` is declared twice", printable(name)))
+                            .at(path.clone())
+                            .help("rename or remove one of the two");
                     let mut diagnostic = origin.diagnostic(fault);
+                    faulty.insert(origin.document_key());
                     let (origin, path) = entry.get();
+                    faulty.insert(origin.document_key());
                     diagnostic.related.push((origin.place(path, Aim::Value), "first here".into()));
                     diagnostics.push(diagnostic);
                 }
             }
+        }
+        if !faulty.is_empty() {
+            let marked = self.resources.iter_mut().filter(|it| faulty.contains(&it.head.document_key()));
+            marked.for_each(|declaration| declaration.faulty = true);
+            let marked = self.sets.values_mut().filter(|set| faulty.contains(&set.origin.document_key()));
+            marked.for_each(|set| set.faulty = true);
         }
         let mut seen = HashSet::new();
         self.resources

@@ -3,16 +3,29 @@
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeSeed};
 
 use super::{
+    bounds,
+    findings::Findings,
     merge,
     origin::{ManifestFile, Origin},
 };
-use crate::model::{code::Code, diagnostic::Diagnostic, node::Node};
+use crate::{
+    model::{
+        code::Code,
+        diagnostic::Diagnostic,
+        node::{Allowance, Counted, Node},
+        unbounded,
+    },
+    text::printable,
+};
 
 /// The one version of the manifest format.
 pub const API_VERSION: &str = "edgewright/v1";
+
+/// The longest path in a message of the YAML reader.
+const MOST_PATH_BYTES: usize = 200;
 
 /// What stands around a manifest's `spec`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,35 +69,47 @@ pub struct Document {
 }
 
 /// Reads the documents of a file up to the first syntax error.
-pub fn read(file: &Arc<ManifestFile>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Document> {
+pub fn read(file: &Arc<ManifestFile>, findings: &mut Findings) -> Vec<Document> {
     let text = file.source.text.as_str();
     if let Some((span, message, help)) = damage(text) {
-        diagnostics.push(Diagnostic::error(Code::Syntax, message).at(file.place(span)).help(help));
+        findings.error(|| Diagnostic::error(Code::Syntax, message).at(file.place(span)).help(help));
+        return Vec::new();
+    }
+    let is_json = file.source.name.to_ascii_lowercase().ends_with(".json");
+    let excess = if is_json { bounds::of_json(text) } else { bounds::of_yaml(text) };
+    if let Some(found) = excess {
+        findings.error(|| over(file, found));
         return Vec::new();
     }
     let mut documents = Vec::new();
-    let mut take = |number: usize, mut node: Node| {
+    let mut take = |number: usize, mut node: Node, findings: &mut Findings| {
         let origin = Origin::new(Arc::clone(file), number);
         // An empty document between two separators says nothing.
         if node.is_null() {
             return;
         }
-        let mut faults = node.take_duplicates();
+        let mut faults = node.take_faults();
         faults.extend(merge::apply(&mut node));
         let faulty = !faults.is_empty();
-        diagnostics.extend(faults.into_iter().map(|fault| origin.diagnostic(fault)));
+        for fault in faults {
+            findings.error(|| origin.diagnostic(fault));
+        }
         documents.push(Document { node, origin, faulty });
     };
-    let mut broken = None;
-    if file.source.name.to_ascii_lowercase().ends_with(".json") {
-        match serde_json::from_str(text) {
-            Ok(node) => take(0, node),
-            Err(error) => broken = Some((json_message(&error), offset(text, error.line(), error.column()))),
+    let broken = if is_json {
+        match unbounded::from_str::<Node>(text) {
+            Ok(node) => {
+                take(0, node, findings);
+                None
+            }
+            Err(error) => Some((json_message(&error), offset(text, error.line(), error.column()))),
         }
     } else {
+        let allowance = Allowance::new(bounds::allowance(text));
+        let mut broken = None;
         for (number, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
-            match Node::deserialize(document) {
-                Ok(node) => take(number, node),
+            match Counted(&allowance).deserialize(document) {
+                Ok(node) => take(number, node, findings),
                 // After a syntax error the reader would report it for ever: the rest of the file is not read.
                 Err(error) => {
                     let place = error.location().map(|place| offset(text, place.line(), place.column()));
@@ -93,13 +118,29 @@ pub fn read(file: &Arc<ManifestFile>, diagnostics: &mut Vec<Diagnostic>) -> Vec<
                 }
             }
         }
-    }
+        if allowance.is_exceeded()
+            && let Some(found) = bounds::of_aliases(text)
+        {
+            findings.error(|| over(file, found));
+            return documents;
+        }
+        broken
+    };
     if let Some((message, offset)) = broken {
         let end = text.get(offset..).and_then(|rest| rest.chars().next()).map_or(offset, |c| offset + c.len_utf8());
-        let diagnostic = Diagnostic::error(Code::Syntax, message).at(file.place(offset..end));
-        diagnostics.push(diagnostic.help(hint(text, offset)));
+        if message.contains("recursion limit exceeded") {
+            findings.error(|| over(file, bounds::too_deep(offset..end)));
+        } else {
+            let diagnostic = || Diagnostic::error(Code::Syntax, message).at(file.place(offset..end));
+            findings.error(|| diagnostic().help(hint(text, offset)));
+        }
     }
     documents
+}
+
+/// A limit that a file exceeds, at its place.
+fn over(file: &ManifestFile, found: bounds::Overrun) -> Diagnostic {
+    Diagnostic::error(found.code, found.message).at(file.place(found.span)).help(found.help)
 }
 
 /// What is no manifest, by the signs of what it is instead: the reader would find fault with its syntax only.
@@ -136,6 +177,11 @@ fn yaml_message(error: &serde_yaml::Error) -> String {
     let text = error.to_string();
     let end = [" at line ", " at position "].iter().filter_map(|mark| text.find(mark)).min();
     let reason = end.and_then(|end| text.get(..end)).unwrap_or(&text);
+    // The reason starts with the path of the value, whose keys can be of any length.
+    let reason = match reason.rsplit_once(": ") {
+        Some((path, reason)) if path.len() > MOST_PATH_BYTES => format!("{}: {reason}", printable(path)),
+        _ => reason.to_owned(),
+    };
     format!("this is not YAML: {}", reason.trim_start_matches("invalid type: "))
 }
 

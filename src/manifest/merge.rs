@@ -1,8 +1,10 @@
 //! YAML merge keys: `<<: *defaults` puts the entries of another mapping in, where the mapping lacks them.
 
+use std::collections::HashSet;
+
 use crate::model::{
     code::Code,
-    fault::{Fault, Path},
+    fault::{Fault, MOST_FAULTS, Path, Segment},
     node::Node,
 };
 
@@ -11,20 +13,25 @@ const MERGE: &str = "<<";
 /// Applies every merge key of a document and reports those that cannot be applied.
 pub fn apply(node: &mut Node) -> Vec<Fault> {
     let mut faults = Vec::new();
-    visit(node, &Path::root(), &mut faults);
+    visit(node, &mut Path::root(), &mut faults);
     faults
 }
 
-fn visit(node: &mut Node, path: &Path, faults: &mut Vec<Fault>) {
+/// `path` is extended and shortened in place: a copy for each value would cost the length of its keys each time.
+fn visit(node: &mut Node, path: &mut Path, faults: &mut Vec<Fault>) {
     match node {
         Node::Seq(items) => {
             for (index, item) in items.iter_mut().enumerate().filter(|(_, item)| is_container(item)) {
-                visit(item, &path.join(index), faults);
+                path.0.push(Segment::Index(index));
+                visit(item, path, faults);
+                path.0.pop();
             }
         }
         Node::Map(entries) => {
             for (key, value) in entries.iter_mut().filter(|(_, value)| is_container(value)) {
-                visit(value, &path.join(key.as_str()), faults);
+                path.0.push(Segment::Key(key.clone()));
+                visit(value, path, faults);
+                path.0.pop();
             }
             // Sources were visited above, so what they merge in themselves is already there.
             let mut merged = Vec::new();
@@ -32,11 +39,11 @@ fn visit(node: &mut Node, path: &Path, faults: &mut Vec<Fault>) {
                 let (_, source) = entries.remove(at);
                 gather(source, &path.join(MERGE), &mut merged, faults);
             }
-            for (key, value) in merged {
-                if !entries.iter().any(|(known, _)| *known == key) {
-                    entries.push((key, value));
-                }
+            if merged.is_empty() {
+                return;
             }
+            let mut known: HashSet<String> = entries.iter().map(|(key, _)| key.clone()).collect();
+            entries.extend(merged.into_iter().filter(|(key, _)| known.insert(key.clone())));
         }
         _ => {}
     }
@@ -62,10 +69,12 @@ fn gather(source: Node, path: &Path, merged: &mut Vec<(String, Node)>, faults: &
             for (index, item) in items.into_iter().enumerate() {
                 match item {
                     Node::Map(entries) => merged.extend(entries),
-                    other => faults.push(fault(&other, path.join(index))),
+                    other if faults.len() < MOST_FAULTS => faults.push(fault(&other, path.join(index))),
+                    _ => {}
                 }
             }
         }
-        other => faults.push(fault(&other, path.clone())),
+        other if faults.len() < MOST_FAULTS => faults.push(fault(&other, path.clone())),
+        _ => {}
     }
 }

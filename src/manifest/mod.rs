@@ -4,9 +4,11 @@
 //! identifiers against a Snapshot. Both return whatever they could make together with every [`Diagnostic`], so that one
 //! bad file does not hide the faults of the others.
 
+mod bounds;
 mod declaration;
 mod document;
 pub mod export;
+mod findings;
 pub mod format;
 mod locate;
 mod merge;
@@ -27,6 +29,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::model::diagnostic::{Diagnostic, sort};
 use declaration::Declared;
+use findings::Findings;
 use reader::declare;
 use tree::Tree;
 use values::Values;
@@ -48,12 +51,12 @@ pub fn load(tree: &dyn Tree) -> Loaded {
         .par_iter()
         .map(|file| {
             let mut declared = Declared::default();
-            let mut diagnostics = Vec::new();
+            let mut findings = Findings::default();
             let values = Values::new(tree, file);
-            for document in document::read(file, &mut diagnostics) {
-                declare(&document, &values, &mut declared, &mut diagnostics);
+            for document in document::read(file, &mut findings) {
+                declare(&document, &values, &mut declared, &mut findings);
             }
-            (declared, diagnostics)
+            (declared, findings.into_diagnostics())
         })
         .collect();
     let mut declared = Declared::default();

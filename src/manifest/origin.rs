@@ -67,6 +67,11 @@ impl Origin {
         Self { base: Path::root(), ..self.clone() }
     }
 
+    /// What tells documents apart, within one run.
+    pub fn document_key(&self) -> (*const ManifestFile, usize) {
+        (Arc::as_ptr(&self.file), self.document)
+    }
+
     /// The file.
     pub fn file(&self) -> &ManifestFile {
         &self.file
@@ -79,15 +84,12 @@ impl Origin {
 
     /// A fault of this part as an error at its line.
     pub fn diagnostic(&self, fault: Fault) -> Diagnostic {
-        let path = fault.path.under(&self.base);
-        if fault.code == Code::DuplicateKey {
-            let twice = self.file.map().duplicate_keys();
-            if let Some(twice) = twice.into_iter().find(|it| it.document == self.document && it.path == path) {
-                let first = self.file.place(twice.first);
-                let mut diagnostic = Diagnostic::from_fault(fault, self.file.place(twice.second));
-                diagnostic.related.push((first, "first here".into()));
-                return diagnostic;
-            }
+        if fault.code == Code::DuplicateKey
+            && let Some((first, second)) = self.file.map().repeated_key(self.document, &fault.path.under(&self.base))
+        {
+            let mut diagnostic = Diagnostic::from_fault(fault, self.file.place(second));
+            diagnostic.related.push((self.file.place(first), "first here".into()));
+            return diagnostic;
         }
         let place = self.place(&fault.path, fault.aim);
         Diagnostic::from_fault(fault, place)

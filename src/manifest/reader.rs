@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use super::{
     declaration::{Declaration, Declared, EXTRA_FIELDS, Facts, ModuleSet, manifest_kinds},
     document::{API_VERSION, Document, Envelope, Metadata},
+    findings::Findings,
     origin::Origin,
     values::Values,
 };
@@ -16,7 +17,6 @@ use crate::{
         Kind,
         code::Code,
         decode::{decode_with, list, unknown_field},
-        diagnostic::{Diagnostic, Severity},
         fault::{Fault, Faults, Path, add_untold, nearest},
         id::{is_name, is_opaque_id},
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
@@ -34,19 +34,18 @@ struct Reader<'a> {
     origin: Origin,
     values: &'a Values<'a>,
     declared: &'a mut Declared,
-    diagnostics: &'a mut Vec<Diagnostic>,
+    findings: &'a mut Findings,
     /// What the document's next declaration takes along.
     facts: Facts,
 }
 
 /// Takes a document apart into what it declares.
-pub fn declare(document: &Document, values: &Values<'_>, declared: &mut Declared, diagnostics: &mut Vec<Diagnostic>) {
+pub fn declare(document: &Document, values: &Values<'_>, declared: &mut Declared, findings: &mut Findings) {
     let facts = Facts::default();
-    let mut reader = Reader { origin: document.origin.clone(), values, declared, diagnostics, facts };
-    let (resources, found) = (reader.declared.resources.len(), reader.diagnostics.len());
+    let mut reader = Reader { origin: document.origin.clone(), values, declared, findings, facts };
+    let (resources, errors) = (reader.declared.resources.len(), reader.findings.errors());
     reader.document(&document.node);
-    let errors = reader.diagnostics.iter().skip(found).any(|it| it.severity == Severity::Error);
-    if errors || document.faulty {
+    if reader.findings.errors() > errors || document.faulty {
         let name = document.node.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Node::as_str);
         reader.declared.mark_faulty(resources, name.unwrap_or_default());
     }
@@ -54,7 +53,7 @@ pub fn declare(document: &Document, values: &Values<'_>, declared: &mut Declared
 
 impl Reader<'_> {
     fn report(&mut self, fault: Fault) {
-        self.diagnostics.push(self.origin.diagnostic(fault));
+        self.findings.error(|| self.origin.diagnostic(fault));
     }
 
     /// Decodes a value, reporting its faults below `path`.
@@ -100,7 +99,7 @@ impl Reader<'_> {
                     .at(path.join(slot.name))
                     .of_key()
                     .help(format!("write `{}: {{}}` for a module with its defaults, or remove the key", slot.name));
-            self.diagnostics.push(self.origin.warning(fault));
+            self.findings.warning(|| self.origin.warning(fault));
         }
     }
 
@@ -111,7 +110,7 @@ impl Reader<'_> {
                 .at(path.clone())
                 .of_key()
                 .help(format!("write `{name}: []` if that is meant, or remove the key"));
-            self.diagnostics.push(self.origin.warning(fault));
+            self.findings.warning(|| self.origin.warning(fault));
         }
     }
 
@@ -126,7 +125,7 @@ impl Reader<'_> {
         if envelope.api_version != API_VERSION {
             let fault = match envelope.api_version.as_str() {
                 "" => Fault::new(Code::ApiVersion, "`apiVersion` is missing").of_key(),
-                other => Fault::new(Code::ApiVersion, format!("`{other}` is not a known apiVersion")),
+                other => Fault::new(Code::ApiVersion, format!("`{}` is not a known apiVersion", printable(other))),
             };
             let wrong_type = given("apiVersion") && envelope.api_version.is_empty();
             if !wrong_type {
@@ -151,7 +150,7 @@ impl Reader<'_> {
                     origin: self.origin.clone(),
                     values: self.values,
                     declared: &mut aside,
-                    diagnostics: self.diagnostics,
+                    findings: self.findings,
                     facts: Facts::default(),
                 };
                 reader.body(kind, &envelope.metadata, spec);
@@ -176,12 +175,15 @@ impl Reader<'_> {
             let Some(name) = key.strip_prefix(LINT_ANNOTATION) else { continue };
             let path = Path::root().join("metadata").join("annotations").join(key.as_str());
             if lint::find(name).is_none() {
-                let fault = Fault::new(Code::UnknownValue, format!("there is no lint `{}`", printable(name))).of_key();
-                let near = nearest(name, lint::LINTS.iter().map(|lint| lint.name));
-                self.report(match near {
-                    Some(near) => fault.at(path).help(format!("did you mean `{LINT_ANNOTATION}{near}`?")),
-                    None => fault.at(path).help("`edgewright explain` lists them"),
-                });
+                let fault = || {
+                    let message = format!("there is no lint `{}`", printable(name));
+                    let fault = Fault::new(Code::UnknownValue, message).of_key().at(path);
+                    match nearest(name, lint::LINTS.iter().map(|lint| lint.name)) {
+                        Some(near) => fault.help(format!("did you mean `{LINT_ANNOTATION}{near}`?")),
+                        None => fault.help("`edgewright explain` lists them"),
+                    }
+                };
+                self.findings.error(|| self.origin.diagnostic(fault()));
             } else if let Some(level) = Level::from_name(value) {
                 self.facts.levels.insert(name.to_owned(), level);
             } else {
@@ -406,7 +408,8 @@ impl Reader<'_> {
         for (key, node) in spec.entries().unwrap_or_default() {
             let at = path.join(key.as_str());
             let Some(slot) = slots.iter().find(|slot| slot.name == key) else {
-                self.report(unknown_field(key, slots.iter().map(|slot| slot.name)).at(at));
+                let fault = || unknown_field(key, slots.iter().map(|slot| slot.name)).at(at);
+                self.findings.error(|| self.origin.diagnostic(fault()));
                 continue;
             };
             if node.is_null() {
@@ -442,7 +445,7 @@ fn unknown_kind(kind: &str) -> Fault {
             .of_key()
             .help(format!("the kinds are {}", list(&known)));
     }
-    let fault = Fault::new(Code::UnknownKind, format!("`{kind}` is not a known kind"));
+    let fault = Fault::new(Code::UnknownKind, format!("`{}` is not a known kind", printable(kind)));
     match nearest(kind, known.iter().copied()) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
         None => fault.help(format!("the kinds are {}", list(&known))),

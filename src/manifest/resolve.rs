@@ -1,6 +1,7 @@
 //! From names to identifiers, and from declarations to the desired state.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
     sync::Arc,
@@ -27,7 +28,11 @@ use crate::{
         rules, secret,
         snapshot::{Entry, Snapshot},
     },
+    text::printable,
 };
+
+/// How many names are compared with misspelt ones, in one run: each reference takes as many as there are names.
+const MOST_COMPARISONS: usize = 1_000_000;
 
 /// The desired state of one source.
 #[derive(Debug, Default)]
@@ -68,6 +73,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
         snapshot,
         ids: HashMap::new(),
         token_files: HashMap::new(),
+        comparisons: Cell::new(MOST_COMPARISONS),
         offline,
         prune,
         out: Resolved::default(),
@@ -131,7 +137,9 @@ struct Resolver<'a> {
     /// The ids of declared resources that stand by themselves.
     ids: HashMap<(Kind, &'a str), Id>,
     /// Who writes a token where.
-    token_files: HashMap<PathBuf, &'a Declaration>,
+    token_files: HashMap<PathBuf, (&'a Declaration, Key)>,
+    /// How many names may still be compared.
+    comparisons: Cell<usize>,
     /// Whether there is no store to ask.
     offline: bool,
     /// Whether what is no longer declared is deleted.
@@ -169,7 +177,7 @@ impl<'a> Resolver<'a> {
             prevent_destroy: declaration.prevent_destroy,
         };
         if let Some(file) = &declaration.token_file
-            && let Some(other) = self.token_files.insert(file.clone(), declaration)
+            && let Some((other, other_key)) = self.token_files.insert(file.clone(), (declaration, key.clone()))
         {
             let path = Path::root().join("token_file");
             let fault =
@@ -177,6 +185,7 @@ impl<'a> Resolver<'a> {
             let mut diagnostic = declaration.origin.diagnostic(fault.at(path.clone()).help("name another file"));
             diagnostic.related.push((other.origin.place(&path, Aim::Value), "first here".into()));
             self.out.diagnostics.push(diagnostic);
+            self.out.faulty.insert(other_key);
         }
         let desired = Desired { key: key.clone(), spec, claim, token_file: declaration.token_file.clone() };
         self.note_facts(Subject::Resource(key.clone()), &declaration.facts);
@@ -227,12 +236,18 @@ impl<'a> Resolver<'a> {
 
     fn unknown(&self, kind: Kind, name: &str) -> Fault {
         let info = kind.info();
-        let fault =
-            Fault::new(Code::UnknownReference, format!("there is no {} `{}`", info.name, crate::text::printable(name)));
-        match nearest(name, self.loaded.declared.names_of(info.name)) {
+        let fault = Fault::new(Code::UnknownReference, format!("there is no {} `{}`", info.name, printable(name)));
+        match self.near(name, info.name) {
             Some(near) => fault.help(format!("did you mean `{near}`?")),
             None => fault.help(format!("declare it, or name an existing one by its id (`{}…`)", info.prefix)),
         }
+    }
+
+    /// The declared name that is most like a misspelt one.
+    fn near(&self, name: &str, kind: &'static str) -> Option<&'a str> {
+        let left = self.comparisons.get().checked_sub(self.loaded.declared.names())?;
+        self.comparisons.set(left);
+        nearest(name, self.loaded.declared.names_of(kind))
     }
 
     /// The Spec with the modules of its sets: later sets win over earlier ones, the route's own over all.
@@ -241,8 +256,9 @@ impl<'a> Resolver<'a> {
         for (index, name) in declaration.modules_from.iter().enumerate().rev() {
             let Some(set) = self.loaded.declared.sets.get(name) else {
                 if !self.loaded.declared.knows(MODULE_SET, name) {
-                    let fault = Fault::new(Code::UnknownReference, format!("there is no {MODULE_SET} `{name}`"));
-                    let fault = match nearest(name, self.loaded.declared.names_of(MODULE_SET)) {
+                    let fault =
+                        Fault::new(Code::UnknownReference, format!("there is no {MODULE_SET} `{}`", printable(name)));
+                    let fault = match self.near(name, MODULE_SET) {
                         Some(near) => fault.help(format!("did you mean `{near}`?")),
                         None => fault.help("declare it in a manifest of this source"),
                     };
@@ -318,7 +334,8 @@ impl<'a> Resolver<'a> {
                 None if self.is_misnamed(declaration, parent) => {
                     let fault = Fault::new(Code::UnknownReference, format!("there is no {key} to adopt"));
                     let fault = fault.at(Path::root().join("metadata").join("id"));
-                    let help = format!("`{}` has another id: remove this one, or correct it", declaration.name);
+                    let help =
+                        format!("`{}` has another id: remove this one, or correct it", printable(&declaration.name));
                     self.out.diagnostics.push(declaration.head.diagnostic(fault.help(help)));
                 }
                 // A store that is built anew gets the ids that were adopted before.
@@ -369,7 +386,11 @@ impl<'a> Resolver<'a> {
         if let Some(claim) = owner.filter(|claim| claim.source != self.source) {
             let fault = Fault::new(
                 Code::OwnerConflict,
-                format!("{key} is owned by the source `{}`, where it is called `{}`", claim.source, claim.name),
+                format!(
+                    "{key} is owned by the source `{}`, where it is called `{}`",
+                    printable(&claim.source),
+                    printable(&claim.name)
+                ),
             );
             let fault = fault.help(format!(
                 "let one source own it: remove it from one of the two, or run with `--source {}` if these are its manifests",

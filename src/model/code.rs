@@ -25,6 +25,7 @@ pub enum Code {
     EmptySource,
     Unreadable,
     NotUtf8,
+    TooLarge,
     Tag,
     MergeKey,
     ApiVersion,
@@ -209,6 +210,13 @@ pub const REGISTRY: &[CodeInfo] = &[
         400,
         "The text is not UTF-8.",
         "Save it as UTF-8, for example with `iconv -t UTF-8`.",
+    ),
+    info(
+        Code::TooLarge,
+        "TOO_LARGE",
+        400,
+        "The manifests are over a limit: the size of a file or of all files, the number of files, or the number of values in one file after its aliases are expanded (D48).",
+        "Split the file, or use fewer aliases. A stray file that is no manifest belongs outside the folder.",
     ),
     info(Code::Tag, "TAG", 400, "A YAML tag (`!Name`) has no meaning in a manifest.", "Remove the tag."),
     info(

@@ -195,7 +195,8 @@ pub fn sort(diagnostics: &mut Vec<Diagnostic>) {
         let place = it.place.as_ref().map(|place| (place.file.name.clone(), place.span.start));
         (place, it.code, it.message.clone())
     });
-    diagnostics.dedup_by(|a, b| {
-        a.place.is_some() && a.position() == b.position() && a.code == b.code && a.message == b.message
-    });
+    // By offset: a column takes as long to count as its line is long.
+    let start = |it: &Diagnostic| it.place.as_ref().map(|place| (place.file.name.clone(), place.span.start));
+    diagnostics
+        .dedup_by(|a, b| a.place.is_some() && a.code == b.code && a.message == b.message && start(a) == start(b));
 }

@@ -1,13 +1,20 @@
 //! A document as it was written, before it has a type: the common form of request bodies and manifests.
 
-use std::fmt;
+use std::{cell::Cell, collections::HashSet, fmt};
 
-use serde::{Deserialize, Deserializer, de};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, DeserializeSeed},
+};
 
 use super::{
     code::Code,
-    fault::{Fault, Path},
+    fault::{Fault, MOST_FAULTS, Path, Segment},
 };
+use crate::text::printable;
+
+/// The longest key of a mapping (D48): a fault holds the path to its field, so keys must be short enough to copy.
+const MOST_KEY_BYTES: usize = 4096;
 
 /// One value of a document. Mappings keep their order and their repeated keys, so that both can be reported.
 #[derive(Clone, PartialEq)]
@@ -16,8 +23,10 @@ pub enum Node {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// Any number.
+    /// Any number that JSON can hold.
     Number(serde_json::Number),
+    /// A number that JSON cannot hold: `.inf` or `.nan` in YAML. [`Node::take_faults`] reports and removes it.
+    NotFinite,
     /// A text.
     String(String),
     /// A list.
@@ -54,7 +63,7 @@ impl Node {
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value;
         match self {
-            Node::Null | Node::Tagged(_) => Value::Null,
+            Node::Null | Node::NotFinite | Node::Tagged(_) => Value::Null,
             Node::Bool(value) => Value::Bool(*value),
             Node::Number(number) => Value::Number(number.clone()),
             Node::String(text) => Value::String(text.clone()),
@@ -73,54 +82,121 @@ impl Node {
     /// What the value is, in words for an error. Texts are not quoted: they may be secret.
     pub fn describe(&self) -> String {
         match self {
-            Node::Null => "nothing (null)".into(),
             Node::Bool(value) => format!("the boolean {value}"),
             Node::Number(number) => format!("the number {number}"),
-            Node::String(_) => "a string".into(),
-            Node::Seq(_) => "a list".into(),
-            Node::Map(_) => "a mapping".into(),
-            Node::Tagged(tag) => format!("a value with the tag {tag}"),
+            Node::Tagged(tag) => format!("a value with the tag {}", printable(tag)),
+            _ => self.describe_type().into(),
         }
     }
 
-    /// Removes the second and later values of repeated keys and reports each.
-    pub fn take_duplicates(&mut self) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        self.visit_duplicates(&Path::root(), &mut faults);
-        faults
+    /// The type of the value, in words for an error about what may be a secret.
+    pub fn describe_type(&self) -> &'static str {
+        match self {
+            Node::Null => "nothing (null)",
+            Node::Bool(_) => "a boolean",
+            Node::Number(_) | Node::NotFinite => "a number",
+            Node::String(_) => "a string",
+            Node::Seq(_) => "a list",
+            Node::Map(_) => "a mapping",
+            Node::Tagged(_) => "a value with a tag",
+        }
     }
 
-    fn visit_duplicates(&mut self, path: &Path, faults: &mut Vec<Fault>) {
+    /// Removes what no document may hold and reports it: the second and later values of a repeated key, keys that are
+    /// too long, and numbers that JSON cannot hold. Of very many faults only the first hundred are reported, the last
+    /// of them with the number of the others.
+    pub fn take_faults(&mut self) -> Vec<Fault> {
+        let mut found = Found::default();
+        self.visit(&mut Path::root(), &mut found);
+        found.into_vec()
+    }
+
+    /// `path` is the way to this value; it is extended and shortened in place, as a copy for each value would cost the
+    /// length of its keys each time.
+    fn visit(&mut self, path: &mut Path, found: &mut Found) {
         match self {
+            Node::NotFinite => {
+                found.add(|| {
+                    Fault::new(Code::WrongType, "a number must be finite: JSON has no infinity and no NaN")
+                        .at(path.clone())
+                        .help("write a finite number, or put the text in quotes")
+                });
+                *self = Node::Null;
+            }
             Node::Seq(items) => {
-                for (index, item) in items.iter_mut().enumerate() {
-                    if matches!(item, Node::Seq(_) | Node::Map(_)) {
-                        item.visit_duplicates(&path.join(index), faults);
-                    }
+                for (index, item) in items.iter_mut().enumerate().filter(|(_, item)| item.is_visited()) {
+                    path.0.push(Segment::Index(index));
+                    item.visit(path, found);
+                    path.0.pop();
                 }
             }
             Node::Map(entries) => {
-                let mut seen = std::collections::HashSet::new();
-                entries.retain(|(key, _)| {
-                    let first = seen.insert(key.clone());
-                    if !first {
-                        faults.push(
-                            Fault::new(Code::DuplicateKey, format!("the key `{key}` stands twice in one mapping"))
-                                .at(path.join(key.as_str()))
-                                .of_key()
-                                .help("keep one of the two"),
-                        );
-                    }
-                    first
-                });
-                for (key, value) in entries {
-                    if matches!(value, Node::Seq(_) | Node::Map(_)) {
-                        value.visit_duplicates(&path.join(key.as_str()), faults);
-                    }
+                found.in_keys(entries, path);
+                for (key, value) in entries.iter_mut().filter(|(_, value)| value.is_visited()) {
+                    path.0.push(Segment::Key(key.clone()));
+                    value.visit(path, found);
+                    path.0.pop();
                 }
             }
             _ => {}
         }
+    }
+
+    fn is_visited(&self) -> bool {
+        matches!(self, Node::Seq(_) | Node::Map(_) | Node::NotFinite)
+    }
+}
+
+/// The faults of a document: the first hundred, and how many more there are.
+#[derive(Default)]
+struct Found {
+    faults: Vec<Fault>,
+    more: usize,
+}
+
+impl Found {
+    fn add(&mut self, fault: impl FnOnce() -> Fault) {
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(fault());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Removes the entries whose keys are repeated or too long. A repeated key is one fault, however often it occurs.
+    fn in_keys(&mut self, entries: &mut Vec<(String, Node)>, path: &Path) {
+        let mut seen = HashSet::with_capacity(entries.len());
+        let mut reported = HashSet::new();
+        entries.retain(|(key, _)| {
+            if key.len() > MOST_KEY_BYTES {
+                self.add(|| {
+                    let message = format!(
+                        "the key `{}` has {} bytes, over the limit of {MOST_KEY_BYTES}",
+                        printable(key),
+                        key.len()
+                    );
+                    Fault::new(Code::TooLong, message).at(path.clone())
+                });
+                return false;
+            }
+            let first = seen.insert(key.clone());
+            if !first && reported.insert(key.clone()) {
+                self.add(|| {
+                    Fault::new(Code::DuplicateKey, format!("duplicate key `{}`", printable(key)))
+                        .at(path.join(key.as_str()))
+                        .of_key()
+                        .help("keep one of the two")
+                });
+            }
+            first
+        });
+    }
+
+    fn into_vec(mut self) -> Vec<Fault> {
+        if let Some(last) = self.faults.last_mut().filter(|_| self.more > 0) {
+            last.message += &format!(" (and {} more faults in this document)", self.more);
+        }
+        self.faults
     }
 }
 
@@ -137,13 +213,54 @@ impl fmt::Debug for Node {
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
+        Counted(&Allowance::new(usize::MAX)).deserialize(deserializer)
     }
 }
 
-struct NodeVisitor;
+/// How many values may still be read (D48). YAML's aliases repeat what they stand for, so a small text can hold very
+/// many values.
+#[derive(Debug)]
+pub struct Allowance {
+    left: Cell<usize>,
+    exceeded: Cell<bool>,
+}
 
-impl<'de> de::Visitor<'de> for NodeVisitor {
+impl Allowance {
+    /// So many values, keys and collections included.
+    pub fn new(values: usize) -> Self {
+        Self { left: Cell::new(values), exceeded: Cell::new(false) }
+    }
+
+    /// Whether reading ended because there were more.
+    pub fn is_exceeded(&self) -> bool {
+        self.exceeded.get()
+    }
+
+    fn take(&self) -> bool {
+        match self.left.get().checked_sub(1) {
+            Some(left) => self.left.set(left),
+            None => self.exceeded.set(true),
+        }
+        !self.is_exceeded()
+    }
+}
+
+/// Reads a [`Node`] as long as the allowance lasts.
+#[derive(Clone, Copy)]
+pub struct Counted<'a>(pub &'a Allowance);
+
+impl<'de> DeserializeSeed<'de> for Counted<'_> {
+    type Value = Node;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        if !self.0.take() {
+            return Err(de::Error::custom("the aliases expand to too many values"));
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> de::Visitor<'de> for Counted<'_> {
     type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -156,7 +273,7 @@ impl<'de> de::Visitor<'de> for NodeVisitor {
         Ok(Node::Null)
     }
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        Node::deserialize(deserializer)
+        deserializer.deserialize_any(self)
     }
     fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
         Ok(Node::Bool(value))
@@ -168,8 +285,7 @@ impl<'de> de::Visitor<'de> for NodeVisitor {
         Ok(Node::Number(value.into()))
     }
     fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        // YAML's .inf and .nan have no JSON form; as text they are refused wherever a number is meant.
-        Ok(serde_json::Number::from_f64(value).map_or_else(|| Node::String(value.to_string()), Node::Number))
+        Ok(serde_json::Number::from_f64(value).map_or(Node::NotFinite, Node::Number))
     }
     fn visit_i128<E: de::Error>(self, value: i128) -> Result<Node, E> {
         self.visit_f64(value as f64)
@@ -185,19 +301,20 @@ impl<'de> de::Visitor<'de> for NodeVisitor {
     }
     fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element()? {
+        while let Some(item) = seq.next_element_seed(self)? {
             items.push(item);
         }
         Ok(Node::Seq(items))
     }
     fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let mut entries = Vec::new();
-        while let Some((key, value)) = map.next_entry::<Node, Node>()? {
+        while let Some((key, value)) = map.next_entry_seed(self, self)? {
             let key = match key {
                 Node::String(text) => text,
                 Node::Number(number) => number.to_string(),
                 Node::Bool(value) => value.to_string(),
                 Node::Null => "null".to_owned(),
+                Node::NotFinite => return Err(de::Error::custom("a key must be a string, not a number")),
                 other => return Err(de::Error::custom(format!("a key must be a string, not {}", other.describe()))),
             };
             entries.push((key, value));
@@ -208,5 +325,61 @@ impl<'de> de::Visitor<'de> for NodeVisitor {
         let (tag, value) = data.variant::<String>()?;
         de::VariantAccess::newtype_variant::<de::IgnoredAny>(value)?;
         Ok(Node::Tagged(tag))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(text: &str) -> Vec<(Code, String, String)> {
+        let mut node: Node = serde_yaml::from_str(text).unwrap_or(Node::Null);
+        node.take_faults().into_iter().map(|fault| (fault.code, fault.path.to_string(), fault.message)).collect()
+    }
+
+    #[test]
+    fn repeated_keys_are_reported_once_each_and_the_first_values_stay() {
+        let mut node: Node = serde_yaml::from_str("a: 1\na: 2\nb: {c: 1, c: 2, c: 3}\na: 4\n").unwrap_or(Node::Null);
+        let paths: Vec<String> = node.take_faults().iter().map(|fault| fault.path.to_string()).collect();
+        assert_eq!(paths, ["/a", "/b/c"]);
+        assert_eq!(node.to_json(), serde_json::json!({"a": 1, "b": {"c": 1}}));
+    }
+
+    #[test]
+    fn very_many_faults_are_counted_in_little_time() {
+        let text: String = (0..50_000).map(|at| format!("k{at}: 1\nk{at}: 2\n")).collect();
+        let found = faults(&text);
+        assert_eq!(found.len(), MOST_FAULTS);
+        let last = found.last().map(|(.., message)| message.as_str()).unwrap_or_default();
+        assert_eq!(last, "duplicate key `k99` (and 49900 more faults in this document)");
+    }
+
+    #[test]
+    fn numbers_without_a_form_in_json_are_faults_at_their_places() {
+        let found = faults("a: .inf\nb: [1, -.INF, {c: .nan}]\nd: '.nan'\n");
+        let found: Vec<(Code, &str)> = found.iter().map(|(code, path, _)| (*code, path.as_str())).collect();
+        assert_eq!(found, [(Code::WrongType, "/a"), (Code::WrongType, "/b/1"), (Code::WrongType, "/b/2/c")]);
+    }
+
+    #[test]
+    fn a_long_key_is_neither_kept_nor_repeated() {
+        let found = faults(&format!("a:\n  ? {}\n  : 1\n", "k".repeat(100_000)));
+        assert_eq!(found.len(), 1);
+        assert!(
+            found.iter().all(|(code, path, message)| {
+                (*code, path.as_str()) == (Code::TooLong, "/a") && message.len() < 200
+            })
+        );
+    }
+
+    #[test]
+    fn an_allowance_ends_the_reading() {
+        let read = |most: usize| {
+            let allowance = Allowance::new(most);
+            let node = Counted(&allowance).deserialize(serde_yaml::Deserializer::from_str("a: &a [1, 2]\nb: *a\n"));
+            (node.is_ok(), allowance.is_exceeded())
+        };
+        assert_eq!(read(9), (true, false));
+        assert_eq!(read(8), (false, true));
     }
 }

@@ -20,3 +20,52 @@ pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_jso
     deserializer.end()?;
     Ok(value)
 }
+
+/// A limit that a text goes beyond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excess {
+    /// The offset of the first bracket that nests too deep.
+    Levels(usize),
+    /// The offset of the first value too many.
+    Values(usize),
+}
+
+/// Checks the size of a JSON text before it is read, as reading recurses with the depth and takes memory for each value.
+/// Values are counted from the separators, keys and collections included.
+pub fn excess(bytes: &[u8], most_levels: usize, most_values: usize) -> Option<Excess> {
+    let (mut levels, mut values, mut in_text, mut escaped) = (0usize, 1usize, false, false);
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            _ if in_text => {}
+            b'[' | b'{' => {
+                (levels, values) = (levels + 1, values + 1);
+                if levels > most_levels {
+                    return Some(Excess::Levels(at));
+                }
+            }
+            b']' | b'}' => levels = levels.saturating_sub(1),
+            b',' | b':' => values += 1,
+            _ => {}
+        }
+        if values > most_values {
+            return Some(Excess::Values(at));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_and_values_are_counted_outside_of_texts() {
+        let of = |text: &str| excess(text.as_bytes(), 2, 6);
+        assert_eq!(of(r#"{"[[[,,,,,:\"[[[": [1, 2]}"#), None);
+        assert_eq!(of(r#"{"a": [1, [2]]}"#), Some(Excess::Levels(10)));
+        assert_eq!(of("[1, 2, 3, 4, 5, 6]"), Some(Excess::Values(14)));
+    }
+}

@@ -2,12 +2,23 @@
 
 /// The most characters of a value that a message quotes.
 const QUOTED_CHARS: usize = 60;
+/// The most characters of a path that a message quotes.
+const PATH_CHARS: usize = 255;
 
 /// A value as a message can quote it: cut to one short line, with control, line-break and bidirectional characters
 /// escaped. Otherwise a manifest could rewrite what a reviewer's terminal or log shows.
 pub fn printable(text: &str) -> String {
-    let mut printable: String = text.chars().take(QUOTED_CHARS).flat_map(char::escape_debug).collect();
-    if text.chars().nth(QUOTED_CHARS).is_some() {
+    cut(text, QUOTED_CHARS)
+}
+
+/// Like [`printable`], for the path of a file: longer, as its end tells more than its start.
+pub fn printable_path(text: &str) -> String {
+    cut(text, PATH_CHARS)
+}
+
+fn cut(text: &str, most: usize) -> String {
+    let mut printable: String = text.chars().take(most).flat_map(char::escape_debug).collect();
+    if text.chars().nth(most).is_some() {
         printable.push('…');
     }
     printable

@@ -87,6 +87,26 @@ fn nothing_is_deleted_until_all_is_in_order() {
 }
 
 #[test]
+fn of_two_declarations_of_one_name_neither_is_applied() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &edge("twice", "  description: one\n"));
+    folder.write("m/b.yaml", &format!("{}---\n{}", edge("twice", "  description: two\n"), edge("other", "")));
+    let set = |provider: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {{name: login}}\nspec: {{compression: {{enabled: {provider}}}}}\n"
+        )
+    };
+    folder.write("m/one-set.yaml", &set("true"));
+    folder.write("m/two-sets.yaml", &set("false"));
+    folder.write("m/route.yaml", &route("protected", "other", "  modules_from: [login]\n"));
+    folder.write("m/of-twice.yaml", &route("of-twice", "twice", ""));
+    let run = folder.run("reconcile --isolate m");
+    assert_eq!(run.code, 1, "{}", run.all());
+    assert_eq!(run.err.matches("ERR_EDGEWRIGHT_DUPLICATE_NAME").count(), 2, "{}", run.err);
+    assert_eq!(held(&folder), ["other"]);
+}
+
+#[test]
 fn a_broken_file_does_not_switch_off_what_lints_deny() {
     let folder = Folder::new();
     folder.write("m/one.yaml", &edge("one", ""));

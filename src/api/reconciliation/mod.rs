@@ -28,7 +28,7 @@ use crate::{
         code::Code,
         decode::decode,
         diagnostic::{Diagnostic, Name, Severity},
-        fault::{Fault, Path},
+        fault::{Fault, MOST_FAULTS, Path},
         id::Id,
         json::{self, JsonError},
         kind::{api_key::ApiKey, owner::Role},
@@ -60,7 +60,7 @@ pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Respons
     let bytes = body::take(&parts.headers, body, Limits::MANIFESTS).await?;
     let run = move |cancel: Cancel| {
         let caller = auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
-        let (node, mut faults) = body::parse(&bytes)?;
+        let (node, mut faults) = body::parse(&bytes, Limits::MANIFESTS)?;
         if node.is_null() {
             return Err(ApiError::of(Code::Syntax, "a JSON object is needed as the body"));
         }
@@ -336,11 +336,12 @@ impl<'a> Job<'a> {
 
     fn invalid(&self, planned: &Planned) -> ApiError {
         let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
-        ApiError::from_faults(errors.map(|it| self.fault(it)).collect())
+        // The answer has no room for more.
+        ApiError::from_faults(errors.take(MOST_FAULTS).map(|it| self.fault(it)).collect())
     }
 
     fn refused(&self, refusals: &[Diagnostic]) -> ApiError {
-        ApiError::from_faults(refusals.iter().map(|it| self.fault(it)).collect())
+        ApiError::from_faults(refusals.iter().take(MOST_FAULTS).map(|it| self.fault(it)).collect())
     }
 
     /// A diagnostic with the field that its file was sent in.

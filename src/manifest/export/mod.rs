@@ -7,7 +7,7 @@ mod text;
 
 use crate::text::printable;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -51,7 +51,8 @@ pub struct Variable {
 
 /// Exports what `source` owns, and with `adopt` also what nobody owns.
 pub fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Result<Exported, JsonError> {
-    let mut exporter = Exporter { snapshot, source, adopt, names: HashMap::new(), told: 0, out: Exported::default() };
+    let (names, taken) = (HashMap::new(), HashSet::new());
+    let mut exporter = Exporter { snapshot, source, adopt, names, taken, told: 0, out: Exported::default() };
     exporter.choose_names()?;
     let kinds = [
         (Kind::ApiKey, "api-keys.yaml"),
@@ -92,6 +93,8 @@ struct Exporter<'a> {
     adopt: bool,
     /// The names of what is exported.
     names: HashMap<Key, String>,
+    /// The names of the variables.
+    taken: HashSet<String>,
     /// How many of the variables stand on top of a file already.
     told: usize,
     out: Exported,
@@ -114,9 +117,12 @@ impl Exporter<'_> {
     /// The exported resources of a kind, by name.
     fn chosen(&self, kind: Kind) -> Vec<Arc<Entry>> {
         let all = self.snapshot.iter().filter(|entry| entry.key.kind == kind && self.takes(entry));
-        let mut all: Vec<Arc<Entry>> = all.cloned().collect();
-        all.sort_by_cached_key(|entry| (self.name(&entry.key).to_owned(), entry.key.clone()));
-        all
+        self.by_name(all.cloned().collect())
+    }
+
+    fn by_name(&self, mut entries: Vec<Arc<Entry>>) -> Vec<Arc<Entry>> {
+        entries.sort_by_cached_key(|entry| (self.name(&entry.key).to_owned(), entry.key.clone()));
+        entries
     }
 
     fn name(&self, key: &Key) -> &str {
@@ -177,11 +183,8 @@ impl Exporter<'_> {
     fn edge(&mut self, edge: &Entry) -> Result<Vec<Value>, JsonError> {
         let name = self.name(&edge.key).to_owned();
         let mut spec = self.spec(edge, &name)?;
-        let routes: Vec<Arc<Entry>> = self
-            .chosen(Kind::HttpsEdgeRoute)
-            .into_iter()
-            .filter(|it| it.key.parent.as_ref() == Some(&edge.key.id))
-            .collect();
+        let routes = self.snapshot.children(&edge.key, Kind::HttpsEdgeRoute).filter(|entry| self.takes(entry));
+        let routes = self.by_name(routes.cloned().collect());
         let (mut inside, mut behind) = (Vec::new(), Vec::new());
         for route in routes {
             let plain = route.claim.as_ref().is_some_and(|claim| !claim.prevent_destroy);
@@ -337,13 +340,14 @@ impl Exporter<'_> {
     }
 
     /// A name for a variable that no other one has.
-    fn variable(&self, words: &str) -> String {
+    fn variable(&mut self, words: &str) -> String {
         let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
         let wanted: String = words.chars().map(upper).collect();
-        let taken = |name: &str| self.out.variables.iter().any(|known| known.name == name);
         let others = (2..).map(|number| format!("{wanted}_{number}"));
-        let free = std::iter::once(wanted.clone()).chain(others).find(|name| !taken(name));
-        free.unwrap_or(wanted)
+        let free = std::iter::once(wanted.clone()).chain(others).find(|name| !self.taken.contains(name));
+        let free = free.unwrap_or(wanted);
+        self.taken.insert(free.clone());
+        free
     }
 
     fn file(&mut self, name: String, kind: Kind, documents: &[Value]) {

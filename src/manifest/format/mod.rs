@@ -6,10 +6,11 @@
 mod lines;
 mod scan;
 
-use serde::Deserialize;
+use serde::de::DeserializeSeed;
 use serde_json::Value;
 
-use crate::model::node::Node;
+use super::bounds;
+use crate::model::node::{Allowance, Counted, Node};
 use lines::{Line, LineKind, split};
 
 /// The order of a manifest's keys; others come behind them.
@@ -63,7 +64,12 @@ fn yaml(text: &str) -> Result<String, String> {
 
 /// The documents of a file, their keys in order.
 fn documents(text: &str) -> Result<Vec<Node>, String> {
-    let read = serde_yaml::Deserializer::from_str(text).map(|document| Node::deserialize(document).map(in_order));
+    if let Some(found) = bounds::of_yaml(text) {
+        return Err(found.message);
+    }
+    let allowance = Allowance::new(bounds::allowance(text));
+    let documents = serde_yaml::Deserializer::from_str(text);
+    let read = documents.map(|document| Counted(&allowance).deserialize(document).map(in_order));
     read.collect::<Result<_, _>>().map_err(|error| format!("it is not YAML: {error}"))
 }
 

@@ -1,6 +1,7 @@
 //! Manifests as a commit of a git repository has them. No work tree is touched, and no program is run.
 
 use std::{
+    cell::Cell,
     fmt,
     path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -9,8 +10,8 @@ use std::{
 use git2::{ErrorCode, ObjectType, Oid, Repository, StatusOptions};
 
 use super::{
-    MOST_MANIFEST_BYTES, Tree, is_hidden, is_manifest, manifest_file, no_manifest, outside, parent_of, plain,
-    too_large, unreadable, value_of,
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, Tree, is_hidden, is_manifest, manifest_file, no_manifest,
+    outside, parent_of, plain, too_large, too_many, unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
@@ -148,7 +149,7 @@ impl Commit {
         let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
         let tree = repository.find_commit(self.id).and_then(|commit| commit.tree());
         let tree = tree.map_err(|error| error.message().to_owned())?;
-        run(&Files { repository: &repository, tree })
+        run(&Files { repository: &repository, tree, total: Cell::new(0) })
     }
 }
 
@@ -212,6 +213,8 @@ impl Tree for Commit {
 struct Files<'r> {
     repository: &'r Repository,
     tree: git2::Tree<'r>,
+    /// The bytes of the manifests that a walk has found.
+    total: Cell<u64>,
 }
 
 /// Something in a commit, with the path where it really is.
@@ -286,7 +289,14 @@ impl Files<'_> {
     ) -> Result<(), String> {
         let tree = self.repository.find_tree(folder.id).map_err(|error| error.message().to_owned())?;
         for item in &tree {
-            let Ok(name) = item.name() else { continue };
+            let Ok(name) = item.name() else {
+                let name = String::from_utf8_lossy(item.name_bytes()).into_owned();
+                let folder = item.kind() == Some(ObjectType::Tree);
+                if !is_hidden(&name) && (folder || is_manifest(&name)) {
+                    return Err(format!("{}: its name is not UTF-8", shown.join(name).display()));
+                }
+                continue;
+            };
             if is_hidden(name) {
                 continue;
             }
@@ -312,7 +322,11 @@ impl Files<'_> {
                 }
                 ObjectType::Blob if is_manifest(name) => {
                     let bytes = self.blob(entry.id).map_err(about)?;
+                    self.total.set(self.total.get() + bytes.len() as u64);
                     found.push((shown, entry.path, bytes));
+                    if found.len() > MOST_FILES || self.total.get() > MOST_TOTAL_BYTES {
+                        return Err(too_many(folder.path.display()).message);
+                    }
                 }
                 _ => {}
             }

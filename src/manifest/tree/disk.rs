@@ -11,8 +11,9 @@ use std::{
 use walkdir::WalkDir;
 
 use super::{
-    MOST_MANIFEST_BYTES, MOST_VALUE_BYTES, Tree, commit::commit_of, is_hidden, is_manifest, manifest_file, no_file,
-    no_manifest, outside, parent_of, plain, too_large, unreadable, value_of,
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, commit::commit_of, is_hidden,
+    is_manifest, manifest_file, no_file, no_manifest, not_utf8, outside, parent_of, plain, too_large, too_many,
+    unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
@@ -33,6 +34,7 @@ impl Tree for Disk {
         let mut diagnostics = Vec::new();
         let mut files = Vec::new();
         let mut seen = HashSet::new();
+        let mut total = 0u64;
         for path in &self.paths {
             if path.as_os_str() == "-" {
                 match read_whole(std::io::stdin()) {
@@ -54,8 +56,13 @@ impl Tree for Disk {
                 if !seen.insert(identity) {
                     continue;
                 }
+                if seen.len() > MOST_FILES || total > MOST_TOTAL_BYTES {
+                    diagnostics.push(too_many(path.display()));
+                    return (files, diagnostics);
+                }
                 match fs::File::open(&found).and_then(read_whole) {
                     Ok(bytes) => {
+                        total += bytes.len() as u64;
                         let name = found.display().to_string();
                         let folder = parent_of(&found);
                         files.extend(manifest_file(name, &bytes, folder, root.clone(), &mut diagnostics));
@@ -103,7 +110,11 @@ pub fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     for entry in walk.filter_entry(|entry| entry.depth() == 0 || !is_hidden(&entry.file_name().to_string_lossy())) {
         match entry {
             Ok(entry) => {
-                let named = entry.depth() == 0 || entry.file_name().to_str().is_some_and(is_manifest);
+                let named = entry.depth() == 0 || is_manifest(&entry.file_name().to_string_lossy());
+                if named && entry.depth() > 0 && entry.file_name().to_str().is_none() {
+                    diagnostics.push(not_utf8(entry.path().display()));
+                    continue;
+                }
                 match entry.file_type().is_file() {
                     true if named => found.push(entry.into_path()),
                     false if named && (entry.depth() > 0 || !entry.file_type().is_dir()) => {

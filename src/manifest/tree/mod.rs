@@ -17,14 +17,21 @@ pub use recorder::{Recorder, collect};
 pub use sent::{Sent, SentFile, SentValue};
 
 use super::origin::ManifestFile;
-use crate::model::{
-    code::Code,
-    diagnostic::Diagnostic,
-    fault::{Fault, Path as FieldPath},
+use crate::{
+    model::{
+        code::Code,
+        diagnostic::Diagnostic,
+        fault::{Fault, Path as FieldPath},
+    },
+    text::{printable, printable_path},
 };
 
 /// Larger files are not manifests; the limit keeps a stray database dump or device from filling the memory.
 const MOST_MANIFEST_BYTES: u64 = 64 << 20;
+/// How many files a source has at most.
+const MOST_FILES: usize = 100_000;
+/// How many bytes the files of a source have at most, together.
+const MOST_TOTAL_BYTES: u64 = 1 << 30;
 /// No key, certificate or metadata is larger.
 const MOST_VALUE_BYTES: u64 = 4 << 20;
 
@@ -42,16 +49,14 @@ pub trait Tree: fmt::Debug + Send + Sync {
     /// The value of an environment variable that a manifest names.
     fn variable(&self, _manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         let unset = |state: &str| {
-            Fault::new(Code::EnvUnset, format!("the environment variable `{name}` is {state}"))
+            Fault::new(Code::EnvUnset, format!("the environment variable `{}` is {state}", printable(name)))
                 .help("set it where edgewright runs")
         };
         match std::env::var(name) {
             Ok(value) if !value.trim().is_empty() => Ok(value),
             Ok(_) => Err(unset("empty")),
             Err(std::env::VarError::NotPresent) => Err(unset("not set")),
-            Err(std::env::VarError::NotUnicode(_)) => {
-                Err(Fault::new(Code::EnvUnset, format!("the environment variable `{name}` is not UTF-8")))
-            }
+            Err(std::env::VarError::NotUnicode(_)) => Err(unset("not UTF-8")),
         }
     }
 
@@ -121,6 +126,18 @@ fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> Diagnostic 
         .help("check the path and its permissions")
 }
 
+/// A name that nobody could type, and no report could repeat.
+fn not_utf8(name: impl fmt::Display) -> Diagnostic {
+    unreadable(name, "its name is not UTF-8").help("rename the file")
+}
+
+/// A source of more files, or more text, than are read (D48).
+fn too_many(place: impl fmt::Display) -> Diagnostic {
+    let (files, size) = (MOST_FILES, MOST_TOTAL_BYTES >> 20);
+    let message = format!("{place} holds more than {files} manifests or {size} MiB of them");
+    Diagnostic::error(Code::TooLarge, message).help("name the folder of the manifests, or split the source in two")
+}
+
 fn too_large() -> io::Error {
     io::Error::other(format!("it is larger than {} MiB", MOST_MANIFEST_BYTES >> 20))
 }
@@ -128,8 +145,8 @@ fn too_large() -> io::Error {
 /// The value that a file holds, or what is wrong with it.
 fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<String, Fault> {
     let unreadable = |reason: &str| {
-        Fault::new(Code::FileUnreadable, format!("`{name}` cannot be read: {reason}"))
-            .help(format!("the path is relative to the manifest: {}", path.display()))
+        Fault::new(Code::FileUnreadable, format!("`{}` cannot be read: {reason}", printable_path(name)))
+            .help(format!("the path is relative to the manifest: {}", printable_path(&path.to_string_lossy())))
     };
     let bytes = read.map_err(|reason| unreadable(&reason))?;
     if bytes.len() as u64 > MOST_VALUE_BYTES {
@@ -146,7 +163,7 @@ fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<St
 }
 
 fn outside(name: &str) -> Fault {
-    Fault::new(Code::OutsideFile, format!("`{name}` is outside of the source tree"))
+    Fault::new(Code::OutsideFile, format!("`{}` is outside of the source tree", printable_path(name)))
         .help("move the file into the tree, or run with --allow-outside-files")
 }
 

@@ -1,7 +1,7 @@
 //! A tree that remembers what was read from it: so that it can be sent, or told whether it is still the same.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -25,6 +25,8 @@ struct Memory {
     manifests: Option<blake3::Hash>,
     /// What the manifests took, by their names.
     values: BTreeMap<String, Vec<SentValue>>,
+    /// The name of the manifest, `from_file` and `from_env` of each of them.
+    noted: HashSet<(String, String, String)>,
     /// Whether something could not be read.
     faulty: bool,
 }
@@ -88,10 +90,10 @@ impl Recorder {
             memory.faulty = true;
             return taken;
         };
-        let values = memory.values.entry(manifest.source.name.clone()).or_default();
-        if !values.iter().any(|it| it.from_file == from_file && it.from_env == from_env) {
-            let (from_file, from_env) = (from_file.to_owned(), from_env.to_owned());
-            values.push(SentValue { from_file, from_env, value: Secret::new(text.as_str()) });
+        let (name, from_file, from_env) = (manifest.source.name.clone(), from_file.to_owned(), from_env.to_owned());
+        if memory.noted.insert((name.clone(), from_file.clone(), from_env.clone())) {
+            let value = SentValue { from_file, from_env, value: Secret::new(text.as_str()) };
+            memory.values.entry(name).or_default().push(value);
         }
         taken
     }

@@ -9,6 +9,7 @@ use super::{Tree, manifest_file};
 use crate::{
     manifest::origin::ManifestFile,
     model::{code::Code, diagnostic::Diagnostic, fault::Fault, secret::Secret},
+    text::{printable, printable_path},
 };
 
 /// A manifest file that was sent.
@@ -51,19 +52,28 @@ pub struct SentValue {
 pub struct Sent {
     files: Vec<SentFile>,
     commit: Option<String>,
-    by_name: HashMap<String, usize>,
+    /// Of each file by its name, where its values are by `from_file` and `from_env`.
+    by_name: HashMap<String, (usize, HashMap<(String, String), usize>)>,
 }
 
 impl Sent {
     /// Takes what was sent.
     pub fn new(files: Vec<SentFile>, commit: Option<String>) -> Self {
-        let by_name = files.iter().enumerate().map(|(at, file)| (file.name.clone(), at)).collect();
+        let by_name = files.iter().enumerate().map(|(at, file)| {
+            let mut values = HashMap::new();
+            for (at, value) in file.values.iter().enumerate() {
+                values.entry((value.from_file.clone(), value.from_env.clone())).or_insert(at);
+            }
+            (file.name.clone(), (at, values))
+        });
+        let by_name = by_name.collect();
         Self { files, commit, by_name }
     }
 
     fn value(&self, manifest: &ManifestFile, file: &str, variable: &str) -> Option<String> {
-        let sent = self.by_name.get(&manifest.source.name).and_then(|at| self.files.get(*at))?;
-        let value = sent.values.iter().find(|value| value.from_file == file && value.from_env == variable)?;
+        let (at, values) = self.by_name.get(&manifest.source.name)?;
+        let value = values.get(&(file.to_owned(), variable.to_owned()))?;
+        let value = self.files.get(*at)?.values.get(*value)?;
         Some(value.value.expose().to_owned()).filter(|text| !text.trim().is_empty())
     }
 }
@@ -89,15 +99,18 @@ impl Tree for Sent {
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         self.value(manifest, name, "").ok_or_else(|| {
-            Fault::new(Code::FileUnreadable, format!("the content of `{name}` was not sent"))
+            Fault::new(Code::FileUnreadable, format!("the content of `{}` was not sent", printable_path(name)))
                 .help("send it in the file's `values`, with `from_file` as it stands in the manifest")
         })
     }
 
     fn variable(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         self.value(manifest, "", name).ok_or_else(|| {
-            Fault::new(Code::EnvUnset, format!("the value of the environment variable `{name}` was not sent"))
-                .help("send it in the file's `values`, with `from_env` as it stands in the manifest")
+            Fault::new(
+                Code::EnvUnset,
+                format!("the value of the environment variable `{}` was not sent", printable(name)),
+            )
+            .help("send it in the file's `values`, with `from_env` as it stands in the manifest")
         })
     }
 

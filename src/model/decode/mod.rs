@@ -5,7 +5,7 @@
 
 mod value;
 
-use std::{cell::RefCell, collections::BTreeSet, fmt};
+use std::{cell::RefCell, collections::HashMap, fmt};
 
 use serde::de::{self, DeserializeOwned, Unexpected};
 use value::Value;
@@ -15,6 +15,7 @@ use super::{
     fault::{Fault, MOST_FAULTS, Path, Segment, nearest},
     node::Node,
 };
+use crate::text::printable;
 
 /// Where a value like `{from_file: certs/a.pem}` is looked up (D28).
 pub trait ValueSource {
@@ -50,20 +51,22 @@ pub fn decode_patch<T: DeserializeOwned>(
     run(node, Context { known_elsewhere, fixed, ..Context::default() })
 }
 
-fn run<T: DeserializeOwned>(node: &Node, mut context: Context<'_>) -> (Option<T>, Vec<Fault>) {
+fn run<T: DeserializeOwned>(node: &Node, context: Context<'_>) -> (Option<T>, Vec<Fault>) {
     let mut faults = Vec::new();
+    let mut aside = Aside::default();
     loop {
-        let value = Value { node, at: At { parent: None, step: Step::Root }, context: &context };
+        let at = At { parent: None, step: Step::Root };
+        let value = Value { node, at, context: &context, aside: Some(&aside) };
         match T::deserialize(value) {
             Ok(value) => return (Some(value), faults),
             Err(error) => {
                 let entry = error.entry.unwrap_or_default();
                 // What was set aside for a fault of its own is not missing.
-                if !context.set_aside.contains(&error.fault.path) {
+                if !aside.contains(&error.fault.path) {
                     faults.push(*error.fault);
                 }
                 // An entry that cannot be set aside, or not once more, spoils the whole.
-                if entry == Path::root() || !context.set_aside.insert(entry) || faults.len() >= MOST_FAULTS {
+                if entry == Path::root() || !aside.insert(&entry) || faults.len() >= MOST_FAULTS {
                     return (None, faults);
                 }
             }
@@ -73,13 +76,55 @@ fn run<T: DeserializeOwned>(node: &Node, mut context: Context<'_>) -> (Option<T>
 
 #[derive(Default)]
 struct Context<'a> {
-    set_aside: BTreeSet<Path>,
     known_elsewhere: &'a [&'a str],
     /// Known, and not suggested.
     fixed: &'a [&'a str],
     sources: Option<&'a dyn ValueSource>,
     /// What value sources gave, so that decoding again does not read a file again.
-    resolved: RefCell<std::collections::HashMap<(String, String), Result<String, Fault>>>,
+    resolved: RefCell<HashMap<(String, String), Result<String, Fault>>>,
+}
+
+/// The entries that are set aside, as a tree: a value is asked for by one step at a time, at the same cost however deep it
+/// is and however long its keys are.
+#[derive(Default)]
+struct Aside {
+    whole: bool,
+    keys: HashMap<String, Aside>,
+    items: HashMap<usize, Aside>,
+}
+
+impl Aside {
+    /// The part below a step.
+    fn below(&self, step: Step<'_>) -> Option<&Aside> {
+        match step {
+            Step::Root => Some(self),
+            Step::Key(key) => self.keys.get(key),
+            Step::Index(index) => self.items.get(&index),
+        }
+    }
+
+    /// Sets an entry aside; false if it was before.
+    fn insert(&mut self, path: &Path) -> bool {
+        let mut here = self;
+        for step in &path.0 {
+            here = match step {
+                Segment::Key(key) => here.keys.entry(key.clone()).or_default(),
+                Segment::Index(index) => here.items.entry(*index).or_default(),
+            };
+        }
+        !std::mem::replace(&mut here.whole, true)
+    }
+
+    fn contains(&self, path: &Path) -> bool {
+        let mut here = Some(self);
+        for step in &path.0 {
+            here = here.and_then(|aside| match step {
+                Segment::Key(key) => aside.keys.get(key),
+                Segment::Index(index) => aside.items.get(index),
+            });
+        }
+        here.is_some_and(|aside| aside.whole)
+    }
 }
 
 /// The place of a value, linked to its parent: a path is only built when an error needs it.
@@ -175,7 +220,8 @@ impl de::Error for DecodeError {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        let fault = Fault::new(Code::UnknownValue, format!("`{variant}` is not one of {}", list(expected)));
+        let fault =
+            Fault::new(Code::UnknownValue, format!("`{}` is not one of {}", printable(variant), list(expected)));
         Self::new(match nearest(variant, expected.iter().copied()) {
             Some(near) => fault.help(format!("did you mean `{near}`?")),
             None => fault,
@@ -208,7 +254,7 @@ impl DecodeError {
 /// The fault of a field that nobody knows, with the nearest known one.
 pub fn unknown_field<'k>(field: &str, known: impl IntoIterator<Item = &'k str>) -> Fault {
     let known: Vec<&str> = known.into_iter().collect();
-    let fault = Fault::new(Code::UnknownField, format!("unknown field `{field}`")).of_key();
+    let fault = Fault::new(Code::UnknownField, format!("unknown field `{}`", printable(field))).of_key();
     match nearest(field, known.iter().copied()) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
         None if known.is_empty() => fault.help("this takes no fields"),
@@ -304,5 +350,51 @@ mod tests {
     fn null_means_not_given_but_does_not_hide_an_unknown_field() {
         assert_eq!(sample(r#"{"name": null, "tags": null}"#), (Some(Sample::default()), vec![]));
         assert_eq!(sample(r#"{"nam": null}"#).1, [(Code::UnknownField, "/nam".to_owned())]);
+    }
+
+    #[test]
+    fn many_good_values_before_many_faulty_ones_cost_little() {
+        let key = "k".repeat(100_000);
+        let list = format!("[{}{}1]", "\"a\",".repeat(20_000), "1,".repeat(200));
+        let node = serde_json::from_str::<Node>(&format!(r#"{{"{key}": {list}}}"#)).unwrap_or(Node::Null);
+        let (_, faults) = decode::<std::collections::BTreeMap<String, Vec<String>>>(&node, None);
+        assert_eq!(faults.len(), MOST_FAULTS);
+        let (_, faults) = decode::<Sample>(&node, None);
+        assert!(faults.iter().all(|fault| fault.message.len() < 100), "an echo of the key");
+    }
+
+    #[test]
+    fn what_may_be_a_secret_is_not_quoted() {
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        #[allow(dead_code)]
+        struct Login {
+            client_secret: crate::model::secret::Secret,
+        }
+        struct Nowhere;
+        impl ValueSource for Nowhere {
+            fn resolve(&self, _: &str, _: &str) -> Result<String, Fault> {
+                Ok("value".into())
+            }
+        }
+        for text in [
+            r#"{"client_secret": 4711}"#,
+            r#"{"client_secret": -4711}"#,
+            r#"{"client_secret": 4711.5}"#,
+            r#"{"client_secret": [4711]}"#,
+            r#"{"client_secret": {"4711": null}}"#,
+            r#"{"client_secret": {"from_env": 4711}}"#,
+            r#"{"client_secert": 4711}"#,
+        ] {
+            let node = serde_json::from_str::<Node>(text).unwrap_or(Node::Null);
+            for sources in [None, Some(&Nowhere as &dyn ValueSource)] {
+                let (_, faults) = decode::<Login>(&node, sources);
+                assert_eq!(faults.len(), 1, "{text}");
+                assert!(!format!("{faults:?}").contains("4711"), "{text}: {faults:?}");
+            }
+        }
+        let node = serde_json::from_str::<Node>(r#"{"client_secret": true}"#).unwrap_or(Node::Null);
+        let messages: Vec<String> = decode::<Login>(&node, None).1.into_iter().map(|fault| fault.message).collect();
+        assert_eq!(messages, ["expected a string, found a boolean"]);
     }
 }

@@ -2,13 +2,16 @@
 
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
-use super::{At, Context, DecodeError, Step, unknown_field};
-use crate::model::{
-    code::Code,
-    fault::{Aim, Fault, Path},
-    module::policies::FREE_FORM,
-    node::Node,
-    secret::{SOURCED_SECRET, SOURCED_TEXT},
+use super::{Aside, At, Context, DecodeError, Step, unknown_field};
+use crate::{
+    model::{
+        code::Code,
+        fault::{Aim, Fault, Path},
+        module::policies::FREE_FORM,
+        node::Node,
+        secret::{SOURCED_SECRET, SOURCED_TEXT},
+    },
+    text::printable,
 };
 
 #[derive(Clone, Copy)]
@@ -16,6 +19,8 @@ pub(super) struct Value<'de, 'p> {
     pub node: &'de Node,
     pub at: At<'p>,
     pub context: &'p Context<'p>,
+    /// What is set aside inside of this value, if anything is.
+    pub aside: Option<&'p Aside>,
 }
 
 impl<'de> Value<'de, '_> {
@@ -31,6 +36,7 @@ impl<'de> Value<'de, '_> {
             Node::String(text) => Unexpected::Str(text),
             Node::Seq(_) => Unexpected::Seq,
             Node::Map(_) => Unexpected::Map,
+            Node::NotFinite => Unexpected::Other("a number that is not finite"),
             Node::Tagged(_) => return self.tagged(),
         };
         de::Error::invalid_type(found, expected)
@@ -39,14 +45,13 @@ impl<'de> Value<'de, '_> {
     fn tagged(self) -> DecodeError {
         let tag = if let Node::Tagged(tag) = self.node { tag.as_str() } else { "" };
         DecodeError::new(
-            Fault::new(Code::Tag, format!("the tag `!{}` has no meaning here", tag.trim_start_matches('!')))
+            Fault::new(Code::Tag, format!("the tag `!{}` has no meaning here", printable(tag.trim_start_matches('!'))))
                 .help("remove the tag"),
         )
     }
 
     fn is_set_aside(self, step: Step<'_>) -> bool {
-        !self.context.set_aside.is_empty()
-            && self.context.set_aside.contains(&At { parent: Some(&self.at), step }.path())
+        self.aside.and_then(|aside| aside.below(step)).is_some_and(|aside| aside.whole)
     }
 
     /// The entries of a mapping that take part: given, and not set aside. With a list of fields, others are refused.
@@ -82,8 +87,9 @@ impl<'de> Value<'de, '_> {
         visitor.visit_map(Entries { rest, next: None, of: &self })
     }
 
-    /// The text that a `{from_env: …}` or `{from_file: …}` stands for, without line breaks at its end.
-    fn resolve(self, entries: &[(String, Node)]) -> Result<String, DecodeError> {
+    /// The text that a `{from_env: …}` or `{from_file: …}` stands for, without line breaks at its end. `secret` says that
+    /// anything else in the place of the source may be a secret, such as the key in `{hunter2}`.
+    fn resolve(self, entries: &[(String, Node)], secret: bool) -> Result<String, DecodeError> {
         let Some(sources) = self.context.sources else {
             return Err(self.unexpected(&"a string"));
         };
@@ -95,10 +101,14 @@ impl<'de> Value<'de, '_> {
         };
         let here = |fault: Fault| DecodeError::new(fault.at(Path::root().join(source.as_str())));
         if !["from_env", "from_file"].contains(&source.as_str()) {
+            if secret {
+                return Err(DecodeError::new(Fault::new(Code::UnknownField, "unknown source of a secret").help(hint)));
+            }
             return Err(here(unknown_field(source, ["from_env", "from_file"])));
         }
         let Node::String(argument) = argument else {
-            return Err(here(Fault::new(Code::WrongType, format!("expected a string, found {}", argument.describe()))));
+            let found = argument.describe_type();
+            return Err(here(Fault::new(Code::WrongType, format!("expected a string, found {found}"))));
         };
         let mut resolved = self.context.resolved.borrow_mut();
         let answer =
@@ -133,6 +143,7 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
             Node::String(text) => visitor.visit_borrowed_str(text),
             Node::Seq(items) => visitor.visit_seq(Items { items: items.iter().enumerate(), of: &self }),
             Node::Map(entries) => self.entries(entries, None, visitor),
+            Node::NotFinite => Err(self.unexpected(&visitor)),
             Node::Tagged(_) => Err(self.tagged()),
         }
     }
@@ -172,14 +183,18 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         match self.node {
-            Node::Map(entries) if name == SOURCED_TEXT => visitor.visit_str(&(self.resolve(entries)? + "\n")),
+            Node::Map(entries) if name == SOURCED_TEXT => visitor.visit_str(&(self.resolve(entries, false)? + "\n")),
             Node::String(text) if name == SOURCED_SECRET && !text.is_empty() => {
                 if let Some(sources) = self.context.sources {
                     sources.plain_secret(self.at.path());
                 }
                 visitor.visit_str(text)
             }
-            Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(&self.resolve(entries)?),
+            Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(&self.resolve(entries, true)?),
+            Node::Number(_) | Node::NotFinite | Node::Bool(_) if name == SOURCED_SECRET => {
+                let message = format!("expected a string, found {}", self.node.describe_type());
+                Err(DecodeError::new(Fault::new(Code::WrongType, message).help("put it in quotes")))
+            }
             // Here null is data, and not "not given".
             Node::Map(_) if name == FREE_FORM => {
                 visitor.visit_newtype_struct(self.node.to_json()).map_err(de::Error::custom)
@@ -252,7 +267,8 @@ fn descend<'de, T: de::DeserializeSeed<'de>>(
     seed: T,
 ) -> Result<T::Value, DecodeError> {
     let at = At { parent: Some(&of.at), step };
-    seed.deserialize(Value { node, at, context: of.context }).map_err(|error| error.place(&at))
+    let aside = of.aside.and_then(|aside| aside.below(step));
+    seed.deserialize(Value { node, at, context: of.context, aside }).map_err(|error| error.place(&at))
 }
 
 struct Entries<'de, 'v, 'p> {

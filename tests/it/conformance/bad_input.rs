@@ -245,6 +245,29 @@ fn depth_rows() -> Vec<Row> {
             .send_bytes("POST /api_keys", format!("{}1{}", open.repeat(5000), close.repeat(5000)))
             .fails(400, "SYNTAX", "")
     }));
+    let list = |values: usize| format!("{{\"ip_policy_ids\": [{}1]}}", "1,".repeat(values));
+    let key = "k".repeat(1_000_000);
+    rows.extend([
+        row("a body holds at most 200,000 values (D48)")
+            .send_bytes("POST /ip_restrictions", list(200_000))
+            .fails(413, "BODY_TOO_LARGE", "")
+            .says("200000 values"),
+        row("a key has at most 4096 bytes, and an answer never repeats a long one (D48)")
+            .send_bytes("POST /api_keys", format!("{{\"{key}\": 1}}"))
+            .fails(400, "TOO_LONG", "")
+            .hides(&key[..200])
+            .send_bytes("POST /api_keys", format!("{{\"{}\": 1}}", &key[..4096]))
+            .fails(400, "UNKNOWN_FIELD", "")
+            .hides(&key[..200]),
+        row("a secret that is written as a number is in no answer")
+            .route()
+            .send_bytes(
+                &format!("PUT {ROUTE}/webhook_verification"),
+                r#"{"provider": "github", "secret": 471147114711}"#,
+            )
+            .fails(400, "WRONG_TYPE", "/secret")
+            .hides("471147114711"),
+    ]);
     rows
 }
 

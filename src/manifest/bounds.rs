@@ -1,0 +1,327 @@
+//! Limits of a manifest file (D48), checked before a parser spends time or memory on it.
+//!
+//! The YAML reader needs time for each open bracket at each token, and some 200 bytes of memory for each event of a
+//! document. One look at every byte counts what separates values, and tells whether brackets may nest too deep; only
+//! then are the events of the text followed.
+
+use std::{collections::HashMap, ops::Range};
+
+use saphyr_parser::{Event, Parser, ScanError, Span};
+
+use super::locate::without_tabs_after_colons;
+use crate::model::{
+    code::Code,
+    unbounded::{self, Excess},
+};
+
+/// How deep values nest at most (D39).
+pub const MOST_LEVELS: usize = 128;
+/// How many separators of values a manifest file holds at most, texts and comments included.
+pub const MOST_SEPARATORS: usize = 1_000_000;
+/// How many values a file comes to at most, its aliases expanded. A separator introduces up to three: a mapping, its key
+/// and the value.
+const MOST_VALUES: usize = 3 * MOST_SEPARATORS + LEAST_ALLOWANCE;
+/// How many values the aliases of the smallest file may come to.
+const LEAST_ALLOWANCE: usize = 50_000;
+/// How many values each byte of a file adds to that.
+const VALUES_PER_BYTE: usize = 4;
+
+/// What is over a limit, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Overrun {
+    /// The registered code.
+    pub code: Code,
+    /// One sentence without a full stop.
+    pub message: String,
+    /// Bytes of the text.
+    pub span: Range<usize>,
+    /// The cure.
+    pub help: &'static str,
+}
+
+impl Overrun {
+    fn levels(span: Range<usize>) -> Self {
+        let message = format!("values nest more than {MOST_LEVELS} levels deep");
+        Self {
+            code: Code::Syntax,
+            message,
+            span,
+            help: "look for brackets or dashes that are never closed or indented",
+        }
+    }
+
+    fn values(span: Range<usize>) -> Self {
+        let message = format!("the file holds more than {MOST_SEPARATORS} values");
+        Self { code: Code::TooLarge, message, span, help: "split the file" }
+    }
+
+    fn aliases(span: Range<usize>, most: usize) -> Self {
+        let message = format!("with this alias, the file expands to more than {most} values");
+        Self { code: Code::TooLarge, message, span, help: "write the value out, or use the anchor less often" }
+    }
+}
+
+/// How many values a YAML text may come to when its aliases are expanded.
+pub fn allowance(text: &str) -> usize {
+    text.len().saturating_mul(VALUES_PER_BYTE).saturating_add(LEAST_ALLOWANCE).min(MOST_VALUES)
+}
+
+/// The limit that a YAML text exceeds, if any, aliases aside.
+pub fn of_yaml(text: &str) -> Option<Overrun> {
+    match look(text.as_bytes()) {
+        Look::Fine => None,
+        Look::MaybeDeep => survey(text, usize::MAX),
+        Look::Many(at) => Some(Overrun::values(at..at + 1)),
+    }
+}
+
+/// The alias that brings a YAML text over its allowance.
+pub fn of_aliases(text: &str) -> Option<Overrun> {
+    survey(text, allowance(text))
+}
+
+/// Nesting beyond what the readers take, whichever of them finds it.
+pub fn too_deep(span: Range<usize>) -> Overrun {
+    Overrun::levels(span)
+}
+
+/// The limit that a JSON text exceeds, if any.
+pub fn of_json(text: &str) -> Option<Overrun> {
+    Some(match unbounded::excess(text.as_bytes(), MOST_LEVELS, MOST_SEPARATORS)? {
+        Excess::Levels(at) => Overrun::levels(at..at + 1),
+        Excess::Values(at) => Overrun::values(at..at + 1),
+    })
+}
+
+/// What one look at a text tells.
+#[derive(Debug, PartialEq, Eq)]
+enum Look {
+    Fine,
+    /// Brackets may nest too deep; a closer look is needed.
+    MaybeDeep,
+    /// The offset of the first separator too many.
+    Many(usize),
+}
+
+/// Looks at every byte once. Every comma, bracket, colon, dash and question mark that may separate values is counted,
+/// whatever it is a part of: no value is introduced without one.
+fn look(bytes: &[u8]) -> Look {
+    let mut depth = Depth::default();
+    let (mut separators, mut line_start, mut deep) = (0usize, 0, false);
+    for (at, byte) in bytes.iter().copied().enumerate() {
+        let ends = bytes.get(at + 1).is_none_or(|next| next.is_ascii_whitespace() || !next.is_ascii());
+        match byte {
+            b'\n' => line_start = at + 1,
+            b',' | b'[' | b'{' => separators += 1,
+            b':' | b'-' | b'?' if ends => separators += 1,
+            _ => {}
+        }
+        if separators > MOST_SEPARATORS {
+            return Look::Many(at);
+        }
+        if byte == b'-' && ends && at == line_start + 2 && bytes.get(line_start..at) == Some(b"--".as_slice()) {
+            depth = Depth::default();
+        }
+        depth.step(byte, ends);
+        deep |= depth.most() > MOST_LEVELS;
+    }
+    if deep { Look::MaybeDeep } else { Look::Fine }
+}
+
+/// An upper bound of how many brackets are open, whatever the quotes, comments and block texts around them are.
+///
+/// From a bracket that opens a flow collection up to the one that closes it, the text is read as a YAML scanner does it;
+/// at whatever would need more knowledge, the brackets that are open count as open from then on. So a bracket that really
+/// is open is never missed, while one in a comment or text may be counted for nothing.
+#[derive(Default)]
+struct Depth {
+    /// Brackets whose ends are unknown.
+    unknown: usize,
+    /// Brackets that are followed to their ends.
+    followed: usize,
+    quote: Option<u8>,
+    escaped: bool,
+    /// Whether a value can begin here.
+    fresh: bool,
+}
+
+impl Depth {
+    fn most(&self) -> usize {
+        self.unknown + self.followed
+    }
+
+    fn step(&mut self, byte: u8, ends: bool) {
+        let bracket = matches!(byte, b'[' | b'{' | b']' | b'}');
+        if let Some(quote) = self.quote {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if quote == b'"' => self.escaped = true,
+                _ if byte == quote => (self.quote, self.fresh) = (None, true),
+                _ if bracket => self.give_up(byte),
+                _ => {}
+            }
+            return;
+        }
+        match byte {
+            b'[' | b'{' => (self.followed, self.fresh) = (self.followed + 1, true),
+            _ if self.followed == 0 => {}
+            b']' | b'}' => (self.followed, self.fresh) = (self.followed - 1, true),
+            b',' => self.fresh = true,
+            b'"' | b'\'' if self.fresh => self.quote = Some(byte),
+            b'"' | b'\'' | b'#' => self.give_up(byte),
+            b'!' | b'%' | b'@' | b'`' | b'|' | b'>' if self.fresh => self.give_up(byte),
+            b':' if ends => self.fresh = true,
+            b':' | b'?' | b'-' if self.fresh && ends => {}
+            _ if byte.is_ascii_whitespace() => {}
+            _ => self.fresh = false,
+        }
+    }
+
+    fn give_up(&mut self, byte: u8) {
+        *self = Self { unknown: self.most(), ..Self::default() };
+        if matches!(byte, b'[' | b'{') {
+            self.step(byte, false);
+        }
+    }
+}
+
+/// Counts the events of a text up to the first that is over a limit. The size of what an alias stands for is known from
+/// its anchor, so nothing is expanded. Of a text that cannot be read, the part before the fault counts.
+fn survey(text: &str, allowance: usize) -> Option<Overrun> {
+    let readable = without_tabs_after_colons(text);
+    let mut parser = Parser::new_from_str(&readable);
+    let mut expanded = 0usize;
+    let mut sizes: HashMap<usize, usize> = HashMap::new();
+    // The anchor of each open collection, and what was expanded before it.
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    loop {
+        let (event, span) = match parser.next_event()? {
+            Ok(next) => next,
+            Err(error) => return unreadable(text, &error, allowance),
+        };
+        match event {
+            Event::Scalar(_, _, anchor, _) => {
+                expanded = expanded.saturating_add(1);
+                if anchor != 0 {
+                    sizes.insert(anchor, 1);
+                }
+            }
+            Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _) => {
+                open.push((anchor, expanded));
+                expanded = expanded.saturating_add(1);
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some((anchor, before)) = open.pop().filter(|(anchor, _)| *anchor != 0) {
+                    sizes.insert(anchor, expanded - before);
+                }
+            }
+            Event::Alias(anchor) => {
+                expanded = expanded.saturating_add(sizes.get(&anchor).copied().unwrap_or(1));
+                if expanded > allowance {
+                    return Some(Overrun::aliases(range(text, span), allowance));
+                }
+            }
+            _ => {}
+        }
+        if open.len() > MOST_LEVELS {
+            return Some(Overrun::levels(character(text, range(text, span).start)));
+        }
+    }
+}
+
+/// What a text that the event parser cannot read is refused for. That parser stops at 255 open brackets, before it has
+/// told of the first ones: then what it has scanned is read again without the rest.
+fn unreadable(text: &str, error: &ScanError, allowance: usize) -> Option<Overrun> {
+    let at = byte(text, error.marker().index());
+    let span = character(text, at);
+    if !error.info().contains("recursion limit") {
+        let message = format!("this is not YAML: {}", error.info());
+        return Some(Overrun { code: Code::Syntax, message, span, help: "check the quotes and brackets" });
+    }
+    let scanned = text.get(..at).filter(|scanned| scanned.len() < text.len())?;
+    survey(scanned, allowance).filter(|found| found.span.start < at).or_else(|| Some(Overrun::levels(span)))
+}
+
+/// The bytes of a span, which counts characters.
+fn range(text: &str, span: Span) -> Range<usize> {
+    byte(text, span.start.index())..byte(text, span.end.index())
+}
+
+/// The character that starts at an offset.
+fn character(text: &str, at: usize) -> Range<usize> {
+    at..at + text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8)
+}
+
+fn byte(text: &str, index: usize) -> usize {
+    text.char_indices().nth(index).map_or(text.len(), |(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn is_quick<T>(what: &str, run: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let made = run();
+        assert!(began.elapsed() < Duration::from_secs(5), "{what}: {:?}", began.elapsed());
+        made
+    }
+
+    #[test]
+    fn brackets_in_quotes_comments_and_texts_are_not_nesting() {
+        let lines =
+            ["a: ['[', \"]\", x]", "# see [1", "b: {c: \"it's [\"}", "d: can't [ be", "e: |\n  [[[", "f: [x, 'a''b']"];
+        let text = lines.join("\n");
+        assert_eq!(of_yaml(&text), None);
+        let many: String = (0..200).map(|at| format!("k{at}: \"[ {{\"\nl{at}: [a, {{b: 'c'}}]\n")).collect();
+        assert_eq!(look(many.as_bytes()), Look::MaybeDeep);
+        assert_eq!(of_yaml(&many), None);
+        let usual: String = (0..10_000).map(|at| format!("k{at}: {{a: [\"x:1\", b-c], d: 'e [f'}}\n---\n")).collect();
+        assert_eq!(look(usual.as_bytes()), Look::Fine);
+    }
+
+    #[test]
+    fn deep_nesting_is_found_at_its_place_whatever_stands_around_it() {
+        for (before, after) in
+            [("", ""), ("a: ", ""), ("a: \"]]]\"\nb: ", "]"), ("# it's [x\na: {'b': ", "}"), ("a: |\n  \"\nb: ", "]")]
+        {
+            let text = format!("{before}{}{after}", "[".repeat(100_000));
+            let found = is_quick(before, || of_yaml(&text));
+            let root = usize::from(before.contains(':')) + before.matches('{').count();
+            let at = before.len() + MOST_LEVELS - root;
+            assert_eq!(found, Some(Overrun::levels(at..at + 1)), "{before:?}");
+        }
+        for open in ["[\n", "{a: ", "[\"]\", ", "[']', ", "[x, # ]\n", "{\"a]\": "] {
+            let text = format!("a: {}", open.repeat(50_000));
+            let found = is_quick(open, || of_yaml(&text));
+            assert!(found.is_some_and(|found| found.code == Code::Syntax), "{open:?}");
+        }
+        assert_eq!(of_yaml(&format!("{}{}", "[".repeat(128), "]".repeat(128))), None);
+        let json = "[".repeat(200_000);
+        assert_eq!(of_json(&json), Some(Overrun::levels(128..129)));
+    }
+
+    #[test]
+    fn more_values_than_a_file_may_hold_are_not_read() {
+        let list = format!("a: [{}]\n", "1,".repeat(MOST_SEPARATORS));
+        let at = 3 + 2 * (MOST_SEPARATORS - 1);
+        assert_eq!(of_yaml(&list), Some(Overrun::values(at..at + 1)));
+        assert_eq!(of_json(&list.replace("a: ", "    ")).map(|found| found.code), Some(Code::TooLarge));
+        assert_eq!(of_yaml(&"[1, {a: b}]\n--- ".repeat(100_000)), None);
+    }
+
+    #[test]
+    fn aliases_are_counted_and_never_expanded() {
+        let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..40 {
+            let items = vec![format!("*a{}", level - 1); 10].join(", ");
+            bomb += &format!("a{level}: &a{level} [{items}]\n");
+        }
+        let found = is_quick("a bomb", || of_aliases(&bomb));
+        let shown = found.and_then(|found| Some((found.code, bomb.get(found.span)?.to_owned())));
+        assert_eq!(shown, Some((Code::TooLarge, "*a3".to_owned())));
+        assert_eq!(of_aliases("a: &a {x: 1}\nb: [*a, *a]\nc: &c [*c]\n"), None);
+    }
+}

@@ -1,0 +1,302 @@
+//! Puts a [`SourceMap`] together from the events of a parser.
+
+use std::{borrow::Cow, collections::HashMap, ops::Range};
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+
+use super::{Document, Kind, Node, SourceMap};
+
+/// Reads a text up to its first syntax error.
+pub fn build(text: &str) -> SourceMap {
+    let mut builder = Builder {
+        map: SourceMap { nodes: Vec::new(), documents: Vec::new(), length: text.len() },
+        text,
+        chars: 0,
+        bytes: 0,
+        line: usize::MAX..usize::MAX,
+        open: Vec::new(),
+        anchors: HashMap::new(),
+    };
+    let readable = without_tabs_after_colons(text);
+    let mut parser = Parser::new_from_str(&readable);
+    // After an error the parser would give the same error for ever.
+    while let Some(Ok((event, span))) = parser.next_event() {
+        builder.event(event, span);
+    }
+    while !builder.open.is_empty() {
+        builder.close(text.len());
+    }
+    let mut map = builder.map;
+    if map.documents.is_empty() {
+        // serde_yaml gives one document for an empty file, the parser none.
+        map.documents.push(Document { mark: 0..0, root: None });
+    }
+    map
+}
+
+/// A collection that has begun; `key` waits for its value.
+struct Frame {
+    node: usize,
+    key: Option<usize>,
+}
+
+struct Builder<'a> {
+    map: SourceMap,
+    text: &'a str,
+    /// The parser counts characters. Its events go forward, so a cursor turns them into bytes.
+    chars: usize,
+    bytes: usize,
+    /// The line last looked at: many collections on one long line must not each search its end.
+    line: Range<usize>,
+    open: Vec<Frame>,
+    anchors: HashMap<usize, usize>,
+}
+
+impl Builder<'_> {
+    fn event(&mut self, event: Event<'_>, span: Span) {
+        match event {
+            Event::DocumentStart(_) => {
+                // The parser lets an anchor live on in the next document; serde_yaml does not.
+                self.anchors.clear();
+                let start = self.byte(span.start.index());
+                let end = start + if self.rest(start).starts_with("---") { 3 } else { 0 };
+                self.map.documents.push(Document { mark: start..end, root: None });
+            }
+            Event::Alias(anchor) => {
+                let start = self.byte(span.start.index());
+                let end = self.byte(span.end.index());
+                self.add(Some(start..end), None, Kind::Alias(self.anchors.get(&anchor).copied()), 0);
+            }
+            Event::Scalar(value, style, anchor, tag) => {
+                let properties = usize::from(anchor != 0) + usize::from(tag.is_some());
+                let place = self.scalar(style, value.is_empty(), properties, span);
+                let kept = place.is_some() && (anchor != 0 || self.awaits_key());
+                let text = kept.then(|| Box::from(&*value));
+                self.add(place, text, Kind::Scalar, anchor);
+            }
+            Event::SequenceStart(anchor, tag) => {
+                let properties = usize::from(anchor != 0) + usize::from(tag.is_some());
+                self.open(Kind::Sequence(Vec::new()), anchor, properties, span);
+            }
+            Event::MappingStart(anchor, tag) => {
+                let properties = usize::from(anchor != 0) + usize::from(tag.is_some());
+                self.open(Kind::Mapping(Vec::new()), anchor, properties, span);
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                // The closing token of a flow collection takes the blanks and the comment after it along.
+                let start = self.byte(span.start.index());
+                self.close(start + usize::from(self.rest(start).starts_with([']', '}']) && !span.is_empty()));
+            }
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
+        }
+    }
+
+    fn scalar(&mut self, style: ScalarStyle, empty: bool, properties: usize, span: Span) -> Option<Range<usize>> {
+        let from = self.byte(span.start.index());
+        let missing = empty && style == ScalarStyle::Plain;
+        if missing && properties == 0 {
+            // The span is that of whichever token came next. An empty item still has its dash.
+            return if self.in_mapping() || self.open.is_empty() {
+                None
+            } else {
+                self.dash_before(from).map(|dash| dash..dash + 1)
+            };
+        }
+        let start = if missing { from } else { self.content(from, properties) };
+        if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded)
+            && !span.is_empty()
+            && let Some(indicator) = self.indicator_before(start)
+        {
+            return Some(indicator..self.line_end(indicator));
+        }
+        let end = match style {
+            // The token takes the blanks and the comment after it along.
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => start + quoted(self.rest(start)),
+            // A block scalar without content has an empty span where the next key is.
+            ScalarStyle::Literal | ScalarStyle::Folded if span.is_empty() => start,
+            ScalarStyle::Literal | ScalarStyle::Folded => self.line_end(start),
+            ScalarStyle::Plain => {
+                let end = self.byte(span.end.index());
+                let line = self.text.get(start..end).unwrap_or_default().split(['\n', '\r']).next();
+                start + line.unwrap_or_default().trim_end().len()
+            }
+        };
+        (start < end).then_some(start..end)
+    }
+
+    /// The `|` or `>` of the block scalar whose text starts at `start`: the parser tells only where the text is.
+    fn indicator_before(&self, start: usize) -> Option<usize> {
+        let mut end = start;
+        for line in self.text.get(..start)?.split_inclusive('\n').rev() {
+            let offset = end - line.len();
+            end = offset;
+            let header = line.split(" #").next().unwrap_or_default().trim_end();
+            let bare = header.trim_end_matches(|c: char| c.is_ascii_digit() || c == '+' || c == '-');
+            if bare.ends_with(['|', '>']) {
+                return Some(offset + bare.len() - 1);
+            }
+            if !line.trim().is_empty() {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn open(&mut self, kind: Kind, anchor: usize, properties: usize, span: Span) {
+        let from = self.byte(span.start.index());
+        let mut start = self.content(from, properties);
+        if properties == 0 && matches!(kind, Kind::Sequence(_)) && self.in_mapping() {
+            // A sequence no deeper than its key is said to start after its first dash.
+            start = self.dash_before(start).unwrap_or(start);
+        }
+        let end = self.line_end(start);
+        let node = self.add(Some(start..end), None, kind, anchor);
+        self.open.push(Frame { node, key: None });
+    }
+
+    /// Ends the innermost collection, whose text goes no further than `end`.
+    fn close(&mut self, end: usize) {
+        let Some(Frame { node, key }) = self.open.pop() else {
+            return;
+        };
+        let mut entries = Vec::new();
+        if let Some(found) = self.map.nodes.get_mut(node) {
+            if let Some(span) = found.span.as_mut().filter(|span| span.start < end) {
+                span.end = span.end.min(end);
+            }
+            if let Kind::Mapping(list) = &mut found.kind {
+                entries = std::mem::take(list);
+            }
+        }
+        if let Some(key) = key {
+            // Cut off by a syntax error: the key at least is known.
+            entries.push((key, self.map.nodes.len()));
+            self.map.nodes.push(Node { span: None, text: None, kind: Kind::Scalar });
+        }
+        // Stable: of equal keys the one written first stays first.
+        entries.sort_by(|a, b| self.map.text(a.0).cmp(&self.map.text(b.0)));
+        if let Some(Node { kind: Kind::Mapping(list), .. }) = self.map.nodes.get_mut(node) {
+            *list = entries;
+        }
+    }
+
+    /// Stores a node and hangs it into the collection it stands in.
+    fn add(&mut self, span: Option<Range<usize>>, text: Option<Box<str>>, kind: Kind, anchor: usize) -> usize {
+        let id = self.map.nodes.len();
+        self.map.nodes.push(Node { span, text, kind });
+        if anchor != 0 {
+            self.anchors.insert(anchor, id);
+        }
+        if let Some(frame) = self.open.last_mut() {
+            match self.map.nodes.get_mut(frame.node).map(|node| &mut node.kind) {
+                Some(Kind::Sequence(items)) => items.push(id),
+                Some(Kind::Mapping(entries)) => match frame.key.take() {
+                    Some(key) => entries.push((key, id)),
+                    None => frame.key = Some(id),
+                },
+                _ => {}
+            }
+        } else if let Some(document) = self.map.documents.last_mut() {
+            document.root = Some(id);
+        }
+        id
+    }
+
+    fn in_mapping(&self) -> bool {
+        let kind = self.open.last().and_then(|frame| self.map.nodes.get(frame.node)).map(|node| &node.kind);
+        matches!(kind, Some(Kind::Mapping(_)))
+    }
+
+    fn awaits_key(&self) -> bool {
+        self.in_mapping() && self.open.last().is_some_and(|frame| frame.key.is_none())
+    }
+
+    fn byte(&mut self, index: usize) -> usize {
+        while index < self.chars {
+            let Some(c) = self.text.get(..self.bytes).and_then(|before| before.chars().next_back()) else {
+                break;
+            };
+            self.chars -= 1;
+            self.bytes -= c.len_utf8();
+        }
+        while self.chars < index {
+            let Some(c) = self.rest(self.bytes).chars().next() else {
+                break;
+            };
+            self.chars += 1;
+            self.bytes += c.len_utf8();
+        }
+        self.bytes
+    }
+
+    fn rest(&self, from: usize) -> &str {
+        self.text.get(from..).unwrap_or_default()
+    }
+
+    /// Where a node's own text starts, after its anchor and its tag.
+    fn content(&self, from: usize, properties: usize) -> usize {
+        let mut rest = self.rest(from);
+        for _ in 0..properties {
+            let after = match rest.strip_prefix("!<").and_then(|tag| tag.split_once('>')) {
+                Some((_, after)) => after,
+                None => rest.trim_start_matches(|c: char| !c.is_whitespace() && !",[]{}".contains(c)),
+            };
+            rest = after.trim_start();
+            while rest.starts_with('#') {
+                rest = rest.trim_start_matches(|c| c != '\n' && c != '\r').trim_start();
+            }
+        }
+        self.text.len() - rest.len()
+    }
+
+    /// The end of the line, without blanks at its end.
+    fn line_end(&mut self, at: usize) -> usize {
+        if !(self.line.start..=self.line.end).contains(&at) {
+            let line = self.rest(at).split(['\n', '\r']).next().unwrap_or_default();
+            self.line = at..at + line.trim_end().len();
+        }
+        self.line.end
+    }
+
+    /// The dash of a sequence's item, if nothing but blanks stands between it and `at`.
+    fn dash_before(&self, at: usize) -> Option<usize> {
+        let before = self.text.get(..at)?.trim_end().strip_suffix('-')?;
+        let margin = before.trim_end_matches([' ', '-']);
+        (margin.is_empty() || margin.ends_with(['\n', '\r', '\u{feff}'])).then_some(before.len())
+    }
+}
+
+/// The parser refuses `key:<tab>value`, which `serde_yaml` reads. A blank in place of the tab changes no
+/// position.
+pub fn without_tabs_after_colons(text: &str) -> Cow<'_, str> {
+    if !text.contains('\t') {
+        return Cow::Borrowed(text);
+    }
+    let mut after = false;
+    let replace = |c| {
+        after = c == ':' || after && matches!(c, ' ' | '\t');
+        if after && c == '\t' { ' ' } else { c }
+    };
+    Cow::Owned(text.chars().map(replace).collect())
+}
+
+/// Length of the quoted scalar that `text` starts with, or of its first line.
+fn quoted(text: &str) -> usize {
+    let quote = text.chars().next().unwrap_or_default();
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        if matches!(c, '\n' | '\r') {
+            return text.get(..at).map_or(at, |line| line.trim_end().len());
+        } else if escaped {
+            escaped = false;
+        } else if c == '\\' && quote == '"' {
+            escaped = true;
+        } else if c == quote {
+            escaped = quote == '\'' && text.get(at + 1..).is_some_and(|rest| rest.starts_with('\''));
+            if !escaped {
+                return at + 1;
+            }
+        }
+    }
+    text.len()
+}
