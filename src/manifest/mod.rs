@@ -8,6 +8,7 @@ mod declaration;
 mod document;
 pub mod export;
 pub mod format;
+mod identity;
 mod locate;
 mod merge;
 mod origin;

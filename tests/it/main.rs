@@ -12,6 +12,7 @@ mod export;
 mod fmt;
 mod formats;
 mod generate;
+mod identity;
 mod isolate;
 mod laws;
 mod lints;
