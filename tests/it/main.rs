@@ -18,6 +18,7 @@ mod laws;
 mod lints;
 mod mistakes;
 mod progress;
+mod provenance;
 mod readme;
 mod remote;
 mod safety;
