@@ -59,7 +59,7 @@ impl Args {
         show::diagnostics(&done.faults);
         let mut stdout = io::stdout().lock();
         for name in &done.changed {
-            let _ = writeln!(stdout, "{name}");
+            let _ = writeln!(stdout, "{}", crate::text::escaped(name));
         }
         Ok(match (done.faults.is_empty(), self.check && !done.changed.is_empty()) {
             (false, _) => Exit::Invalid,

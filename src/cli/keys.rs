@@ -23,6 +23,7 @@ use crate::{
     },
     reconcile::ApplyError,
     store::{Commit, SledStore, Store, mint},
+    text::escaped,
 };
 
 /// Create, list and revoke the API keys of a store.
@@ -153,6 +154,6 @@ fn list(store: &SledStore) {
             entry.created_at,
             key.description
         );
-        let _ = writeln!(stdout, "{}", line.trim_end());
+        let _ = writeln!(stdout, "{}", escaped(&line).trim_end());
     }
 }

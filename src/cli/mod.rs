@@ -26,7 +26,7 @@ use config::Config;
 
 use crate::{
     model::{diagnostic::Diagnostic, snapshot::Snapshot},
-    store::{SledStore, Store, StoreError},
+    store::{SledStore, Store, StoreError, probe},
 };
 
 /// Keeps an edge traffic gateway true to manifests in git.
@@ -166,13 +166,8 @@ impl StoreArgs {
 
     /// Opens the store, if there is one: what only looks must not make one.
     fn open_if_there(&self) -> Result<Option<SledStore>, Failure> {
-        let there = SledStore::exists(&self.store) || self.store.is_file() || is_used(&self.store);
-        there.then(|| self.open()).transpose()
+        probe(&self.store)?.then(|| self.open()).transpose()
     }
-}
-
-fn is_used(folder: &std::path::Path) -> bool {
-    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// The store's Snapshot, or the empty one where there is no store yet.

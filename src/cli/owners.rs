@@ -17,6 +17,7 @@ use crate::{
         operation::Operation,
     },
     store::Store,
+    text::escaped,
 };
 
 /// List the owners of API keys, and set what they may do.
@@ -55,7 +56,7 @@ impl Args {
                 let mut stdout = std::io::stdout().lock();
                 for entry in store.snapshot().newest_first(Kind::Owner, None, u64::MAX) {
                     let role = entry.spec_as::<Owner>().map(|owner| owner.role).unwrap_or_default();
-                    let _ = writeln!(stdout, "{}  {}", entry.key.id, role.as_str());
+                    let _ = writeln!(stdout, "{}  {}", escaped(entry.key.id.as_str()), role.as_str());
                 }
             }
             Command::SetRole { store, owner, role } => {

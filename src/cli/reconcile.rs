@@ -13,6 +13,7 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic},
     plan::{outline::Outline, report::Report, safety::Budget, saved::SavedPlan},
     reconcile::LintLevels,
+    text::escaped,
 };
 
 /// Validate manifests, show the plan, and apply it as one revision.
@@ -188,7 +189,11 @@ fn same(reviewed: &SavedPlan, now: &SavedPlan) -> Result<(), Failure> {
     }
     let diff = reviewed.diff(now);
     if !diff.trim().is_empty() {
-        let _ = writeln!(anstream::stderr(), "{diff}");
+        let mut stderr = anstream::stderr().lock();
+        for line in diff.lines() {
+            let _ = writeln!(stderr, "{}", escaped(line));
+        }
+        let _ = writeln!(stderr);
     }
     let stale =
         Diagnostic::error(Code::Stale, format!("this is not the plan that was reviewed: {}", reasons.join("; ")));

@@ -11,7 +11,10 @@ use miette::{
     SpanContents,
 };
 
-use crate::model::diagnostic::{Diagnostic, Place, Severity, SourceFile};
+use crate::{
+    model::diagnostic::{Diagnostic, Place, Severity, SourceFile},
+    text::escaped,
+};
 
 /// More than this nobody reads on a terminal.
 const MOST: usize = 500;
@@ -39,7 +42,7 @@ pub fn diagnostics(diagnostics: &[Diagnostic]) {
 
 /// Prints a line to stderr.
 pub fn say(line: &str) {
-    let _ = writeln!(anstream::stderr(), "{line}");
+    let _ = writeln!(anstream::stderr(), "{}", escaped(line));
 }
 
 /// Prints how many files were read and what was found.
@@ -78,9 +81,11 @@ impl Report {
             labels.push(LabeledSpan::new_primary_with_span(label, span(place)));
         }
         let same_file = diagnostic.related.iter().filter(|(place, _)| here(place));
-        labels.extend(same_file.map(|(place, label)| LabeledSpan::new_with_span(Some(label.clone()), span(place))));
+        labels.extend(
+            same_file.map(|(place, label)| LabeledSpan::new_with_span(Some(escaped(label).into_owned()), span(place))),
+        );
         let elsewhere = diagnostic.related.iter().filter(|(place, _)| !here(place)).map(|(place, label)| Report {
-            message: label.clone(),
+            message: escaped(label).into_owned(),
             code: String::new(),
             help: None,
             severity: None,
@@ -89,9 +94,9 @@ impl Report {
             elsewhere: Vec::new(),
         });
         Self {
-            message: diagnostic.message.clone(),
+            message: escaped(&diagnostic.message).into_owned(),
             code: diagnostic.code.to_string(),
-            help: diagnostic.help.clone(),
+            help: diagnostic.help.as_deref().map(|help| escaped(help).into_owned()),
             severity: Some(diagnostic.severity),
             source,
             labels,
@@ -157,7 +162,7 @@ impl SourceCode for Source {
         let line_start = text.get(..offset).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1);
         let column = text.get(line_start..offset).map_or(contents.column(), |before| before.chars().count());
         Ok(Box::new(MietteSpanContents::new_named(
-            self.0.name.clone(),
+            escaped(&self.0.name).into_owned(),
             contents.data(),
             *contents.span(),
             contents.line(),

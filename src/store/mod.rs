@@ -3,6 +3,7 @@
 
 mod codec;
 pub mod mint;
+mod probe;
 mod sled_store;
 
 use std::{fmt, sync::Arc};
@@ -10,6 +11,7 @@ use std::{fmt, sync::Arc};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use probe::probe;
 pub use sled_store::SledStore;
 
 use crate::model::{
