@@ -18,6 +18,10 @@ use crate::model::{
     snapshot::{Entry, Snapshot},
 };
 
+/// Owned resources by kind, parent and name. Several can have one name: of two sources, or of a replacement whose
+/// predecessor was not pruned.
+type Names<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), Vec<&'a Arc<Entry>>>;
+
 /// The names in a store, as one source sees them.
 pub struct Known<'a> {
     pub snapshot: &'a Snapshot,
@@ -25,14 +29,12 @@ pub struct Known<'a> {
     /// Whether undeclared resources of the source are deleted.
     pub prune: bool,
     declared: &'a Declared,
-    /// Owned resources by kind, parent and name. Several can have one name: of two sources, or of a replacement whose
-    /// predecessor was not pruned.
-    names: HashMap<(Kind, Option<&'a Id>, &'a str), Vec<&'a Arc<Entry>>>,
+    names: Names<'a>,
 }
 
 impl<'a> Known<'a> {
     pub fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, declared: &'a Declared) -> Self {
-        let mut names: HashMap<(Kind, Option<&'a Id>, &'a str), Vec<&'a Arc<Entry>>> = HashMap::new();
+        let mut names = Names::new();
         for entry in snapshot.iter() {
             let Some(claim) = &entry.claim else { continue };
             let named = names.entry((entry.key.kind, entry.key.parent.as_ref(), claim.name.as_str())).or_default();
