@@ -94,7 +94,7 @@ pub(super) fn obstacle(path: &Path) -> Option<io::Error> {
     access(folder, Access::WRITE_OK | Access::EXEC_OK).err().map(io::Error::from)
 }
 
-/// The same where there must be no file yet: a manifest's file may hold another key's only token, or anything else.
+/// Writes a token to a new file: a file that exists may hold another key's only token, or anything else.
 fn write_new(path: &Path, token: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(token.as_bytes())?;
