@@ -8,6 +8,7 @@ use std::ops::Range;
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 
 use crate::model::diagnostic::SourceFile;
+use crate::text::escaped;
 
 /// The most characters of a line that are shown around one place.
 const MOST_CHARACTERS: usize = 160;
@@ -76,7 +77,7 @@ impl Excerpt {
             Mark { span: SourceSpan::from((start, end - start)), line: place.first, column: before.chars().count() }
         });
         let marks = marks.collect();
-        Self { name: file.name.clone(), text: copy.text, blocks, marks }
+        Self { name: escaped(&file.name).into_owned(), text: copy.text, blocks, marks }
     }
 
     /// The places in the text of the excerpt, in the order in which they were given.

@@ -6,6 +6,7 @@ use super::{Exit, Failure, Outcome, StoreArgs, output::print, snapshot_of};
 use crate::{
     manifest::export::{Exported, export},
     model::{code::Code, diagnostic::Diagnostic},
+    text::escaped,
 };
 
 /// Write what the store holds as manifests that plan to nothing.
@@ -72,9 +73,9 @@ fn tell(exported: &Exported) {
     let width = exported.variables.iter().map(|variable| variable.name.len()).max().unwrap_or_default();
     for variable in &exported.variables {
         let twice = if variable.ends_with_line_break { " (end it with one line break more)" } else { "" };
-        let _ = writeln!(stderr, "  {:width$}  {}{twice}", variable.name, variable.field);
+        let _ = writeln!(stderr, "  {:width$}  {}{twice}", variable.name, escaped(&variable.field));
     }
     for note in &exported.left_out {
-        let _ = writeln!(stderr, "{note}");
+        let _ = writeln!(stderr, "{}", escaped(note));
     }
 }

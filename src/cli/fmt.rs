@@ -59,7 +59,7 @@ impl Args {
             }
         }
         show::diagnostics(&done.faults);
-        let names: String = done.changed.iter().map(|name| format!("{name}\n")).collect();
+        let names: String = done.changed.iter().map(|name| format!("{}\n", crate::text::escaped(name))).collect();
         print(done.formatted + &names)?;
         Ok(match (done.faults.is_empty(), self.check && !done.changed.is_empty()) {
             (false, _) => Exit::Invalid,

@@ -27,6 +27,7 @@ use crate::{
     },
     reconcile::ApplyError,
     store::{Commit, Store, mint},
+    text::escaped,
 };
 
 /// Create, list and revoke the API keys of a store.
@@ -158,7 +159,7 @@ fn list(store: &Store) -> String {
             entry.created_at,
             key.description
         );
-        lines += line.trim_end();
+        lines += escaped(&line).trim_end();
         lines.push('\n');
     }
     lines

@@ -27,7 +27,7 @@ use config::Config;
 
 use crate::{
     model::{diagnostic::Diagnostic, json::JsonError, snapshot::Snapshot},
-    store::{Store, StoreError},
+    store::{Store, StoreError, probe},
 };
 
 /// Keeps an edge traffic gateway true to manifests in git.
@@ -177,13 +177,8 @@ impl StoreArgs {
 
     /// Opens the store, if there is one: what only looks must not make one.
     fn open_if_there(&self) -> Result<Option<Store>, Failure> {
-        let there = Store::exists(&self.store)? || self.store.is_file() || is_used(&self.store);
-        there.then(|| self.open()).transpose()
+        probe(&self.store)?.then(|| self.open()).transpose()
     }
-}
-
-fn is_used(folder: &std::path::Path) -> bool {
-    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// The store's Snapshot, or the empty one where there is no store yet.

@@ -9,12 +9,15 @@ use super::{
     keys::{commit, role},
     output::print,
 };
-use crate::model::{
-    Kind,
-    id::Id,
-    key::Key,
-    kind::owner::{Owner, Role},
-    operation::Operation,
+use crate::{
+    model::{
+        Kind,
+        id::Id,
+        key::Key,
+        kind::owner::{Owner, Role},
+        operation::Operation,
+    },
+    text::escaped,
 };
 
 /// List the owners of API keys, and set what they may do.
@@ -53,7 +56,7 @@ impl Args {
                 let mut lines = String::new();
                 for entry in store.snapshot().newest_first(Kind::Owner, None, u64::MAX) {
                     let role = entry.spec_as::<Owner>().map(|owner| owner.role).unwrap_or_default();
-                    lines += &format!("{}  {}\n", entry.key.id, role.as_str());
+                    lines += &format!("{}  {}\n", escaped(entry.key.id.as_str()), role.as_str());
                 }
                 print(lines)?;
             }

@@ -13,6 +13,7 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic},
     plan::{outline::Outline, report::Report, safety::Budget, saved::SavedPlan},
     reconcile::LintLevels,
+    text::escaped,
 };
 
 /// Validate manifests, show the plan, and apply it as one revision.
@@ -75,7 +76,8 @@ impl PlanArgs {
     fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> Outcome {
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
         let mut target = self.target(lints, reviewed.is_some())?;
-        let Proposal { mut report, left_out, saved } = target.propose(reviewed.is_some() || self.out.is_some())?;
+        let proposal = target.propose(reviewed.is_some() || self.out.is_some())?;
+        let Proposal { mut report, left_out, saved, unwritable } = proposal;
         report.command = if dry_run { "plan" } else { "reconcile" };
         self.output.announce(&report).inspect_err(|_| {
             if !dry_run {
@@ -83,7 +85,7 @@ impl PlanArgs {
             }
         })?;
         let isolated = report.plan.is_some() && report.has_errors();
-        let exit = match self.decide(&report, saved.as_ref(), reviewed.as_ref()) {
+        let exit = match self.decide(&report, unwritable, saved.as_ref(), reviewed.as_ref()) {
             Ok(()) if dry_run || report.plan.as_ref().is_none_or(Outline::is_empty) => self.seen(&report),
             Ok(()) => match target.apply() {
                 Ok(revision) => {
@@ -125,7 +127,13 @@ impl PlanArgs {
     }
 
     /// Whether a plan may run.
-    fn decide(&self, report: &Report, now: Option<&SavedPlan>, reviewed: Option<&SavedPlan>) -> Result<(), Failure> {
+    fn decide(
+        &self,
+        report: &Report,
+        unwritable: Vec<Diagnostic>,
+        now: Option<&SavedPlan>,
+        reviewed: Option<&SavedPlan>,
+    ) -> Result<(), Failure> {
         if report.plan.is_none() {
             return Ok(());
         }
@@ -137,6 +145,10 @@ impl PlanArgs {
         }
         if !report.refusals.is_empty() {
             return Err(Failure { diagnostics: report.refusals.clone(), exit: Exit::Refused });
+        }
+        // A plan that would fail must not pass a review, nor be saved for one.
+        if !unwritable.is_empty() {
+            return Err(Failure { diagnostics: unwritable, exit: Exit::Error });
         }
         if let (Some(now), Some(file)) = (now, &self.out) {
             fs::write(file, now.text()?).map_err(|error| unusable(file, &error.to_string()))?;
@@ -181,7 +193,11 @@ fn same(reviewed: &SavedPlan, now: &SavedPlan) -> Result<(), Failure> {
     }
     let diff = reviewed.diff(now);
     if !diff.trim().is_empty() {
-        let _ = writeln!(anstream::stderr(), "{diff}");
+        let mut stderr = anstream::stderr().lock();
+        for line in diff.lines() {
+            let _ = writeln!(stderr, "{}", escaped(line));
+        }
+        let _ = writeln!(stderr);
     }
     let stale =
         Diagnostic::error(Code::Stale, format!("this is not the plan that was reviewed: {}", reasons.join("; ")));

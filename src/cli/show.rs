@@ -9,7 +9,10 @@ use std::{
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
 use super::excerpt::Excerpt;
-use crate::model::diagnostic::{Diagnostic, Place, Severity};
+use crate::{
+    model::diagnostic::{Diagnostic, Place, Severity},
+    text::escaped,
+};
 
 /// More than this nobody reads on a terminal.
 const MOST: usize = 500;
@@ -43,7 +46,7 @@ pub fn say(line: &str) {
 /// Prints a line to stderr, or fails: what follows depends on its being seen.
 pub fn try_say(line: &str) -> io::Result<()> {
     let mut stderr = anstream::stderr();
-    writeln!(stderr, "{line}")?;
+    writeln!(stderr, "{}", escaped(line))?;
     stderr.flush()
 }
 
@@ -86,13 +89,15 @@ impl Report {
             let label = (!here.is_empty()).then(|| "here".to_owned());
             labels.extend(spans.next().map(|span| LabeledSpan::new_primary_with_span(label, span)));
             let related = spans.zip(&here);
-            labels.extend(related.map(|(span, (_, label))| LabeledSpan::new_with_span(Some(label.clone()), span)));
+            labels.extend(
+                related.map(|(span, (_, label))| LabeledSpan::new_with_span(Some(escaped(label).into_owned()), span)),
+            );
             source = Some(excerpt);
         }
         let elsewhere = elsewhere.into_iter().map(|(place, label)| {
             let excerpt = Excerpt::new(&place.file, std::slice::from_ref(&place.span));
             Report {
-                message: label.clone(),
+                message: escaped(label).into_owned(),
                 code: String::new(),
                 help: None,
                 severity: None,
@@ -102,9 +107,9 @@ impl Report {
             }
         });
         Self {
-            message: diagnostic.message.clone(),
+            message: escaped(&diagnostic.message).into_owned(),
             code: diagnostic.code.to_string(),
-            help: diagnostic.help.clone(),
+            help: diagnostic.help.as_deref().map(|help| escaped(help).into_owned()),
             severity: Some(diagnostic.severity),
             source,
             labels,

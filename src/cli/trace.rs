@@ -13,7 +13,7 @@ use crate::{
     reconcile::{ApplyError, LintLevels, plan},
     routing::{Effect, HostRank, Named, Request, Trace, Verdict, trace_in},
     store::{CommitError, mint},
-    text::printable,
+    text::{escaped, printable},
 };
 
 /// Show which edge and route would take a request, why the other routes would not, and the modules that it passes.
@@ -124,9 +124,9 @@ impl Args {
     }
 }
 
-/// A text without control characters, which a terminal might obey.
+/// A text without characters that a terminal might obey.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    escaped(text).into_owned()
 }
 
 /// A name where there is one, and the id.

@@ -10,6 +10,7 @@ mod document;
 pub mod export;
 mod findings;
 pub mod format;
+mod identity;
 mod locate;
 mod merge;
 mod origin;

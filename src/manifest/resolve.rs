@@ -10,6 +10,7 @@ use std::{
 use super::{
     Loaded, Origin,
     declaration::{Declaration, Facts, MODULE_SET},
+    identity::{Identity, Known, Wanted, choose, derived},
 };
 use crate::{
     lint::{Level, ManifestFacts, Subject},
@@ -20,12 +21,11 @@ use crate::{
         diagnostic::Diagnostic,
         fault::{Aim, Fault, Path, nearest},
         id::Id,
-        json::JsonError,
         key::Key,
         kind::https_edge::HttpsEdge,
         operation::Claim,
         resource::AnyResource,
-        rules, secret,
+        rules,
         snapshot::{Entry, Snapshot},
     },
     text::printable,
@@ -51,6 +51,8 @@ pub struct Resolved {
     pub diagnostics: Vec<Diagnostic>,
     /// What is not all that was meant: its document, a set that it takes, or a name in it is at fault.
     pub faulty: BTreeSet<Key>,
+    /// Which resource takes over the name that another one gives up: it cannot be applied without the other.
+    pub after: Vec<(Key, Key)>,
 }
 
 /// Like [`resolve`] with nothing but the files: an identifier cannot be looked up, so it is taken to be right.
@@ -68,21 +70,18 @@ pub fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool) 
 fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool, offline: bool) -> Resolved {
     let mut resolver = Resolver {
         loaded,
-        source,
-        owned: owned_names(snapshot, source),
-        snapshot,
+        known: Known::new(snapshot, source, prune, &loaded.declared),
         ids: HashMap::new(),
         token_files: HashMap::new(),
         comparisons: Cell::new(MOST_COMPARISONS),
         offline,
-        prune,
         out: Resolved::default(),
     };
     let mut declarations: Vec<&Declaration> = loaded.declared.resources.iter().collect();
     // Parents come before children, and what is named comes before who names it.
     declarations.sort_by_key(|declaration| declaration.kind);
-    for declaration in declarations {
-        resolver.resolve(declaration);
+    for of_one_kind in declarations.chunk_by(|a, b| a.kind == b.kind) {
+        resolver.resolve(of_one_kind);
     }
     resolver.check_pass_through();
     resolver.note_sets();
@@ -92,12 +91,24 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
 impl Resolved {
     /// Takes out what is faulty and what depends on it, and tells what that was.
     pub fn set_aside(&mut self) -> Vec<Desired> {
-        // Parents and what is named come before children and who names them, so one pass finds all dependents.
-        for (key, desired) in &self.desired {
-            let mut depends = key.parent_key().is_some_and(|parent| self.faulty.contains(&parent));
-            desired.spec.references(&mut |reference| depends |= self.faulty.contains(&reference.target));
-            if depends {
-                self.faulty.insert(key.clone());
+        loop {
+            let before = self.faulty.len();
+            // Without the rename that frees its name, a resource would take the place of the one that is renamed.
+            for (key, first) in &self.after {
+                if self.faulty.contains(first) {
+                    self.faulty.insert(key.clone());
+                }
+            }
+            // Parents and what is named come before children and who names them, so one pass finds all dependents.
+            for (key, desired) in &self.desired {
+                let mut depends = key.parent_key().is_some_and(|parent| self.faulty.contains(&parent));
+                desired.spec.references(&mut |reference| depends |= self.faulty.contains(&reference.target));
+                if depends {
+                    self.faulty.insert(key.clone());
+                }
+            }
+            if self.faulty.len() == before {
+                break;
             }
         }
         self.faulty.iter().filter_map(|key| self.desired.remove(key)).collect()
@@ -112,28 +123,9 @@ impl Resolved {
     }
 }
 
-type NameIndex<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), &'a Arc<Entry>>;
-
-/// The resources that sources own, by kind, parent and name. Where two sources use one name, `source` comes first.
-fn owned_names<'a>(snapshot: &'a Snapshot, source: &str) -> NameIndex<'a> {
-    let mut names = NameIndex::new();
-    for entry in snapshot.iter() {
-        let Some(claim) = &entry.claim else { continue };
-        let name = (entry.key.kind, entry.key.parent.as_ref(), claim.name.as_str());
-        if entry.is_owned_by(source) {
-            names.insert(name, entry);
-        } else {
-            names.entry(name).or_insert(entry);
-        }
-    }
-    names
-}
-
 struct Resolver<'a> {
     loaded: &'a Loaded,
-    source: &'a str,
-    snapshot: &'a Snapshot,
-    owned: NameIndex<'a>,
+    known: Known<'a>,
     /// The ids of declared resources that stand by themselves.
     ids: HashMap<(Kind, &'a str), Id>,
     /// Who writes a token where.
@@ -142,19 +134,28 @@ struct Resolver<'a> {
     comparisons: Cell<usize>,
     /// Whether there is no store to ask.
     offline: bool,
-    /// Whether what is no longer declared is deleted.
-    prune: bool,
     out: Resolved,
 }
 
 impl<'a> Resolver<'a> {
-    fn resolve(&mut self, declaration: &'a Declaration) {
+    /// Resolves the declarations of one kind. Their ids are chosen together: one may take over the name of another.
+    fn resolve(&mut self, declarations: &[&'a Declaration]) {
+        let wanted: Vec<Wanted<'a>> = declarations.iter().copied().filter_map(|it| self.read(it)).collect();
+        let identities = choose(&self.known, &wanted);
+        let keys: Vec<Key> = wanted.iter().zip(&identities).map(|(it, identity)| it.key(identity.id.clone())).collect();
+        for ((it, identity), key) in wanted.into_iter().zip(identities).zip(&keys) {
+            if let Some(first) = identity.after.and_then(|first| keys.get(first)) {
+                self.out.after.push((key.clone(), first.clone()));
+            }
+            self.settle(it, identity, key.clone());
+        }
+    }
+
+    /// A declaration with its parent's id and everything that its Spec takes from elsewhere.
+    fn read(&mut self, declaration: &'a Declaration) -> Option<Wanted<'a>> {
         let parent = match &declaration.parent {
             None => None,
-            Some((name, path)) => match self.parent(declaration, name, path) {
-                Some(id) => Some(id),
-                None => return,
-            },
+            Some((name, path)) => Some(self.parent(declaration, name, path)?),
         };
         let found = self.out.diagnostics.len();
         let sets = &self.loaded.declared.sets;
@@ -162,19 +163,24 @@ impl<'a> Resolver<'a> {
             declaration.faulty || declaration.modules_from.iter().any(|set| sets.get(set).is_none_or(|set| set.faulty));
         let spec = self.with_module_sets(declaration);
         let spec = self.with_ids(declaration, spec, &mut faulty);
-        let id = match self.identify(declaration, parent.as_ref(), spec.as_ref()) {
-            Ok(id) => id,
-            Err(error) => return self.out.diagnostics.push(error.into()),
-        };
-        let key = Key { kind: declaration.kind, parent, id };
+        let faulty = faulty || self.out.diagnostics.len() > found;
+        let wanted = Wanted::new(declaration, parent, spec, faulty);
+        wanted.map_err(|error| self.out.diagnostics.push(error.into())).ok()
+    }
+
+    fn settle(&mut self, wanted: Wanted<'a>, identity: Identity, key: Key) {
+        let Wanted { declaration, spec, faulty, .. } = wanted;
+        let found = self.out.diagnostics.len();
+        self.out.diagnostics.extend(identity.fault);
         self.check_owner(declaration, &key);
         if declaration.parent.is_none() {
             self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
         }
         let claim = Claim {
-            source: self.source.to_owned(),
+            source: self.known.source.to_owned(),
             name: declaration.name.clone(),
             prevent_destroy: declaration.prevent_destroy,
+            renamed_from: identity.renamed_from,
         };
         if let Some(file) = &declaration.token_file
             && let Some((other, other_key)) = self.token_files.insert(file.clone(), (declaration, key.clone()))
@@ -206,7 +212,7 @@ impl<'a> Resolver<'a> {
         let kind = declaration.kind.info().parent?;
         if kind == Kind::EventSubscription {
             // Subscriptions are owned elsewhere: without an id of theirs, one is derived from the name.
-            return Some(if name.contains('_') { Id::new(name) } else { derived(kind, None, name, &[]) });
+            return Some(if name.contains('_') { Id::new(name) } else { derived(kind, None, name, &[], 0) });
         }
         let found = self.find(kind, name);
         if found.is_none() && !self.loaded.declared.knows(kind.info().name, name) {
@@ -221,17 +227,18 @@ impl<'a> Resolver<'a> {
     fn find(&self, kind: Kind, name: &str) -> Option<Id> {
         if name.contains('_') {
             let key = Key::new(kind, Id::new(name));
-            let known = self.offline || self.snapshot.get(&key).is_some() || self.out.desired.contains_key(&key);
+            let known = self.offline || self.known.snapshot.get(&key).is_some() || self.out.desired.contains_key(&key);
             return known.then_some(key.id);
         }
         self.ids.get(&(kind, name)).cloned().or_else(|| self.in_store(kind, name))
     }
 
-    /// What a source calls by a name in the store. What this one owns and no longer declares may be about to go.
+    /// What a source calls by a name in the store. What this one owns and no longer declares may be about to go, and what
+    /// it declares under another name has given this one up.
     fn in_store(&self, kind: Kind, name: &str) -> Option<Id> {
-        let stays = |entry: &&&Arc<Entry>| !(self.prune && entry.is_owned_by(self.source));
-        let entry = self.owned.get(&(kind, None, name)).filter(stays)?;
-        Some(entry.key.id.clone())
+        let entry: &Entry = self.known.named(kind, None, name).first()?;
+        let goes = self.known.prune && entry.is_owned_by(self.known.source);
+        (!goes && !self.out.desired.contains_key(&entry.key)).then(|| entry.key.id.clone())
     }
 
     fn unknown(&self, kind: Kind, name: &str) -> Fault {
@@ -310,50 +317,6 @@ impl<'a> Resolver<'a> {
         resolved
     }
 
-    /// The id of a declared resource: the one it names, the one it has, or a derived one (D11).
-    fn identify(
-        &mut self,
-        declaration: &Declaration,
-        parent: Option<&Id>,
-        spec: &dyn AnyResource,
-    ) -> Result<Id, JsonError> {
-        let kind = declaration.kind;
-        if kind == Kind::EventSource {
-            return Ok(Id::new(&declaration.name));
-        }
-        let fixed = fixed_content(spec)?;
-        // What is fixed cannot change in place: with other content it is another resource. What is left open fits all.
-        let fits = |entry: &Entry| -> Result<bool, JsonError> {
-            let existing = fixed_content(entry.spec.as_ref())?;
-            Ok(fixed.iter().zip(existing).all(|(wanted, existing)| *wanted == existing || wanted == "\"\""))
-        };
-        if let Some(id) = &declaration.id {
-            let key = Key { kind, parent: parent.cloned(), id: Id::new(id) };
-            match self.snapshot.get(&key) {
-                Some(entry) if !fits(entry)? => {}
-                None if self.is_misnamed(declaration, parent) => {
-                    let fault = Fault::new(Code::UnknownReference, format!("there is no {key} to adopt"));
-                    let fault = fault.at(Path::root().join("metadata").join("id"));
-                    let help =
-                        format!("`{}` has another id: remove this one, or correct it", printable(&declaration.name));
-                    self.out.diagnostics.push(declaration.head.diagnostic(fault.help(help)));
-                }
-                // A store that is built anew gets the ids that were adopted before.
-                _ => return Ok(key.id),
-            }
-        }
-        let names = [Some(declaration.name.as_str()), declaration.renamed_from.as_deref()];
-        for name in names.into_iter().flatten() {
-            let owned = self.owned.get(&(kind, parent, name)).filter(|entry| entry.is_owned_by(self.source));
-            if let Some(entry) = owned
-                && fits(entry)?
-            {
-                return Ok(entry.key.id.clone());
-            }
-        }
-        Ok(derived(kind, parent, &declaration.name, &fixed))
-    }
-
     fn note_facts(&mut self, subject: Subject, facts: &Facts) {
         let of = |path: &Path| (subject.clone(), path.clone());
         self.out.facts.plain_secrets.extend(facts.plain_secrets.iter().map(of));
@@ -374,16 +337,10 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether the source owns a resource of this name already: then an id that does not exist is a mistake.
-    fn is_misnamed(&self, declaration: &Declaration, parent: Option<&Id>) -> bool {
-        let known = self.owned.get(&(declaration.kind, parent, declaration.name.as_str()));
-        !declaration.kind.info().implicit && known.is_some_and(|entry| entry.is_owned_by(self.source))
-    }
-
     /// Two sources must not own one resource.
     fn check_owner(&mut self, declaration: &Declaration, key: &Key) {
-        let owner = self.snapshot.get(key).and_then(|entry| entry.claim.as_ref());
-        if let Some(claim) = owner.filter(|claim| claim.source != self.source) {
+        let owner = self.known.snapshot.get(key).and_then(|entry| entry.claim.as_ref());
+        if let Some(claim) = owner.filter(|claim| claim.source != self.known.source) {
             let fault = Fault::new(
                 Code::OwnerConflict,
                 format!(
@@ -420,27 +377,11 @@ impl<'a> Resolver<'a> {
             let Some(parent) = key.parent_key() else { continue };
             let parent = match self.out.desired.get(&parent) {
                 Some(parent) => Some(&parent.spec),
-                None => self.snapshot.get(&parent).map(|entry| &entry.spec),
+                None => self.known.snapshot.get(&parent).map(|entry| &entry.spec),
             };
             if let Some(edge) = parent.and_then(|spec| spec.as_any().downcast_ref::<HttpsEdge>()) {
                 rules::unreadable_modules(edge, desired.spec.as_ref()).into_iter().for_each(&mut report);
             }
         }
     }
-}
-
-/// What a resource cannot change in place, as its id sees it.
-fn fixed_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
-    let fields = spec.kind().info().fixed;
-    if fields.is_empty() {
-        return Ok(Vec::new());
-    }
-    let whole = secret::reveal(|| spec.to_json())?;
-    Ok(fields.iter().map(|field| whole.get(*field).map(ToString::to_string).unwrap_or_default()).collect())
-}
-
-fn derived(kind: Kind, parent: Option<&Id>, name: &str, fixed: &[String]) -> Id {
-    let parent = parent.map(Id::as_str).unwrap_or_default();
-    let parts = [kind.info().name, parent, name].into_iter().chain(fixed.iter().map(String::as_str));
-    Id::derived(kind.info().prefix, parts.map(str::as_bytes))
 }

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{code::Code, fault::Fault, redact::redact};
+use crate::text::tamed;
 
 /// How serious a diagnostic is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -62,7 +63,7 @@ impl SourceFile {
 
     /// The text for a person's eyes, with the same length and the same places.
     pub fn shown(&self) -> &str {
-        self.shown.get_or_init(|| redact(&self.text))
+        self.shown.get_or_init(|| tamed(&redact(&self.text)))
     }
 }
 

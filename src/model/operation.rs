@@ -26,6 +26,10 @@ pub struct Claim {
     /// Whether a plan may delete or replace it (D27).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prevent_destroy: bool,
+    /// The former name, if resources exchange their names: then the names alone do not tell whether the exchange has been
+    /// made (D54).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renamed_from: Option<String>,
 }
 
 /// One change.

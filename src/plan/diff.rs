@@ -68,7 +68,7 @@ impl Planner<'_> {
             if operations.is_empty() {
                 effect = match &entry.claim {
                     None => Effect::Adopt,
-                    Some(claim) if claim.name == wanted.claim.name => Effect::Protect,
+                    Some(claim) if !is_renamed(claim, wanted) => Effect::Protect,
                     Some(_) => Effect::Rename,
                 };
             }
@@ -88,6 +88,10 @@ impl Planner<'_> {
         if let (Some(old), Some(change)) = (&entry.claim, self.plan.changes.last_mut()) {
             if old.name != wanted.claim.name {
                 change.notes.push(format!("was called `{}`", old.name));
+            } else if is_renamed(old, wanted) {
+                let over = wanted.claim.renamed_from.is_none();
+                let note = if over { "no longer exchanges its name" } else { "exchanges its name" };
+                change.notes.push(note.into());
             }
             match (old.prevent_destroy, wanted.claim.prevent_destroy) {
                 (true, false) => change.notes.push("is no longer protected by `prevent_destroy`".into()),
@@ -251,6 +255,11 @@ impl Planner<'_> {
             || self.snapshot.get(&parent).and_then(|entry| entry.claim.as_ref()).map(|claim| claim.name.as_str());
         format!("{}/{}", desired.or_else(known).unwrap_or(parent.id.as_str()), claim.name)
     }
+}
+
+/// Whether the claim on a resource differs in what it says of names.
+fn is_renamed(old: &Claim, wanted: &Desired) -> bool {
+    old.name != wanted.claim.name || old.renamed_from != wanted.claim.renamed_from
 }
 
 /// The calls that turn one Spec into another: changed plain fields are one PATCH with just those fields; a new or

@@ -8,6 +8,7 @@ use super::{
     Effect,
     outline::{Outline, OutlinedChange},
 };
+use crate::text::escaped;
 
 /// The plan with colour; whoever prints it strips the colour where it has no place.
 pub fn text(plan: &Outline) -> String {
@@ -48,16 +49,17 @@ pub fn notes(change: &OutlinedChange) -> String {
 
 fn write_change(out: &mut String, change: &OutlinedChange) -> std::fmt::Result {
     let title = format!("{} {}", change.kind, change.name);
+    let (title, id, notes) = (escaped(&title), escaped(&change.id), notes(change));
     let sign = sign(change.effect);
     let sign = match change.effect {
         Effect::Create | Effect::Replace => sign.green().to_string(),
         Effect::Delete | Effect::Replaced => sign.red().to_string(),
         _ => sign.yellow().to_string(),
     };
-    writeln!(out, "{sign} {}  {}{}", title.bold(), change.id.dimmed(), notes(change))?;
+    writeln!(out, "{sign} {}  {}{}", title.bold(), id.dimmed(), escaped(&notes))?;
     for call in &change.calls {
-        writeln!(out, "    {} {}", call.method, call.path)?;
-        for line in &call.lines {
+        writeln!(out, "    {} {}", escaped(&call.method), escaped(&call.path))?;
+        for line in call.lines.iter().map(|line| escaped(line)) {
             match line.as_bytes().first() {
                 Some(b'+') => writeln!(out, "      {}", line.green())?,
                 Some(b'-') => writeln!(out, "      {}", line.red())?,

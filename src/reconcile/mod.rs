@@ -7,7 +7,7 @@ pub mod token;
 pub mod watch;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::PathBuf,
     sync::Arc,
     time::Instant,
@@ -19,7 +19,7 @@ use token::{Tokens, with_hashes};
 use crate::{
     lint::{self, Finding, LINTS, Level, Subject, World},
     manifest::{
-        self, Loaded, ManifestFile,
+        self, Loaded, ManifestFile, Origin,
         resolve::{Resolved, resolve, resolve_offline},
         tree::{Disk, Tree},
     },
@@ -137,9 +137,22 @@ pub struct Planned {
     pub left_out: Vec<Desired>,
     /// The files that were read.
     pub files: Vec<Arc<ManifestFile>>,
+    /// The Specs of API keys in the manifests, for faults of their `token_file`.
+    keys: HashMap<Key, Origin>,
 }
 
 impl Planned {
+    /// Returns the error that writing the token of a new API key would meet, at the line of its `token_file`. Only for
+    /// whoever writes it: a server has no such file.
+    pub fn token_fault(&self, key: &Key) -> Option<Diagnostic> {
+        let file = self.desired.get(key)?.token_file.as_ref()?;
+        let fault = ApplyError::TokenFile(file.clone(), token::obstacle(file)?).diagnostic();
+        Some(match self.keys.get(key) {
+            Some(origin) => fault.at(origin.place(&FieldPath::root().join("token_file"), Aim::Value)),
+            None => fault,
+        })
+    }
+
     /// Whether the manifests are at fault.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|it| it.severity == Severity::Error)
@@ -275,7 +288,12 @@ fn judge(loaded: Loaded, mut resolved: Resolved, others: &[Arc<Entry>], lints: &
         desired: BTreeMap::new(),
         left_out: Vec::new(),
         files: loaded.files,
+        keys: HashMap::new(),
     };
+    let with_token = resolved.desired.values().filter(|wanted| wanted.token_file.is_some());
+    let origins =
+        with_token.filter_map(|wanted| Some((wanted.key.clone(), resolved.origins.get(&wanted.key)?.clone())));
+    planned.keys.extend(origins);
     planned.diagnostics.extend(resolved.diagnostics.iter().cloned());
     // Lints look at the whole; of a part they would say what is not so.
     if !planned.has_errors() {

@@ -3,10 +3,12 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::Write,
+    io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
+
+use rustix::fs::{Access, access};
 
 use super::ApplyError;
 use crate::{
@@ -75,14 +77,25 @@ pub(super) fn with_hashes(plan: &Plan, tokens: &mut dyn Tokens) -> Result<Vec<Op
 }
 
 /// Writes a token to a file for its user alone (D27), in the place of an older one.
-pub fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
+pub fn write_token(path: &Path, token: &str) -> io::Result<()> {
     // A file that is there may be readable by others, so it is not written into but replaced.
     let _ = fs::remove_file(path);
     write_new(path, token)
 }
 
-/// The same where there must be no file yet: a manifest's file may hold another key's only token, or anything else.
-fn write_new(path: &Path, token: &str) -> std::io::Result<()> {
+/// Returns the error that [`write_new`] would meet, as far as that can be told without writing.
+pub(super) fn obstacle(path: &Path) -> Option<io::Error> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => return Some(io::Error::from(rustix::io::Errno::EXIST)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Some(error),
+        Err(_) => {}
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).err().map(io::Error::from)
+}
+
+/// Writes a token to a new file: a file that exists may hold another key's only token, or anything else.
+fn write_new(path: &Path, token: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(token.as_bytes())?;
     file.write_all(b"\n")?;

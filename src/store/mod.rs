@@ -9,6 +9,7 @@ mod group;
 pub mod history;
 pub mod memory;
 pub mod mint;
+mod probe;
 mod touched;
 
 use std::{
@@ -23,6 +24,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 pub use error::StoreError;
+pub use probe::probe;
 
 use crate::model::{
     code::Code,

@@ -1,4 +1,6 @@
-//! How text from elsewhere is quoted in messages: short, and without characters that change what a terminal shows.
+//! How text from elsewhere is shown: without characters that change what a terminal or a review shows.
+
+use std::borrow::Cow;
 
 /// The most characters of a value that a message quotes.
 const QUOTED_CHARS: usize = 60;
@@ -24,6 +26,44 @@ fn cut(text: &str, most: usize) -> String {
     printable
 }
 
+/// Whether a character steers what is shown instead of being shown: control characters, line breaks, marks of direction
+/// and invisible characters. Joiners are none of them, because scripts and emoji need them.
+pub fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A whole value on one line, with the characters that [steer](steers) escaped. Everything else stays.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if steers(c) {
+            escaped.extend(c.escape_debug());
+        } else {
+            escaped.push(c);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// A text of several lines with a placeholder for each character that [steers]. It has the same length, so places in the
+/// one text are places in the other.
+pub fn tamed(text: &str) -> String {
+    let keeps = |c: char| matches!(c, '\n' | '\r' | '\t') || !steers(c);
+    let tame = |c: char| match c.len_utf8() {
+        _ if keeps(c) => c,
+        1 => '?',
+        2 => '¿',
+        3 => '\u{fffd}',
+        _ => '\u{1f6ab}',
+    };
+    text.chars().map(tame).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,5 +80,29 @@ mod tests {
             assert_eq!(printable(text), expected);
         }
         assert_eq!(printable(&"ü".repeat(61)), "ü".repeat(60) + "…");
+    }
+
+    #[test]
+    fn a_whole_value_loses_nothing_but_what_steers() {
+        for (text, expected) in [
+            ("a \"quoted\" C:\\path, it's fine", "a \"quoted\" C:\\path, it's fine"),
+            ("हिन्दी é 👩\u{200d}💻", "हिन्दी é 👩\u{200d}💻"),
+            ("two\nlines\r\t", "two\\nlines\\r\\t"),
+            ("\u{1b}]0;x\u{7}\u{9b}1m", "\\u{1b}]0;x\\u{7}\\u{9b}1m"),
+            ("abc\u{202e}cba\u{2066}\u{2028}", "abc\\u{202e}cba\\u{2066}\\u{2028}"),
+            ("\u{200b}\u{feff}\u{e0041}", "\\u{200b}\\u{feff}\\u{e0041}"),
+        ] {
+            assert_eq!(escaped(text), expected);
+        }
+        let long = "ü".repeat(1000);
+        assert_eq!(escaped(&long), long);
+    }
+
+    #[test]
+    fn a_tamed_text_keeps_its_lines_and_its_length() {
+        let text = "a: \u{1b}[31m\n\u{85}b\t\u{202e}\r\n\u{e0041}ü";
+        let tamed = tamed(text);
+        assert_eq!(tamed, "a: ?[31m\n¿b\t\u{fffd}\r\n\u{1f6ab}ü");
+        assert_eq!(tamed.len(), text.len());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, process::Command};
 
-use crate::cli::{Folder, copy};
+use crate::cli::{Folder, copy, finish};
 
 #[test]
 fn two_folders_are_compared_without_a_store() {
@@ -47,7 +47,8 @@ fn in_git() -> Folder {
     folder
 }
 
-fn git(folder: &Folder, line: &str) {
+/// Runs Git in a folder.
+pub fn git(folder: &Folder, line: &str) {
     let who = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"];
     let mut command = Command::new("git");
     command.args(who).args(line.split_whitespace()).current_dir(folder.path(""));
@@ -131,4 +132,37 @@ fn links_inside_of_a_commit_are_followed_and_never_out_of_it() {
     git(&folder, "commit -q -m out");
     let run = folder.run("diff --rev HEAD~1..HEAD storefront");
     assert_eq!((run.code, run.err.contains("a link leads out of the repository")), (3, true), "{}", run.all());
+}
+
+#[test]
+fn tokens_stay_outside_of_the_source_tree_at_every_revision() {
+    let folder = Folder::new();
+    let key = |file: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: ApiKey\nmetadata: {{name: ci}}\nspec: {{token_file: {file:?}, description: d}}\n"
+        )
+    };
+    folder.write("repository/keys/ci.yaml", &key("../../ci.token"));
+    for line in ["init -q -b main", "add .", "commit -q -m first"] {
+        git(&folder, &format!("-C repository {line}"));
+    }
+    folder.write("repository/keys/ci.yaml", &key("../../ci.token").replace("description: d", "description: other"));
+    git(&folder, "-C repository commit -q -a -m second");
+    let diff = |line: &str| {
+        let mut command = folder.command(line);
+        command.current_dir(folder.path("repository"));
+        finish(command, "")
+    };
+    // The root of the repository, from wherever it is named.
+    for line in ["diff --rev HEAD~1 .", "diff --rev HEAD~1..HEAD", "diff --rev HEAD~1..HEAD keys"] {
+        let run = diff(line);
+        assert_eq!((run.code, run.out.contains("+ description: other")), (0, true), "{line}: {}", run.all());
+    }
+    assert_eq!(folder.run("diff --rev HEAD~1..HEAD repository").code, 0);
+    for inside in ["ci.token", "../ci.token", &folder.path("repository/ci.token").display().to_string()] {
+        folder.write("repository/keys/ci.yaml", &key(inside));
+        git(&folder, "-C repository commit -q -a -m inside");
+        let run = diff("diff --rev HEAD..HEAD .");
+        assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED")), (3, true), "{inside}: {}", run.all());
+    }
 }

@@ -321,7 +321,7 @@ fn github_annotations_are_escaped() {
     ];
     let told = rendered(Format::Github, &of_diagnostics(&diagnostics));
     let expected = [
-        "::error file=a%2Cb%3Ac.yaml,line=1,col=3,endLine=1,endColumn=5,title=ERR_EDGEWRIGHT_SYNTAX::100%25 wrong%0D%0Anext: a,b%0Amend it",
+        "::error file=a%2Cb%3Ac.yaml,line=1,col=3,endLine=1,endColumn=5,title=ERR_EDGEWRIGHT_SYNTAX::100%25 wrong\\r\\nnext: a,b%0Amend it",
         "::warning file=a.yaml,line=1,endLine=2,title=ERR_EDGEWRIGHT_TAG::over two lines%0Ab.yaml:2:6: first here",
         "::error title=ERR_EDGEWRIGHT_EMPTY_SOURCE::no manifest",
         "::notice title=edgewright validate::the manifests are invalid: 1 file, 2 errors, 1 warning",
@@ -480,5 +480,5 @@ fn junit_holds_any_text() {
     assert!(!xml.contains(['\u{0}', '\u{1b}', '\u{ffff}', '\r']), "{xml:?}");
     assert!(xml.contains("name=\"&lt;&amp;&quot;&gt;.yaml\""), "{xml}");
     assert!(xml.contains("<system-out>warning ERR_EDGEWRIGHT_TAG: &lt;a&gt; &amp; "), "{xml}");
-    assert!(xml.contains("&#13;&#10;]]&gt;\">"), "{xml}");
+    assert!(xml.contains("\\r\\n]]&gt;\">"), "{xml}");
 }

@@ -338,6 +338,33 @@ fn an_api_keys_token_is_written_once_and_works() {
 }
 
 #[test]
+fn a_plan_tells_that_a_token_cannot_be_written() {
+    let folder = Folder::new();
+    let key = |file: &str| {
+        format!("apiVersion: edgewright/v1\nkind: ApiKey\nmetadata: {{name: ci}}\nspec: {{token_file: {file}}}\n")
+    };
+    folder.write("ci.token", "precious");
+    for file in ["../ci.token", "../nowhere/ci.token", "../ci.token/ci.token"] {
+        folder.write("m/key.yaml", &key(file));
+        for line in ["plan m", "plan --out saved.json m", "plan --format json m", "reconcile m"] {
+            let run = folder.run(line);
+            assert_eq!(run.code, 1, "{line} with {file}\n{}", run.all());
+            let said = run.err.contains("ERR_EDGEWRIGHT_UNREADABLE") && run.err.contains("[m/key.yaml:4:20]");
+            assert!(said && run.out.contains("ak_"), "{line} with {file}\n{}", run.all());
+        }
+    }
+    assert_eq!(folder.read("ci.token"), "precious");
+    assert!(!folder.path("saved.json").exists() && !folder.path("store").exists());
+    // What only compares writes no token.
+    folder.ok("validate m");
+    folder.ok("diff m m");
+    // A key that exists needs no file.
+    folder.write("m/key.yaml", &key("../new.token"));
+    folder.ok("reconcile m");
+    assert_eq!(folder.ok("plan m").out, "No changes: 1 unchanged.\n");
+}
+
+#[test]
 fn a_plan_is_applied_to_the_revision_it_was_made_from_or_not_at_all() {
     let folder = Folder::new();
     folder.write("m/one.yaml", &edge("one", "", "one"));

@@ -4,7 +4,10 @@ use super::{Proposal, Target};
 use crate::{
     cli::{Exit, Failure, StoreArgs, progress::during, snapshot_of},
     model::operation::Author,
-    plan::saved::{Pin, SavedPlan},
+    plan::{
+        Effect,
+        saved::{Pin, SavedPlan},
+    },
     reconcile::{ApplyError, Options, Planned, apply, plan, token::TokenFiles},
     store::{CommitError, Store},
 };
@@ -36,7 +39,11 @@ impl Target for Local {
             SavedPlan::new(plan, planned.desired.values(), &pin)
         });
         let saved = saved.transpose()?;
-        let proposal = Proposal { report: planned.report("plan"), left_out: planned.left_out_names(), saved };
+        let changes = planned.plan.iter().flat_map(|plan| &plan.changes);
+        let created = changes.filter(|change| matches!(change.effect, Effect::Create | Effect::Replace));
+        let unwritable = created.filter_map(|change| planned.token_fault(&change.key)).collect();
+        let (report, left_out) = (planned.report("plan"), planned.left_out_names());
+        let proposal = Proposal { report, left_out, saved, unwritable };
         self.planned = Some(planned);
         Ok(proposal)
     }

@@ -7,7 +7,10 @@ pub use local::Local;
 pub use server::{Server, ServerArgs};
 
 use super::Failure;
-use crate::plan::{report::Report, saved::SavedPlan};
+use crate::{
+    model::diagnostic::Diagnostic,
+    plan::{report::Report, saved::SavedPlan},
+};
 
 /// What came of planning.
 pub struct Proposal {
@@ -17,6 +20,8 @@ pub struct Proposal {
     pub left_out: Vec<String>,
     /// The plan as a document, where one was asked for.
     pub saved: Option<SavedPlan>,
+    /// Why the tokens of new keys cannot be written on this machine.
+    pub unwritable: Vec<Diagnostic>,
 }
 
 /// Something that plans and applies.

@@ -261,16 +261,18 @@ impl Server {
             files: validated.files.len(),
             applied: None,
         };
-        let token_file = |name: &str| {
+        let wanted = |name: &str| {
             let mut keys = validated.desired.values().filter(|wanted| wanted.key.kind == Kind::ApiKey);
-            keys.find(|wanted| wanted.claim.name == name).and_then(|wanted| wanted.token_file.clone())
+            keys.find(|wanted| wanted.claim.name == name)
         };
         let changes = report.plan.iter().flat_map(|plan| &plan.changes);
         let created = changes.filter(|change| matches!(change.effect, Effect::Create | Effect::Replace));
         let keys = created.filter(|change| change.kind == Kind::ApiKey.info().name);
-        let keys = keys.filter_map(|change| Some((Id::new(&change.id), token_file(&change.name)?))).collect();
+        let keys: Vec<_> = keys.filter_map(|change| Some((Id::new(&change.id), wanted(&change.name)?))).collect();
+        let unwritable = keys.iter().filter_map(|(_, wanted)| validated.token_fault(&wanted.key)).collect();
+        let keys = keys.into_iter().filter_map(|(id, wanted)| Some((id, wanted.token_file.clone()?))).collect();
         self.proposed = Some(Proposed { files, keys, outcome: run.outcome });
-        Proposal { report, left_out: run.left_out, saved: run.saved_plan }
+        Proposal { report, left_out: run.left_out, saved: run.saved_plan, unwritable }
     }
 
     /// Sends the apply of what was proposed, once.
@@ -347,7 +349,8 @@ impl Target for Server {
             |it: &Diagnostic| it.severity == Severity::Error && it.code != Name::Code(Code::UnknownReference);
         let stops = validated.diagnostics.iter().any(told_here) && !self.options.isolate;
         if stops || (validated.has_errors() && files.is_empty()) {
-            return Ok(Proposal { report: validated.report("plan"), left_out: Vec::new(), saved: None });
+            let (report, unwritable) = (validated.report("plan"), Vec::new());
+            return Ok(Proposal { report, left_out: Vec::new(), saved: None, unwritable });
         }
         // What was not read cannot be sent. Without it the rest must not read as if it had been removed.
         let unread = [Code::Unreadable, Code::EmptySource, Code::EmptyFile, Code::NotUtf8].map(Name::Code);

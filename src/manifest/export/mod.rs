@@ -21,6 +21,7 @@ use crate::model::{
     key::Key,
     kind::event_source::EventSource,
     node::Node,
+    operation::Claim,
     resource::AnyResource,
     secret::{self, MASK},
     snapshot::{Entry, Snapshot},
@@ -176,6 +177,10 @@ impl Exporter<'_> {
         if entry.claim.as_ref().is_some_and(|claim| claim.prevent_destroy) {
             metadata.insert("prevent_destroy".into(), true.into());
         }
+        // Names that were exchanged plan to nothing only as long as the manifests say so.
+        if let Some(former) = entry.claim.as_ref().and_then(|claim| claim.renamed_from.as_deref()) {
+            metadata.insert("renamed_from".into(), former.into());
+        }
         envelope(entry.key.kind, metadata, spec)
     }
 
@@ -187,7 +192,8 @@ impl Exporter<'_> {
         let routes = self.by_name(routes.cloned().collect());
         let (mut inside, mut behind) = (Vec::new(), Vec::new());
         for route in routes {
-            let plain = route.claim.as_ref().is_some_and(|claim| !claim.prevent_destroy);
+            let plain = |claim: &Claim| !claim.prevent_destroy && claim.renamed_from.is_none();
+            let plain = route.claim.as_ref().is_some_and(plain);
             let own = self.name(&route.key).to_owned();
             let written_as_claimed = route.claim.as_ref().is_some_and(|claim| claim.name == own);
             if !(plain && written_as_claimed && self.owns(&route)) {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     manifest::document::API_VERSION,
     model::{Kind, kind::https_edge_route::HttpsEdgeRoute, snapshot::Entry},
+    text::steers,
 };
 
 /// A document around a Spec.
@@ -55,15 +56,19 @@ fn drop_blank(fields: &mut Map<String, Value>) {
     }
 }
 
-/// A document as YAML. What YAML's line breaks would alter is written as JSON, which is YAML as well.
+/// A document as YAML. What YAML's line breaks would alter, and what has characters that steer a terminal, is written as
+/// JSON, which is YAML as well.
 pub fn yaml(document: &Value) -> String {
     let text = serde_yaml::to_string(document).unwrap_or_default();
-    if serde_yaml::from_str::<Value>(&text).is_ok_and(|read| read == *document) {
+    let is_plain = !text.contains(|c: char| steers(c) && !matches!(c, '\n' | '\t'));
+    if is_plain && serde_yaml::from_str::<Value>(&text).is_ok_and(|read| read == *document) {
         return text;
     }
-    let escape = |c: char| match c {
-        '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => format!("\\u{:04x}", u32::from(c)),
-        c => c.to_string(),
+    let escape = |c: char| match u32::from(c) {
+        _ if c == '\n' || !steers(c) => c.to_string(),
+        code @ ..=0xffff => format!("\\u{code:04x}"),
+        // Unlike JSON, YAML has no pairs of surrogates.
+        code => format!("\\U{code:08x}"),
     };
     format!("{document:#}\n").chars().map(escape).collect()
 }
@@ -128,8 +133,13 @@ mod tests {
             "#x",
             "a: b",
             "\u{1f600}",
+            "\u{1b}[31m",
+            "a\u{202e}b\u{2066}",
+            "\u{e0041}",
         ] {
             let document = json!({"text": text});
+            let written = yaml(&document);
+            assert!(!written.contains(|c: char| steers(c) && !matches!(c, '\n' | '\t')), "{written:?}");
             assert_eq!(serde_yaml::from_str::<Value>(&yaml(&document)).ok(), Some(document), "{text:?}");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     cell::Cell,
+    collections::BTreeMap,
     fmt,
     path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -11,7 +12,7 @@ use git2::{ErrorCode, ObjectType, Oid, Repository, StatusOptions};
 
 use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, Tree, is_hidden, is_manifest, manifest_file, no_manifest,
-    outside, parent_of, plain, too_large, too_many, unreadable, value_of,
+    outside, outside_of, parent_of, plain, too_large, too_many, unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
@@ -26,6 +27,8 @@ const LINK: i32 = 0o120_000;
 /// Files and folders of a commit.
 pub struct Commit {
     repository: Mutex<Repository>,
+    /// The folder of the work tree.
+    root: PathBuf,
     id: Oid,
     /// The revision as it was named.
     revision: String,
@@ -62,22 +65,44 @@ pub fn revisions(range: &str, path: &Path) -> Result<(String, Option<String>), D
     })
 }
 
-/// The commit that is checked out around a path, if there is one; with `-dirty` behind it when something at the path is
-/// not as it was committed.
-pub fn commit_of(path: &Path) -> Option<String> {
-    let repository = discover(path).ok()?;
-    let head = repository.head().ok()?.peel_to_commit().ok()?.id();
+/// The commit that is checked out around paths, if all of them are at the same one; with `-dirty` at its end if anything
+/// at the paths is not as it was committed. Git compares only what is at the paths, once per repository.
+pub fn commit_of(paths: &[PathBuf]) -> Option<String> {
+    let mut repositories: BTreeMap<PathBuf, (Repository, Vec<PathBuf>)> = BTreeMap::new();
+    for path in paths {
+        // A link can lead into another repository: what counts is where the files are.
+        let path = path.canonicalize().ok()?;
+        let repository = discover(&path).ok()?;
+        let at = repository.path().to_owned();
+        repositories.entry(at).or_insert_with(|| (repository, Vec::new())).1.push(path);
+    }
+    let mut commit: Option<Oid> = None;
+    let mut dirty = false;
+    for (repository, paths) in repositories.values() {
+        let head = repository.head().ok()?.peel_to_commit().ok()?.id();
+        if commit.is_some_and(|other| other != head) {
+            return None;
+        }
+        commit = Some(head);
+        dirty = dirty || is_dirty(repository, paths)?;
+    }
+    commit.map(|commit| if dirty { format!("{commit}-dirty") } else { commit.to_string() })
+}
+
+/// Whether something at the paths of a repository is not as it was committed; nothing, if a path is outside.
+fn is_dirty(repository: &Repository, paths: &[PathBuf]) -> Option<bool> {
+    let root = repository.workdir()?.canonicalize().ok()?;
+    let inside = paths.iter().map(|path| path.strip_prefix(&root).ok()).collect::<Option<Vec<_>>>()?;
     let mut options = StatusOptions::new();
     options.include_untracked(true).include_ignored(false).exclude_submodules(true).disable_pathspec_match(true);
-    if let Some(inside) = repository.workdir().and_then(|root| {
-        let (root, path) = (root.canonicalize().ok()?, path.canonicalize().ok()?);
-        path.strip_prefix(root).ok().map(Path::to_owned)
-    }) && !inside.as_os_str().is_empty()
-    {
-        options.pathspec(inside);
+    // Without a limit to paths, all of the repository is compared: that is right only for its top folder.
+    if !inside.iter().any(|path| path.as_os_str().is_empty()) {
+        for path in inside {
+            options.pathspec(path);
+        }
     }
-    let dirty = repository.statuses(Some(&mut options)).is_ok_and(|statuses| !statuses.is_empty());
-    Some(if dirty { format!("{head}-dirty") } else { head.to_string() })
+    // What cannot be compared may be anything.
+    Some(!repository.statuses(Some(&mut options)).is_ok_and(|statuses| statuses.is_empty()))
 }
 
 fn discover(path: &Path) -> Result<Repository, Diagnostic> {
@@ -137,7 +162,7 @@ impl Commit {
         };
         let paths = paths.iter().map(inside).collect::<Result<_, _>>()?;
         let revision = revision.to_owned();
-        Ok(Self { repository: Mutex::new(repository), id, revision, paths, labelled, allow_outside_files })
+        Ok(Self { repository: Mutex::new(repository), root, id, revision, paths, labelled, allow_outside_files })
     }
 
     fn named(&self, path: &Path) -> String {
@@ -206,6 +231,11 @@ impl Tree for Commit {
             Ok((_, bytes)) => value_of(name, &path, Ok(bytes)),
             Err(reason) => value_of(name, &path, Err(format!("{reason} in {}", self.revision))),
         }
+    }
+
+    /// Paths of a commit start at the top of the repository, wherever edgewright runs.
+    fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
+        outside_of(&self.root.join(&manifest.root), self.root.join(&manifest.folder).join(file))
     }
 }
 

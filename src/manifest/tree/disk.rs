@@ -76,8 +76,8 @@ impl Tree for Disk {
 
     fn commit(&self) -> Option<String> {
         // Nobody knows where standard input is from.
-        let first = self.paths.first().filter(|_| self.paths.iter().all(|path| path.as_os_str() != "-"));
-        commit_of(first?)
+        let known = !self.paths.iter().any(|path| path.as_os_str() == "-");
+        known.then(|| commit_of(&self.paths)).flatten()
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {

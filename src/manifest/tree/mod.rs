@@ -64,14 +64,18 @@ pub trait Tree: fmt::Debug + Send + Sync {
     /// path of the fault is the file's own.
     fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
         let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let (file, root) = (whole(&manifest.folder.join(&file)), whole(&manifest.root));
-        if plain(&file).starts_with(plain(&root)) {
-            let message = "the token would be written into the source tree, where others can read it";
-            let fault = Fault::new(Code::NotAllowed, message).at(FieldPath::root());
-            return Err(fault.help("name a file outside of the tree"));
-        }
-        Ok(file)
+        outside_of(&whole(&manifest.root), whole(&manifest.folder.join(file)))
     }
+}
+
+/// The path of a token, if it is outside the source tree. Both paths are absolute.
+fn outside_of(root: &Path, file: PathBuf) -> Result<PathBuf, Fault> {
+    if plain(&file).starts_with(plain(root)) {
+        let message = "the token would be written into the source tree, where others can read it";
+        let fault = Fault::new(Code::NotAllowed, message).at(FieldPath::root());
+        return Err(fault.help("name a file outside of the tree"));
+    }
+    Ok(file)
 }
 
 /// A path without `.` and `..`, by its words alone.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{everything, level, path_of, position, summary, verdict};
-use crate::{model::diagnostic::Diagnostic, plan::report::Report};
+use crate::{model::diagnostic::Diagnostic, plan::report::Report, text::escaped};
 
 /// A workflow command for each diagnostic, and a notice with the summary.
 pub fn render(report: &Report) -> String {
@@ -21,7 +21,7 @@ fn annotation(it: &Diagnostic) -> String {
     if let Some(place) = &it.place {
         let (line, column) = place.line_column();
         let (end_line, end_column) = place.end_line_column();
-        properties.push(format!("file={}", property(path_of(place))));
+        properties.push(format!("file={}", property(&escaped(path_of(place)))));
         properties.push(format!("line={line}"));
         // GitHub takes columns only inside of one line, and its end column is the last one that is meant.
         if line == end_line {
@@ -33,12 +33,12 @@ fn annotation(it: &Diagnostic) -> String {
         }
     }
     properties.push(format!("title={}", property(&it.code.to_string())));
-    let mut text = it.message.clone();
+    let mut text = escaped(&it.message).into_owned();
     if let Some(help) = &it.help {
-        text += &format!("\n{help}");
+        text += &format!("\n{}", escaped(help));
     }
     for (place, label) in &it.related {
-        text += &format!("\n{}: {label}", position(place));
+        text += &format!("\n{}: {}", escaped(&position(place)), escaped(label));
     }
     format!("::{} {}::{}", level(it.severity), properties.join(","), data(&text))
 }

@@ -9,6 +9,7 @@ use crate::{
         diagnostic::{Diagnostic, Name, Severity},
     },
     plan::report::Report,
+    text::escaped,
 };
 
 /// A case of the suite. A case has one failure at most, as every reader of the format takes it.
@@ -72,14 +73,14 @@ fn case(name: String, found: Vec<&Diagnostic>) -> Case<'_> {
 }
 
 fn write_case(out: &mut String, case: &Case<'_>) -> std::fmt::Result {
-    write!(out, "    <testcase classname=\"{}\" name=\"{}\" time=\"0\"", case.class, attribute(&case.name))?;
+    write!(out, "    <testcase classname=\"{}\" name=\"{}\" time=\"0\"", case.class, attribute(&escaped(&case.name)))?;
     if case.failures.is_empty() && case.said.is_empty() {
         return writeln!(out, "/>");
     }
     writeln!(out, ">")?;
     if let Some(first) = case.failures.first() {
         let message = match case.failures.len() {
-            1 => first.message.clone(),
+            1 => escaped(&first.message).into_owned(),
             count => plural(count, "error"),
         };
         let (message, code) = (attribute(&message), attribute(&first.code.to_string()));
@@ -96,12 +97,12 @@ fn write_case(out: &mut String, case: &Case<'_>) -> std::fmt::Result {
 fn lines(diagnostics: &[&Diagnostic]) -> String {
     let lines = diagnostics.iter().map(|it| {
         let place = it.place.as_ref().map(|place| format!("{}: ", position(place))).unwrap_or_default();
-        let mut line = format!("{place}{} {}: {}", level(it.severity), it.code, it.message);
+        let mut line = format!("{}{} {}: {}", escaped(&place), level(it.severity), it.code, escaped(&it.message));
         for (place, label) in &it.related {
-            line += &format!("\n  {}: {label}", position(place));
+            line += &format!("\n  {}: {}", escaped(&position(place)), escaped(label));
         }
         if let Some(help) = &it.help {
-            line += &format!("\n  help: {help}");
+            line += &format!("\n  help: {}", escaped(help));
         }
         line
     });

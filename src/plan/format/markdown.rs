@@ -9,6 +9,7 @@ use crate::{
         render::{notes, sign},
         report::Report,
     },
+    text::escaped,
 };
 
 /// By this a bot finds the comment that it replaces.
@@ -95,7 +96,7 @@ fn details(change: &OutlinedChange) -> String {
 
 /// A block of code, between fences that are longer than any inside of it.
 fn fenced(lines: &[String]) -> String {
-    let text = lines.join("\n") + "\n";
+    let text: String = lines.iter().map(|line| escaped(line) + "\n").collect();
     let longest = text.split(|c: char| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}diff\n{text}{fence}\n\n")
@@ -118,6 +119,7 @@ fn code(text: &str) -> String {
 
 /// A text that stays as it is in Markdown and HTML, on one line, and calls nobody by `@name` or `#number`.
 fn escape(text: &str) -> String {
+    let text = escaped(text);
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     let mut in_word = false;
@@ -131,7 +133,6 @@ fn escape(text: &str) -> String {
             '&' | '<' | '>' | '\\' | '`' | '*' | '_' | '[' | ']' | '{' | '}' | '|' | '~' | '!' | '$' => {
                 out.push_str(&format!("&#{};", u32::from(c)));
             }
-            c if c.is_control() => out.push(' '),
             c => out.push(c),
         }
     }

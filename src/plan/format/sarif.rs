@@ -10,6 +10,7 @@ use crate::{
     lint::{self, Level},
     model::diagnostic::{Diagnostic, Name, Place, Severity},
     plan::report::Report,
+    text::escaped,
 };
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -78,11 +79,13 @@ fn lint_level(level: Level) -> &'static str {
 /// `seen` counts what has the same code, file and message, so that each gets a fingerprint of its own.
 fn result(it: &Diagnostic, code: String, index: Option<usize>, seen: &mut HashMap<blake3::Hash, usize>) -> Value {
     let text = match &it.help {
-        Some(help) => format!("{}\nhelp: {help}", it.message),
-        None => it.message.clone(),
+        Some(help) => format!("{}\nhelp: {}", escaped(&it.message), escaped(help)),
+        None => escaped(&it.message).into_owned(),
     };
     let related = it.related.iter().enumerate().map(
-        |(at, (place, label))| json!({"id": at + 1, "physicalLocation": location(place), "message": {"text": label}}),
+        |(at, (place, label))| {
+            json!({"id": at + 1, "physicalLocation": location(place), "message": {"text": escaped(label)}})
+        },
     );
     let mut value = json!({
         "ruleId": code,

@@ -182,7 +182,11 @@ fn a_file_that_is_there_already_is_never_written_over() {
     remote.here.write("m/a.yaml", &KEY.replace("name: ci", "name: a").replace("ci.token", "a.token"));
     remote.here.write("m/b.yaml", &KEY.replace("name: ci", "name: b").replace("ci.token", "b.token"));
     remote.here.write("b.token", "precious");
-    remote.refuses("reconcile m", 1, &["ERR_EDGEWRIGHT_UNREADABLE", "b.token", "there must be no such file yet"]);
+    for verb in ["plan", "reconcile"] {
+        let words = ["ERR_EDGEWRIGHT_UNREADABLE", "[m/b.yaml:4:", "b.token", "there must be no such file yet"];
+        remote.refuses(&format!("{verb} m"), 1, &words);
+        remote.same(&format!("{verb} m"));
+    }
     assert_eq!(remote.here.read("b.token"), "precious");
     assert!(!remote.here.path("a.token").exists());
     let keys = remote.serve.get("/api_keys").json();

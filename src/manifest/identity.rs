@@ -1,0 +1,404 @@
+//! Which id each declared resource has: the one it names, the one it had before, or a derived one (D11, D54).
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
+
+use super::declaration::{Declaration, Declared};
+use crate::model::{
+    Kind,
+    code::Code,
+    diagnostic::Diagnostic,
+    fault::{Aim, Fault, Path},
+    id::Id,
+    json::JsonError,
+    key::Key,
+    resource::AnyResource,
+    secret,
+    snapshot::{Entry, Snapshot},
+};
+
+/// Owned resources by kind, parent and name. Several can have one name: of two sources, or of a replacement whose
+/// predecessor was not pruned.
+type Names<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), Vec<&'a Arc<Entry>>>;
+
+/// The names in a store, as one source sees them.
+pub struct Known<'a> {
+    pub snapshot: &'a Snapshot,
+    pub source: &'a str,
+    /// Whether undeclared resources of the source are deleted.
+    pub prune: bool,
+    declared: &'a Declared,
+    names: Names<'a>,
+}
+
+impl<'a> Known<'a> {
+    pub fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, declared: &'a Declared) -> Self {
+        let mut names = Names::new();
+        for entry in snapshot.iter() {
+            let Some(claim) = &entry.claim else { continue };
+            let named = names.entry((entry.key.kind, entry.key.parent.as_ref(), claim.name.as_str())).or_default();
+            if entry.is_owned_by(source) {
+                named.insert(0, entry);
+            } else {
+                named.push(entry);
+            }
+        }
+        Self { snapshot, source, prune, declared, names }
+    }
+
+    /// The owned resources with a name; those of this source come first.
+    pub fn named<'k>(&'k self, kind: Kind, parent: Option<&'k Id>, name: &'k str) -> &'k [&'a Arc<Entry>] {
+        self.names.get(&(kind, parent, name)).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// A declared resource that needs an id.
+pub struct Wanted<'a> {
+    pub declaration: &'a Declaration,
+    pub parent: Option<Id>,
+    pub spec: Arc<dyn AnyResource>,
+    pub faulty: bool,
+    /// The content that cannot change in place.
+    fixed: Vec<String>,
+}
+
+impl<'a> Wanted<'a> {
+    pub fn new(
+        declaration: &'a Declaration,
+        parent: Option<Id>,
+        spec: Arc<dyn AnyResource>,
+        faulty: bool,
+    ) -> Result<Self, JsonError> {
+        let fixed = fixed_content(spec.as_ref())?;
+        Ok(Self { declaration, parent, spec, faulty, fixed })
+    }
+
+    pub fn key(&self, id: Id) -> Key {
+        Key { kind: self.declaration.kind, parent: self.parent.clone(), id }
+    }
+
+    fn name(&self) -> &'a str {
+        &self.declaration.name
+    }
+
+    /// The name before the rename, if there is a rename.
+    fn former(&self) -> Option<&'a str> {
+        self.declaration.renamed_from.as_deref().filter(|former| *former != self.declaration.name)
+    }
+
+    /// Whether a resource of the store can become this one in place. Content that the manifest leaves open fits all.
+    fn fits(&self, entry: &Entry) -> bool {
+        let Ok(existing) = fixed_content(entry.spec.as_ref()) else { return false };
+        self.fixed.iter().zip(existing).all(|(wanted, existing)| *wanted == existing || wanted == "\"\"")
+    }
+
+    /// Whether the resource will exist at all: an implicit one needs content (D34).
+    fn exists(&self) -> bool {
+        let info = self.declaration.kind.info();
+        !info.implicit || info.slots.iter().any(|slot| self.spec.module(slot).is_some())
+    }
+
+    fn derived(&self, number: u32) -> Id {
+        derived(self.declaration.kind, self.parent.as_ref(), self.name(), &self.fixed, number)
+    }
+}
+
+/// The id of a declared resource, and what else the choice tells.
+pub struct Identity {
+    pub id: Id,
+    /// The former name, where declared resources exchange their names.
+    pub renamed_from: Option<String>,
+    /// Position of the declared resource that gives up this one's name.
+    pub after: Option<usize>,
+    pub fault: Option<Diagnostic>,
+}
+
+/// Chooses the ids of all declared resources of one kind. The choice depends on the store and the manifests alone, and
+/// not on the order of files: first ids that are stated, then renames, then names that stay, then new resources.
+pub fn choose<'a>(known: &Known<'a>, wanted: &[Wanted<'a>]) -> Vec<Identity> {
+    let mut chooser = Chooser {
+        known,
+        wanted,
+        ids: vec![None; wanted.len()],
+        taken: HashMap::with_capacity(wanted.len()),
+        given_up: HashMap::new(),
+        faults: HashMap::new(),
+    };
+    chooser.take_stated();
+    let exchanged = chooser.rename();
+    chooser.keep();
+    chooser.derive();
+    chooser.finish(&exchanged)
+}
+
+struct Chooser<'k, 'a> {
+    known: &'k Known<'a>,
+    wanted: &'k [Wanted<'a>],
+    /// The chosen ids.
+    ids: Vec<Option<Id>>,
+    /// Who has which resource.
+    taken: HashMap<Key, usize>,
+    /// Who has the resource that had a name until now.
+    given_up: HashMap<(Option<&'k Id>, &'k str), usize>,
+    faults: HashMap<usize, Diagnostic>,
+}
+
+impl<'k, 'a> Chooser<'k, 'a> {
+    fn is_open(&self, index: usize) -> bool {
+        self.ids.get(index).is_some_and(Option::is_none)
+    }
+
+    fn take(&mut self, index: usize, id: Id) {
+        let wanted = self.wanted;
+        let Some(it) = wanted.get(index) else { return };
+        self.taken.entry(it.key(id.clone())).or_insert(index);
+        if let Some(chosen) = self.ids.get_mut(index) {
+            *chosen = Some(id);
+        }
+    }
+
+    fn take_entry(&mut self, index: usize, entry: &'k Entry) {
+        let wanted = self.wanted;
+        let Some(it) = wanted.get(index) else { return };
+        if let Some(claim) = &entry.claim
+            && claim.source == self.known.source
+            && claim.name != it.name()
+        {
+            self.given_up.entry((it.parent.as_ref(), claim.name.as_str())).or_insert(index);
+        }
+        self.take(index, entry.key.id.clone());
+    }
+
+    /// Whether a resource is taken under another name. Two declarations of one name get one id, which is then reported.
+    fn is_taken(&self, it: &Wanted<'_>, key: &Key) -> bool {
+        let by = self.taken.get(key).and_then(|by| self.wanted.get(*by));
+        by.is_some_and(|other| other.name() != it.name())
+    }
+
+    /// The source's resource that has a name and can become this one.
+    fn free(&self, it: &Wanted<'_>, name: &str) -> Option<&'k Entry> {
+        let known: &'k Known<'a> = self.known;
+        let named = known.named(it.declaration.kind, it.parent.as_ref(), name).iter().copied();
+        let mut free =
+            named.filter(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fits(entry));
+        free.next().map(|entry| entry.as_ref())
+    }
+
+    /// Whether a declared resource has to look for another resource than the one of its name.
+    fn lacks(&self, index: usize) -> bool {
+        self.is_open(index)
+            && self.wanted.get(index).is_some_and(|it| it.exists() && self.free(it, it.name()).is_none())
+    }
+
+    /// Ids that manifests state; and types of events, which are ids of their own.
+    fn take_stated(&mut self) {
+        let (known, wanted) = (self.known, self.wanted);
+        for (index, it) in wanted.iter().enumerate() {
+            if it.declaration.kind == Kind::EventSource {
+                self.take(index, Id::new(it.name()));
+                continue;
+            }
+            let Some(id) = &it.declaration.id else { continue };
+            let key = it.key(Id::new(id));
+            match known.snapshot.get(&key) {
+                // Fixed content cannot change in place: with other content it is another resource.
+                Some(entry) if !it.fits(entry) => {}
+                Some(entry) => self.take_entry(index, entry.as_ref()),
+                None if self.is_misnamed(it) => {
+                    let fault = Fault::new(Code::UnknownReference, format!("there is no {key} to adopt"));
+                    let fault = fault.at(Path::root().join("metadata").join("id"));
+                    let help = format!("`{}` has another id: remove this one, or correct it", it.name());
+                    self.faults.insert(index, it.declaration.head.diagnostic(fault.help(help)));
+                }
+                // A store that is built anew gets the ids that were adopted before.
+                None => self.take(index, key.id),
+            }
+        }
+    }
+
+    /// Whether the source owns a resource of this name already: then an id that does not exist is a mistake.
+    fn is_misnamed(&self, it: &Wanted<'_>) -> bool {
+        let named = self.known.named(it.declaration.kind, it.parent.as_ref(), it.name());
+        !it.declaration.kind.info().implicit && named.first().is_some_and(|entry| entry.is_owned_by(self.known.source))
+    }
+
+    /// Follows `metadata.renamed_from`, and tells who exchanges names with others.
+    fn rename(&mut self) -> HashSet<usize> {
+        let wanted = self.wanted;
+        let renamed = |index: &usize| wanted.get(*index).is_some_and(|it| it.former().is_some());
+        let renamed: Vec<usize> = (0..wanted.len()).filter(renamed).collect();
+        let by_name: HashMap<(Option<&Id>, &str), usize> = renamed
+            .iter()
+            .filter_map(|index| wanted.get(*index).map(|it| ((it.parent.as_ref(), it.name()), *index)))
+            .collect();
+        let next = |index: usize| {
+            let it = wanted.get(index)?;
+            by_name.get(&(it.parent.as_ref(), it.former()?)).copied()
+        };
+        let circles = circles(&renamed, next);
+        // An exchange looks the same before and after. That it was made is recorded in the claims.
+        for index in circles.iter().flatten().copied() {
+            let Some(it) = wanted.get(index).filter(|_| self.is_open(index)) else { continue };
+            let made =
+                |entry: &&Entry| entry.claim.as_ref().is_some_and(|claim| claim.renamed_from.as_deref() == it.former());
+            if let Some(entry) = self.free(it, it.name()).filter(made) {
+                self.take_entry(index, entry);
+            }
+        }
+        // A name that is still in use stays with its resource, so a rename that was made before does nothing. In a chain
+        // of renames, each one frees the name that the next one is for.
+        let mut open: VecDeque<usize> = renamed.iter().copied().filter(|index| self.lacks(*index)).collect();
+        while let Some(index) = open.pop_front() {
+            let Some(it) = wanted.get(index).filter(|_| self.is_open(index)) else { continue };
+            let Some(former) = it.former() else { continue };
+            let Some(entry) = self.free(it, former) else { continue };
+            self.take_entry(index, entry);
+            let other = by_name.get(&(it.parent.as_ref(), former)).copied();
+            open.extend(other.filter(|other| self.lacks(*other)));
+        }
+        for circle in &circles {
+            let moves = circle.iter().copied().map(|index| {
+                let it = wanted.get(index).filter(|_| self.is_open(index))?;
+                Some((index, self.free(it, it.former()?)?))
+            });
+            let moves: Option<Vec<(usize, &'k Entry)>> = moves.collect();
+            for (index, entry) in moves.into_iter().flatten() {
+                self.take_entry(index, entry);
+            }
+        }
+        circles.into_iter().flatten().collect()
+    }
+
+    /// Whoever has its name in the store keeps its resource.
+    fn keep(&mut self) {
+        let wanted = self.wanted;
+        for (index, it) in wanted.iter().enumerate() {
+            if self.is_open(index)
+                && let Some(entry) = self.free(it, it.name())
+            {
+                self.take_entry(index, entry);
+            }
+        }
+    }
+
+    /// What is left is new.
+    fn derive(&mut self) {
+        let wanted = self.wanted;
+        for (index, it) in wanted.iter().enumerate() {
+            if !self.is_open(index) {
+                continue;
+            }
+            let rival = it.former().and_then(|former| self.given_up.get(&(it.parent.as_ref(), former)).copied());
+            if let Some(rival) = rival.and_then(|rival| wanted.get(rival)).filter(|_| it.exists()) {
+                self.faults.insert(index, renamed_twice(it, rival));
+            }
+            let id = (0..u32::MAX).map(|number| it.derived(number)).find(|id| !self.is_occupied(it, id));
+            self.take(index, id.unwrap_or_else(|| it.derived(0)));
+        }
+    }
+
+    /// Whether a derived id belongs to a resource of another name, which keeps it.
+    fn is_occupied(&self, it: &Wanted<'_>, id: &Id) -> bool {
+        let key = it.key(id.clone());
+        if self.taken.contains_key(&key) {
+            return self.is_taken(it, &key);
+        }
+        let known = self.known;
+        let claim = known.snapshot.get(&key).and_then(|entry| entry.claim.as_ref());
+        claim.is_some_and(|claim| {
+            // An undeclared resource of this source is about to go, unless its document just cannot be read.
+            let stays = || !known.prune || known.declared.knows(it.declaration.kind.info().name, &claim.name);
+            claim.name != it.name() && (claim.source != known.source || stays())
+        })
+    }
+
+    fn finish(mut self, exchanged: &HashSet<usize>) -> Vec<Identity> {
+        let wanted = self.wanted;
+        let identities = wanted.iter().enumerate().map(|(index, it)| {
+            let giver = self.given_up.get(&(it.parent.as_ref(), it.name())).copied();
+            Identity {
+                id: self.ids.get(index).cloned().flatten().unwrap_or_else(|| it.derived(0)),
+                renamed_from: it.former().filter(|_| exchanged.contains(&index)).map(str::to_owned),
+                after: giver.filter(|giver| *giver != index),
+                fault: self.faults.remove(&index),
+            }
+        });
+        identities.collect()
+    }
+}
+
+/// The circles among items that each lead to one other item at most.
+fn circles(items: &[usize], next: impl Fn(usize) -> Option<usize>) -> Vec<Vec<usize>> {
+    let mut walked: HashMap<usize, usize> = HashMap::new();
+    let mut circles = Vec::new();
+    for &start in items {
+        let mut here = Some(start);
+        while let Some(at) = here.filter(|at| !walked.contains_key(at)) {
+            walked.insert(at, start);
+            here = next(at);
+        }
+        // A walk that meets itself has gone round. One that meets an earlier walk has found nothing new.
+        let Some(first) = here.filter(|at| walked.get(at) == Some(&start)) else { continue };
+        let mut circle = vec![first];
+        let mut at = next(first);
+        while let Some(member) = at.filter(|member| *member != first) {
+            circle.push(member);
+            at = next(member);
+        }
+        circles.push(circle);
+    }
+    circles
+}
+
+fn renamed_twice(it: &Wanted<'_>, rival: &Wanted<'_>) -> Diagnostic {
+    let path = Path::root().join("metadata").join("renamed_from");
+    let former = it.former().unwrap_or_default();
+    let message = format!("`{former}` cannot be renamed to both `{}` and `{}`", rival.name(), it.name());
+    let fault = Fault::new(Code::DuplicateName, message).at(path);
+    let mut diagnostic = it.declaration.head.diagnostic(fault.help("remove one of the two `renamed_from`"));
+    let first = rival.declaration.head.place(&Path::root().join("metadata").join("name"), Aim::Value);
+    diagnostic.related.push((first, "first here".into()));
+    diagnostic
+}
+
+/// What a resource cannot change in place, as its id sees it.
+fn fixed_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
+    let fields = spec.kind().info().fixed;
+    if fields.is_empty() {
+        return Ok(Vec::new());
+    }
+    let whole = secret::reveal(|| spec.to_json())?;
+    Ok(fields.iter().map(|field| whole.get(*field).map(ToString::to_string).unwrap_or_default()).collect())
+}
+
+/// The id of a name. Its first owner has number 0; the next one gets another number while the first still has the id.
+pub fn derived(kind: Kind, parent: Option<&Id>, name: &str, fixed: &[String], number: u32) -> Id {
+    let parent = parent.map(Id::as_str).unwrap_or_default();
+    let number = (number > 0).then(|| number.to_string());
+    let parts = [kind.info().name, parent, name].into_iter().chain(fixed.iter().map(String::as_str));
+    Id::derived(kind.info().prefix, parts.chain(number.as_deref()).map(str::as_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn circles_are_found_once_and_their_tails_are_none() {
+        // 0 → 1 → 2 → 0, 3 → 1, 4 → 4, 5 → nothing, 6 → 5.
+        let next = |at: usize| [Some(1), Some(2), Some(0), Some(1), Some(4), None, Some(5)].get(at).copied().flatten();
+        assert_eq!(circles(&[3, 0, 1, 2, 4, 5, 6], next), [vec![1, 2, 0], vec![4]]);
+    }
+
+    #[test]
+    fn the_first_owner_of_a_name_has_the_id_that_it_always_had() {
+        let id = |number| derived(Kind::HttpsEdge, None, "a", &[], number);
+        assert_eq!(id(0), Id::derived("edghts_", ["HttpsEdge", "", "a"].map(str::as_bytes)));
+        assert!(id(0) != id(1) && id(1) != id(2));
+        let fixed = ["1".to_owned()];
+        let authority = |fixed: &[String], number| derived(Kind::CertificateAuthority, None, "a", fixed, number);
+        assert_ne!(authority(&fixed, 0), authority(&fixed, 1));
+    }
+}

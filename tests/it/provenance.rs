@@ -1,0 +1,87 @@
+//! The commit that a revision is recorded with: that of all manifests, or none (D29).
+
+use std::{fs, os::unix::fs::symlink};
+
+use edgewright::{
+    model::operation::Author,
+    store::{Store, engine::Query},
+};
+
+use crate::{
+    cli::{Folder, copy},
+    diff::git,
+};
+
+const EDGE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: NAME}\nspec: {description: one}\n";
+
+fn edge(folder: &Folder, file: &str, name: &str) {
+    folder.write(file, &EDGE.replace("NAME", name));
+}
+
+/// A repository of Git with a manifest in each of two folders.
+fn repository(folder: &Folder, name: &str) {
+    for part in ["a", "b"] {
+        edge(folder, &format!("{name}/{part}/edge.yaml"), &format!("{name}-{part}"));
+    }
+    for line in ["init -q -b main", "add .", "commit -q -m first"] {
+        git(folder, &format!("-C {name} {line}"));
+    }
+}
+
+fn head(folder: &Folder, name: &str) -> String {
+    folder.read(&format!("{name}/.git/refs/heads/main")).trim().to_owned()
+}
+
+/// The commit that a reconcile of paths is recorded with, in a store of its own.
+fn recorded(folder: &Folder, paths: &str) -> Option<String> {
+    let _ = fs::remove_dir_all(folder.path("store"));
+    folder.ok(&format!("reconcile {paths}"));
+    let aside = Folder::new();
+    copy(&folder.path("store"), &aside.path("store"));
+    let store = Store::open(&aside.path("store")).unwrap();
+    match store.history(&Query::All, u64::MAX, 1).unwrap().remove(0).author {
+        Author::Source { commit, .. } => commit,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_path_counts() {
+    let folder = Folder::new();
+    repository(&folder, "one");
+    let commit = Some(head(&folder, "one"));
+    let dirty = commit.as_ref().map(|commit| format!("{commit}-dirty"));
+    for paths in ["one", "one/a", "one/a one/b", "one/b/edge.yaml one/a"] {
+        assert_eq!(recorded(&folder, paths), commit, "{paths}");
+    }
+    folder.edit("one/b/edge.yaml", "description: one", "description: another");
+    assert_eq!(recorded(&folder, "one/a"), commit, "a change elsewhere does not count");
+    for paths in ["one/b", "one/a one/b", "one/b one/a", "one"] {
+        assert_eq!(recorded(&folder, paths), dirty, "{paths}");
+    }
+    // What is new counts as well.
+    git(&folder, "-C one checkout -q .");
+    edge(&folder, "one/b/new.yaml", "new");
+    assert_eq!(recorded(&folder, "one/a one/b"), dirty);
+}
+
+#[test]
+fn manifests_of_two_commits_have_none() {
+    let folder = Folder::new();
+    repository(&folder, "one");
+    repository(&folder, "two");
+    git(&folder, "-C two commit -q --allow-empty -m second");
+    edge(&folder, "nowhere/edge.yaml", "nowhere");
+    for paths in ["one/a two/a", "two/a one/a", "one/a nowhere", "nowhere one/a", "nowhere"] {
+        assert_eq!(recorded(&folder, paths), None, "{paths}");
+    }
+    assert_eq!(recorded(&folder, "one/a one/b"), Some(head(&folder, "one")));
+}
+
+#[test]
+fn a_link_leads_to_the_commit_of_its_target() {
+    let folder = Folder::new();
+    repository(&folder, "one");
+    symlink("one/a", folder.path("current")).unwrap();
+    assert_eq!(recorded(&folder, "current"), Some(head(&folder, "one")));
+}
