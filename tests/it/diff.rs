@@ -132,3 +132,15 @@ fn links_inside_of_a_commit_are_followed_and_never_out_of_it() {
     let run = folder.run("diff --rev HEAD~1..HEAD storefront");
     assert_eq!((run.code, run.err.contains("a link leads out of the repository")), (3, true), "{}", run.all());
 }
+
+#[test]
+fn a_manifest_of_a_commit_that_a_link_reaches_outside_the_folder_is_an_error() {
+    let folder = in_git();
+    folder.write("more.yaml", "# outside\n");
+    symlink("../more.yaml", folder.path("storefront/more.yaml")).unwrap();
+    git(&folder, "add .");
+    git(&folder, "commit -q -m outside");
+    let run = folder.run("diff --rev HEAD..HEAD storefront");
+    assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_OUTSIDE_FILE")), (3, true), "{}", run.all());
+    folder.ok("diff --allow-outside-files --rev HEAD..HEAD storefront");
+}

@@ -13,6 +13,7 @@ mod fmt;
 mod formats;
 mod generate;
 mod isolate;
+mod jail;
 mod laws;
 mod lints;
 mod mistakes;

@@ -2,6 +2,7 @@
 
 mod commit;
 mod disk;
+mod jail;
 mod recorder;
 mod sent;
 
@@ -12,14 +13,15 @@ use std::{
 };
 
 pub use commit::{Commit, revisions};
-pub use disk::{Disk, find};
+pub use disk::Disk;
+pub use jail::find;
 pub use recorder::{Recorder, collect};
 pub use sent::{Sent, SentFile, SentValue};
 
 use super::origin::ManifestFile;
 use crate::model::{
     code::Code,
-    diagnostic::Diagnostic,
+    diagnostic::{Diagnostic, Place, SourceFile},
     fault::{Fault, Path as FieldPath},
 };
 
@@ -143,6 +145,17 @@ fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<St
         return Err(unreadable("it is not text: it has NUL bytes"));
     }
     Ok(text)
+}
+
+/// A manifest, or a folder of them, that a link reaches outside the root.
+fn outside_manifest(path: &Path, root: &Path) -> Diagnostic {
+    let name = path.display().to_string();
+    let message = format!("`{name}` is a link that leads outside `{}`", root.display());
+    // Its text was never read, so the place is the beginning of an empty file.
+    let file = Arc::new(SourceFile::new(name, String::new()));
+    Diagnostic::error(Code::OutsideFile, message)
+        .at(Place { file, span: 0..0 })
+        .help("move what it leads to into the folder, or run with --allow-outside-files")
 }
 
 fn outside(name: &str) -> Fault {
