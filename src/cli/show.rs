@@ -11,7 +11,10 @@ use miette::{
     SpanContents,
 };
 
-use crate::model::diagnostic::{Diagnostic, Place, Severity, SourceFile};
+use crate::{
+    manifest::schema::fields,
+    model::diagnostic::{Diagnostic, Place, Severity, SourceFile},
+};
 
 /// More than this nobody reads on a terminal.
 const MOST: usize = 500;
@@ -152,7 +155,7 @@ impl SourceCode for Source {
         after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let text = self.0.text.as_str();
-        let contents = self.0.shown().read_span(span, before, after)?;
+        let contents = self.0.shown(fields()).read_span(span, before, after)?;
         let offset = contents.span().offset();
         let line_start = text.get(..offset).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1);
         let column = text.get(line_start..offset).map_or(contents.column(), |before| before.chars().count());

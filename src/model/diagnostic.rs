@@ -9,7 +9,11 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{code::Code, fault::Fault, redact::redact};
+use super::{
+    code::Code,
+    fault::Fault,
+    redact::{Fields, redact},
+};
 
 /// How serious a diagnostic is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -60,9 +64,9 @@ impl SourceFile {
         start + rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at)
     }
 
-    /// The text for a person's eyes, with the same length and the same places.
-    pub fn shown(&self) -> &str {
-        self.shown.get_or_init(|| redact(&self.text))
+    /// The text for a person's eyes, with the same length and the same places. `fields` are those of manifests.
+    pub fn shown(&self, fields: &Fields) -> &str {
+        self.shown.get_or_init(|| redact(&self.text, fields))
     }
 }
 

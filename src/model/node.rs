@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, de};
 use super::{
     code::Code,
     fault::{Fault, Path},
+    redact::quotable_key,
 };
 
 /// One value of a document. Mappings keep their order and their repeated keys, so that both can be reported.
@@ -70,16 +71,25 @@ impl Node {
         matches!(self, Node::Null)
     }
 
-    /// What the value is, in words for an error. Texts are not quoted: they may be secret.
+    /// What the value is, in words for an error. Texts and tags are not quoted: they may be secret.
     pub fn describe(&self) -> String {
         match self {
-            Node::Null => "nothing (null)".into(),
             Node::Bool(value) => format!("the boolean {value}"),
             Node::Number(number) => format!("the number {number}"),
-            Node::String(_) => "a string".into(),
-            Node::Seq(_) => "a list".into(),
-            Node::Map(_) => "a mapping".into(),
-            Node::Tagged(tag) => format!("a value with the tag {tag}"),
+            _ => self.shape().into(),
+        }
+    }
+
+    /// The same without any value.
+    pub fn shape(&self) -> &'static str {
+        match self {
+            Node::Null => "nothing (null)",
+            Node::Bool(_) => "a boolean",
+            Node::Number(_) => "a number",
+            Node::String(_) => "a string",
+            Node::Seq(_) => "a list",
+            Node::Map(_) => "a mapping",
+            Node::Tagged(_) => "a value with a tag",
         }
     }
 
@@ -105,10 +115,13 @@ impl Node {
                     let first = seen.insert(key.clone());
                     if !first {
                         faults.push(
-                            Fault::new(Code::DuplicateKey, format!("the key `{key}` stands twice in one mapping"))
-                                .at(path.join(key.as_str()))
-                                .of_key()
-                                .help("keep one of the two"),
+                            Fault::new(
+                                Code::DuplicateKey,
+                                format!("the key `{}` stands twice in one mapping", quotable_key(key)),
+                            )
+                            .at(path.join(key.as_str()))
+                            .of_key()
+                            .help("keep one of the two"),
                         );
                     }
                     first

@@ -23,6 +23,7 @@ use crate::model::{
     code::Code,
     diagnostic::{Diagnostic, Place, SourceFile},
     fault::{Fault, Path as FieldPath},
+    redact::quotable_source,
 };
 
 /// Larger files are not manifests; the limit keeps a stray database dump or device from filling the memory.
@@ -43,8 +44,9 @@ pub trait Tree: fmt::Debug + Send + Sync {
 
     /// The value of an environment variable that a manifest names.
     fn variable(&self, _manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        let shown = quotable_source(name);
         let unset = |state: &str| {
-            Fault::new(Code::EnvUnset, format!("the environment variable `{name}` is {state}"))
+            Fault::new(Code::EnvUnset, format!("the environment variable `{shown}` is {state}"))
                 .help("set it where edgewright runs")
         };
         match std::env::var(name) {
@@ -52,7 +54,7 @@ pub trait Tree: fmt::Debug + Send + Sync {
             Ok(_) => Err(unset("empty")),
             Err(std::env::VarError::NotPresent) => Err(unset("not set")),
             Err(std::env::VarError::NotUnicode(_)) => {
-                Err(Fault::new(Code::EnvUnset, format!("the environment variable `{name}` is not UTF-8")))
+                Err(Fault::new(Code::EnvUnset, format!("the environment variable `{shown}` is not UTF-8")))
             }
         }
     }
@@ -129,9 +131,11 @@ fn too_large() -> io::Error {
 
 /// The value that a file holds, or what is wrong with it.
 fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<String, Fault> {
+    let shown = quotable_source(name);
+    let path = if shown == name { path.display().to_string() } else { shown.to_owned() };
     let unreadable = |reason: &str| {
-        Fault::new(Code::FileUnreadable, format!("`{name}` cannot be read: {reason}"))
-            .help(format!("the path is relative to the manifest: {}", path.display()))
+        Fault::new(Code::FileUnreadable, format!("`{shown}` cannot be read: {reason}"))
+            .help(format!("the path is relative to the manifest: {path}"))
     };
     let bytes = read.map_err(|reason| unreadable(&reason))?;
     if bytes.len() as u64 > MOST_VALUE_BYTES {
@@ -159,7 +163,7 @@ fn outside_manifest(path: &Path, root: &Path) -> Diagnostic {
 }
 
 fn outside(name: &str) -> Fault {
-    Fault::new(Code::OutsideFile, format!("`{name}` is outside of the source tree"))
+    Fault::new(Code::OutsideFile, format!("`{}` is outside of the source tree", quotable_source(name)))
         .help("move the file into the tree, or run with --allow-outside-files")
 }
 

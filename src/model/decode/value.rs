@@ -5,7 +5,7 @@ use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 use super::{At, Context, DecodeError, Step, unknown_field};
 use crate::model::{
     code::Code,
-    fault::{Aim, Fault, Path},
+    fault::{Aim, Fault, Path, nearest},
     module::policies::FREE_FORM,
     node::Node,
     secret::{SOURCED_SECRET, SOURCED_TEXT},
@@ -31,17 +31,9 @@ impl<'de> Value<'de, '_> {
             Node::String(text) => Unexpected::Str(text),
             Node::Seq(_) => Unexpected::Seq,
             Node::Map(_) => Unexpected::Map,
-            Node::Tagged(_) => return self.tagged(),
+            Node::Tagged(_) => return tagged(),
         };
         de::Error::invalid_type(found, expected)
-    }
-
-    fn tagged(self) -> DecodeError {
-        let tag = if let Node::Tagged(tag) = self.node { tag.as_str() } else { "" };
-        DecodeError::new(
-            Fault::new(Code::Tag, format!("the tag `!{}` has no meaning here", tag.trim_start_matches('!')))
-                .help("remove the tag"),
-        )
     }
 
     fn is_set_aside(self, step: Step<'_>) -> bool {
@@ -89,11 +81,16 @@ impl<'de> Value<'de, '_> {
             ));
         };
         let here = |fault: Fault| DecodeError::new(fault.at(Path::root().join(source.as_str())));
-        if !["from_env", "from_file"].contains(&source.as_str()) {
-            return Err(here(unknown_field(source, ["from_env", "from_file"])));
+        let known = ["from_env", "from_file"];
+        if !known.contains(&source.as_str()) {
+            // What is no misspelt source may be the secret itself, in brackets.
+            return Err(here(match nearest(source, known) {
+                Some(_) => unknown_field(source, known),
+                None => Fault::new(Code::UnknownField, "unknown field in the place of a value").of_key().help(hint),
+            }));
         }
         let Node::String(argument) = argument else {
-            return Err(here(Fault::new(Code::WrongType, format!("expected a string, found {}", argument.describe()))));
+            return Err(here(Fault::new(Code::WrongType, format!("expected a string, found {}", argument.shape()))));
         };
         let mut resolved = self.context.resolved.borrow_mut();
         let answer =
@@ -102,6 +99,14 @@ impl<'de> Value<'de, '_> {
         // How an editor or a checkout ends lines is no part of a value: else a key or certificate would be another one.
         Ok(text.replace("\r\n", "\n").trim_end_matches('\n').to_owned())
     }
+}
+
+fn tagged() -> DecodeError {
+    // The tag is not quoted: a secret that starts with `!` and lacks its quotes is read as one.
+    DecodeError::new(
+        Fault::new(Code::Tag, "a YAML tag has no meaning in a manifest")
+            .help("remove the tag, or quote a text that starts with `!`"),
+    )
 }
 
 /// Forwards the numeric and textual requests: the node says what it is, the visitor says whether it takes it.
@@ -128,7 +133,7 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
             Node::String(text) => visitor.visit_borrowed_str(text),
             Node::Seq(items) => visitor.visit_seq(Items { items: items.iter().enumerate(), of: &self }),
             Node::Map(entries) => self.entries(entries, None, visitor),
-            Node::Tagged(_) => Err(self.tagged()),
+            Node::Tagged(_) => Err(tagged()),
         }
     }
 
@@ -175,6 +180,11 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
                 visitor.visit_str(text)
             }
             Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(&self.resolve(entries)?),
+            // A number may be the secret, without its quotes.
+            Node::Number(_) | Node::Bool(_) if name == SOURCED_SECRET => {
+                let fault = Fault::new(Code::WrongType, format!("expected a string, found {}", self.node.shape()));
+                Err(DecodeError::new(fault.help("put it in quotes")))
+            }
             // Here null is data, and not "not given".
             Node::Map(_) if name == FREE_FORM => {
                 visitor.visit_newtype_struct(self.node.to_json()).map_err(de::Error::custom)
