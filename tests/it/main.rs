@@ -23,6 +23,7 @@ mod remote;
 mod safety;
 mod saved;
 mod scenarios;
+mod secrets;
 mod serve;
 mod server;
 mod storefront;

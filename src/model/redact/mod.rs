@@ -269,7 +269,7 @@ fn next_word(line: &str, from: usize) -> Option<Range<usize>> {
     let rest = line.get(from..)?;
     let start = from + rest.find(part)?;
     let word = line.get(start..)?;
-    Some(start..start + word.find(|c| !part(c)).unwrap_or(word.len()))
+    Some(start..start + word.find(|c: char| !part(c)).unwrap_or(word.len()))
 }
 
 /// Where the comment of a line begins, or the line ends.

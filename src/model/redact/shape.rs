@@ -87,7 +87,8 @@ pub(super) fn reference(value: &str) -> Option<(usize, bool)> {
     let end = argument.find(|c: char| c.is_whitespace() || "\"',{}[]".contains(c)).unwrap_or(argument.len());
     let (argument, behind) = argument.split_at_checked(end)?;
     let wrong = |c: char| variable.is_some() && !c.is_ascii_alphanumeric() && c != '_';
-    if argument.is_empty() || argument.contains(wrong) || is_value(argument) {
+    let number = argument.bytes().all(|it| it.is_ascii_digit());
+    if argument.is_empty() || number || argument.contains(wrong) || is_value(argument) {
         return None;
     }
     let behind = behind.trim_start_matches(['"', '\'']).trim_start();
