@@ -17,13 +17,14 @@ pub(super) fn is_token(text: &str) -> bool {
     })
 }
 
-/// `edge`, `Edge`, `EDGE`, `v2` or `2026`.
+/// `edge`, `Edge`, `EDGE`, `v2`, `2026`, or something short such as `eu1a`.
 fn is_word(part: &str) -> bool {
     let letters = part.trim_end_matches(|c: char| c.is_ascii_digit());
     let tail = letters.get(1..).unwrap_or_default();
     let one_case = tail.bytes().all(|it| it.is_ascii_lowercase()) || letters.bytes().all(|it| it.is_ascii_uppercase());
     let starts_well = letters.bytes().next().is_none_or(|it| it.is_ascii_alphabetic());
-    one_case && starts_well && part.len() - letters.len() <= 4 && letters.len() < SHORTEST_TOKEN
+    let word = one_case && starts_well && part.len() - letters.len() <= 4 && letters.len() < SHORTEST_TOKEN;
+    word || part.len() <= 4
 }
 
 /// A line that holds nothing but base64, and enough of it.

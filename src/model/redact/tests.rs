@@ -208,7 +208,9 @@ fn messages_quote_names_and_no_values() {
     ] {
         assert_eq!(quotable_key(key), quoted);
     }
-    for name in ["HOOK_SECRET", "../secrets/a.txt", "certs/3f2504e04f8911d39a0c0305e82c3301.pem"] {
+    for name in
+        ["HOOK_SECRET", "EDGE_PROD_EU1A_SECRET_KEY", "../secrets/a.txt", "certs/3f2504e04f8911d39a0c0305e82c3301.pem"]
+    {
         assert_eq!(quotable_source(name), name);
     }
     for value in ["a8f5f167f44f4964e6c998dee827110c", "one\ntwo", "-----BEGIN PRIVATE KEY-----"] {
