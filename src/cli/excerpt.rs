@@ -8,7 +8,7 @@ use std::ops::Range;
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 
 use crate::model::diagnostic::SourceFile;
-use crate::text::escaped;
+use crate::{manifest::schema::fields, text::escaped};
 
 /// The most characters of a line that are shown around one place.
 const MOST_CHARACTERS: usize = 160;
@@ -50,7 +50,7 @@ struct Mark {
 impl Excerpt {
     /// The lines around places, which are bytes of the file's text.
     pub fn new(file: &SourceFile, places: &[Range<usize>]) -> Self {
-        let lines = Lines { text: file.shown(), starts: file.line_starts() };
+        let lines = Lines { text: file.shown(fields()), starts: file.line_starts() };
         let places: Vec<Extent> = places.iter().map(|place| Extent::of(&lines, place)).collect();
         let mut shown: Vec<Range<usize>> = places.iter().map(|place| place.with_context(&lines)).collect();
         shown.sort_by_key(|it| it.start);

@@ -13,7 +13,7 @@ use crate::{
 /// How manifests are read.
 #[derive(Debug, Clone, Args)]
 pub struct Loading {
-    /// Let `from_file` read files outside of the folders of the manifests.
+    /// Read manifests and `from_file` values outside the given folders, where links and paths lead there.
     #[arg(long, env = "EDGEWRIGHT_ALLOW_OUTSIDE_FILES")]
     pub allow_outside_files: bool,
 }

@@ -1,6 +1,6 @@
 //! JSON Schemas of manifests, one for each kind and one for any, so that an editor completes and explains.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -11,6 +11,7 @@ use super::{
 };
 use crate::model::{
     Kind,
+    redact::Fields,
     schema::{add_property, add_required, inline, refine, require},
     secret::{SECRET_SCHEMA, TEXT_SCHEMA},
 };
@@ -23,6 +24,12 @@ pub fn all() -> BTreeMap<String, Value> {
     let each = manifest_kinds().map(|kind| (kind.to_owned(), schema(&[kind])));
     let kinds: Vec<&str> = manifest_kinds().collect();
     each.chain([(ANY.to_owned(), schema(&kinds))]).collect()
+}
+
+/// The fields of all manifests, by which excerpts hide secrets.
+pub fn fields() -> &'static Fields {
+    static FIELDS: OnceLock<Fields> = OnceLock::new();
+    FIELDS.get_or_init(|| Fields::of(&schema(&manifest_kinds().collect::<Vec<_>>())))
 }
 
 /// The schema of a manifest of one of some kinds.

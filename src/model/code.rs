@@ -272,7 +272,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::OutsideFile,
         "OUTSIDE_FILE",
         400,
-        "A value comes from a file outside of the source tree, which a reviewer of the tree cannot see.",
+        "A manifest or a value comes from a file outside the source tree, which a reviewer of the tree cannot see.",
         "Move the file into the tree, or run with --allow-outside-files.",
     ),
     info(

@@ -9,7 +9,11 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{code::Code, fault::Fault, redact::redact};
+use super::{
+    code::Code,
+    fault::Fault,
+    redact::{Fields, redact},
+};
 use crate::text::tamed;
 
 /// How serious a diagnostic is.
@@ -61,9 +65,9 @@ impl SourceFile {
         start + rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at)
     }
 
-    /// The text for a person's eyes, with the same length and the same places.
-    pub fn shown(&self) -> &str {
-        self.shown.get_or_init(|| tamed(&redact(&self.text)))
+    /// The text for a person's eyes, with the same length and the same places. `fields` are those of manifests.
+    pub fn shown(&self, fields: &Fields) -> &str {
+        self.shown.get_or_init(|| tamed(&redact(&self.text, fields)))
     }
 }
 

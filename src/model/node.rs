@@ -10,6 +10,7 @@ use serde::{
 use super::{
     code::Code,
     fault::{Fault, MOST_FAULTS, Path, Segment},
+    redact::quotable_key,
 };
 use crate::text::printable;
 
@@ -79,12 +80,11 @@ impl Node {
         matches!(self, Node::Null)
     }
 
-    /// What the value is, in words for an error. Texts are not quoted: they may be secret.
+    /// What the value is, in words for an error. Texts and tags are not quoted: they may be secret.
     pub fn describe(&self) -> String {
         match self {
             Node::Bool(value) => format!("the boolean {value}"),
             Node::Number(number) => format!("the number {number}"),
-            Node::Tagged(tag) => format!("a value with the tag {}", printable(tag)),
             _ => self.describe_type().into(),
         }
     }
@@ -172,7 +172,7 @@ impl Found {
                 self.add(|| {
                     let message = format!(
                         "the key `{}` has {} bytes, over the limit of {MOST_KEY_BYTES}",
-                        printable(key),
+                        printable(&quotable_key(key)),
                         key.len()
                     );
                     Fault::new(Code::TooLong, message).at(path.clone())
@@ -182,7 +182,7 @@ impl Found {
             let first = seen.insert(key.clone());
             if !first && reported.insert(key.clone()) {
                 self.add(|| {
-                    Fault::new(Code::DuplicateKey, format!("duplicate key `{}`", printable(key)))
+                    Fault::new(Code::DuplicateKey, format!("duplicate key `{}`", printable(&quotable_key(key))))
                         .at(path.join(key.as_str()))
                         .of_key()
                         .help("keep one of the two")

@@ -166,3 +166,15 @@ fn tokens_stay_outside_of_the_source_tree_at_every_revision() {
         assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED")), (3, true), "{inside}: {}", run.all());
     }
 }
+
+#[test]
+fn a_manifest_of_a_commit_that_a_link_reaches_outside_the_folder_is_an_error() {
+    let folder = in_git();
+    folder.write("more.yaml", "# outside\n");
+    symlink("../more.yaml", folder.path("storefront/more.yaml")).unwrap();
+    git(&folder, "add .");
+    git(&folder, "commit -q -m outside");
+    let run = folder.run("diff --rev HEAD..HEAD storefront");
+    assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_OUTSIDE_FILE")), (3, true), "{}", run.all());
+    folder.ok("diff --allow-outside-files --rev HEAD..HEAD storefront");
+}

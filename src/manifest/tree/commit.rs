@@ -12,7 +12,7 @@ use git2::{ErrorCode, ObjectType, Oid, Repository, StatusOptions};
 
 use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, Tree, is_hidden, is_manifest, manifest_file, no_manifest,
-    outside, outside_of, parent_of, plain, too_large, too_many, unreadable, value_of,
+    outside, outside_manifest, outside_of, parent_of, plain, too_large, too_many, unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
@@ -182,27 +182,32 @@ impl Tree for Commit {
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
         let (mut files, mut diagnostics) = (Vec::new(), Vec::new());
         for (shown, inside) in &self.paths {
-            let mut found = Vec::new();
             let walked = self.with(|tree| {
                 let entry = tree.find(inside)?;
                 let folder = entry.kind == ObjectType::Tree;
+                let root = if folder { entry.path.clone() } else { tree.find(&parent_of(inside))?.path };
+                let mut walk = Walk { root, anywhere: self.allow_outside_files, ..Walk::default() };
                 if folder {
-                    tree.walk(&entry, shown, &mut vec![entry.path.clone()], &mut found)?;
+                    walk.open.push(entry.path.clone());
+                    tree.walk(&entry, shown, &mut walk)?;
+                } else if walk.allows(&entry) {
+                    walk.found.push((shown.clone(), entry.path.clone(), tree.read(&entry)?));
                 } else {
-                    found.push((shown.clone(), entry.path.clone(), tree.read(&entry)?));
+                    walk.outside.push(shown.clone());
                 }
-                Ok(if folder { entry.path } else { parent_of(&entry.path) })
+                Ok(walk)
             });
-            let root = match walked {
-                Ok(root) => root,
+            let Walk { root, found, outside, .. } = match walked {
+                Ok(walk) => walk,
                 Err(reason) => {
                     diagnostics.push(unreadable(self.named(shown), reason));
                     continue;
                 }
             };
-            if found.is_empty() {
+            if found.is_empty() && outside.is_empty() {
                 diagnostics.push(no_manifest(self.named(shown)));
             }
+            diagnostics.extend(outside.iter().map(|path| outside_manifest(Path::new(&self.named(path)), &root)));
             for (shown, real, bytes) in found {
                 let name = self.named(&shown);
                 files.extend(manifest_file(name, &bytes, parent_of(&real), root.clone(), &mut diagnostics));
@@ -236,6 +241,26 @@ impl Tree for Commit {
     /// Paths of a commit start at the top of the repository, wherever edgewright runs.
     fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
         outside_of(&self.root.join(&manifest.root), self.root.join(&manifest.folder).join(file))
+    }
+}
+
+/// What is found below a path, and where manifests may be.
+#[derive(Default)]
+struct Walk {
+    /// The folder that was named, or that of the file that was.
+    root: PathBuf,
+    anywhere: bool,
+    /// The folders that are being looked into, so that a link back to one of them is an error and not an endless walk.
+    open: Vec<PathBuf>,
+    /// Of each manifest the path to show, the path where it really is, and the bytes.
+    found: Vec<(PathBuf, PathBuf, Vec<u8>)>,
+    /// What links reach outside the root (D50), by the paths to show.
+    outside: Vec<PathBuf>,
+}
+
+impl Walk {
+    fn allows(&self, entry: &Entry) -> bool {
+        self.anywhere || entry.path.starts_with(&self.root)
     }
 }
 
@@ -308,15 +333,8 @@ impl Files<'_> {
         }
     }
 
-    /// Takes the manifests below a folder: the path to show, the path where it really is, and the bytes. `open` are the
-    /// folders that are being looked into, so that a link back to one of them is an error and not an endless walk.
-    fn walk(
-        &self,
-        folder: &Entry,
-        shown: &Path,
-        open: &mut Vec<PathBuf>,
-        found: &mut Vec<(PathBuf, PathBuf, Vec<u8>)>,
-    ) -> Result<(), String> {
+    /// Takes the manifests below a folder.
+    fn walk(&self, folder: &Entry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
         let tree = self.repository.find_tree(folder.id).map_err(|error| error.message().to_owned())?;
         for item in &tree {
             let Ok(name) = item.name() else {
@@ -339,22 +357,28 @@ impl Files<'_> {
                 }
             };
             match entry.kind {
+                ObjectType::Tree | ObjectType::Blob if !walk.allows(&entry) => {
+                    // Another file outside matters only to a manifest that names it.
+                    if entry.kind == ObjectType::Tree || is_manifest(name) {
+                        walk.outside.push(shown);
+                    }
+                }
                 ObjectType::Tree if is_manifest(name) => {
                     return Err(about("it is called as a manifest is, but it is no file".into()));
                 }
-                ObjectType::Tree if open.contains(&entry.path) => {
+                ObjectType::Tree if walk.open.contains(&entry.path) => {
                     return Err(about("it links to a folder above".into()));
                 }
                 ObjectType::Tree => {
-                    open.push(entry.path.clone());
-                    self.walk(&entry, &shown, open, found)?;
-                    open.pop();
+                    walk.open.push(entry.path.clone());
+                    self.walk(&entry, &shown, walk)?;
+                    walk.open.pop();
                 }
                 ObjectType::Blob if is_manifest(name) => {
                     let bytes = self.blob(entry.id).map_err(about)?;
                     self.total.set(self.total.get() + bytes.len() as u64);
-                    found.push((shown, entry.path, bytes));
-                    if found.len() > MOST_FILES || self.total.get() > MOST_TOTAL_BYTES {
+                    walk.found.push((shown, entry.path, bytes));
+                    if walk.found.len() > MOST_FILES || self.total.get() > MOST_TOTAL_BYTES {
                         return Err(too_many(folder.path.display()).message);
                     }
                 }

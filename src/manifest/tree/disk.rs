@@ -8,12 +8,11 @@ use std::{
     sync::Arc,
 };
 
-use walkdir::WalkDir;
-
 use super::{
-    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, commit::commit_of, is_hidden,
-    is_manifest, manifest_file, no_file, no_manifest, not_utf8, outside, parent_of, plain, too_large, too_many,
-    unreadable, value_of,
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree,
+    commit::commit_of,
+    jail::{Found, Jail, Refusal, open_anywhere, read_file, search},
+    manifest_file, no_manifest, outside, parent_of, plain, too_large, too_many, unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
@@ -25,7 +24,7 @@ use crate::{
 pub struct Disk {
     /// Files, folders, or `-` for standard input.
     pub paths: Vec<PathBuf>,
-    /// Whether values may come from files outside of the folders (D28).
+    /// Whether manifests and values may come from files outside the folders (D28, D50).
     pub allow_outside_files: bool,
 }
 
@@ -45,14 +44,14 @@ impl Tree for Disk {
                 }
                 continue;
             }
-            let root = if path.is_dir() { path.clone() } else { parent_of(path) };
-            let found = find(path, &mut diagnostics);
-            if found.is_empty() && path.exists() {
+            let before = diagnostics.len();
+            let Some((jail, found)) = search(path, self.allow_outside_files, &mut diagnostics) else { continue };
+            if found.is_empty() && diagnostics.len() == before {
                 diagnostics.push(no_manifest(path.display()));
             }
-            for found in found {
+            for Found { path, inside } in found {
                 // Two paths may lead to one file; it is one source of documents all the same.
-                let identity = fs::canonicalize(&found).unwrap_or_else(|_| found.clone());
+                let identity = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
                 if !seen.insert(identity) {
                     continue;
                 }
@@ -60,14 +59,17 @@ impl Tree for Disk {
                     diagnostics.push(too_many(path.display()));
                     return (files, diagnostics);
                 }
-                match fs::File::open(&found).and_then(read_whole) {
+                match jail.read(&inside, MOST_MANIFEST_BYTES) {
+                    Ok(bytes) if bytes.len() as u64 > MOST_MANIFEST_BYTES => {
+                        diagnostics.push(unreadable(path.display(), too_large()));
+                    }
                     Ok(bytes) => {
                         total += bytes.len() as u64;
-                        let name = found.display().to_string();
-                        let folder = parent_of(&found);
-                        files.extend(manifest_file(name, &bytes, folder, root.clone(), &mut diagnostics));
+                        let name = path.display().to_string();
+                        let (folder, root) = (parent_of(&path), jail.root.clone());
+                        files.extend(manifest_file(name, &bytes, folder, root, &mut diagnostics));
                     }
-                    Err(error) => diagnostics.push(unreadable(found.display(), error)),
+                    Err(refusal) => diagnostics.push(refusal.diagnostic(&path, &jail.root)),
                 }
             }
         }
@@ -82,55 +84,24 @@ impl Tree for Disk {
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         let path = manifest.folder.join(name);
-        if !self.allow_outside_files {
-            // First by the path's words, so that nothing outside is even touched; then by where links really lead.
-            let inside = plain(&path).starts_with(plain(&manifest.root)) && !Path::new(name).is_absolute();
-            let leads_inside = || match (path.canonicalize(), manifest.root.canonicalize()) {
-                (Ok(path), Ok(root)) => path.starts_with(root),
-                _ => true,
-            };
-            if !inside || !leads_inside() {
-                return Err(outside(name));
+        let by_words = !Path::new(name).is_absolute() && plain(&path).starts_with(plain(&manifest.root));
+        let read = match path.strip_prefix(&manifest.root).ok().filter(|_| by_words) {
+            Some(inside) => Jail::new(&manifest.root, self.allow_outside_files)
+                .map_err(Refusal::from)
+                .and_then(|jail| jail.read(inside, MOST_VALUE_BYTES)),
+            None if self.allow_outside_files => {
+                open_anywhere(&path).map_err(Refusal::from).and_then(|file| read_file(file, MOST_VALUE_BYTES))
             }
-        }
-        let read = fs::metadata(&path).map_err(|error| error.to_string()).and_then(|facts| {
-            if !facts.is_file() || facts.len() > MOST_VALUE_BYTES {
-                return Err("it is not a file of at most 4 MiB".into());
-            }
-            fs::read(&path).map_err(|error| error.to_string())
-        });
+            None => Err(Refusal::Outside),
+        };
+        let read = match read {
+            Ok(bytes) => Ok(bytes),
+            Err(Refusal::Outside) => return Err(outside(name)),
+            Err(Refusal::NotAFile) => Err("it is not a file of at most 4 MiB".to_owned()),
+            Err(Refusal::Io(error)) => Err(error.to_string()),
+        };
         value_of(name, &path, read)
     }
-}
-
-/// The manifest files at or below a path.
-pub fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let walk = WalkDir::new(path).follow_links(true).sort_by_file_name().into_iter();
-    for entry in walk.filter_entry(|entry| entry.depth() == 0 || !is_hidden(&entry.file_name().to_string_lossy())) {
-        match entry {
-            Ok(entry) => {
-                let named = entry.depth() == 0 || is_manifest(&entry.file_name().to_string_lossy());
-                if named && entry.depth() > 0 && entry.file_name().to_str().is_none() {
-                    diagnostics.push(not_utf8(entry.path().display()));
-                    continue;
-                }
-                match entry.file_type().is_file() {
-                    true if named => found.push(entry.into_path()),
-                    false if named && (entry.depth() > 0 || !entry.file_type().is_dir()) => {
-                        diagnostics.push(no_file(entry.path().display()));
-                    }
-                    _ => {}
-                }
-            }
-            Err(error) => {
-                let name = error.path().unwrap_or(path).display().to_string();
-                let reason = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-                diagnostics.push(unreadable(name, reason));
-            }
-        }
-    }
-    found
 }
 
 /// All of a file, or an error: a part of it would read as if the rest had been removed.

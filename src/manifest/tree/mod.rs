@@ -2,6 +2,7 @@
 
 mod commit;
 mod disk;
+mod jail;
 mod recorder;
 mod sent;
 
@@ -12,7 +13,8 @@ use std::{
 };
 
 pub use commit::{Commit, revisions};
-pub use disk::{Disk, find};
+pub use disk::Disk;
+pub use jail::find;
 pub use recorder::{Recorder, collect};
 pub use sent::{Sent, SentFile, SentValue};
 
@@ -20,8 +22,9 @@ use super::origin::ManifestFile;
 use crate::{
     model::{
         code::Code,
-        diagnostic::Diagnostic,
+        diagnostic::{Diagnostic, Place, SourceFile},
         fault::{Fault, Path as FieldPath},
+        redact::quotable_source,
     },
     text::{printable, printable_path},
 };
@@ -48,8 +51,9 @@ pub trait Tree: fmt::Debug + Send + Sync {
 
     /// The value of an environment variable that a manifest names.
     fn variable(&self, _manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        let shown = printable(quotable_source(name));
         let unset = |state: &str| {
-            Fault::new(Code::EnvUnset, format!("the environment variable `{}` is {state}", printable(name)))
+            Fault::new(Code::EnvUnset, format!("the environment variable `{shown}` is {state}"))
                 .help("set it where edgewright runs")
         };
         match std::env::var(name) {
@@ -148,9 +152,11 @@ fn too_large() -> io::Error {
 
 /// The value that a file holds, or what is wrong with it.
 fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<String, Fault> {
+    let shown = printable(quotable_source(name));
+    let path = if shown == name { path.display().to_string() } else { shown.to_owned() };
     let unreadable = |reason: &str| {
-        Fault::new(Code::FileUnreadable, format!("`{}` cannot be read: {reason}", printable_path(name)))
-            .help(format!("the path is relative to the manifest: {}", printable_path(&path.to_string_lossy())))
+        Fault::new(Code::FileUnreadable, format!("`{shown}` cannot be read: {reason}"))
+            .help(format!("the path is relative to the manifest: {path}"))
     };
     let bytes = read.map_err(|reason| unreadable(&reason))?;
     if bytes.len() as u64 > MOST_VALUE_BYTES {
@@ -166,8 +172,19 @@ fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<St
     Ok(text)
 }
 
+/// A manifest, or a folder of them, that a link reaches outside the root.
+fn outside_manifest(path: &Path, root: &Path) -> Diagnostic {
+    let name = path.display().to_string();
+    let message = format!("`{name}` is a link that leads outside `{}`", root.display());
+    // Its text was never read, so the place is the beginning of an empty file.
+    let file = Arc::new(SourceFile::new(name, String::new()));
+    Diagnostic::error(Code::OutsideFile, message)
+        .at(Place { file, span: 0..0 })
+        .help("move what it leads to into the folder, or run with --allow-outside-files")
+}
+
 fn outside(name: &str) -> Fault {
-    Fault::new(Code::OutsideFile, format!("`{}` is outside of the source tree", printable_path(name)))
+    Fault::new(Code::OutsideFile, format!("`{}` is outside of the source tree", printable_path(quotable_source(name))))
         .help("move the file into the tree, or run with --allow-outside-files")
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Tree, manifest_file};
 use crate::{
     manifest::origin::ManifestFile,
-    model::{code::Code, diagnostic::Diagnostic, fault::Fault, secret::Secret},
+    model::{code::Code, diagnostic::Diagnostic, fault::Fault, redact::quotable_source, secret::Secret},
     text::{printable, printable_path},
 };
 
@@ -99,8 +99,11 @@ impl Tree for Sent {
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         self.value(manifest, name, "").ok_or_else(|| {
-            Fault::new(Code::FileUnreadable, format!("the content of `{}` was not sent", printable_path(name)))
-                .help("send it in the file's `values`, with `from_file` as it stands in the manifest")
+            Fault::new(
+                Code::FileUnreadable,
+                format!("the content of `{}` was not sent", printable_path(quotable_source(name))),
+            )
+            .help("send it in the file's `values`, with `from_file` as it stands in the manifest")
         })
     }
 
@@ -108,7 +111,7 @@ impl Tree for Sent {
         self.value(manifest, "", name).ok_or_else(|| {
             Fault::new(
                 Code::EnvUnset,
-                format!("the value of the environment variable `{}` was not sent", printable(name)),
+                format!("the value of the environment variable `{}` was not sent", printable(quotable_source(name))),
             )
             .help("send it in the file's `values`, with `from_env` as it stands in the manifest")
         })

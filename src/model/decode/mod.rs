@@ -14,6 +14,7 @@ use super::{
     code::Code,
     fault::{Fault, MOST_FAULTS, Path, Segment, nearest},
     node::Node,
+    redact::quotable_key,
 };
 use crate::text::printable;
 
@@ -254,7 +255,7 @@ impl DecodeError {
 /// The fault of a field that nobody knows, with the nearest known one.
 pub fn unknown_field<'k>(field: &str, known: impl IntoIterator<Item = &'k str>) -> Fault {
     let known: Vec<&str> = known.into_iter().collect();
-    let fault = Fault::new(Code::UnknownField, format!("unknown field `{}`", printable(field))).of_key();
+    let fault = Fault::new(Code::UnknownField, format!("unknown field `{}`", printable(&quotable_key(field)))).of_key();
     match nearest(field, known.iter().copied()) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
         None if known.is_empty() => fault.help("this takes no fields"),

@@ -3,15 +3,12 @@
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
 use super::{Aside, At, Context, DecodeError, Step, unknown_field};
-use crate::{
-    model::{
-        code::Code,
-        fault::{Aim, Fault, Path},
-        module::policies::FREE_FORM,
-        node::Node,
-        secret::{SOURCED_SECRET, SOURCED_TEXT},
-    },
-    text::printable,
+use crate::model::{
+    code::Code,
+    fault::{Aim, Fault, Path, nearest},
+    module::policies::FREE_FORM,
+    node::Node,
+    secret::{SOURCED_SECRET, SOURCED_TEXT},
 };
 
 #[derive(Clone, Copy)]
@@ -37,17 +34,9 @@ impl<'de> Value<'de, '_> {
             Node::Seq(_) => Unexpected::Seq,
             Node::Map(_) => Unexpected::Map,
             Node::NotFinite => Unexpected::Other("a number that is not finite"),
-            Node::Tagged(_) => return self.tagged(),
+            Node::Tagged(_) => return tagged(),
         };
         de::Error::invalid_type(found, expected)
-    }
-
-    fn tagged(self) -> DecodeError {
-        let tag = if let Node::Tagged(tag) = self.node { tag.as_str() } else { "" };
-        DecodeError::new(
-            Fault::new(Code::Tag, format!("the tag `!{}` has no meaning here", printable(tag.trim_start_matches('!'))))
-                .help("remove the tag"),
-        )
     }
 
     fn is_set_aside(self, step: Step<'_>) -> bool {
@@ -87,9 +76,8 @@ impl<'de> Value<'de, '_> {
         visitor.visit_map(Entries { rest, next: None, of: &self })
     }
 
-    /// The text that a `{from_env: …}` or `{from_file: …}` stands for, without line breaks at its end. `secret` says that
-    /// anything else in the place of the source may be a secret, such as the key in `{hunter2}`.
-    fn resolve(self, entries: &[(String, Node)], secret: bool) -> Result<String, DecodeError> {
+    /// The text that a `{from_env: …}` or `{from_file: …}` stands for, without line breaks at its end.
+    fn resolve(self, entries: &[(String, Node)]) -> Result<String, DecodeError> {
         let Some(sources) = self.context.sources else {
             return Err(self.unexpected(&"a string"));
         };
@@ -100,15 +88,20 @@ impl<'de> Value<'de, '_> {
             ));
         };
         let here = |fault: Fault| DecodeError::new(fault.at(Path::root().join(source.as_str())));
-        if !["from_env", "from_file"].contains(&source.as_str()) {
-            if secret {
-                return Err(DecodeError::new(Fault::new(Code::UnknownField, "unknown source of a secret").help(hint)));
-            }
-            return Err(here(unknown_field(source, ["from_env", "from_file"])));
+        let known = ["from_env", "from_file"];
+        if !known.contains(&source.as_str()) {
+            // What is no misspelt source may be the secret itself, in brackets.
+            // Then neither the message nor the path may name it.
+            return Err(match nearest(source, known) {
+                Some(_) => here(unknown_field(source, known)),
+                None => DecodeError::new(Fault::new(Code::UnknownField, "unknown source of a value").help(hint)),
+            });
         }
         let Node::String(argument) = argument else {
-            let found = argument.describe_type();
-            return Err(here(Fault::new(Code::WrongType, format!("expected a string, found {found}"))));
+            return Err(here(Fault::new(
+                Code::WrongType,
+                format!("expected a string, found {}", argument.describe_type()),
+            )));
         };
         let mut resolved = self.context.resolved.borrow_mut();
         let answer =
@@ -117,6 +110,14 @@ impl<'de> Value<'de, '_> {
         // How an editor or a checkout ends lines is no part of a value: else a key or certificate would be another one.
         Ok(text.replace("\r\n", "\n").trim_end_matches('\n').to_owned())
     }
+}
+
+fn tagged() -> DecodeError {
+    // The tag is not quoted: a secret that starts with `!` and lacks its quotes is read as one.
+    DecodeError::new(
+        Fault::new(Code::Tag, "a YAML tag has no meaning in a manifest")
+            .help("remove the tag, or quote a text that starts with `!`"),
+    )
 }
 
 /// Forwards the numeric and textual requests: the node says what it is, the visitor says whether it takes it.
@@ -144,7 +145,7 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
             Node::Seq(items) => visitor.visit_seq(Items { items: items.iter().enumerate(), of: &self }),
             Node::Map(entries) => self.entries(entries, None, visitor),
             Node::NotFinite => Err(self.unexpected(&visitor)),
-            Node::Tagged(_) => Err(self.tagged()),
+            Node::Tagged(_) => Err(tagged()),
         }
     }
 
@@ -183,17 +184,19 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         match self.node {
-            Node::Map(entries) if name == SOURCED_TEXT => visitor.visit_str(&(self.resolve(entries, false)? + "\n")),
+            Node::Map(entries) if name == SOURCED_TEXT => visitor.visit_str(&(self.resolve(entries)? + "\n")),
             Node::String(text) if name == SOURCED_SECRET && !text.is_empty() => {
                 if let Some(sources) = self.context.sources {
                     sources.plain_secret(self.at.path());
                 }
                 visitor.visit_str(text)
             }
-            Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(&self.resolve(entries, true)?),
+            Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(&self.resolve(entries)?),
+            // A number may be the secret, without its quotes.
             Node::Number(_) | Node::NotFinite | Node::Bool(_) if name == SOURCED_SECRET => {
-                let message = format!("expected a string, found {}", self.node.describe_type());
-                Err(DecodeError::new(Fault::new(Code::WrongType, message).help("put it in quotes")))
+                let fault =
+                    Fault::new(Code::WrongType, format!("expected a string, found {}", self.node.describe_type()));
+                Err(DecodeError::new(fault.help("put it in quotes")))
             }
             // Here null is data, and not "not given".
             Node::Map(_) if name == FREE_FORM => {

@@ -1,0 +1,256 @@
+//! Files below one folder, opened relative to a handle of it: a link cannot lead outside, even when somebody swaps it
+//! between a check and a read (D50).
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    io::{self, Read},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _},
+};
+
+use super::{is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, unreadable};
+use crate::model::diagnostic::Diagnostic;
+
+/// Opening a FIFO must not wait for a writer.
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+
+/// Why a file or folder cannot be read.
+#[derive(Debug)]
+pub enum Refusal {
+    /// It is outside the root.
+    Outside,
+    /// It is a folder, a device, a FIFO or a socket.
+    NotAFile,
+    /// The system's reason.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        // cap-std marks an escape by its kind only; an error of the system also has a number.
+        let escape = error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
+        if escape { Refusal::Outside } else { Refusal::Io(error) }
+    }
+}
+
+impl Refusal {
+    /// The refusal as an error about a manifest, or a folder of manifests, below a root.
+    pub fn diagnostic(self, path: &Path, root: &Path) -> Diagnostic {
+        match self {
+            Refusal::Outside => outside_manifest(path, root),
+            Refusal::NotAFile => no_file(path.display()),
+            Refusal::Io(error) => unreadable(path.display(), error),
+        }
+    }
+}
+
+/// A manifest file that was found.
+pub struct Found {
+    /// The path as the user would write it.
+    pub path: PathBuf,
+    /// The path below the root.
+    pub inside: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    File,
+    Folder,
+    Other,
+}
+
+impl Shape {
+    fn new(is_file: bool, is_folder: bool) -> Self {
+        match (is_file, is_folder) {
+            (true, _) => Shape::File,
+            (_, true) => Shape::Folder,
+            _ => Shape::Other,
+        }
+    }
+}
+
+/// A folder, and what may be read through it.
+pub struct Jail {
+    /// The folder's path.
+    pub root: PathBuf,
+    dir: Dir,
+    allow_outside: bool,
+}
+
+impl Jail {
+    /// Opens a folder, which is trusted together with the links that lead to it.
+    pub fn new(root: &Path, allow_outside: bool) -> io::Result<Self> {
+        let dir = Dir::open_ambient_dir(root, ambient_authority())?;
+        Ok(Self { root: root.to_owned(), dir, allow_outside })
+    }
+
+    /// Reads a regular file. Of one with more than `most` bytes, it returns one byte more than that.
+    pub fn read(&self, inside: &Path, most: u64) -> Result<Vec<u8>, Refusal> {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(NONBLOCK);
+        let jailed = |path: &Path| self.dir.open_with(path, &options).map(|file| file.into_std());
+        read_file(self.reach(inside, jailed, open_anywhere)?, most)
+    }
+
+    /// Opens something below the root; with permission, anywhere.
+    fn reach<T>(
+        &self,
+        inside: &Path,
+        jailed: impl Fn(&Path) -> io::Result<T>,
+        anywhere: impl FnOnce(&Path) -> io::Result<T>,
+    ) -> Result<T, Refusal> {
+        match jailed(or_here(inside)).map_err(Refusal::from) {
+            Err(Refusal::Outside) => {}
+            reached => return reached,
+        }
+        let path = self.path_of(inside);
+        if self.allow_outside {
+            return anywhere(&path).map_err(Refusal::from);
+        }
+        // An absolute link counts as an escape wherever it leads. This is only a guess at the path inside the root:
+        // the open that follows is held to the root as well.
+        let (real, root) = (path.canonicalize()?, self.root.canonicalize()?);
+        let rest = real.strip_prefix(&root).map_err(|_| Refusal::Outside)?;
+        jailed(or_here(rest)).map_err(Refusal::from)
+    }
+
+    fn path_of(&self, inside: &Path) -> PathBuf {
+        if inside.as_os_str().is_empty() { self.root.clone() } else { self.root.join(inside) }
+    }
+
+    fn shape(&self, inside: &Path) -> Result<Shape, Refusal> {
+        self.reach(
+            inside,
+            |path| self.dir.metadata(path).map(|it| Shape::new(it.is_file(), it.is_dir())),
+            |path| fs::metadata(path).map(|it| Shape::new(it.is_file(), it.is_dir())),
+        )
+    }
+
+    /// A folder's device and inode, and the sorted names in it.
+    fn list(&self, inside: &Path) -> Result<((u64, u64), Vec<OsString>), Refusal> {
+        let folder = self.reach(
+            inside,
+            |path| self.dir.open_dir(path),
+            |path| Dir::open_ambient_dir(path, ambient_authority()),
+        )?;
+        let facts = folder.dir_metadata()?;
+        let mut names = Vec::new();
+        for entry in folder.entries()? {
+            names.push(entry?.file_name());
+        }
+        names.sort();
+        Ok(((facts.dev(), facts.ino()), names))
+    }
+
+    /// Finds manifests in a folder and those below it. `above` are the folders on the way to it: a link back to one of
+    /// them is an error and not an endless walk.
+    fn walk(
+        &self,
+        inside: &Path,
+        above: &mut Vec<(u64, u64)>,
+        found: &mut Vec<Found>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        let path = self.path_of(inside);
+        let (identity, names) = match self.list(inside) {
+            Ok(listed) => listed,
+            Err(refusal) => return diagnostics.push(refusal.diagnostic(&path, &self.root)),
+        };
+        if above.contains(&identity) {
+            return diagnostics.push(unreadable(path.display(), "it is a link to a folder that contains it"));
+        }
+        above.push(identity);
+        for name in names.iter().filter(|name| !is_hidden(&name.to_string_lossy())) {
+            self.visit(&inside.join(name), name, above, found, diagnostics);
+        }
+        above.pop();
+    }
+
+    fn visit(
+        &self,
+        inside: &Path,
+        name: &OsStr,
+        above: &mut Vec<(u64, u64)>,
+        found: &mut Vec<Found>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        let path = self.path_of(inside);
+        if name.to_str().is_none() && is_manifest(&name.to_string_lossy()) {
+            return diagnostics.push(not_utf8(path.display()));
+        }
+        let named = name.to_str().is_some_and(is_manifest);
+        match self.shape(inside) {
+            Ok(Shape::File) if named => found.push(Found { path, inside: inside.to_owned() }),
+            Ok(Shape::File) => {}
+            Ok(shape) => {
+                if named {
+                    diagnostics.push(no_file(path.display()));
+                }
+                if shape == Shape::Folder {
+                    self.walk(inside, above, found, diagnostics);
+                }
+            }
+            // A folder outside may hold manifests, and leaving them out would delete what they declare. Another file
+            // outside matters only to a manifest that names it.
+            Err(Refusal::Outside) if !named && fs::metadata(&path).is_ok_and(|it| !it.is_dir()) => {}
+            Err(refusal) => diagnostics.push(refusal.diagnostic(&path, &self.root)),
+        }
+    }
+}
+
+/// The manifest files at or below a path, and the jail in which to read them. A folder is its own root. The root of a
+/// file is the folder that it is in: a shell expands `*.yaml` to names that nobody has looked at.
+pub fn search(path: &Path, allow_outside: bool, diagnostics: &mut Vec<Diagnostic>) -> Option<(Jail, Vec<Found>)> {
+    let folder = path.is_dir();
+    let root = if folder { path.to_owned() } else { parent_of(path) };
+    let jail = match Jail::new(&root, allow_outside) {
+        Ok(jail) => jail,
+        Err(error) => {
+            diagnostics.push(unreadable(path.display(), error));
+            return None;
+        }
+    };
+    let mut found = Vec::new();
+    if folder {
+        jail.walk(Path::new(""), &mut Vec::new(), &mut found, diagnostics);
+        return Some((jail, found));
+    }
+    let inside = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
+    match jail.shape(&inside) {
+        Ok(Shape::File) => found.push(Found { path: path.to_owned(), inside }),
+        Ok(_) => diagnostics.push(no_file(path.display())),
+        Err(refusal) => diagnostics.push(refusal.diagnostic(path, &root)),
+    }
+    Some((jail, found))
+}
+
+/// The manifest files at or below a path, wherever links lead.
+pub fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
+    let found = search(path, true, diagnostics).map(|(_, found)| found).unwrap_or_default();
+    found.into_iter().map(|it| it.path).collect()
+}
+
+/// Opens a file by any path.
+pub fn open_anywhere(path: &Path) -> io::Result<fs::File> {
+    fs::OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path)
+}
+
+/// Reads a file if it is a regular one: a FIFO, which was opened without waiting for its writer, would never end.
+pub fn read_file(file: fs::File, most: u64) -> Result<Vec<u8>, Refusal> {
+    if !file.metadata()?.is_file() {
+        return Err(Refusal::NotAFile);
+    }
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn or_here(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}

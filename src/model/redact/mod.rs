@@ -1,0 +1,288 @@
+//! Hides secrets in the text of a manifest, for the lines around a fault that a person is shown.
+
+mod fields;
+mod pem;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, ops::Range};
+
+pub use fields::Fields;
+use shape::{continues_base64, indentation, is_base64, is_plain_key, is_token, key, reference, separator, value_end};
+
+/// Shorter values are not looked for elsewhere in the file: they are words that public text has too.
+const SHORTEST_REPEATED: usize = 6;
+/// More values of one file are not looked for elsewhere in it, which would take too long.
+const MOST_REPEATED: usize = 256;
+/// A longer run of characters is looked at piece by piece.
+const LONGEST_TOKEN: usize = 512;
+/// Aliases of aliases are followed this far.
+const MOST_PASSES: usize = 8;
+/// The start of every token of edgewright itself.
+const OWN_TOKEN: &str = "ew_ak_";
+
+/// The text with a `*` for each byte of a secret that is written in it. Every other byte stays where it is, so places
+/// in the one text are places in the other. It looks at words, not at structure: a file with a syntax error is where
+/// it is needed most. When in doubt it hides more.
+pub fn redact(text: &str, fields: &Fields) -> String {
+    let mut mask = Mask(vec![false; text.len()]);
+    if text.contains('\0') {
+        // Somebody's memory or environment, but no manifest.
+        mask.hide(0..text.len());
+        return mask.apply(text);
+    }
+    let public = pem::hide(text, fields, &mut mask);
+    let mut aliases = BTreeSet::new();
+    let mut passes = 0;
+    let repeated = loop {
+        passes += 1;
+        let mut scanner = Scanner::new(fields, aliases.clone(), &mut mask);
+        lines(text).for_each(|(start, line)| scanner.line(start, line));
+        let Scanner { values, aliases: named, .. } = scanner;
+        // An anchor stands in front of the aliases that tell that its value is secret.
+        if named == aliases || passes == MOST_PASSES {
+            break values;
+        }
+        aliases = named;
+    };
+    hide_base64(text, &public, &mut mask);
+    for value in repeated {
+        text.match_indices(value).for_each(|(at, found)| mask.hide(at..at + found.len()));
+    }
+    mask.apply(text)
+}
+
+/// A key as a message may quote it: without what a forgotten blank or colon has made a part of it.
+pub fn quotable_key(key: &str) -> String {
+    let end = key.find(|c: char| c.is_whitespace() || c == ':' || c == '=');
+    let (name, more) = end.and_then(|end| key.split_at_checked(end)).unwrap_or((key, ""));
+    match (is_token(name), more.is_empty()) {
+        (true, _) => "…".to_owned(),
+        (_, true) => name.to_owned(),
+        (_, false) => format!("{name}…"),
+    }
+}
+
+/// The name of a variable, or a path, as a message may quote it. Somebody may have put the secret itself there.
+pub fn quotable_source(name: &str) -> &str {
+    if shape::is_value(name) { "(hidden)" } else { name }
+}
+
+/// Each line with the offset of its first byte, without its line break.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut start = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let here = start;
+        start += line.len();
+        (here, line.trim_end_matches(['\n', '\r']))
+    })
+}
+
+/// Which bytes are hidden.
+struct Mask(Vec<bool>);
+
+impl Mask {
+    fn hide(&mut self, range: Range<usize>) {
+        if let Some(part) = self.0.get_mut(range) {
+            part.fill(true);
+        }
+    }
+
+    fn apply(&self, text: &str) -> String {
+        let mut shown = String::with_capacity(text.len());
+        for (at, character) in text.char_indices() {
+            let hidden = self.0.get(at).is_some_and(|hidden| *hidden) && !character.is_ascii_whitespace();
+            match hidden {
+                true => shown.extend(std::iter::repeat_n('*', character.len_utf8())),
+                false => shown.push(character),
+            }
+        }
+        shown
+    }
+}
+
+/// A run of lines that are nothing but base64 is a key without its label, unless a public label is around it.
+fn hide_base64(text: &str, public: &[Range<usize>], mask: &mut Mask) {
+    let mut inside = false;
+    for (start, line) in lines(text) {
+        let before = public.partition_point(|range| range.start <= start);
+        let labelled = before.checked_sub(1).and_then(|at| public.get(at)).is_some_and(|range| range.contains(&start));
+        inside = !labelled && (is_base64(line) || (inside && continues_base64(line)));
+        if inside {
+            mask.hide(start..start + line.len());
+        }
+    }
+}
+
+/// A secret whose value may go on over the next lines.
+struct Open {
+    /// The indentation of its key.
+    indentation: usize,
+    /// Whether nothing of the value has been seen yet.
+    empty: bool,
+    /// Whether it has turned out to be kept elsewhere.
+    referred: bool,
+}
+
+/// Goes through a text line by line.
+struct Scanner<'t, 'f, 'm> {
+    fields: &'f Fields,
+    mask: &'m mut Mask,
+    open: Option<Open>,
+    /// Whether the last key was that of a public field.
+    public: bool,
+    /// The values that were hidden: a comment may repeat one.
+    values: BTreeSet<&'t str>,
+    /// The anchors that secrets refer to.
+    aliases: BTreeSet<&'t str>,
+}
+
+impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
+    fn new(fields: &'f Fields, aliases: BTreeSet<&'t str>, mask: &'m mut Mask) -> Self {
+        Self { fields, mask, open: None, public: false, values: BTreeSet::new(), aliases }
+    }
+
+    fn line(&mut self, start: usize, line: &'t str) {
+        let indentation = indentation(line);
+        if ["---", "..."].contains(&line.trim_end()) {
+            // A block that is indented too little may begin with what looks like the end of a document.
+            self.open = self.open.take().filter(|open| open.empty);
+            return;
+        }
+        if let Some(open) = &mut self.open {
+            let content = line.get(indentation..).unwrap_or_default();
+            let outside = indentation <= open.indentation;
+            let next = outside && key(content).is_some_and(|word| self.fields.knows(word) || is_plain_key(word));
+            let comment = outside && open.referred && content.starts_with('#');
+            if !next && !comment {
+                if let Some((length, _)) = reference(content) {
+                    (open.empty, open.referred) = (false, true);
+                    self.mask.hide(start + indentation + length..start + line.len());
+                } else if !content.trim_matches(['{', '}', '[', ']', ',', ' ', '\t']).is_empty() {
+                    open.empty = false;
+                    self.hide(start, line);
+                }
+                return;
+            }
+            self.open = None;
+        }
+        self.words(start, line, indentation);
+    }
+
+    /// Looks at each word of a line.
+    fn words(&mut self, start: usize, line: &'t str, indentation: usize) {
+        let comment = comment(line);
+        // Found once: a line can have as many words as it has bytes.
+        let signs = line.len() - line.trim_start_matches([' ', '\t', '-', '?', '"', '\'', '{', '[', ',']).len();
+        let flow = line.find(['{', '[']).unwrap_or(line.len());
+        let mut at = 0;
+        while let Some(word) = next_word(line, at) {
+            at = word.end;
+            let (Some(name), Some(before), Some(behind)) =
+                (line.get(word.clone()), line.get(..word.start), line.get(word.end..))
+            else {
+                return;
+            };
+            let in_comment = word.start >= comment;
+            let first = word.start <= signs;
+            let separated = separator(behind);
+            let secret = match separated {
+                Some(_) => self.fields.is_secret(name),
+                None => first && self.fields.is_secret_alone(name),
+            };
+            if secret || (before.ends_with('&') && self.aliases.contains(name)) {
+                let (gap, sign) = separated.unwrap_or((0, ' '));
+                match self.value(start, line, word.end + gap, flow < word.start) {
+                    Value::Ends(end) => at = end,
+                    // A line of a shell script, a query or a comment has no next line.
+                    Value::Open if sign == '=' || in_comment => return,
+                    Value::Open => {
+                        let empty = line.get(word.end + gap..).is_some_and(says_nothing);
+                        self.open = Some(Open { indentation, empty, referred: false });
+                        return;
+                    }
+                    Value::OpenReference => {
+                        self.open = Some(Open { indentation, empty: false, referred: true });
+                        return;
+                    }
+                }
+                continue;
+            }
+            let is_key = separated.is_some_and(|(gap, sign)| {
+                sign == ':'
+                    && (gap > 1 || behind.get(gap..).is_none_or(|it| it.is_empty() || it.starts_with([' ', '\t'])))
+            });
+            if is_key && !in_comment {
+                self.public = self.fields.is_public(name);
+                continue;
+            }
+            let near = behind.get(..behind.floor_char_boundary(LONGEST_TOKEN)).unwrap_or_default();
+            let length = near.find(|c: char| c.is_whitespace() || "\"',;{}[]()<>".contains(c)).unwrap_or(near.len());
+            let token = line.get(word.start..word.end + length).unwrap_or_default();
+            if token.contains(OWN_TOKEN) || ((in_comment || !self.public) && is_token(token)) {
+                self.mask.hide(start + word.start..start + word.end + length);
+                at = word.end + length;
+            }
+        }
+    }
+
+    /// Hides the value that begins at an offset of a line.
+    fn value(&mut self, start: usize, line: &'t str, from: usize, in_flow: bool) -> Value {
+        let value = line.get(from..).unwrap_or_default();
+        match reference(value) {
+            Some((length, true)) => return Value::Ends(from + length),
+            Some((_, false)) => return Value::OpenReference,
+            None => {}
+        }
+        let end = if in_flow { value_end(value) } else { None };
+        self.hide(start + from, value.get(..end.unwrap_or(value.len())).unwrap_or_default());
+        end.map_or(Value::Open, |end| Value::Ends(from + end))
+    }
+
+    /// Hides a value, and remembers it.
+    fn hide(&mut self, start: usize, value: &'t str) {
+        self.mask.hide(start..start + value.len());
+        let plain = value.get(..comment(value)).unwrap_or_default().trim();
+        let plain = plain.trim_matches(|c: char| c.is_whitespace() || "\"',{}[]:-".contains(c));
+        let plain = match plain.split_once(char::is_whitespace) {
+            Some((sign, rest)) if sign.starts_with(['&', '!']) => rest.trim().trim_matches(['"', '\'']),
+            _ => plain,
+        };
+        if let Some(alias) = plain.strip_prefix('*') {
+            self.aliases.insert(alias);
+        } else if plain.len() >= SHORTEST_REPEATED && self.values.len() < MOST_REPEATED && !self.fields.knows(plain) {
+            self.values.insert(plain);
+        }
+    }
+}
+
+/// What became of a value.
+enum Value {
+    /// It ends at this offset of the line.
+    Ends(usize),
+    /// It may go on.
+    Open,
+    /// The same of one that says where the secret is.
+    OpenReference,
+}
+
+/// Whether nothing but the signs in front of a block stands behind a key.
+fn says_nothing(value: &str) -> bool {
+    value.split_whitespace().all(|word| word.starts_with(['&', '!', '|', '>', '#']))
+}
+
+/// The next letters, digits, `-` and `_` of a line from an offset on.
+fn next_word(line: &str, from: usize) -> Option<Range<usize>> {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let rest = line.get(from..)?;
+    let start = from + rest.find(part)?;
+    let word = line.get(start..)?;
+    Some(start..start + word.find(|c: char| !part(c)).unwrap_or(word.len()))
+}
+
+/// Where the comment of a line begins, or the line ends.
+fn comment(line: &str) -> usize {
+    let begins = |at: usize| line.get(..at).is_some_and(|before| before.is_empty() || before.ends_with([' ', '\t']));
+    line.match_indices('#').map(|(at, _)| at).find(|at| begins(*at)).unwrap_or(line.len())
+}

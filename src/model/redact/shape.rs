@@ -1,0 +1,147 @@
+//! What a piece of text looks like: a key, a reference to a value, the end of a value, a token.
+
+/// Shorter texts are words.
+const SHORTEST_TOKEN: usize = 20;
+/// Fewer characters of base64 may be a word or a path.
+const SHORTEST_BASE64: usize = 40;
+/// A value that may end in more places than this counts as one that does not end on its line.
+const MOST_ENDS: usize = 64;
+/// Longer words are no keys.
+const LONGEST_KEY: usize = 40;
+
+/// A text that is random by its looks: long, with letters and digits that no words explain.
+pub(super) fn is_token(text: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && !"_-+=".contains(c)).any(|run| {
+        run.len() >= SHORTEST_TOKEN
+            && run.bytes().any(|it| it.is_ascii_digit())
+            && run.bytes().any(|it| it.is_ascii_alphabetic())
+            && !run.split(['-', '_']).all(is_word)
+    })
+}
+
+/// `edge`, `Edge`, `EDGE`, `v2`, `2026`, or something short such as `eu1a`.
+fn is_word(part: &str) -> bool {
+    let letters = part.trim_end_matches(|c: char| c.is_ascii_digit());
+    let tail = letters.get(1..).unwrap_or_default();
+    let one_case = tail.bytes().all(|it| it.is_ascii_lowercase()) || letters.bytes().all(|it| it.is_ascii_uppercase());
+    let starts_well = letters.bytes().next().is_none_or(|it| it.is_ascii_alphabetic());
+    let word = one_case && starts_well && part.len() - letters.len() <= 4 && letters.len() < SHORTEST_TOKEN;
+    word || part.len() <= 4
+}
+
+/// A line that holds nothing but base64, and enough of it.
+pub(super) fn is_base64(line: &str) -> bool {
+    let line = unwrapped(line);
+    line.len() >= SHORTEST_BASE64 && continues_base64(line) && line.bytes().any(|it| it.is_ascii_digit())
+}
+
+/// A line that may be the last one of some base64.
+pub(super) fn continues_base64(line: &str) -> bool {
+    let line = unwrapped(line);
+    line.bytes().any(|it| it.is_ascii_alphabetic())
+        && line.bytes().all(|it| it.is_ascii_alphanumeric() || b"+/=_-".contains(&it))
+}
+
+/// A line of text without the signs that JSON and YAML put around it.
+fn unwrapped(line: &str) -> &str {
+    let line = line.trim().trim_matches(['"', '\'', ',']);
+    line.strip_suffix("\\n").unwrap_or(line)
+}
+
+/// Bytes in front of a line's first key or value: white space, and the signs of lists and explicit keys.
+pub(super) fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start_matches([' ', '-', '\t', '?']).len()
+}
+
+/// The key that a line starts with, behind its indentation.
+pub(super) fn key(line: &str) -> Option<&str> {
+    let line = line.trim_start_matches(['{', '[', ' ']);
+    let bare = line.trim_start_matches(['"', '\'']);
+    let end = bare.find(|c: char| !c.is_ascii_alphanumeric() && !"_-./".contains(c))?;
+    let (word, rest) = bare.split_at_checked(end)?;
+    let quoted = rest.starts_with(['"', '\'']);
+    let behind = rest.trim_start_matches(['"', '\'']).trim_start().strip_prefix(':')?;
+    let separated = quoted || behind.is_empty() || behind.starts_with([' ', '\t']);
+    (separated && !word.is_empty()).then_some(word)
+}
+
+/// Whether a word can be a key, and is unlikely to be a part of a secret.
+pub(super) fn is_plain_key(word: &str) -> bool {
+    word.len() <= LONGEST_KEY && word.bytes().all(|it| it.is_ascii_alphabetic() || b"_-./".contains(&it))
+}
+
+/// Bytes up to a value, behind the key's closing quote, and the sign that separates the two.
+pub(super) fn separator(behind_key: &str) -> Option<(usize, char)> {
+    let rest = behind_key.trim_start_matches(['"', '\'']).trim_start();
+    let sign = rest.chars().next().filter(|sign| [':', '='].contains(sign))?;
+    let value = rest.strip_prefix(sign)?;
+    (sign == ':' || !value.starts_with('=')).then_some((behind_key.len() - value.len(), sign))
+}
+
+/// A value that says where the secret is, instead of what it is: its bytes, and whether its bracket is closed.
+pub(super) fn reference(value: &str) -> Option<(usize, bool)> {
+    let start = value.trim_start();
+    let inner = start.strip_prefix('{');
+    let unquoted = inner.unwrap_or(start).trim_start().trim_start_matches(['"', '\'']);
+    let variable = unquoted.strip_prefix("from_env");
+    let name = variable.or_else(|| unquoted.strip_prefix("from_file"))?;
+    let argument = name.trim_start_matches(['"', '\'']).trim_start().strip_prefix(':')?.trim_start();
+    let argument = argument.trim_start_matches(['"', '\'']);
+    let end = argument.find(|c: char| c.is_whitespace() || "\"',{}[]".contains(c)).unwrap_or(argument.len());
+    let (argument, behind) = argument.split_at_checked(end)?;
+    let wrong = |c: char| variable.is_some() && !c.is_ascii_alphanumeric() && c != '_';
+    let number = argument.bytes().all(|it| it.is_ascii_digit());
+    if argument.is_empty() || number || argument.contains(wrong) || is_value(argument) {
+        return None;
+    }
+    let behind = behind.trim_start_matches(['"', '\'']).trim_start();
+    match inner {
+        Some(_) if behind.is_empty() => Some((value.len(), false)),
+        Some(_) => behind.strip_prefix('}').map(|rest| (value.len() - rest.len(), true)),
+        None => {
+            (behind.is_empty() || behind.starts_with(['#', ',', '}'])).then_some((value.len() - behind.len(), true))
+        }
+    }
+}
+
+/// Whether something that should be a name or a path is a secret value instead.
+pub(super) fn is_value(text: &str) -> bool {
+    let extension = text.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let file = (1..=5).contains(&extension.len()) && extension.bytes().all(|it| it.is_ascii_alphanumeric());
+    text.contains(['\n', '\r']) || text.contains("-----") || (is_token(text) && !file)
+}
+
+/// Where a value in brackets ends, if that is certain: what follows must be another key, or the end.
+pub(super) fn value_end(value: &str) -> Option<usize> {
+    let text = value.trim_start();
+    let blank = value.len() - text.len();
+    let first = text.chars().next()?;
+    let end = match first {
+        '"' | '\'' => closing_quote(text, first).filter(|end| is_end(text.get(*end..).unwrap_or_default())),
+        _ => {
+            let ends = text.match_indices([',', '}', ']']).map(|(at, _)| at).take(MOST_ENDS);
+            ends.into_iter().find(|at| is_end(text.get(*at..).unwrap_or_default()))
+        }
+    };
+    end.map(|end| blank + end)
+}
+
+fn is_end(rest: &str) -> bool {
+    let next = rest.trim_start_matches([' ', '\t', ',', '}', ']']);
+    let separated = rest.trim_start().starts_with([',', '}', ']']);
+    next.is_empty() || (separated && key(next).is_some())
+}
+
+/// Behind the quote that closes a text, past escaped ones.
+fn closing_quote(text: &str, quote: char) -> Option<usize> {
+    let mut escaped = true; // the opening quote itself
+    for (at, character) in text.char_indices() {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' if quote == '"' => escaped = true,
+            other if other == quote => return Some(at + other.len_utf8()),
+            _ => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,124 @@
+//! A secret that was written into a manifest is told to nobody, however broken the manifest is.
+
+use std::time::Instant;
+
+use edgewright::{manifest::schema::fields, model::redact::redact, plan::format::Format};
+
+use crate::cli::{Folder, REPOSITORY};
+
+/// What must not be told: a text, and a number.
+const MARKERS: [&str; 2] = ["hunter2", "4412884128"];
+
+/// The fields of an `oidc` module, indented by eight, and what else the manifest says.
+const LOGINS: &[(&str, &str)] = &[
+    ("unknown", "client_secrt: hunter2\n"),
+    ("capital", "Client_Secret: hunter2\n"),
+    ("colon", "client_secret hunter2\n"),
+    ("blank", "client_secret:hunter2\n"),
+    ("blank-in-flow", "scopes: {client_secret:hunter2}\n"),
+    ("number", "client_secret: 4412884128\n"),
+    ("number-as-source", "client_secret: {from_env: 4412884128}\n"),
+    ("tag", "client_secret: !hunter2\n"),
+    ("tagged", "client_secret: !!str hunter2\n        scopes: 1\n"),
+    ("alias", "issuer: &s hunter2\n        client_secret: *s\n        scopes: 1\n"),
+    ("unknown-alias", "client_secret: *hunter2\n"),
+    ("explicit", "? client_secret\n        : hunter2\n        scopes: 1\n"),
+    ("list", "client_secret: [hunter2]\n"),
+    ("mapping", "client_secret: {hunter2}\n"),
+    ("wrong-source", "client_secret: {value: hunter2}\n"),
+    ("two-sources", "client_secret: {from_env: NONE, from_file: hunter2-none}\n        scopes: 1\n"),
+    ("not-a-variable", "client_secret: {from_env: hunter2a8f5f167f44f4964e6c998dee827110c}\n"),
+    ("not-a-file", "client_secret: {from_file: hunter2a8f5f167f44f4964e6c998dee827110c}\n"),
+    ("block", "client_secret: |\nhunter2\n        scopes: [a]\n"),
+    ("quote", "client_secret: \"hunter2\n        scopes: [a]\n"),
+    ("flow", "scopes: {client_secret: hunter2\n"),
+    ("twice", "client_secret: a-hunter2\n        client_secret: b-hunter2\n"),
+    ("tab", "client_secret:\n\t hunter2\n"),
+    ("crlf", "client_secret: hunter2\r\n        scopes: 1\r\n"),
+    ("next", "client_secret: hunter2\n        unknown: 1 # hunter2 is wrong here\n"),
+    ("document", "client_secret: |\n---\nhunter2\n"),
+];
+
+/// Whole files.
+const FILES: &[(&str, &str)] = &[
+    (
+        "pasted.yaml",
+        "apiVersion: edgewright/v1\nkind: TlsCertificate\nmetadata: {name: a}\nspec:\n  private_key_pem: |\n\
+         -----BEGIN PRIVATE KEY-----\nMIIhunter2\n-----END PRIVATE KEY-----\n",
+    ),
+    (
+        "key-as-certificate.yaml",
+        "apiVersion: edgewright/v1\nkind: CertificateAuthority\nmetadata: {name: b}\nspec:\n  ca_pem: |\n    \
+         -----BEGIN PRIVATE KEY-----\n    MIIhunter2\n    -----END PRIVATE KEY-----\n  unknown: 1\n",
+    ),
+    ("one-line.json", "{\"spec\": {\"client_secret\": \"hunter2\" \"kind\": 1}}"),
+    ("many-lines.json", "{\n  \"client_secret\":\n    \"hunter2\"\n  \"kind\": \"HttpsEdge\"\n}\n"),
+    ("scalar.yaml", "client_secret hunter2\n"),
+    ("merge.yaml", "<<<<<<< HEAD\nclient_secret: hunter2\n=======\nclient_secret: other-hunter2\n>>>>>>> them\n"),
+    ("memory.yaml", "kind: a\0EDGEWRIGHT_TOKEN=hunter2\0"),
+];
+
+fn login(name: &str, fields: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec:\n  \
+         hostports: ['{name}.example.com:443']\n  routes:\n    - name: a\n      match_type: exact_path\n      \
+         match: /\n      oidc:\n        {fields}"
+    )
+}
+
+#[test]
+fn no_format_tells_a_secret_of_a_broken_manifest() {
+    let mut told = Vec::new();
+    for (name, fields) in LOGINS {
+        told.extend(tellers(&format!("{name}.yaml"), &login(name, fields)));
+    }
+    for (name, text) in FILES {
+        told.extend(tellers(name, text));
+    }
+    assert!(told.is_empty(), "{}", told.join("\n"));
+}
+
+/// The formats that tell the secret of a file.
+fn tellers(name: &str, text: &str) -> Vec<String> {
+    let tells = |text: &str| MARKERS.iter().any(|marker| text.contains(marker));
+    assert!(tells(text), "{name}");
+    let folder = Folder::new();
+    folder.write(&format!("m/{name}"), text);
+    let told = Format::ALL.into_iter().filter_map(|format| {
+        let run = folder.run(&format!("validate --format {} m", format.as_str()));
+        assert_eq!(run.code, 3, "{name}: {}", run.all());
+        tells(&run.all()).then(|| format!("{name} as {}:\n{}", format.as_str(), run.all()))
+    });
+    told.collect()
+}
+
+#[test]
+fn nothing_of_the_example_is_hidden() {
+    let manifests = walkdir::WalkDir::new(format!("{REPOSITORY}/examples/storefront")).into_iter().map(Result::unwrap);
+    let mut read = 0;
+    for entry in manifests.filter(|it| it.path().extension().is_some_and(|it| it == "yaml" || it == "json")) {
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        assert_eq!(redact(&text, fields()), text, "{}", entry.path().display());
+        read += 1;
+    }
+    assert!(read >= 7, "{read} manifests");
+}
+
+#[test]
+fn hiding_takes_time_in_proportion_to_the_text() {
+    let long = |part: &str| part.repeat(20_000);
+    for text in [
+        long("- "),
+        long("{a: "),
+        long("a."),
+        format!("secret: a{}", long(",")),
+        format!("{{secret: a{}", long(",")),
+        long("-----BEGIN CERTIFICATE-----\n"),
+        long("secret: &a *a\n"),
+        (0..5_000).map(|at| format!("secret: &a{at} *a{}\n", at + 1)).collect(),
+    ] {
+        let began = Instant::now();
+        assert_eq!(redact(&text, fields()).len(), text.len());
+        assert!(began.elapsed().as_secs() < 5, "{:?}: {text:.40}", began.elapsed());
+    }
+}
