@@ -29,7 +29,7 @@ impl Args {
                 let _ = writeln!(stdout, "{:40} {}", info.code.to_string(), info.cause);
             }
             for lint in LINTS {
-                let _ = writeln!(stdout, "{:40} {} ({} by default)", lint.name, lint.says, lint.default.as_str());
+                let _ = writeln!(stdout, "{:40} {} ({} by default)", lint.name, lint.summary, lint.default.as_str());
             }
             return Ok(Exit::Done);
         };
@@ -39,7 +39,7 @@ impl Args {
                 stdout,
                 "{}: {}\n\nWhy:     {}\n\nCure:    {}\n\nDefault: {}\n\nExample of the mistake:\n\n{example}",
                 lint.name,
-                lint.says,
+                lint.summary,
                 lint.why,
                 lint.cure,
                 lint.default.as_str()

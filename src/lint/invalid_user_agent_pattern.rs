@@ -1,4 +1,4 @@
-//! `invalid-user-agent-pattern`: a pattern that no user agent can be held against.
+//! `invalid-user-agent-pattern`: a pattern that is not a valid regular expression.
 
 use crate::text::printable;
 use regex::Regex;
@@ -10,8 +10,8 @@ use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 pub static LINT: Lint = Lint {
     name: "invalid-user-agent-pattern",
     default: Level::Warn,
-    says: "an allow or deny entry of user_agent_filter that is not a valid regular expression",
-    why: "The entries are regular expressions. One that cannot be read refuses nobody and lets nobody in.",
+    summary: "An `allow` or `deny` entry of `user_agent_filter` is not a valid regular expression.",
+    why: "The entries are regular expressions. An invalid one matches no user agent, so it neither allows nor denies anyone.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -26,7 +26,7 @@ spec:
       user_agent_filter:
         deny: ['(bot|crawler']
 ",
-    cure: "Mend the expression; a character that stands for itself, such as `(` or `+`, takes a `\\` in front.",
+    cure: "Fix the regular expression; escape literal characters such as `(` or `+` with `\\`.",
     check,
 };
 
@@ -37,7 +37,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             let list = Path::root().join("user_agent_filter").join(field);
             for (index, pattern) in patterns.iter().enumerate() {
                 if let Err(error) = Regex::new(pattern) {
-                    let message = format!("`{}` is not a regular expression: {}", printable(pattern), reason(&error));
+                    let message =
+                        format!("`{}` is not a valid regular expression: {}", printable(pattern), reason(&error));
                     findings.report(key, list.join(index), message);
                 }
             }
@@ -45,7 +46,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-/// The last line of an error, which says what is wrong; those before it draw the pattern.
+/// Returns the last line of an error, which has the reason; the lines before it show the pattern.
 fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
     let line = text.lines().last().unwrap_or_default();
