@@ -1,4 +1,4 @@
-//! Certificate authority: what client certificates are validated with.
+//! Certificate authorities, which validate client certificates.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,13 +19,13 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CertificateAuthority {
-    /// Human-readable description, at most 255 bytes.
+    /// A human-readable description, at most 255 bytes.
     #[schemars(length(max = 255))]
     pub description: String,
-    /// Arbitrary data of yours, at most 4096 bytes.
+    /// Arbitrary user-defined data, at most 4096 bytes.
     #[schemars(length(max = 4096))]
     pub metadata: String,
-    /// Raw PEM of the authority; fixed at creation.
+    /// The authority's PEM; cannot change after creation.
     #[schemars(extend("format" = "ca-pem"))]
     pub ca_pem: Text,
 }
@@ -33,19 +33,19 @@ pub struct CertificateAuthority {
 /// The response form of [`CertificateAuthority`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CertificateAuthorityView {
-    /// Unique identifier.
+    /// The unique ID.
     pub id: String,
-    /// Address of this authority.
+    /// The URI of this certificate authority.
     pub uri: String,
-    /// When it was created.
+    /// The time of creation.
     pub created_at: String,
-    /// Human-readable description.
+    /// The description.
     pub description: String,
-    /// Arbitrary data of yours.
+    /// The user-defined data.
     pub metadata: String,
-    /// Raw PEM of the authority.
+    /// The authority's PEM.
     pub ca_pem: String,
-    /// What the certificate says.
+    /// Facts from the certificate.
     #[serde(flatten)]
     pub facts: AuthorityFacts,
 }
@@ -55,7 +55,7 @@ impl Check for CertificateAuthority {
         check::texts(faults, &self.description, &self.metadata);
         faults.within("ca_pem", |faults| {
             if self.ca_pem.as_str().is_empty() {
-                faults.report(Fault::new(Code::Required, "the authority's PEM is needed"));
+                faults.report(Fault::new(Code::Required, "`ca_pem` is required"));
             } else if let Err(fault) = x509::authority(self.ca_pem.as_str()) {
                 faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help()));
             }
@@ -82,7 +82,7 @@ impl Resource for CertificateAuthority {
             description: self.description.clone(),
             metadata: self.metadata.clone(),
             ca_pem: self.ca_pem.as_str().to_owned(),
-            // What was stored was checked, so its PEM can be read.
+            // Stored PEM has passed the check, so it is readable.
             facts: x509::authority(self.ca_pem.as_str()).unwrap_or_default(),
         }
     }

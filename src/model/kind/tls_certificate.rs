@@ -1,4 +1,4 @@
-//! TLS certificate: what the gateway shows to clients.
+//! TLS certificates, which the gateway presents to clients.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,16 +19,16 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsCertificate {
-    /// Human-readable description, at most 255 bytes.
+    /// A human-readable description, at most 255 bytes.
     #[schemars(length(max = 255))]
     pub description: String,
-    /// Arbitrary data of yours, at most 4096 bytes.
+    /// Arbitrary user-defined data, at most 4096 bytes.
     #[schemars(length(max = 4096))]
     pub metadata: String,
-    /// Chain of PEM certificates, leaf first; fixed at creation.
+    /// The chain of PEM certificates, leaf first; cannot change after creation.
     #[schemars(extend("format" = "certificate-pem"))]
     pub certificate_pem: Text,
-    /// PEM private key of the leaf; fixed at creation, and part of no answer.
+    /// The leaf's PEM private key; cannot change after creation, and is never part of a response.
     #[schemars(extend("format" = "private-key-pem"))]
     pub private_key_pem: Secret,
 }
@@ -36,21 +36,21 @@ pub struct TlsCertificate {
 /// The response form of [`TlsCertificate`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TlsCertificateView {
-    /// Unique identifier.
+    /// The unique ID.
     pub id: String,
-    /// Address of this certificate.
+    /// The URI of this certificate.
     pub uri: String,
-    /// When it was created.
+    /// The time of creation.
     pub created_at: String,
-    /// Human-readable description.
+    /// The description.
     pub description: String,
-    /// Arbitrary data of yours.
+    /// The user-defined data.
     pub metadata: String,
-    /// Chain of PEM certificates, leaf first.
+    /// The chain of PEM certificates, leaf first.
     pub certificate_pem: String,
-    /// When it was issued automatically; null, for it was uploaded.
+    /// The time of automatic issuance; null, because the certificate was uploaded.
     pub issued_at: Option<String>,
-    /// What the leaf says.
+    /// Facts from the leaf certificate.
     #[serde(flatten)]
     pub facts: CertificateFacts,
 }
@@ -62,7 +62,7 @@ impl Check for TlsCertificate {
         let mut readable = false;
         faults.within("certificate_pem", |faults| {
             if chain.is_empty() {
-                faults.report(Fault::new(Code::Required, "the certificate chain's PEM is needed"));
+                faults.report(Fault::new(Code::Required, "`certificate_pem` is required"));
             } else if let Err(fault) = x509::certificate(chain) {
                 faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help()));
             } else {
@@ -71,7 +71,7 @@ impl Check for TlsCertificate {
         });
         faults.within("private_key_pem", |faults| {
             if self.private_key_pem.is_empty() {
-                faults.report(Fault::new(Code::Required, "the private key's PEM is needed"));
+                faults.report(Fault::new(Code::Required, "`private_key_pem` is required"));
             } else if readable && let Err(fault) = x509::check_key(chain, self.private_key_pem.expose()) {
                 let code = if fault.is_key_mismatch() { Code::KeyMismatch } else { Code::InvalidPem };
                 faults.report(Fault::new(code, fault.to_string()).help(fault.help()));
@@ -100,7 +100,7 @@ impl Resource for TlsCertificate {
             metadata: self.metadata.clone(),
             certificate_pem: self.certificate_pem.as_str().to_owned(),
             issued_at: None,
-            // What was stored was checked, so its PEM can be read.
+            // Stored PEM has passed the check, so it is readable.
             facts: x509::certificate(self.certificate_pem.as_str()).unwrap_or_default(),
         }
     }
