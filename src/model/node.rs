@@ -1,4 +1,4 @@
-//! A document as it was written, before it has a type: the common form of request bodies and manifests.
+//! Untyped documents: the common form of request bodies and manifests.
 
 use std::fmt;
 
@@ -9,27 +9,27 @@ use super::{
     fault::{Fault, Path},
 };
 
-/// One value of a document. Mappings keep their order and their repeated keys, so that both can be reported.
+/// A value in a document. Mappings keep their order and duplicate keys, so that duplicates can be reported.
 #[derive(Clone, PartialEq)]
 pub enum Node {
-    /// Null, or nothing.
+    /// Null, or an empty value.
     Null,
     /// `true` or `false`.
     Bool(bool),
     /// Any number.
     Number(serde_json::Number),
-    /// A text.
+    /// A string.
     String(String),
     /// A list.
     Seq(Vec<Node>),
     /// A mapping.
     Map(Vec<(String, Node)>),
-    /// A value with a YAML tag, which no field takes.
+    /// A value with a YAML tag, which no field accepts.
     Tagged(String),
 }
 
 impl Node {
-    /// The entries of a mapping.
+    /// Returns the entries of a mapping.
     pub fn entries(&self) -> Option<&[(String, Node)]> {
         match self {
             Node::Map(entries) => Some(entries),
@@ -37,12 +37,12 @@ impl Node {
         }
     }
 
-    /// The value of a mapping's key.
+    /// Returns the value of a mapping's key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entries()?.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    /// The text of a string.
+    /// Returns the text of a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Node::String(text) => Some(text),
@@ -50,7 +50,7 @@ impl Node {
         }
     }
 
-    /// The value as plain JSON, nulls included; a tagged value has no JSON form.
+    /// Converts to JSON, including nulls; a tagged value becomes null.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value;
         match self {
@@ -65,15 +65,15 @@ impl Node {
         }
     }
 
-    /// Whether nothing was given (D6).
+    /// Whether the value is null, which means "not set" (D6).
     pub fn is_null(&self) -> bool {
         matches!(self, Node::Null)
     }
 
-    /// What the value is, in words for an error. Texts are not quoted: they may be secret.
+    /// Describes the value for an error message. Strings are not quoted, because they may be secrets.
     pub fn describe(&self) -> String {
         match self {
-            Node::Null => "nothing (null)".into(),
+            Node::Null => "null".into(),
             Node::Bool(value) => format!("the boolean {value}"),
             Node::Number(number) => format!("the number {number}"),
             Node::String(_) => "a string".into(),
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// Removes the second and later values of repeated keys and reports each.
+    /// Removes all but the first value of each duplicate key, and reports each removal.
     pub fn take_duplicates(&mut self) -> Vec<Fault> {
         let mut faults = Vec::new();
         self.visit_duplicates(&Path::root(), &mut faults);
@@ -105,10 +105,10 @@ impl Node {
                     let first = seen.insert(key.clone());
                     if !first {
                         faults.push(
-                            Fault::new(Code::DuplicateKey, format!("the key `{key}` stands twice in one mapping"))
+                            Fault::new(Code::DuplicateKey, format!("duplicate key `{key}`"))
                                 .at(path.join(key.as_str()))
                                 .of_key()
-                                .help("keep one of the two"),
+                                .help("keep one of the two entries"),
                         );
                     }
                     first
@@ -124,7 +124,7 @@ impl Node {
     }
 }
 
-/// Shows the shape only, for the texts may be secret.
+/// Shows only the structure, because strings may be secrets.
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -168,7 +168,7 @@ impl<'de> de::Visitor<'de> for NodeVisitor {
         Ok(Node::Number(value.into()))
     }
     fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        // YAML's .inf and .nan have no JSON form; as text they are refused wherever a number is meant.
+        // YAML's .inf and .nan have no JSON form; as strings they are rejected wherever a number is required.
         Ok(serde_json::Number::from_f64(value).map_or_else(|| Node::String(value.to_string()), Node::Number))
     }
     fn visit_i128<E: de::Error>(self, value: i128) -> Result<Node, E> {
