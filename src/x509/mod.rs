@@ -137,8 +137,6 @@ pub fn check_key(certificate_pem: &str, private_key_pem: &str) -> Result<(), Pem
     })
 }
 
-// The certificate
-
 /// Returns an attribute of a name, or the last of several: names go from general to specific, and Go shows the last
 /// too.
 fn attribute(name: &X509Name<'_>, oid: &Oid<'_>) -> String {

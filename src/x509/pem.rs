@@ -157,11 +157,11 @@ fn classify(line: &str) -> Line<'_> {
     let is_label = |text: &&str| {
         text.len() <= 40 && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b" .#".contains(&b))
     };
-    let behind = |start: &str| line.trim_end().strip_prefix(start)?.strip_suffix("-----").filter(is_label);
-    if let Some(label) = behind("-----BEGIN ") {
+    let label_after = |start: &str| line.trim_end().strip_prefix(start)?.strip_suffix("-----").filter(is_label);
+    if let Some(label) = label_after("-----BEGIN ") {
         return Line::Begin(label);
     }
-    if let Some(label) = behind("-----END ") {
+    if let Some(label) = label_after("-----END ") {
         return Line::End(label);
     }
     let indented = line.trim_start_matches(['\u{feff}', ' ', '\t']);
