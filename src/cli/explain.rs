@@ -25,7 +25,7 @@ impl Args {
             let codes = REGISTRY.iter().map(|info| format!("{:40} {}\n", info.code.to_string(), info.cause));
             let lints = LINTS
                 .iter()
-                .map(|lint| format!("{:40} {} ({} by default)\n", lint.name, lint.says, lint.default.as_str()));
+                .map(|lint| format!("{:40} {} ({} by default)\n", lint.name, lint.summary, lint.default.as_str()));
             print(codes.chain(lints).collect::<String>())?;
             return Ok(Exit::Done);
         };
@@ -34,7 +34,7 @@ impl Args {
             let told = format!(
                 "{}: {}\n\nWhy:     {}\n\nCure:    {}\n\nDefault: {}\n\nExample of the mistake:\n\n{example}",
                 lint.name,
-                lint.says,
+                lint.summary,
                 lint.why,
                 lint.cure,
                 lint.default.as_str()

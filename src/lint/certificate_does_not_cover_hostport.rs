@@ -1,8 +1,7 @@
-//! Lint: a hostport that no certificate has a name for.
+//! `certificate-does-not-cover-hostport`: a hostport that no declared certificate is valid for.
 //!
-//! Only alternative names count, as in browsers: the common name was given up long ago. Where the manifests have no
-//! certificate at all, certificates are kept elsewhere, and nothing is found. An edge that passes TLS through needs
-//! none.
+//! Only subject alternative names count, as in browsers, which ignore the common name. Manifests without any
+//! certificate are skipped: their certificates are managed elsewhere. So are edges that pass TLS through.
 
 use std::collections::HashSet;
 
@@ -24,8 +23,8 @@ use crate::{
 pub static LINT: Lint = Lint {
     name: "certificate-does-not-cover-hostport",
     default: Level::Warn,
-    says: "No certificate of the manifests has a name for this hostport.",
-    why: "Clients refuse a certificate for another name. `*.example.com` stands for one label: neither `example.com` nor `a.b.example.com` falls under it.",
+    summary: "No certificate in the manifests covers a hostport.",
+    why: "Clients reject a certificate for another name. `*.example.com` covers exactly one label: neither `example.com` nor `a.b.example.com`.",
     example: r#"apiVersion: edgewright/v1
 kind: TlsCertificate
 metadata: {name: shop}
@@ -50,7 +49,7 @@ metadata: {name: shop}
 spec:
   hostports: ["shop.example.com:443", "www.example.com:443"]
 "#,
-    cure: "Have a certificate issued whose subject alternative names hold the host, and declare it. If it is kept elsewhere, allow this lint for the edge with an annotation.",
+    cure: "Declare a certificate whose subject alternative names include the host. If the certificate is managed elsewhere, allow this lint for the edge with an annotation.",
     check,
 };
 
@@ -81,7 +80,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, edge) in world.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
         for (index, text) in edge.hostports.iter().enumerate() {
             if host_port(text).is_some_and(|(host, _)| !names.cover(&host)) {
-                let message = format!("no certificate of the manifests has a name for `{}`", printable(text));
+                let message = format!("no certificate in the manifests covers `{}`", printable(text));
                 findings.report(key, Path::root().join("hostports").join(index), message);
             }
         }

@@ -1,4 +1,4 @@
-//! Lint: more than one way to log in on one route.
+//! `conflicting-authentication`: more than one login module on a route.
 
 use super::{Findings, Level, Lint, Subject, World};
 use crate::model::{
@@ -10,8 +10,8 @@ use crate::model::{
 pub static LINT: Lint = Lint {
     name: "conflicting-authentication",
     default: Level::Deny,
-    says: "More than one of `oauth`, `oidc` and `saml` is enabled on one route.",
-    why: "A request is sent to one login only. The gateway refuses such a route when it loads it, or picks one of the logins: users of the other are locked out, or let in unasked.",
+    summary: "More than one of `oauth`, `oidc` and `saml` is enabled on one route.",
+    why: "A route can have only one login. The gateway either rejects the route or uses one of the logins, so users of the other are locked out or admitted unchecked.",
     example: r#"apiVersion: edgewright/v1
 kind: HttpsEdge
 metadata: {name: shop}
@@ -25,7 +25,7 @@ spec:
       oauth: {provider: {google: {}}}
       oidc: {issuer: "https://id.example.com", client_id: shop, client_secret: example}
 "#,
-    cure: "Keep one of them and remove the others, or set `enabled: false` on them. Modules that come from a module set count like the route's own.",
+    cure: "Keep one of the modules, and remove the others or set `enabled: false` on them. Modules from a module set count too.",
     check,
 };
 
@@ -39,7 +39,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let mut enabled = logins.into_iter().filter(|(_, enabled)| *enabled).map(|(name, _)| name);
         let Some(first) = enabled.next() else { continue };
         for other in enabled {
-            let message = format!("`{first}` and `{other}` are both enabled, and a route has one login only");
+            let message = format!("`{first}` and `{other}` cannot both be enabled on a route");
             let finding = findings.report(key, [other], message);
             finding.aim = Aim::Key;
             finding.related = Some((Subject::Resource(key.clone()), Path::root().join(first), "the other login"));

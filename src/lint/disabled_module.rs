@@ -1,4 +1,4 @@
-//! Lint: a module that is switched off.
+//! `disabled-module`: a module with `enabled: false`.
 
 use super::{Findings, Level, Lint, World};
 use crate::model::{
@@ -10,8 +10,8 @@ use crate::model::{
 pub static LINT: Lint = Lint {
     name: "disabled-module",
     default: Level::Allow,
-    says: "A module is configured and switched off.",
-    why: "It does nothing, and still reads like protection. Modules that were switched off for an hour tend to stay that way.",
+    summary: "A module is configured but disabled.",
+    why: "A disabled module has no effect but looks like protection. Modules disabled for an hour tend to stay disabled.",
     example: r#"apiVersion: edgewright/v1
 kind: HttpsEdge
 metadata: {name: shop}
@@ -24,11 +24,11 @@ spec:
       backend: {backend_id: bkd_shop}
       oauth: {enabled: false, provider: {google: {}}}
 "#,
-    cure: "Remove `enabled: false`, or the module. Version control keeps what it was.",
+    cure: "Remove `enabled: false`, or the module; version control keeps the old configuration.",
     check,
 };
 
-/// A module of a host by name, and whether it is there and switched off.
+/// A module's name, and a check whether a host has it disabled.
 type Switch<H> = (&'static str, fn(&H) -> bool);
 
 macro_rules! switches {
@@ -53,7 +53,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 fn check_kind<H: Resource>(world: &World<'_>, findings: &mut Findings, switches: &[Switch<H>]) {
     for (key, host) in world.all::<H>() {
         for (name, _) in switches.iter().filter(|(_, is_off)| is_off(host)) {
-            findings.report(key, [*name, "enabled"], format!("`{name}` is configured and switched off"));
+            findings.report(key, [*name, "enabled"], format!("`{name}` is configured but disabled"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `duplicate-header`: one header that a module is told to treat in two ways.
+//! `duplicate-header`: a header that a module adds or removes twice, or both adds and removes.
 
 use crate::text::printable;
 use std::collections::{BTreeMap, HashMap, hash_map::Entry};
@@ -14,9 +14,9 @@ use crate::model::{
 pub static LINT: Lint = Lint {
     name: "duplicate-header",
     default: Level::Deny,
-    says: "one header in `add` or `remove` twice, upper and lower case being alike, or in both",
-    why: "The names of headers are compared without case, so the two entries are about one header. Which of them wins \
-          is left to chance.",
+    summary: "A header is listed twice in `add` or `remove`, or in both, ignoring case.",
+    why: "Header names are case-insensitive, so both entries name the same header, and it is undefined which of them \
+          wins.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -48,12 +48,12 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                     Entry::Occupied(entry) => {
                         let (first, first_aim) = entry.get();
                         let how = match (first_aim, aim) {
-                            (Aim::Key, Aim::Key) => "adds it twice",
-                            (Aim::Value, Aim::Value) => "removes it twice",
-                            _ => "both adds and removes it",
+                            (Aim::Key, Aim::Key) => "added twice",
+                            (Aim::Value, Aim::Value) => "removed twice",
+                            _ => "both added and removed",
                         };
-                        let message = format!("the header `{}` is in {module} twice, which {how}", printable(name));
-                        let related = (Subject::Resource(key.clone()), first.clone(), "it stands here already");
+                        let message = format!("header `{}` is {how} by `{module}`", printable(name));
+                        let related = (Subject::Resource(key.clone()), first.clone(), "first entry");
                         let finding = findings.report(key, path, message);
                         finding.aim = aim;
                         finding.related = Some(related);
@@ -64,10 +64,10 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-/// A header that is named: what is added is a key of a mapping, what is removed a value of a list.
+/// A header entry: a mapping key in `add`, a list value in `remove`.
 type Named<'a> = (&'a str, Path, Aim);
 
-/// The headers that each module of a route adds and then those that it removes, and where.
+/// Returns the header entries of each module of a route, `add` before `remove`.
 pub(super) fn headers(route: &HttpsEdgeRoute) -> impl Iterator<Item = (&'static str, Vec<Named<'_>>)> {
     let request = route.request_headers.as_ref().map(|it| (RequestHeaders::SLOT, &it.add, &it.remove));
     let response = route.response_headers.as_ref().map(|it| (ResponseHeaders::SLOT, &it.add, &it.remove));

@@ -1,4 +1,4 @@
-//! Lint: one hostport on two edges.
+//! `duplicate-hostport`: the same hostport on two edges.
 
 use crate::text::printable;
 use std::{
@@ -13,8 +13,8 @@ use crate::model::{fault::Path, kind::https_edge::HttpsEdge};
 pub static LINT: Lint = Lint {
     name: "duplicate-hostport",
     default: Level::Deny,
-    says: "One hostport is served by two edges.",
-    why: "Host and port choose the edge, so one of the two gets no traffic there. Which one is left to chance, and so are its routes, its logins and its mutual TLS.",
+    summary: "Two edges serve the same hostport.",
+    why: "Host and port select the edge, so one of the two edges gets no traffic for the hostport. It is undefined which one, and so is which routes, logins and mutual TLS apply.",
     example: r#"apiVersion: edgewright/v1
 kind: HttpsEdge
 metadata: {name: shop}
@@ -27,7 +27,7 @@ metadata: {name: campaign}
 spec:
   hostports: ["Shop.Example.com:443"]
 "#,
-    cure: "Take the hostport off one of the edges. To bring the routes of several teams together on one host, give them one edge and let each team own an `HttpsEdgeRoute`.",
+    cure: "Remove the hostport from one of the edges. To combine the routes of several teams on one host, share one edge and let each team own its `HttpsEdgeRoute` resources.",
     check,
 };
 
@@ -44,7 +44,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                 Entry::Occupied(place) => {
                     let (other, other_path) = place.get();
                     if *other != key {
-                        let message = format!("`{}` is served by another edge as well", printable(text));
+                        let message = format!("another edge already serves `{}`", printable(text));
                         let related = (Subject::Resource((*other).clone()), other_path.clone(), "the other edge");
                         findings.report(key, path, message).related = Some(related);
                     }
@@ -55,20 +55,20 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (other, edge, source) in world.of_others::<HttpsEdge>() {
         for text in &edge.hostports {
             if let Some((key, path)) = host_port(text).and_then(|address| first.get(&address)) {
-                let message = format!("`{}` is served by {other} of the source `{source}` as well", printable(text));
+                let message = format!("{other} of source `{source}` already serves `{}`", printable(text));
                 findings.report(key, path.clone(), message);
             }
         }
     }
 }
 
-/// Host and port of a hostport, in a form in which equal means the same.
+/// Returns host and port in a normal form: equal values are the same hostport.
 pub(super) fn host_port(text: &str) -> Option<(String, u16)> {
     let (host, port) = text.rsplit_once(':')?;
     Some((host_name(host), port.parse().ok()?))
 }
 
-/// A host in lower case and without a final dot; an address without brackets and in its usual form.
+/// Normalizes a host: names in lower case without a trailing dot, IP addresses in canonical form without brackets.
 pub(super) fn host_name(host: &str) -> String {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     match bare.parse::<IpAddr>() {
@@ -77,7 +77,7 @@ pub(super) fn host_name(host: &str) -> String {
     }
 }
 
-/// The wildcard that a host name falls under: one label is free. Of a wildcard that is the wildcard itself.
+/// Returns the wildcard that covers a host name, which replaces the first label. A wildcard covers itself.
 pub(super) fn wildcard_over(host: &str) -> Option<String> {
     let (_, rest) = host.split_once('.').filter(|_| host.parse::<IpAddr>().is_err())?;
     Some(format!("*.{rest}"))

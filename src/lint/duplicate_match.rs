@@ -1,8 +1,8 @@
-//! Lint: two routes of one edge that match the same requests.
+//! `duplicate-match`: two routes of an edge that match the same requests.
 //!
-//! A match is a path, a host, or a host and a path. Hosts are the same in any case and with or without a final dot. A
-//! prefix that ends with its host takes every path, as `/` does; of an exact match that is not certain, so there the
-//! two stay apart. Everything else is compared as it is written.
+//! A match is a path, a host, or a host and a path. Hosts compare ignoring case and a trailing dot. A prefix match
+//! without a path matches every path, as `/` does; for an exact match that is uncertain, so the two count as different.
+//! Everything else compares literally.
 
 use crate::text::printable;
 use std::collections::{HashMap, hash_map::Entry};
@@ -17,8 +17,8 @@ use crate::model::{
 pub static LINT: Lint = Lint {
     name: "duplicate-match",
     default: Level::Deny,
-    says: "Two routes of one edge have the same `match_type` and `match`.",
-    why: "Only one of them can ever take a request, and nothing says which: a login that is configured on the other one protects nothing.",
+    summary: "Two routes of an edge have the same `match_type` and `match`.",
+    why: "Only one of the two routes receives requests, and it is undefined which one. A login configured on the other protects nothing.",
     example: r#"apiVersion: edgewright/v1
 kind: HttpsEdge
 metadata: {name: shop}
@@ -34,15 +34,15 @@ spec:
       match: /checkout
       backend: {backend_id: bkd_payment}
 "#,
-    cure: "Remove one of the two, or change its match. Teams that share an edge can agree on a prefix for each.",
+    cure: "Remove one of the two routes, or change its match. Teams that share an edge can agree on one path prefix per team.",
     check,
 };
 
-/// What a route matches, in a form in which equal means the same requests.
+/// A route's match in a normal form: equal selectors match the same requests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Selector<'a> {
     pub(super) match_type: &'static str,
-    /// Empty where the match names none: it is any host of the edge.
+    /// Empty if the match names no host, which means any host of the edge.
     pub(super) host: String,
     pub(super) path: &'a str,
 }
@@ -54,7 +54,7 @@ impl<'a> Selector<'a> {
         Self { match_type: match_type.as_str(), host: host_name(host), path }
     }
 
-    /// Whether the host alone decides.
+    /// Whether the selector matches every path of its host.
     pub(super) fn takes_every_path(&self) -> bool {
         self.path.is_empty() || (self.path == "/" && self.match_type == MatchType::PathPrefix.as_str())
     }
@@ -74,8 +74,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             }
             Entry::Occupied(place) => {
                 let other = Subject::Resource((*place.get()).clone());
-                let message =
-                    format!("another route of this edge matches `{}` in the same way", printable(&route.r#match));
+                let message = format!("another route of this edge already matches `{}`", printable(&route.r#match));
                 let finding = findings.report(key, ["match"], message);
                 finding.related = Some((other, Path::root().join("match"), "the other route"));
             }
@@ -85,7 +84,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let own = Selector::of(route).and_then(|selector| first.get(&(&other.parent, selector)));
         if let Some(key) = own {
             let text = printable(&route.r#match);
-            let message = format!("{other} of the source `{source}` matches `{text}` on this edge in the same way");
+            let message = format!("{other} of source `{source}` already matches `{text}` on this edge");
             findings.report(key, ["match"], message);
         }
     }

@@ -1,4 +1,4 @@
-//! `email-not-lowercase`: an email address or domain that no user's will be equal to.
+//! `email-not-lowercase`: an email address or domain that matches no user.
 
 use crate::text::printable;
 use std::collections::HashMap;
@@ -10,9 +10,9 @@ use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 pub static LINT: Lint = Lint {
     name: "email-not-lowercase",
     default: Level::Warn,
-    says: "email_addresses or email_domains of oauth with capitals, spaces, duplicates or empty values",
-    why: "Identity providers report emails in lower case and without spaces, and they are compared as texts. An entry \
-          that is written in another way may match nobody.",
+    summary: "`email_addresses` or `email_domains` of `oauth` contain upper case, spaces, duplicates or empty values.",
+    why: "Identity providers report email addresses in lower case without spaces, and the comparison is exact. An \
+          entry in any other form may match nobody.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -44,11 +44,10 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                 for (index, text) in texts.iter().enumerate() {
                     let earlier = *first.entry(text.to_lowercase()).or_insert(index);
                     let Some(reason) = fault(text, earlier < index) else { continue };
-                    let message = format!("the entry `{}` of `{field}` {reason}", printable(text));
+                    let message = format!("entry `{}` of `{field}` {reason}", printable(text));
                     let finding = findings.report(key, list.join(index), message);
                     if earlier < index {
-                        finding.related =
-                            Some((Subject::Resource(key.clone()), list.join(earlier), "it stands here already"));
+                        finding.related = Some((Subject::Resource(key.clone()), list.join(earlier), "first entry"));
                     }
                 }
             }
@@ -56,15 +55,15 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-/// What is wrong with an entry.
+/// Returns what is wrong with an entry, if anything.
 fn fault(text: &str, is_repeated: bool) -> Option<&'static str> {
     if text.is_empty() {
         Some("is empty")
     } else if text.contains(char::is_whitespace) {
-        Some("has a space in it")
+        Some("contains white space")
     } else if text.to_lowercase() != text {
-        Some("has capitals in it")
+        Some("contains upper-case letters")
     } else {
-        is_repeated.then_some("is written twice")
+        is_repeated.then_some("is a duplicate")
     }
 }

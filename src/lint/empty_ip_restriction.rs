@@ -1,4 +1,4 @@
-//! `empty-ip-restriction`: a restriction that names no IP policy.
+//! `empty-ip-restriction`: an IP restriction without IP policies.
 
 use super::{Findings, Level, Lint, World};
 use crate::model::kind::{https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction, tls_edge::TlsEdge};
@@ -7,9 +7,8 @@ use crate::model::kind::{https_edge_route::HttpsEdgeRoute, ip_restriction::IpRes
 pub static LINT: Lint = Lint {
     name: "empty-ip-restriction",
     default: Level::Deny,
-    says: "an ip_restriction module or an IpRestriction without a policy",
-    why: "A restriction is nothing but its IP policies. Without one it either lets everybody in or nobody, and \
-          neither is what the word promises.",
+    summary: "An `ip_restriction` module or an IpRestriction has no IP policies.",
+    why: "Without IP policies, a restriction admits either everybody or nobody, and neither is intended.",
     example: "\
 apiVersion: edgewright/v1
 kind: IpRestriction
@@ -19,11 +18,11 @@ spec:
   enforced: true
   ip_policy_ids: []
 ",
-    cure: "Name at least one IP policy in `ip_policy_ids`, or remove the restriction.",
+    cure: "Add at least one IP policy to `ip_policy_ids`, or remove the restriction.",
     check,
 };
 
-const MESSAGE: &str = "this IP restriction names no IP policy";
+const MESSAGE: &str = "the IP restriction has no IP policies";
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, restriction) in world.all::<IpRestriction>() {

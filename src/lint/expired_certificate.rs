@@ -1,8 +1,8 @@
-//! Lint: a certificate whose time is over.
+//! `expired-certificate`: a certificate that has expired.
 //!
-//! Of a chain the leaf counts, and the one behind it unless that is a root. What stands further behind is often there
-//! for old clients, which do not mind. Of an authority's text the certificate counts that lasts longest: while an
-//! authority is exchanged, the old one stands beside the new one.
+//! In a chain, the leaf counts, and its issuer unless that is a root: certificates further up often serve old clients,
+//! which ignore expiry. In `ca_pem`, only the certificate that expires last counts, because during a rotation the old
+//! authority is listed next to the new one.
 
 use jiff::{civil::DateTime, tz::Offset};
 
@@ -19,8 +19,8 @@ use crate::{
 pub static LINT: Lint = Lint {
     name: "expired-certificate",
     default: Level::Deny,
-    says: "A certificate has expired.",
-    why: "No client accepts it, and no client certificate of an expired authority is accepted: every connection fails.",
+    summary: "A certificate has expired.",
+    why: "Clients reject an expired certificate, and an expired authority rejects every client certificate, so every connection fails.",
     example: r#"apiVersion: edgewright/v1
 kind: TlsCertificate
 metadata: {name: shop}
@@ -39,25 +39,25 @@ spec:
     MC4CAQAwBQYDK2VwBCIEIK46Me6+1uOQZkERVwVvKekPaZ9Xbc3uT1/smsqfL9af
     -----END PRIVATE KEY-----
 "#,
-    cure: "Have the certificate issued again and give the new one. Its resource is replaced, since its PEM is fixed at creation.",
+    cure: "Renew the certificate and use the new one. The resource is replaced, because its PEM cannot change after creation.",
     check,
 };
 
-/// The certificates of one resource.
+/// The certificates of a resource.
 pub(super) struct Chain<'w> {
     pub(super) key: &'w Key,
-    /// The field that holds them.
+    /// The field with the certificates.
     pub(super) field: &'static str,
     pub(super) links: &'w [Link],
 }
 
 impl Chain<'_> {
-    /// Those whose end is the end of the whole.
+    /// Returns the certificates whose expiry counts.
     pub(super) fn last_to_end(&self) -> Vec<&Link> {
         self.deciding(|links| links.iter().max_by_key(|link| link.not_after))
     }
 
-    /// Those whose start is the start of the whole.
+    /// Returns the certificates whose start of validity counts.
     pub(super) fn first_to_start(&self) -> Vec<&Link> {
         self.deciding(|links| links.iter().min_by_key(|link| link.not_before))
     }
@@ -79,7 +79,7 @@ pub(super) fn chains<'w>(world: &'w World<'_>) -> impl Iterator<Item = Chain<'w>
     certificates.chain(authorities).map(|(key, field, links)| Chain { key, field, links })
 }
 
-/// The time as certificates have it.
+/// The current time in UTC, the time zone of certificates.
 pub(super) fn now(world: &World<'_>) -> DateTime {
     Offset::UTC.to_datetime(world.now)
 }

@@ -1,4 +1,6 @@
-//! Lint: a certificate whose time is almost over. Which certificates count is as for those that have expired.
+//! `expiring-certificate`: a certificate that expires soon.
+//!
+//! The same certificates of a chain count as for `expired-certificate`.
 
 use jiff::SignedDuration;
 
@@ -11,8 +13,8 @@ use super::{
 pub static LINT: Lint = Lint {
     name: "expiring-certificate",
     default: Level::Warn,
-    says: "A certificate expires within 30 days.",
-    why: "After that every connection that relies on it fails. Issuers that renew by themselves do so earlier, so by now something may have stopped working.",
+    summary: "A certificate expires within 30 days.",
+    why: "Every connection that uses an expired certificate fails. Automatic renewal happens earlier than this, so it may have stopped working.",
     example: r#"apiVersion: edgewright/v1
 kind: TlsCertificate
 metadata: {name: shop}
@@ -31,11 +33,11 @@ spec:
     MC4CAQAwBQYDK2VwBCIEIA/T9oIHmHJMk5NR2CbTtbeeY9ofM3k1sHmoQBPPHQc9
     -----END PRIVATE KEY-----
 "#,
-    cure: "Have the certificate issued again and give the new one before the old one ends.",
+    cure: "Renew the certificate, and replace it before it expires.",
     check,
 };
 
-/// How early the warning comes.
+/// How long before expiry the lint warns.
 const NOTICE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 fn check(world: &World<'_>, findings: &mut Findings) {

@@ -1,4 +1,4 @@
-//! `hop-by-hop-header`: a header that is the gateway's own business.
+//! `hop-by-hop-header`: a header that the gateway controls.
 
 use super::{Findings, Level, Lint, World, duplicate_header::headers};
 use crate::model::{fault::Aim, kind::https_edge_route::HttpsEdgeRoute};
@@ -7,9 +7,9 @@ use crate::model::{fault::Aim, kind::https_edge_route::HttpsEdgeRoute};
 pub static LINT: Lint = Lint {
     name: "hop-by-hop-header",
     default: Level::Warn,
-    says: "adding or removing Connection, Transfer-Encoding, Host and their like",
-    why: "These headers are about one connection and the framing of its messages, and the gateway writes them anew for \
-          each (RFC 9110, section 7.6.1). To set them by hand does nothing, or breaks requests.",
+    summary: "A route adds or removes a header that the gateway controls, such as `Connection`, `Transfer-Encoding` or `Host`.",
+    why: "These headers describe one connection or the framing of one message, and the gateway sets them for each (RFC \
+          9110, section 7.6.1). Changing them has no effect, or breaks requests.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -24,12 +24,12 @@ spec:
       request_headers:
         add: {Connection: close}
 ",
-    cure: "Remove the entry; to pass a host on, use a header such as `X-Forwarded-Host`.",
+    cure: "Remove the entry; to forward the host, use a header such as `X-Forwarded-Host`.",
     check,
 };
 
-/// Headers of one connection (RFC 9110, section 7.6.1, and RFC 2616, section 13.5.1), and the two that the gateway
-/// works out for each message.
+/// Hop-by-hop headers (RFC 9110, section 7.6.1, and RFC 2616, section 13.5.1), and two that the gateway computes for
+/// each message.
 const HEADERS: &[&str] = &[
     "connection",
     "keep-alive",
@@ -49,7 +49,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             for (name, path, aim) in headers {
                 if HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name)) {
                     let does = if aim == Aim::Key { "adds" } else { "removes" };
-                    let message = format!("{module} {does} `{name}`, which the gateway sets itself");
+                    let message = format!("`{module}` {does} `{name}`, which the gateway controls");
                     findings.report(key, path, message).aim = aim;
                 }
             }

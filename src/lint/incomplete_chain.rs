@@ -1,7 +1,7 @@
-//! Lint: a chain with a gap.
+//! `incomplete-chain`: a certificate chain with a gap.
 //!
-//! Whether the last certificate's issuer is missing cannot be told: it may be a root that clients have. A signature by
-//! an algorithm that cannot be verified here is believed where issuer and subject have the same name.
+//! A missing issuer of the last certificate is not detectable: it may be a root in the clients' trust stores. Where a
+//! signature algorithm cannot be verified, matching issuer and subject names are enough.
 
 use super::{Findings, Level, Lint, World};
 use crate::{model::kind::tls_certificate::TlsCertificate, x509};
@@ -10,8 +10,8 @@ use crate::{model::kind::tls_certificate::TlsCertificate, x509};
 pub static LINT: Lint = Lint {
     name: "incomplete-chain",
     default: Level::Warn,
-    says: "A certificate of a chain is not signed by the next one.",
-    why: "Clients follow the chain from the leaf to a root that they know. Some find a missing link by themselves and some do not, so the site works in one browser and fails in another, or in every script.",
+    summary: "A certificate in a chain is not signed by the next one.",
+    why: "Clients follow the chain from the leaf to a trusted root. Some fetch a missing intermediate and some do not, so the site works in one browser and fails in another, or in every script.",
     example: r#"apiVersion: edgewright/v1
 kind: TlsCertificate
 metadata: {name: shop}
@@ -37,7 +37,7 @@ spec:
     MC4CAQAwBQYDK2VwBCIEIPA6KOKof1VuRiN14nBTacg34GpTTsCk8+To1PA/AjIL
     -----END PRIVATE KEY-----
 "#,
-    cure: "Put the leaf first, then the certificate that signed it, and so on; leave out what does not belong. `openssl crl2pkcs7 -nocrl -certfile FILE | openssl pkcs7 -print_certs` prints who signed whom.",
+    cure: "Put the leaf first, then the certificate that signed it, and so on; remove unrelated certificates. `openssl crl2pkcs7 -nocrl -certfile FILE | openssl pkcs7 -print_certs` prints the subject and issuer of each.",
     check,
 };
 

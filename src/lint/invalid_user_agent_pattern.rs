@@ -1,4 +1,4 @@
-//! `invalid-user-agent-pattern`: a pattern that no user agent can be held against.
+//! `invalid-user-agent-pattern`: a pattern that is not a valid regular expression.
 
 use std::collections::HashMap;
 
@@ -14,8 +14,8 @@ use crate::{
 pub static LINT: Lint = Lint {
     name: "invalid-user-agent-pattern",
     default: Level::Warn,
-    says: "an allow or deny entry of user_agent_filter that is not a valid regular expression",
-    why: "The entries are regular expressions. One that cannot be read refuses nobody and lets nobody in.",
+    summary: "An `allow` or `deny` entry of `user_agent_filter` is not a valid regular expression.",
+    why: "The entries are regular expressions. An invalid one matches no user agent, so it neither allows nor denies anyone.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -30,7 +30,7 @@ spec:
       user_agent_filter:
         deny: ['(bot|crawler']
 ",
-    cure: "Mend the expression; a character that stands for itself, such as `(` or `+`, takes a `\\` in front.",
+    cure: "Fix the regular expression; escape literal characters such as `(` or `+` with `\\`.",
     check,
 };
 

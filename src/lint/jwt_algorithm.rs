@@ -1,4 +1,4 @@
-//! `jwt-algorithm`: an algorithm with which anybody can sign a token.
+//! `jwt-algorithm`: a signature algorithm that lets anybody forge tokens.
 
 use super::{Findings, Level, Lint, Subject, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
@@ -8,9 +8,9 @@ use crate::text::printable;
 pub static LINT: Lint = Lint {
     name: "jwt-algorithm",
     default: Level::Warn,
-    says: "`none` among the allowed algorithms, or an HMAC algorithm together with a public key set",
-    why: "A token with the algorithm `none` has no signature. An HMAC algorithm signs with the key that it verifies \
-          with, so with a public key set anybody can take that key and sign.",
+    summary: "`allowed_algorithms` includes `none`, or an HMAC algorithm together with public keys.",
+    why: "A token with the algorithm `none` is unsigned. HMAC signs and verifies with the same key, so anybody can \
+          sign tokens with a key from a public key set.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -40,10 +40,10 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         for (index, algorithm) in jwt.jws.allowed_algorithms.iter().enumerate() {
             let at = jws.join("allowed_algorithms").join(index);
             if algorithm.eq_ignore_ascii_case("none") {
-                findings.report(key, at, format!("`{algorithm}` accepts tokens that nobody has signed"));
+                findings.report(key, at, format!("`{algorithm}` accepts unsigned tokens"));
             } else if has_key_set && is_hmac(algorithm) {
                 let name = printable(algorithm);
-                let message = format!("`{name}` verifies with a shared secret, and the keys here are public");
+                let message = format!("`{name}` requires a shared secret, but the keys are public");
                 let finding = findings.report(key, at, message);
                 let key_set = jws.join("keys").join("sources").join("additional_jkus");
                 finding.related = Some((Subject::Resource(key.clone()), key_set, "the public keys"));
@@ -52,7 +52,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-/// `HS256`, `HS384` and `HS512` (RFC 7518, section 3.2), and whatever else begins like them.
+/// Whether an algorithm is `HS256`, `HS384` or `HS512` (RFC 7518, section 3.2), or starts like them.
 fn is_hmac(algorithm: &str) -> bool {
     algorithm.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("HS"))
 }

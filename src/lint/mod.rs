@@ -1,4 +1,5 @@
-//! Lints: what is legal for the API and still a mistake (D2). One file each, and the table that names them all.
+//! Lints flag configuration that the API accepts but that is probably a mistake (D2). One file per lint, and the table
+//! of all lints.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -48,19 +49,19 @@ pub mod unused_module_set;
 pub mod weak_key;
 pub mod wildcard_hostport;
 
-/// What a lint's finding leads to.
+/// A lint level: the effect of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Nothing is said.
+    /// Findings are hidden.
     Allow,
-    /// It is shown.
+    /// Findings are shown.
     Warn,
-    /// It stops a reconcile.
+    /// Findings stop a reconciliation.
     Deny,
 }
 
 impl Level {
-    /// The level with a name.
+    /// Finds a level by name.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "allow" => Some(Level::Allow),
@@ -70,7 +71,7 @@ impl Level {
         }
     }
 
-    /// The name.
+    /// The level's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Level::Allow => "allow",
@@ -80,50 +81,50 @@ impl Level {
     }
 }
 
-/// A lint, with all that `edgewright explain` tells about it.
+/// A lint, with the text for `edgewright explain`.
 pub struct Lint {
-    /// Its name, in kebab case.
+    /// The name, in kebab case.
     pub name: &'static str,
-    /// Its level unless a configuration or manifest sets another one.
+    /// The level unless a configuration file or manifest sets another.
     pub default: Level,
-    /// What it finds, in one sentence.
-    pub says: &'static str,
-    /// Why that is a mistake.
+    /// What the lint finds, in one sentence.
+    pub summary: &'static str,
+    /// Why it is probably a mistake.
     pub why: &'static str,
-    /// A manifest's part that it finds fault with.
+    /// A manifest with a finding; a test validates it.
     pub example: &'static str,
-    /// How to mend it.
+    /// How to fix it.
     pub cure: &'static str,
-    /// Looks for it.
+    /// The check.
     pub check: fn(&World<'_>, &mut Findings),
 }
 
-/// What lints look at: the desired state, and what only the manifests know.
+/// The input of all lints.
 pub struct World<'a> {
-    /// Every declared resource, module sets merged in and names resolved.
+    /// Every declared resource, with module sets merged and names resolved.
     pub desired: &'a BTreeMap<Key, Desired>,
-    /// What the store holds of other sources; nothing without a store.
+    /// The resources of other sources in the store; empty without a store.
     pub others: &'a [Arc<Entry>],
-    /// What the manifests say beyond the desired state.
+    /// Facts about the manifests that the desired state does not include.
     pub manifests: &'a ManifestFacts,
-    /// The time, for validity.
+    /// The current time, to judge the validity of certificates.
     pub now: Timestamp,
-    /// The label keys that a configuration allows; none means that no list is kept.
+    /// The label keys that the configuration file allows; `None` allows every key.
     pub allowed_labels: Option<&'a BTreeSet<String>>,
 }
 
-/// What manifests say beyond the desired state.
+/// Facts about manifests that the desired state does not include.
 #[derive(Debug, Default)]
 pub struct ManifestFacts {
-    /// Module sets that no route takes.
+    /// Module sets that no route uses.
     pub unused_module_sets: Vec<String>,
-    /// Secrets that are written as plain text, by where they stand.
+    /// The locations of secrets in plain text.
     pub plain_secrets: Vec<(Subject, Path)>,
-    /// The label keys of each document.
+    /// The label keys of the documents.
     pub labels: Vec<(Subject, String)>,
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     /// A resource.
@@ -132,34 +133,34 @@ pub enum Subject {
     ModuleSet(String),
 }
 
-/// One thing that a lint has found.
+/// A finding of a lint.
 #[derive(Debug, Clone)]
 pub struct Finding {
     /// The lint.
     pub lint: &'static str,
-    /// What it is about.
+    /// The subject.
     pub subject: Subject,
-    /// The field, inside the subject's Spec, or inside the whole document.
+    /// The field, relative to the subject's Spec or to the whole document.
     pub path: Path,
-    /// Whether the path starts at the document, as `metadata` does.
+    /// Whether the path is relative to the document, as for `metadata`.
     pub in_document: bool,
-    /// Whether the field's key or value is meant.
+    /// Whether the finding is about the field's key or its value.
     pub aim: Aim,
     /// One sentence without a full stop.
     pub message: String,
-    /// Another place that has to do with it, and what.
+    /// A related location and its label.
     pub related: Option<(Subject, Path, &'static str)>,
 }
 
-/// Gathers findings.
+/// Collects findings.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What was found.
+    /// The findings so far.
     pub found: Vec<Finding>,
 }
 
 impl Findings {
-    /// Reports a finding about a field's value; the lint's name is filled in by [`run`].
+    /// Reports a finding about a field's value; [`run`] fills in the lint's name.
     pub fn report(&mut self, key: &Key, path: impl IntoPath, message: impl Into<String>) -> &mut Finding {
         self.about(Subject::Resource(key.clone()), path, message)
     }
@@ -179,9 +180,9 @@ impl Findings {
     }
 }
 
-/// What a path can be written as: a [`Path`], or its steps as `["oauth", "scopes"]`.
+/// A path argument: a [`Path`], or its steps as `["oauth", "scopes"]`.
 pub trait IntoPath {
-    /// The path.
+    /// Converts to a path.
     fn into_path(self) -> Path;
 }
 
@@ -198,12 +199,12 @@ impl<const N: usize> IntoPath for [&str; N] {
 }
 
 impl World<'_> {
-    /// Every declared resource of a kind, typed.
+    /// Returns every declared resource of a kind, typed.
     pub fn all<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R)> {
         self.desired.values().filter_map(|desired| Some((&desired.key, desired.spec.as_any().downcast_ref::<R>()?)))
     }
 
-    /// Every resource of a kind that another source owns, typed, with the name of that source.
+    /// Returns every resource of a kind that another source owns, typed, with the source's name.
     pub fn of_others<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
         self.others.iter().filter_map(|entry| {
             let source = entry.claim.as_ref().map(|claim| claim.source.as_str())?;
@@ -222,12 +223,12 @@ pub fn run(world: &World<'_>) -> Vec<Finding> {
     of_each.collect()
 }
 
-/// The lint with a name.
+/// Finds a lint by name.
 pub fn find(name: &str) -> Option<&'static Lint> {
     LINTS.iter().copied().find(|lint| lint.name == name)
 }
 
-/// Every lint. A new one is one file and one line here.
+/// Every lint.
 pub static LINTS: &[&Lint] = &[
     &conflicting_authentication::LINT,
     &duplicate_match::LINT,

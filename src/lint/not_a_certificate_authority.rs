@@ -1,4 +1,4 @@
-//! Lint: an authority that is none.
+//! `not-a-certificate-authority`: a certificate in `ca_pem` that does not belong to a certificate authority.
 
 use super::{Findings, Level, Lint, World, expired_certificate::chains};
 
@@ -6,8 +6,8 @@ use super::{Findings, Level, Lint, World, expired_certificate::chains};
 pub static LINT: Lint = Lint {
     name: "not-a-certificate-authority",
     default: Level::Deny,
-    says: "A certificate in `ca_pem` has no `CA:TRUE` in its basic constraints.",
-    why: "No client certificate can be validated with it, so mutual TLS refuses everyone. Mostly it is a server's or client's own certificate that was taken for that of its issuer.",
+    summary: "The basic constraints of a certificate in `ca_pem` lack `CA:TRUE`.",
+    why: "No client certificate can be validated with it, so mutual TLS rejects everyone. Usually a server's or client's own certificate was used instead of its issuer's.",
     example: r#"apiVersion: edgewright/v1
 kind: CertificateAuthority
 metadata: {name: partners}
@@ -22,14 +22,14 @@ spec:
     +bn+GWfEYumcbwc=
     -----END CERTIFICATE-----
 "#,
-    cure: "Give the certificate of the authority that issues the client certificates. `openssl x509 -in FILE -noout -ext basicConstraints` must print `CA:TRUE`.",
+    cure: "Use the certificate of the authority that issues the client certificates. `openssl x509 -in FILE -noout -ext basicConstraints` must print `CA:TRUE`.",
     check,
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for chain in chains(world).filter(|chain| chain.field == "ca_pem") {
         for link in chain.links.iter().filter(|link| !link.is_authority) {
-            let message = format!("{link} is no authority: its basic constraints do not say `CA:TRUE`");
+            let message = format!("{link} is not a certificate authority: its basic constraints lack `CA:TRUE`");
             findings.report(chain.key, ["ca_pem"], message);
         }
     }

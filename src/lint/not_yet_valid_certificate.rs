@@ -1,4 +1,4 @@
-//! Lint: a certificate whose time is still to come.
+//! `not-yet-valid-certificate`: a certificate whose validity has not started.
 
 use super::{
     Findings, Level, Lint, World,
@@ -9,8 +9,8 @@ use super::{
 pub static LINT: Lint = Lint {
     name: "not-yet-valid-certificate",
     default: Level::Warn,
-    says: "A certificate is not valid yet.",
-    why: "Clients refuse it until its time has come. Often the clock of the machine that issued it was wrong.",
+    summary: "A certificate is not valid yet.",
+    why: "Clients reject the certificate until its validity starts. Often the clock of the issuing machine was wrong.",
     example: r#"apiVersion: edgewright/v1
 kind: TlsCertificate
 metadata: {name: shop}
@@ -29,7 +29,7 @@ spec:
     MC4CAQAwBQYDK2VwBCIEIDeTGjVUN/oi2RLznsbPt9wTL8HlR08HFKdVo+Wvow3B
     -----END PRIVATE KEY-----
 "#,
-    cure: "Wait with it until its `not_before` is past, or have it issued again.",
+    cure: "Deploy the certificate after its `not_before`, or reissue it.",
     check,
 };
 

@@ -1,4 +1,4 @@
-//! `oidc-incomplete`: a login with an OpenID provider that cannot work.
+//! `oidc-incomplete`: an `oidc` module without the settings that a login needs.
 
 use super::{Findings, Level, Lint, World};
 use crate::model::kind::https_edge_route::HttpsEdgeRoute;
@@ -7,9 +7,9 @@ use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 pub static LINT: Lint = Lint {
     name: "oidc-incomplete",
     default: Level::Deny,
-    says: "an oidc module without issuer, client_id or client_secret, or with an issuer that is not an https URL",
-    why: "The provider is found by its issuer, and knows the edge by its client ID and secret. With one of them \
-          missing nobody can log in, and OpenID Connect allows no issuer but an https URL.",
+    summary: "An `oidc` module lacks `issuer`, `client_id` or `client_secret`, or its `issuer` is not an https URL.",
+    why: "The issuer locates the provider, and the client ID and secret identify the edge to it. Nobody can log in \
+          when one of them is missing. OpenID Connect requires an https issuer.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -25,7 +25,7 @@ spec:
         issuer: http://id.example.com
         client_id: shop
 ",
-    cure: "Write the provider's https address as `issuer`, and `client_id` and `client_secret` as it gave them out.",
+    cure: "Set `issuer` to the provider's https URL, and `client_id` and `client_secret` to the values that the provider issued.",
     check,
 };
 
@@ -39,11 +39,11 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         ];
         for (field, missing) in fields {
             if missing {
-                findings.report(key, ["oidc", field], format!("oidc has no `{field}`, so nobody can log in"));
+                findings.report(key, ["oidc", field], format!("`{field}` is missing, so nobody can log in"));
             }
         }
         if !oidc.issuer.is_empty() && !is_https_url(&oidc.issuer) {
-            findings.report(key, ["oidc", "issuer"], "the `issuer` of oidc is not an https URL");
+            findings.report(key, ["oidc", "issuer"], "`issuer` must be an https URL");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `plain-http-jwks`: trust that is fetched without encryption.
+//! `plain-http-jwks`: signing keys that are fetched without encryption.
 
 use super::{Findings, Level, Lint, World, oidc_incomplete::is_https_url};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
@@ -7,9 +7,9 @@ use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 pub static LINT: Lint = Lint {
     name: "plain-http-jwks",
     default: Level::Warn,
-    says: "a key set or issuer address of jwt_validation that is not an https URL",
-    why: "Whoever can change the answer of a key set's address can sign tokens that are accepted. Only https keeps \
-          others on the way from doing so.",
+    summary: "A key set URL or an issuer of `jwt_validation` is not an https URL.",
+    why: "Anyone who can alter the response of a key set URL can sign tokens that the gateway accepts. Only https \
+          prevents that on the network.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -27,7 +27,7 @@ spec:
           allowed_algorithms: [RS256]
           keys: {sources: {additional_jkus: ['http://id.example.com/jwks.json']}}
 ",
-    cure: "Write the address with `https://`.",
+    cure: "Use an `https://` URL.",
     check,
 };
 
@@ -38,13 +38,13 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let issuers = module.join("issuer").join("allow_list");
         for (index, issuer) in jwt.issuer.allow_list.iter().enumerate() {
             if !is_https_url(&issuer.value) {
-                findings.report(key, issuers.join(index).join("value"), "this issuer is not an https URL");
+                findings.report(key, issuers.join(index).join("value"), "the issuer must be an https URL");
             }
         }
         let key_sets = module.join("jws").join("keys").join("sources").join("additional_jkus");
         for (index, address) in jwt.jws.keys.sources.additional_jkus.iter().enumerate() {
             if !is_https_url(address) {
-                findings.report(key, key_sets.join(index), "this key set's address is not an https URL");
+                findings.report(key, key_sets.join(index), "the key set URL must be an https URL");
             }
         }
     }

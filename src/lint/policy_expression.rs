@@ -1,4 +1,4 @@
-//! `policy-expression`: a policy that the gateway will not understand.
+//! `policy-expression`: a policy with invalid CEL or an unknown action type.
 
 mod cel;
 
@@ -13,8 +13,8 @@ use crate::text::printable;
 pub static LINT: Lint = Lint {
     name: "policy-expression",
     default: Level::Warn,
-    says: "an expression of policies that does not parse as CEL, or an action type other than the known ones",
-    why: "A gateway reads expressions and actions only when it loads them, and then refuses the whole policy.",
+    summary: "A policy expression is not valid CEL, or an action type is unknown.",
+    why: "The gateway parses expressions and actions only when it loads them, and then rejects the whole policy.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -32,12 +32,12 @@ spec:
             expressions: [\"!(req.Method in ['GET', 'HEAD']\"]
             actions: [{type: deny}]
 ",
-    cure: "Mend the expression by the grammar of CEL, and write a known action type, such as `log` or `deny`.",
+    cure: "Fix the CEL syntax, and use a known action type, such as `log` or `deny`.",
     check,
 };
 
-/// The action types that gateways of this family know. The specification shows `log` and `deny`; any other is
-/// stored as it is, so a type that is missing here costs a warning and nothing else.
+/// The known action types. The specification shows `log` and `deny`, and any other type is accepted, so a type missing
+/// from this list only causes a warning.
 const ACTIONS: &[&str] = &[
     "add-headers",
     "basic-auth",
@@ -72,7 +72,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                 let at = Path::root().join("policies").join(direction).join(index);
                 for (index, expression) in policy.expressions.iter().enumerate() {
                     if let Err(reason) = cel::parse(expression) {
-                        let message = format!("this expression is not CEL: {reason}");
+                        let message = format!("the expression is not valid CEL: {reason}");
                         findings.report(key, at.join("expressions").join(index), message);
                     }
                 }
@@ -86,12 +86,12 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-/// What is wrong with an action's type; that it is empty is an error of its own.
+/// Returns what is wrong with an action type. An empty type is an error that a rule reports.
 fn action_fault(action: &str) -> Option<String> {
     if action.is_empty() || ACTIONS.contains(&action) {
         return None;
     }
     let near = nearest(action, ACTIONS.iter().copied());
-    let hint = near.map(|near| format!(", perhaps `{near}` is meant")).unwrap_or_default();
-    Some(format!("`{}` is not a known action type{hint}", printable(action)))
+    let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    Some(format!("unknown action type `{}`{hint}", printable(action)))
 }

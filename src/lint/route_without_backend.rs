@@ -1,7 +1,7 @@
-//! Lint: a route that nothing answers.
+//! `route-without-backend`: a route without a backend.
 //!
-//! An edge without hostports serves nothing, and its routes may be unfinished. A policy of requests whose action is any
-//! other than `log` may answer by itself: which actions there are is not for this lint to know.
+//! Routes of an edge without hostports are skipped: the edge serves no traffic, and its routes may be unfinished. So
+//! are routes with an inbound policy whose action is not `log`, because any other action may respond by itself.
 
 use super::{Findings, Level, Lint, World, unprotected_route::edge_of};
 use crate::model::kind::https_edge_route::HttpsEdgeRoute;
@@ -11,8 +11,8 @@ use crate::text::printable;
 pub static LINT: Lint = Lint {
     name: "route-without-backend",
     default: Level::Warn,
-    says: "A route has no backend, and no policy that answers by itself.",
-    why: "Every request that it takes ends in an error, also those that a wider route would have served.",
+    summary: "A route has no enabled backend, and no policy that responds by itself.",
+    why: "Every request that matches the route fails, including those that a less specific route would have served.",
     example: r#"apiVersion: edgewright/v1
 kind: HttpsEdge
 metadata: {name: shop}
@@ -24,7 +24,7 @@ spec:
       match: /checkout
       compression: {}
 "#,
-    cure: "Add a `backend`, switch it on, or remove the route. To refuse requests on purpose, add an inbound policy with a `deny` action.",
+    cure: "Add or enable a `backend`, or remove the route. To reject requests on purpose, add an inbound policy with a `deny` action.",
     check,
 };
 
@@ -39,7 +39,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             None => findings.report(key, ["match"], format!("the route for `{text}` has no backend")),
             Some(backend) if backend.enabled => continue,
             Some(_) => {
-                let message = format!("the route for `{text}` has a backend that is switched off, and no other");
+                let message = format!("the backend of the route for `{text}` is disabled");
                 findings.report(key, ["backend", "enabled"], message)
             }
         };

@@ -1,4 +1,4 @@
-//! `secret-in-manifest`: a secret that whoever reads the repository can read.
+//! `secret-in-manifest`: a secret that everybody with access to the repository can read.
 
 use super::{Findings, Level, Lint, World};
 use crate::model::fault::{Path, Segment};
@@ -7,9 +7,9 @@ use crate::model::fault::{Path, Segment};
 pub static LINT: Lint = Lint {
     name: "secret-in-manifest",
     default: Level::Warn,
-    says: "a secret written as plain text instead of from_env or from_file",
-    why: "Manifests are kept in version control, where many can read them and nothing is ever forgotten. A secret that \
-          was committed once has to be replaced.",
+    summary: "A secret is plain text instead of `from_env` or `from_file`.",
+    why: "Manifests are in version control, where many people can read them and the history keeps everything. A secret \
+          that was committed once must be replaced.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -23,18 +23,18 @@ spec:
       backend: {backend_id: bkd_shop}
       webhook_verification: {provider: github, secret: correct-horse}
 ",
-    cure: "Replace the secret at its issuer, and write the new one as `{from_env: NAME}` or `{from_file: path}`.",
+    cure: "Rotate the secret at its issuer, and reference the new one with `{from_env: NAME}` or `{from_file: path}`.",
     check,
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (subject, path) in &world.manifests.plain_secrets {
-        let message = format!("`{}` is written as plain text", field(path));
+        let message = format!("`{}` is a secret in plain text", field(path));
         findings.about(subject.clone(), path.clone(), message);
     }
 }
 
-/// The name of the field that a path leads to.
+/// Returns the name of the field at a path.
 fn field(path: &Path) -> &str {
     let name = path.0.iter().rev().find_map(|step| match step {
         Segment::Key(key) => Some(key.as_str()),

@@ -1,4 +1,4 @@
-//! `session-too-long`: a session that outlives a year, or its own end.
+//! `session-too-long`: an inactivity timeout over a year, or longer than the session.
 
 use super::{Findings, Level, Lint, Subject, World};
 use crate::model::{
@@ -11,9 +11,9 @@ use crate::model::{
 pub static LINT: Lint = Lint {
     name: "session-too-long",
     default: Level::Warn,
-    says: "an inactivity_timeout of oauth, saml or oidc over a year, or longer than maximum_duration",
-    why: "The timeouts are seconds, so a large one is most often milliseconds by mistake. One that is longer than the \
-          whole session never takes effect.",
+    summary: "The `inactivity_timeout` of `oauth`, `saml` or `oidc` is over a year, or longer than `maximum_duration`.",
+    why: "Timeouts are in seconds, so a very large one is usually in milliseconds by mistake. A timeout longer than \
+          the session never takes effect.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -30,11 +30,11 @@ spec:
         inactivity_timeout: 86400
         maximum_duration: 3600
 ",
-    cure: "Write the timeout in seconds, shorter than `maximum_duration`.",
+    cure: "Set the timeout in seconds, shorter than `maximum_duration`.",
     check,
 };
 
-/// Seconds of a year.
+/// Seconds in a year.
 const YEAR: u32 = 31_536_000;
 
 fn check(world: &World<'_>, findings: &mut Findings) {
@@ -48,16 +48,16 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             let Some((timeout, most)) = session else { continue };
             let at = Path::root().join(module);
             if timeout > YEAR {
-                let message = format!("`inactivity_timeout` of {module} is {timeout} seconds, which is over a year");
+                let message = format!("`inactivity_timeout` is over a year ({timeout} seconds)");
                 findings.report(key, at.join("inactivity_timeout"), message);
             }
             if most > 0 && timeout > most {
                 let message = format!(
-                    "`inactivity_timeout` of {module} is {timeout} seconds, and the session ends after {most} anyway"
+                    "`inactivity_timeout` ({timeout} seconds) is longer than `maximum_duration` ({most} seconds)"
                 );
                 let finding = findings.report(key, at.join("inactivity_timeout"), message);
                 let end = at.join("maximum_duration");
-                finding.related = Some((Subject::Resource(key.clone()), end, "the session ends here"));
+                finding.related = Some((Subject::Resource(key.clone()), end, "the session's maximum duration"));
             }
         }
     }

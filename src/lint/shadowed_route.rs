@@ -1,16 +1,16 @@
-//! Lint: a route whose every request is taken by others.
+//! `shadowed-route`: a route that never receives a request because other routes match first.
 //!
-//! Host and port choose the edge, an `exact_path` is tried before any `path_prefix`, and the longest prefix wins. So a
-//! shorter prefix takes nothing from a longer one, an exact path leaves the prefix all that lies below it, and finitely
-//! many longer prefixes never use up a shorter one. Only a match that is equal in type and path can take everything:
+//! Host and port select the edge, an `exact_path` is tried before any `path_prefix`, and the longest prefix wins. So a
+//! shorter prefix never shadows a longer one, an exact path leaves a prefix everything below it, and a finite number of
+//! longer prefixes never exhausts a shorter one. Only a match with the same type and path can shadow a route:
 //!
-//! - with the same host, or both without one, it is `duplicate-match`'s case;
-//! - a match without a host means every host of the edge. If each of them, wildcards included, has a route of its own
-//!   with that type and path, or one with a wildcard of one label, nothing is left for it. (Were it tried first, the
-//!   others would be dead.)
+//! - with the same host, or both without one, `duplicate-match` reports it;
+//! - a match without a host applies to every host of the edge. It is shadowed if each host, wildcards included, has its
+//!   own route with that type and path, or is covered by one with a wildcard. (If the gateway tried it first instead,
+//!   the other routes would be dead.)
 //!
-//! An edge that passes TLS through sees the host and no path: there the routes with one host are the same, and the one
-//! for all paths is the one that counts.
+//! An edge that passes TLS through sees the host but no path: routes with the same host are equivalent, and the one for
+//! all paths wins.
 
 use crate::text::printable;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,8 +32,8 @@ use crate::model::{
 pub static LINT: Lint = Lint {
     name: "shadowed-route",
     default: Level::Warn,
-    says: "Other routes of the edge already take every request of this route.",
-    why: "The route is never used, so neither are its backend and its modules. Who reads the manifest believes otherwise.",
+    summary: "Other routes of the edge match every request of a route first.",
+    why: "The route never receives a request, so its backend and modules have no effect, although the manifest suggests otherwise.",
     example: r#"apiVersion: edgewright/v1
 kind: HttpsEdge
 metadata: {name: shop}
@@ -49,7 +49,7 @@ spec:
       match: shop.example.com/checkout
       backend: {backend_id: bkd_new_shop}
 "#,
-    cure: "Remove the route, or give it a host or path that no other route has. On an edge that passes TLS through, use one route for each host.",
+    cure: "Remove the route, or change its host or path to one that no other route has. On an edge that passes TLS through, use one route per host.",
     check,
 };
 
@@ -75,8 +75,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         for (shadowed, taker) in never_taken(&hosts, sees_paths, selectors) {
             let (Some((key, text)), Some((other, _))) = (routes.get(shadowed), routes.get(taker)) else { continue };
             let why = match sees_paths {
-                true => "every host of this edge has a route of its own for",
-                false => "this edge passes TLS through and sees no paths, and another route has the host of",
+                true => "every host of this edge has its own route for",
+                false => "this edge passes TLS through and cannot see paths; another route has the same host as",
             };
             let other = Subject::Resource((*other).clone());
             findings.report(key, ["match"], format!("{why} `{}`", printable(text))).related =
@@ -85,7 +85,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-/// The positions of the selectors that others leave nothing for, each with one of those others.
+/// Returns the indexes of shadowed selectors, each with the index of a selector that shadows it.
 fn never_taken(hosts: &BTreeSet<String>, sees_paths: bool, selectors: &[Selector<'_>]) -> BTreeMap<usize, usize> {
     let mut found = BTreeMap::new();
     let mut first: HashMap<(&str, &str, &str), usize> = HashMap::new();

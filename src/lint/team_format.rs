@@ -8,9 +8,9 @@ use crate::text::printable;
 pub static LINT: Lint = Lint {
     name: "team-format",
     default: Level::Deny,
-    says: "an entry of `teams` of oauth's github that is not org/team",
-    why: "A team's slug is unique only inside its organization, so GitHub can be asked about `org/team` and nothing \
-          else. A team in another form has no members.",
+    summary: "An entry of `teams` under oauth's `github` is not in the form `org/team`.",
+    why: "A team slug is unique only within its organization, so GitHub resolves only `org/team`. A team in any other \
+          form matches nobody.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -27,7 +27,7 @@ spec:
           github:
             teams: [platform]
 ",
-    cure: "Write the slugs of the organization and the team, such as `example-shop/platform`.",
+    cure: "Use the slugs of the organization and the team, such as `example-shop/platform`.",
     check,
 };
 
@@ -37,14 +37,14 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let teams = Path::root().join("oauth").join("provider").join("github").join("teams");
         for (index, team) in github.teams.iter().enumerate() {
             if !is_team(team) {
-                let message = format!("`{}` is not a GitHub team in the form org/team", printable(team));
+                let message = format!("`{}` is not a GitHub team in the form `org/team`", printable(team));
                 findings.report(key, teams.join(index), message);
             }
         }
     }
 }
 
-/// Whether a text is two slugs with a slash between them.
+/// Whether a text is two slugs joined by a slash.
 fn is_team(text: &str) -> bool {
     let slug = |text: &str| {
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))

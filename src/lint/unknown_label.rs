@@ -1,4 +1,4 @@
-//! `unknown-label`: a label that nobody looks for.
+//! `unknown-label`: a label key that the configuration file does not allow.
 
 use super::{Findings, Level, Lint, World};
 use crate::model::fault::{Aim, Path, nearest};
@@ -8,9 +8,9 @@ use crate::text::printable;
 pub static LINT: Lint = Lint {
     name: "unknown-label",
     default: Level::Allow,
-    says: "a label key outside the list that the configuration file allows",
-    why: "Labels are looked for by their keys, so a misspelt one is found by nobody. Without a list in the \
-          configuration file, every key is fine.",
+    summary: "A label key is not in the configuration file's list of allowed keys.",
+    why: "Labels are searched by key, so nobody finds a misspelt one. Without a list in the configuration file, every \
+          key is allowed.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -20,7 +20,7 @@ metadata:
 spec:
   hostports: ['shop.example.com:443']
 ",
-    cure: "Write one of the allowed keys, or add the key to the list in the configuration file.",
+    cure: "Use an allowed key, or add the key to the list in the configuration file.",
     check,
 };
 
@@ -28,8 +28,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     let Some(allowed) = world.allowed_labels else { return };
     for (subject, label) in world.manifests.labels.iter().filter(|(_, label)| !allowed.contains(label)) {
         let near = nearest(label, allowed.iter().map(String::as_str));
-        let hint = near.map(|near| format!(", perhaps `{near}` is meant")).unwrap_or_default();
-        let message = format!("the label `{}` is not one of the allowed ones{hint}", printable(label));
+        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let message = format!("label `{}` is not allowed{hint}", printable(label));
         let path = Path::root().join("metadata").join("labels").join(label.as_str());
         let finding = findings.about(subject.clone(), path, message);
         (finding.in_document, finding.aim) = (true, Aim::Key);

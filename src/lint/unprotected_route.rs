@@ -1,6 +1,6 @@
-//! Lint: a route that everyone can use.
+//! `unprotected-route`: a route that is open to everyone.
 //!
-//! A route whose edge is not among the manifests is left alone: the edge may ask for client certificates.
+//! Routes whose edge is not in the manifests are skipped: the edge may require client certificates.
 
 use super::{Findings, Level, Lint, World};
 use crate::model::{
@@ -14,8 +14,8 @@ use crate::text::printable;
 pub static LINT: Lint = Lint {
     name: "unprotected-route",
     default: Level::Allow,
-    says: "A route leads to a backend without authentication, IP restriction or policy.",
-    why: "Everyone who can reach the edge reaches the backend. For a shop that is the purpose; for what is internal it is how data leaks.",
+    summary: "A route exposes a backend without authentication, IP restriction or policy.",
+    why: "Everyone who can reach the edge can reach the backend. A public site needs that; an internal service leaks data that way.",
     example: r#"apiVersion: edgewright/v1
 kind: HttpsEdge
 metadata: {name: intranet}
@@ -27,7 +27,7 @@ spec:
       match: /
       backend: {backend_id: bkd_wiki}
 "#,
-    cure: "Add one of `oauth`, `oidc`, `saml`, `jwt_validation`, `webhook_verification`, `ip_restriction` or `policies`, or `mutual_tls` to the edge. For routes that are public on purpose, allow this lint with an annotation.",
+    cure: "Add `oauth`, `oidc`, `saml`, `jwt_validation`, `webhook_verification`, `ip_restriction` or `policies` to the route, or `mutual_tls` to the edge. For public routes, allow this lint with an annotation.",
     check,
 };
 
@@ -45,7 +45,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-/// The edge of a route, if the manifests declare it.
+/// Returns a route's edge, if the manifests declare it.
 pub(super) fn edge_of<'w>(world: &'w World<'_>, route: &Key) -> Option<&'w HttpsEdge> {
     world.desired.get(&route.parent_key()?)?.spec.as_any().downcast_ref()
 }
@@ -57,6 +57,6 @@ fn is_protected(route: &HttpsEdgeRoute) -> bool {
         || route.jwt_validation.as_ref().is_some_and(|module| module.enabled)
         || route.webhook_verification.as_ref().is_some_and(|module| module.enabled)
         || route.ip_restriction.as_ref().is_some_and(|module| module.enabled)
-        // Policies of answers come too late.
+        // Outbound policies run after the backend has handled the request.
         || route.policies.as_ref().is_some_and(|module| module.enabled && !module.inbound.is_empty())
 }

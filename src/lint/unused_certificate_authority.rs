@@ -1,4 +1,4 @@
-//! `unused-certificate-authority`: an authority that no edge validates clients with.
+//! `unused-certificate-authority`: a certificate authority that no edge uses.
 
 use std::collections::HashSet;
 
@@ -13,9 +13,9 @@ use crate::model::{
 pub static LINT: Lint = Lint {
     name: "unused-certificate-authority",
     default: Level::Warn,
-    says: "a CertificateAuthority that no declared edge's mutual_tls names",
-    why: "An authority is only there to validate client certificates. One that nobody names is a leftover, or an edge \
-          has forgotten it and asks for no certificate.",
+    summary: "No declared edge uses a CertificateAuthority in `mutual_tls`.",
+    why: "A certificate authority only serves to validate client certificates. An unused one is a leftover, or an edge \
+          lacks the `mutual_tls` that it is supposed to have.",
     example: "\
 apiVersion: edgewright/v1
 kind: CertificateAuthority
@@ -33,7 +33,7 @@ spec:
     CQIhANk6dQ8SF/bjrZwbVkreAg030Pl8kVYiHrhfsvXcvuWC
     -----END CERTIFICATE-----
 ",
-    cure: "Name the authority in the `certificate_authority_ids` of an edge's `mutual_tls`, or remove it.",
+    cure: "Add the authority to the `certificate_authority_ids` of an edge's `mutual_tls`, or remove it.",
     check,
 };
 
@@ -42,7 +42,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     let named: HashSet<&str> = edges.flat_map(|tls| &tls.certificate_authority_ids).map(String::as_str).collect();
     for (key, authority) in world.desired {
         if key.kind == Kind::CertificateAuthority && !named.contains(key.id.as_str()) {
-            let message = format!("no edge names the certificate authority `{}`", authority.claim.name);
+            let message = format!("no edge uses the certificate authority `{}`", authority.claim.name);
             findings.report(key, Path::root(), message).aim = Aim::Key;
         }
     }

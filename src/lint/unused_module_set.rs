@@ -1,4 +1,4 @@
-//! `unused-module-set`: modules that no route takes.
+//! `unused-module-set`: a module set that no route uses.
 
 use super::{Findings, Level, Lint, Subject, World};
 use crate::model::fault::{Aim, Path};
@@ -7,9 +7,9 @@ use crate::model::fault::{Aim, Path};
 pub static LINT: Lint = Lint {
     name: "unused-module-set",
     default: Level::Warn,
-    says: "a ModuleSet that no route takes with modules_from",
-    why: "A set does nothing by itself. One that nobody takes is a leftover, or a route has forgotten it and runs \
-          without a login or restriction that somebody believes in.",
+    summary: "No route lists a ModuleSet in `modules_from`.",
+    why: "A module set has no effect by itself. An unused one is a leftover, or a route lacks a login or restriction \
+          that it is supposed to have.",
     example: "\
 apiVersion: edgewright/v1
 kind: ModuleSet
@@ -17,13 +17,13 @@ metadata: {name: small-answers}
 spec:
   compression: {}
 ",
-    cure: "Name the set in the `modules_from` of a route, or remove it.",
+    cure: "Add the set to the `modules_from` of a route, or remove the set.",
     check,
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for name in &world.manifests.unused_module_sets {
-        let message = format!("no route takes the module set `{name}`");
+        let message = format!("no route uses the module set `{name}`");
         findings.about(Subject::ModuleSet(name.clone()), Path::root(), message).aim = Aim::Key;
     }
 }

@@ -1,6 +1,6 @@
-//! Lint: a certificate that modern clients refuse for its cryptography.
+//! `weak-key`: a certificate whose cryptography modern clients reject.
 //!
-//! The signature of a root proves nothing to anyone, so its digest does not matter; a leaf that signed itself is no
+//! Clients trust a root without checking its signature, so its digest does not matter. A self-signed leaf is not a
 //! root.
 
 use super::{Findings, Level, Lint, World, expired_certificate::chains};
@@ -9,8 +9,8 @@ use super::{Findings, Level, Lint, World, expired_certificate::chains};
 pub static LINT: Lint = Lint {
     name: "weak-key",
     default: Level::Warn,
-    says: "A certificate has an RSA key under 2048 bits, or is signed with SHA-1.",
-    why: "Modern clients refuse both, since such keys can be factored and such signatures forged.",
+    summary: "A certificate has an RSA key under 2048 bits, or is signed with MD5 or SHA-1.",
+    why: "Modern clients reject both: such keys can be factored, and such signatures forged.",
     example: r#"apiVersion: edgewright/v1
 kind: TlsCertificate
 metadata: {name: shop}
@@ -46,23 +46,23 @@ spec:
     GzkwNOSWZW/MGi4=
     -----END PRIVATE KEY-----
 "#,
-    cure: "Have the certificate issued again, with an ECDSA key or an RSA key of at least 2048 bits and a SHA-256 signature.",
+    cure: "Reissue the certificate with an ECDSA key, or an RSA key of at least 2048 bits, and a SHA-256 signature.",
     check,
 };
 
-/// The smallest RSA key that is taken for sound.
+/// The minimum size of an RSA key.
 const LEAST_BITS: usize = 2048;
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for chain in chains(world) {
         for link in chain.links {
             if let Some(bits) = link.rsa_bits.filter(|bits| *bits < LEAST_BITS) {
-                let message = format!("{link} has an RSA key of {bits} bits, and less than {LEAST_BITS} is weak");
+                let message = format!("{link} has an RSA key of {bits} bits, less than {LEAST_BITS}");
                 findings.report(chain.key, [chain.field], message);
             }
             let is_leaf = link.place == 1 && chain.field == "certificate_pem";
             if let Some(digest) = link.broken_digest.filter(|_| is_leaf || !link.is_self_issued) {
-                findings.report(chain.key, [chain.field], format!("{link} is signed with {digest}, which is broken"));
+                findings.report(chain.key, [chain.field], format!("{link} is signed with {digest}, a broken digest"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Lint: a hostport that another edge's wildcard covers.
+//! `wildcard-hostport`: a hostport that another edge's wildcard covers.
 
 use crate::text::printable;
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
 pub static LINT: Lint = Lint {
     name: "wildcard-hostport",
     default: Level::Warn,
-    says: "A hostport of one edge falls under a wildcard hostport of another edge.",
-    why: "Only the order of precedence tells which edge gets the traffic. Who adds a login to the edge with the wildcard may think that every name under it is protected, and this one is not.",
+    summary: "A wildcard hostport of another edge covers a hostport of this edge.",
+    why: "Only precedence decides which edge gets the traffic. A login on the wildcard edge seems to protect every name under it, but does not protect this one.",
     example: r#"apiVersion: edgewright/v1
 kind: HttpsEdge
 metadata: {name: tenants}
@@ -27,7 +27,7 @@ metadata: {name: shop}
 spec:
   hostports: ["shop.example.com:443"]
 "#,
-    cure: "If it is meant as an exception, allow this lint for the edge with an annotation. Otherwise serve the name by one of the two edges only.",
+    cure: "If the exception is intended, allow this lint for the edge with an annotation. Otherwise serve the name from only one of the two edges.",
     check,
 };
 
@@ -49,7 +49,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             let over = host_port(text).and_then(|(host, port)| Some((wildcard_over(&host)?, port)));
             let mut others = over.and_then(|over| wildcards.get(&over)).into_iter().flatten();
             let Some((other, place, wildcard)) = others.find(|(other, ..)| *other != key) else { continue };
-            let message = format!("`{}` falls under `{}` of another edge", printable(text), printable(wildcard));
+            let message = format!("`{}` is covered by `{}` of another edge", printable(text), printable(wildcard));
             let related = Path::root().join("hostports").join(*place);
             findings.report(key, Path::root().join("hostports").join(index), message).related =
                 Some((Subject::Resource((*other).clone()), related, "the wildcard"));

@@ -1,4 +1,4 @@
-//! The forms that fields of several kinds and modules share.
+//! Checks and schemas for fields that several kinds and modules share.
 
 use crate::text::printable;
 use std::{collections::BTreeMap, net::IpAddr};
@@ -9,12 +9,12 @@ use super::{
     id::is_opaque_id,
 };
 
-/// Limit of a description, in bytes (Limits).
+/// The maximum length of a description, in bytes (Limits).
 pub const DESCRIPTION_BYTES: usize = 255;
-/// Limit of metadata, in bytes (Limits).
+/// The maximum length of metadata, in bytes (Limits).
 pub const METADATA_BYTES: usize = 4096;
 
-/// The limits of `description` and `metadata`, in bytes of UTF-8 (D7).
+/// Checks the length of `description` and `metadata`, in bytes of UTF-8 (D7).
 pub fn texts(faults: &mut Faults, description: &str, metadata: &str) {
     for (field, text, most) in [("description", description, DESCRIPTION_BYTES), ("metadata", metadata, METADATA_BYTES)]
     {
@@ -22,31 +22,31 @@ pub fn texts(faults: &mut Faults, description: &str, metadata: &str) {
             faults.within(field, |faults| {
                 faults.report(Fault::new(
                     Code::TooLong,
-                    format!("{field} has {} bytes of UTF-8, and at most {most} are allowed", text.len()),
+                    format!("`{field}` must be at most {most} bytes of UTF-8 (found {})", text.len()),
                 ));
             });
         }
     }
 }
 
-/// An identifier of something that is owned elsewhere (D20).
+/// Checks the ID of a resource that another service owns (D20).
 pub fn opaque_id(faults: &mut Faults, id: &str) {
     if id.is_empty() {
-        faults.report(Fault::new(Code::Required, "an identifier is missing here"));
+        faults.report(Fault::new(Code::Required, "an ID is required"));
     } else if !is_opaque_id(id) {
         faults.report(
-            Fault::new(Code::InvalidFormat, "this cannot be an identifier")
-                .help("an identifier has 1 to 255 bytes, and no slash, space or control character"),
+            Fault::new(Code::InvalidFormat, format!("`{}` is not a valid ID", printable(id)))
+                .help("use 1 to 255 bytes without slashes, white space and control characters"),
         );
     }
 }
 
-/// A list of such identifiers.
+/// Checks a list of IDs with [`opaque_id`].
 pub fn opaque_ids(faults: &mut Faults, field: &str, ids: &[String]) {
     faults.within(field, |faults| faults.each(ids, |faults, id| opaque_id(faults, id)));
 }
 
-/// A hostport: `host:port` with a DNS name or IP address and a port in 1–65535 (D17).
+/// Checks a hostport: `host:port` with a DNS name or IP address and a port in 1–65535 (D17).
 pub fn hostport(faults: &mut Faults, text: &str) {
     if let Err(reason) = parse_hostport(text) {
         faults.report(
@@ -56,7 +56,8 @@ pub fn hostport(faults: &mut Faults, text: &str) {
     }
 }
 
-/// The schema of a hostport. It says the same as [`parse_hostport`], but for rare forms of IPv6 addresses.
+/// Returns the schema of a hostport. It accepts the same texts as [`parse_hostport`], except for rare forms of IPv6
+/// addresses.
 pub fn hostport_schema() -> serde_json::Value {
     const LABEL: &str = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?";
     const LAST: &str = "[0-9]{0,20}[A-Za-z_]([A-Za-z0-9_-]{0,40}[A-Za-z0-9_])?";
@@ -68,7 +69,7 @@ pub fn hostport_schema() -> serde_json::Value {
     serde_json::json!({"type": "string", "maxLength": 253, "pattern": pattern})
 }
 
-/// Splits a hostport, or says why it is none.
+/// Parses a hostport; the error is a clause that explains what is wrong.
 pub fn parse_hostport(text: &str) -> Result<(&str, u16), &'static str> {
     let (host, port) = text.rsplit_once(':').ok_or("the port is missing")?;
     let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
@@ -76,20 +77,20 @@ pub fn parse_hostport(text: &str) -> Result<(&str, u16), &'static str> {
         .parse::<u16>()
         .ok()
         .filter(|port| digits && *port > 0)
-        .ok_or("the port is not a number from 1 to 65535")?;
+        .ok_or("the port must be a number from 1 to 65535")?;
     if let Some(inner) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         return match inner.parse::<IpAddr>() {
             Ok(IpAddr::V6(_)) => Ok((host, port)),
-            _ => Err("the brackets hold no IPv6 address"),
+            _ => Err("the brackets must contain an IPv6 address"),
         };
     }
     if host.parse::<std::net::Ipv4Addr>().is_ok() || is_dns_name(host.strip_prefix("*.").unwrap_or(host)) {
         return Ok((host, port));
     }
     if host.contains(':') {
-        return Err("an IPv6 address needs brackets");
+        return Err("an IPv6 address must be in brackets");
     }
-    Err("the host is neither a DNS name nor an IP address")
+    Err("the host must be a DNS name or an IP address")
 }
 
 fn is_dns_name(name: &str) -> bool {
@@ -103,7 +104,7 @@ fn is_dns_name(name: &str) -> bool {
     name.len() <= 253 && !last_is_number && name.split('.').all(label)
 }
 
-/// The headers that a module adds and removes (D17).
+/// Checks the headers that a module adds and removes (D17).
 pub fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remove: &[String]) {
     faults.within("add", |faults| {
         for (name, value) in add {
@@ -113,8 +114,8 @@ pub fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remove: &[St
                 }
                 if value.contains(['\r', '\n', '\0']) {
                     faults.report(
-                        Fault::new(Code::InvalidFormat, "a header's value cannot hold CR, LF or NUL")
-                            .help("a second line here could smuggle in another header"),
+                        Fault::new(Code::InvalidFormat, "a header value cannot contain CR, LF or NUL")
+                            .help("remove the line breaks; they could inject another header"),
                     );
                 }
             });
@@ -129,22 +130,22 @@ pub fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remove: &[St
     });
 }
 
-/// The schema of a header's name.
+/// Returns the schema of a header name.
 pub fn header_name_schema() -> serde_json::Value {
     serde_json::json!({"type": "string", "pattern": r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"})
 }
 
-/// The schema of a header's value.
+/// Returns the schema of a header value.
 pub fn header_value_schema() -> serde_json::Value {
     serde_json::json!({"type": "string", "pattern": r"^[^\r\n\x00]*$"})
 }
 
 fn bad_header_name(name: &str) -> Fault {
-    Fault::new(Code::InvalidFormat, format!("`{}` is not a header name", printable(name)))
-        .help("a header name has letters, digits and !#$%&'*+-.^_`|~ only (RFC 9110)")
+    Fault::new(Code::InvalidFormat, format!("`{}` is not a valid header name", printable(name)))
+        .help("use only letters, digits and !#$%&'*+-.^_`|~ (RFC 9110)")
 }
 
-/// A token of RFC 9110, section 5.6.2.
+/// Whether a text is a token (RFC 9110, section 5.6.2).
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }

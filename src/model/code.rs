@@ -1,8 +1,8 @@
-//! The registry of codes: one list for the API, manifests, plans and the command line (D10).
+//! The error code registry, shared by the API, manifests, plans and the command line (D10).
 
 use std::fmt;
 
-/// A kind of fault. Its wire name is `ERR_EDGEWRIGHT_` and the name in the registry.
+/// An error code. Its wire name is `ERR_EDGEWRIGHT_` followed by the name in the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)] // each is explained in REGISTRY, which `edgewright explain` prints
 pub enum Code {
@@ -63,18 +63,18 @@ pub enum Code {
     Internal,
 }
 
-/// What the registry knows of a code.
+/// A registry entry.
 #[derive(Debug, Clone, Copy)]
 pub struct CodeInfo {
     /// The code.
     pub code: Code,
-    /// The name behind `ERR_EDGEWRIGHT_`.
+    /// The name after `ERR_EDGEWRIGHT_`.
     pub name: &'static str,
-    /// The HTTP status that the API answers with.
+    /// The API's HTTP status.
     pub status: u16,
-    /// Why it is reported.
+    /// Why the code is reported.
     pub cause: &'static str,
-    /// What to do about it.
+    /// How to fix the error.
     pub cure: &'static str,
 }
 
@@ -82,134 +82,134 @@ const fn info(code: Code, name: &'static str, status: u16, cause: &'static str, 
     CodeInfo { code, name, status, cause, cure }
 }
 
-/// Every code, in the order of the enum.
+/// Every code, in the enum's order.
 pub const REGISTRY: &[CodeInfo] = &[
     info(
         Code::Syntax,
         "SYNTAX",
         400,
-        "The text is not YAML or JSON.",
-        "Mend the marked line. YAML indents with spaces, never tabs, and siblings start in the same column. The documents after a syntax error are not read until it is gone.",
+        "The text is not valid YAML or JSON.",
+        "Fix the highlighted line. YAML indents with spaces, never tabs, and siblings start in the same column. Documents after a syntax error are not read until it is fixed.",
     ),
     info(
         Code::DuplicateKey,
         "DUPLICATE_KEY",
         400,
-        "A mapping has the same key twice, so one of the two values would be lost without a word.",
-        "Keep one of them.",
+        "A mapping has the same key twice, so one of the two values would be lost silently.",
+        "Keep one of the two entries.",
     ),
     info(
         Code::UnknownField,
         "UNKNOWN_FIELD",
         400,
-        "The field is not part of this resource or module. It is refused instead of ignored: a misspelt `oauth` would leave a route open.",
+        "The resource or module has no such field. Unknown fields are rejected, not ignored: a misspelt `oauth` would leave a route open.",
         "Correct the spelling, or move the field to where it belongs; `edgewright schema` prints the fields of each kind.",
     ),
     info(
         Code::WrongType,
         "WRONG_TYPE",
         400,
-        "The value has another type than the field takes.",
-        "Write the type that the message names. In YAML, quote what looks like a number but is text: `min_version: \"1.3\"`.",
+        "The value does not have the field's type.",
+        "Use the type that the message names. In YAML, quote text that looks like a number: `min_version: \"1.3\"`.",
     ),
     info(
         Code::UnknownValue,
         "UNKNOWN_VALUE",
         400,
-        "The field takes one of a few words, and this is none of them.",
-        "Use one of the words that the message lists.",
+        "The value is not one of the field's allowed values.",
+        "Use one of the values that the message lists.",
     ),
-    info(Code::Required, "REQUIRED", 400, "A field that is needed here is missing or empty.", "Add it."),
+    info(Code::Required, "REQUIRED", 400, "A required field is missing or empty.", "Set the field."),
     info(
         Code::TooLong,
         "TOO_LONG",
         400,
-        "The text is over the field's limit. Limits count bytes of UTF-8, not characters (D7).",
-        "Shorten it.",
+        "The text exceeds the field's limit. Limits count bytes of UTF-8, not characters (D7).",
+        "Shorten the text.",
     ),
     info(
         Code::OutOfRange,
         "OUT_OF_RANGE",
         400,
-        "The number is outside the range of the field.",
-        "Use a number inside the range that the message names.",
+        "The number is outside the field's range.",
+        "Use a number in the range that the message names.",
     ),
     info(
         Code::InvalidFormat,
         "INVALID_FORMAT",
         400,
-        "The text does not have the form that the field needs.",
-        "Write it in the form that the message names.",
+        "The text does not have the field's format.",
+        "Use the format that the message names.",
     ),
     info(
         Code::NotAllowed,
         "NOT_ALLOWED",
         400,
-        "The field is legal by itself but not together with another one.",
-        "Remove one of the two, as the message says.",
+        "The field cannot be combined with another field's value.",
+        "Remove or change one of the fields that the message names.",
     ),
     info(
         Code::Immutable,
         "IMMUTABLE",
         400,
-        "The field is fixed when the resource is created.",
-        "Create a new resource and delete the old one; a manifest does this by itself.",
+        "The field cannot change after creation.",
+        "Create a new resource and delete the old one. Reconciling a manifest does both.",
     ),
     info(
         Code::UnknownReference,
         "UNKNOWN_REFERENCE",
         400,
-        "The resource that is named here does not exist.",
-        "Create it first, or correct the name or id.",
+        "The referenced resource does not exist.",
+        "Create the resource first, or correct the name or ID.",
     ),
     info(
         Code::InvalidPem,
         "INVALID_PEM",
         400,
-        "The text is not the PEM that the field needs.",
-        "Export it again, for example with `openssl x509 -in FILE -outform pem`.",
+        "The text is not PEM of the type that the field requires.",
+        "Export the PEM again, for example with `openssl x509 -in FILE -outform pem`.",
     ),
     info(
         Code::KeyMismatch,
         "KEY_MISMATCH",
         400,
         "The private key does not belong to the first certificate of the chain.",
-        "Put the leaf certificate first and give the key it was issued for; `openssl x509 -pubkey -noout` and `openssl pkey -pubout` must print the same.",
+        "Put the leaf certificate first and use its private key; `openssl x509 -pubkey -noout` and `openssl pkey -pubout` must print the same public key.",
     ),
     info(
         Code::InvalidXml,
         "INVALID_XML",
         400,
         "The identity provider's metadata is not a SAML EntityDescriptor.",
-        "Download the metadata again and paste it whole, without a DTD.",
+        "Download the metadata again and paste the whole document, without a DTD.",
     ),
     info(
         Code::EmptyFile,
         "EMPTY_FILE",
         400,
-        "The file holds nothing but white space. It may be half-written, and reading it as \"no resources\" would delete what it held.",
-        "Restore its content, delete the file, or leave a comment in it.",
+        "The file contains only white space. It may be half-written, and reading it as \"no resources\" would delete everything it declared.",
+        "Restore the content, delete the file, or leave a comment in it.",
     ),
     info(
         Code::EmptySource,
         "EMPTY_SOURCE",
         400,
-        "No manifest was found. An empty source is never read as \"delete everything\".",
-        "Check the path and that the checkout or volume is complete.",
+        "No manifest was found. An empty source never means \"delete everything\".",
+        "Check the path, and that the checkout or volume is complete.",
     ),
     info(
         Code::Unreadable,
         "UNREADABLE",
         400,
         "A file or folder of the source cannot be read.",
-        "Check that it exists and that this user may read it.",
+        "Check that it exists and that the current user can read it.",
     ),
     info(
         Code::NotUtf8,
         "NOT_UTF8",
         400,
-        "The text is not UTF-8.",
-        "Save it as UTF-8, for example with `iconv -t UTF-8`.",
+        "The text is not valid UTF-8.",
+        "Save the file as UTF-8, for example with `iconv -t UTF-8`.",
     ),
     info(
         Code::TooLarge,
@@ -223,15 +223,15 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::MergeKey,
         "MERGE_KEY",
         400,
-        "A merge key `<<` takes a mapping or a list of mappings.",
-        "Point it at an anchored mapping: `<<: *defaults`.",
+        "The value of a merge key `<<` must be a mapping or a list of mappings.",
+        "Reference an anchored mapping: `<<: *defaults`.",
     ),
     info(
         Code::ApiVersion,
         "API_VERSION",
         400,
         "The document's apiVersion is missing or unknown.",
-        "Write `apiVersion: edgewright/v1`.",
+        "Set `apiVersion: edgewright/v1`.",
     ),
     info(
         Code::UnknownKind,
@@ -244,8 +244,8 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::InvalidName,
         "INVALID_NAME",
         400,
-        "A name has lower-case letters, digits, '-' and '.', at most 253 of them.",
-        "Rename it; a name with '_' would be taken for an id.",
+        "A name must consist of 1 to 253 lower-case letters, digits, `-` and `.`.",
+        "Rename the resource; a name with `_` would be taken for an ID.",
     ),
     info(
         Code::DuplicateName,
@@ -258,15 +258,15 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::EnvUnset,
         "ENV_UNSET",
         400,
-        "The environment variable that a value comes from is not set.",
-        "Set it where edgewright runs. An empty string is never assumed.",
+        "The environment variable of a `from_env` value is unset.",
+        "Set the variable in edgewright's environment. An unset variable never means an empty string.",
     ),
     info(
         Code::FileUnreadable,
         "FILE_UNREADABLE",
         400,
-        "The file that a value comes from cannot be read.",
-        "Check the path: it is relative to the manifest that names it.",
+        "The file of a `from_file` value cannot be read.",
+        "Check the path; it is relative to the manifest that names it.",
     ),
     info(
         Code::OutsideFile,
@@ -280,56 +280,56 @@ pub const REGISTRY: &[CodeInfo] = &[
         "OWNER_CONFLICT",
         409,
         "Another source owns this resource.",
-        "Let one source own it: remove it from one of the two.",
+        "Remove the resource from one of the two sources.",
     ),
     info(
         Code::PreventDestroy,
         "PREVENT_DESTROY",
         409,
-        "The plan would delete or replace a resource that is marked `prevent_destroy`.",
-        "Remove the mark in a change of its own first.",
+        "The plan would delete or replace a resource with `prevent_destroy` set.",
+        "Remove `prevent_destroy` first, in a separate change.",
     ),
     info(
         Code::TooManyDeletions,
         "TOO_MANY_DELETIONS",
         409,
-        "The plan would delete more than a normal change does. Half a checkout or a wrong folder looks like this.",
-        "Check that the manifests are complete. If the deletions are meant, allow them once with --max-deletes.",
+        "The plan exceeds the deletion limit. An incomplete checkout or a wrong folder has this effect.",
+        "Check that the manifests are complete. If the deletions are intended, allow them once with --max-deletes.",
     ),
     info(
         Code::NullModule,
         "NULL_MODULE",
         400,
-        "A key without a value is null, and null means \"not given\": the module is not configured, the list has no items.",
-        "Write `{}` for a module with its defaults and `[]` for a list without items, or remove the key.",
+        "A key without a value is null, and null means \"not set\": the module is not configured, or the list has no items.",
+        "Use `{}` for a module with its defaults and `[]` for an empty list, or remove the key.",
     ),
     info(
         Code::LintDenied,
         "LINT_DENIED",
         400,
-        "A lint whose level is `deny` has found a mistake in the manifests; the message starts with its name.",
-        "`edgewright explain NAME` tells why it is one, and how to mend it or to set another level.",
+        "A lint at level `deny` has a finding in the manifests; the message starts with the lint's name.",
+        "Run `edgewright explain NAME` to see the reason, the fix and how to change the level.",
     ),
     info(
         Code::NotFound,
         "NOT_FOUND",
         404,
-        "There is nothing at this address.",
-        "Check the address and the identifier.",
+        "No resource or endpoint exists at this address.",
+        "Check the address and the ID.",
     ),
     info(
         Code::MethodNotAllowed,
         "METHOD_NOT_ALLOWED",
         405,
-        "The address exists, but not for this method.",
-        "Use one of the methods of the Allow header.",
+        "The address does not support this method.",
+        "Use one of the methods in the Allow header.",
     ),
     info(
         Code::Unauthenticated,
         "UNAUTHENTICATED",
         401,
         "The request has no valid API key.",
-        "Send `Authorization: Bearer TOKEN` with the token of a key that was not revoked.",
+        "Send `Authorization: Bearer TOKEN` with the token of an API key that is not revoked.",
     ),
     info(
         Code::VersionHeader,
@@ -342,21 +342,21 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::Forbidden,
         "FORBIDDEN",
         403,
-        "The key's owner may not do this.",
-        "Use a key of an owner with the role that the message names.",
+        "The API key's owner does not have the required role.",
+        "Use a key whose owner has the role that the message names.",
     ),
     info(
         Code::BodyTooLarge,
         "BODY_TOO_LARGE",
         413,
-        "The request body is over the limit.",
-        "Send less; long texts that no resource needs are often pasted by mistake.",
+        "The request body exceeds the size limit.",
+        "Send a smaller body; check it for text pasted by mistake.",
     ),
     info(
         Code::ContentType,
         "CONTENT_TYPE",
         415,
-        "The body is not declared as JSON.",
+        "The request body's content type is not JSON.",
         "Send `Content-Type: application/json`.",
     ),
     info(
@@ -371,27 +371,27 @@ pub const REGISTRY: &[CodeInfo] = &[
         "PRECONDITION_FAILED",
         412,
         "The resource has changed since its ETag was read.",
-        "Read it again, repeat the change on what it is now, and send the new ETag.",
+        "Read the resource again, reapply the change, and send the new ETag.",
     ),
     info(
         Code::Conflict,
         "CONFLICT",
         409,
-        "The resource exists already, or its state does not allow the request.",
-        "Read the current state and decide again.",
+        "The resource already exists, or its state does not allow the request.",
+        "Read the current state, then adapt the request.",
     ),
     info(
         Code::InUse,
         "IN_USE",
         409,
-        "The resource is named by others and cannot be deleted.",
-        "Remove it from the resources that the message names first.",
+        "The resource cannot be deleted while other resources reference it.",
+        "Remove the references from the resources that the message names first.",
     ),
     info(
         Code::LastAdmin,
         "LAST_ADMIN",
         409,
-        "Without its last admin key nobody could manage the gateway.",
+        "The last admin key cannot be removed, because nobody could manage the gateway without it.",
         "Create another admin key first.",
     ),
     info(
@@ -399,7 +399,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         "TIMEOUT",
         408,
         "The request did not arrive in time.",
-        "Send it again over a better connection.",
+        "Send the request again; if it keeps failing, check the network.",
     ),
     info(
         Code::Unavailable,
@@ -413,7 +413,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         "CANNOT_LISTEN",
         500,
         "The server cannot listen on the address.",
-        "Another process may have the port: stop it, or choose another one with --listen.",
+        "Stop the process that uses the port, or choose another port with --listen.",
     ),
     info(
         Code::Stale,
@@ -427,13 +427,13 @@ pub const REGISTRY: &[CodeInfo] = &[
         "STORE_LOCKED",
         503,
         "Another process has the store open.",
-        "One process has a store at a time: stop it, or work through it with --server.",
+        "Stop the other process, or use --server if it is an edgewright server.",
     ),
     info(
         Code::StoreFormat,
         "STORE_FORMAT",
         500,
-        "The folder is not a store, or a newer edgewright wrote it.",
+        "The folder is not a store, or a newer version of edgewright wrote it.",
         "Check --store, or use the newer version.",
     ),
     info(
@@ -441,26 +441,26 @@ pub const REGISTRY: &[CodeInfo] = &[
         "STORE_CORRUPT",
         500,
         "The store's files are damaged.",
-        "Keep a copy of the folder, then restore a backup or reconcile the manifests into a new store: the ids stay the same.",
+        "Keep a copy of the folder, then restore a backup, or reconcile the manifests into a new store: the IDs stay the same.",
     ),
     info(
         Code::StoreFailed,
         "STORE_FAILED",
         500,
         "The store could not be read or written.",
-        "Check free space and permissions, and restart.",
+        "Check free disk space and permissions, then restart.",
     ),
-    info(Code::Internal, "INTERNAL", 500, "A defect of edgewright.", "Report it with the operation id of the answer."),
+    info(Code::Internal, "INTERNAL", 500, "A bug in edgewright.", "Report the bug with the response's operation ID."),
 ];
 
 impl Code {
-    /// What the registry says of this code.
+    /// Returns the registry entry.
     pub fn info(self) -> &'static CodeInfo {
-        // The registry is in the order of the enum (a test holds it to that).
+        // A test keeps the registry in the enum's order.
         REGISTRY.get(self as usize).unwrap_or(&FALLBACK)
     }
 
-    /// The code that goes by a wire name, with or without `ERR_EDGEWRIGHT_`, in any case.
+    /// Finds a code by its wire name, with or without `ERR_EDGEWRIGHT_`, ignoring case.
     pub fn from_name(name: &str) -> Option<Self> {
         let name = name.trim().to_uppercase().replace('-', "_");
         let short = name.strip_prefix(PREFIX).unwrap_or(&name);

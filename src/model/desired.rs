@@ -1,18 +1,18 @@
-//! What manifests want a store to hold, once every name has become an identifier.
+//! The desired state of resources, with all names resolved to IDs.
 
 use std::{path::PathBuf, sync::Arc};
 
 use super::{key::Key, operation::Claim, resource::AnyResource};
 
-/// A resource as it should be.
+/// The desired state of a resource.
 #[derive(Debug, Clone)]
 pub struct Desired {
-    /// Its key.
+    /// The key.
     pub key: Key,
-    /// What it should be.
+    /// The desired Spec.
     pub spec: Arc<dyn AnyResource>,
-    /// What its source says of it.
+    /// The source's claim.
     pub claim: Claim,
-    /// Where an API key's token is written, once (D27).
+    /// The file for an API key's token, written once (D27).
     pub token_file: Option<PathBuf>,
 }

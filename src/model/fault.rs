@@ -1,4 +1,4 @@
-//! A fault in one document: what is wrong, at which field, and how to mend it.
+//! Faults in a document: what is wrong, at which field, and how to fix it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::code::Code;
 pub enum Segment {
     /// A key of a mapping.
     Key(String),
-    /// A position in a list, from 0.
+    /// An index in a list, from 0.
     Index(usize),
 }
 
@@ -25,17 +25,17 @@ impl From<usize> for Segment {
     }
 }
 
-/// The way from a document's root to one of its fields; displays as a JSON pointer (RFC 6901).
+/// The path from a document's root to a field; displays as a JSON pointer (RFC 6901).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path(pub Vec<Segment>);
 
 impl Path {
-    /// The path of the document itself.
+    /// Returns the path of the document itself.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// This path and one step more.
+    /// Returns this path with one more step.
     #[must_use]
     pub fn join(&self, step: impl Into<Segment>) -> Self {
         let mut steps = self.0.clone();
@@ -43,13 +43,13 @@ impl Path {
         Self(steps)
     }
 
-    /// This path below `prefix`.
+    /// Returns this path below `prefix`.
     #[must_use]
     pub fn under(&self, prefix: &Path) -> Self {
         Self(prefix.0.iter().chain(&self.0).cloned().collect())
     }
 
-    /// The rest of the path behind a first key, where it has that first key.
+    /// Returns the rest of the path after the key `first`, or `None` if it starts with another step.
     pub fn strip(&self, first: &str) -> Option<Self> {
         match self.0.split_first() {
             Some((Segment::Key(key), rest)) if key == first => Some(Self(rest.to_vec())),
@@ -70,51 +70,51 @@ impl fmt::Display for Path {
     }
 }
 
-/// Which half of an entry is at fault.
+/// The part of a mapping entry that a fault is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aim {
-    /// The key: a field that should not be there.
+    /// The key, such as an unknown field.
     Key,
     /// The value.
     Value,
 }
 
-/// What is wrong with one field. It never holds a secret: messages quote names and plain values only.
+/// A fault of one field. It never contains a secret: messages quote only names and plain values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The registered code.
+    /// The code.
     pub code: Code,
-    /// The field, from the root of the document that was read.
+    /// The field, relative to the document's root.
     pub path: Path,
-    /// Whether the field's key or its value is meant.
+    /// Whether the fault is about the field's key or its value.
     pub aim: Aim,
     /// One sentence without a full stop.
     pub message: String,
-    /// The cure, where one can be named.
+    /// How to fix the fault, if known.
     pub help: Option<String>,
 }
 
 impl Fault {
-    /// A fault of the document as a whole; [`Fault::at`] narrows it.
+    /// Creates a fault of the whole document; [`Fault::at`] sets the field.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, path: Path::root(), aim: Aim::Value, message: message.into(), help: None }
     }
 
-    /// The same fault at `path`.
+    /// Sets the field.
     #[must_use]
     pub fn at(mut self, path: Path) -> Self {
         self.path = path;
         self
     }
 
-    /// The same fault, of the key instead of the value.
+    /// Makes the fault about the field's key instead of its value.
     #[must_use]
     pub fn of_key(mut self) -> Self {
         self.aim = Aim::Key;
         self
     }
 
-    /// The same fault with its cure.
+    /// Sets the help.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -122,10 +122,10 @@ impl Fault {
     }
 }
 
-/// How many faults of one document are worth reporting.
+/// The maximum number of faults to report per document.
 pub const MOST_FAULTS: usize = 100;
 
-/// Gathers the faults of one document while its parts are visited, so that all are reported at once.
+/// Collects the faults of a document during a visit of its fields, so that all are reported at once.
 #[derive(Debug, Default)]
 pub struct Faults {
     here: Path,
@@ -133,27 +133,26 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// An empty collection at the root.
+    /// Creates an empty collection at the document's root.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Visits a part of the document: what `visit` reports is placed below `step`.
+    /// Visits a field: the paths of faults that `visit` reports are relative to `step`.
     pub fn within(&mut self, step: impl Into<Segment>, visit: impl FnOnce(&mut Self)) {
         self.here.0.push(step.into());
         visit(self);
         self.here.0.pop();
     }
 
-    /// Visits each item of a list with its position.
+    /// Visits each item of a list.
     pub fn each<T>(&mut self, items: impl IntoIterator<Item = T>, mut visit: impl FnMut(&mut Self, T)) {
         for (index, item) in items.into_iter().enumerate() {
             self.within(index, |faults| visit(faults, item));
         }
     }
 
-    /// Reports a fault; its path is taken as relative to the part being visited. Of a document with very many faults
-    /// only the first hundred are kept.
+    /// Reports a fault; its path is relative to the visited field. Drops faults beyond [`MOST_FAULTS`].
     pub fn report(&mut self, fault: Fault) {
         if self.found.len() >= MOST_FAULTS {
             return;
@@ -162,40 +161,41 @@ impl Faults {
         self.found.push(fault.at(path));
     }
 
-    /// Takes over faults that were found elsewhere, placing them below the part being visited.
+    /// Reports several faults; their paths are relative to the visited field.
     pub fn extend(&mut self, faults: impl IntoIterator<Item = Fault>) {
         for fault in faults {
             self.report(fault);
         }
     }
 
-    /// Whether nothing was reported.
+    /// Whether no fault was reported.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Everything that was reported, in the order of the visit.
+    /// Returns all faults, in the order of the visit.
     pub fn into_vec(self) -> Vec<Fault> {
         self.found
     }
 }
 
-/// Adds what the rules of a value find to the faults of decoding it: what was set aside as faulty is not also missing.
+/// Adds the faults that a value's rules found to those of decoding it, except for fields that already have a fault: a
+/// field that failed to decode must not also be reported as missing.
 pub fn add_untold(faults: &mut Vec<Fault>, found: impl IntoIterator<Item = Fault>) {
-    let told = faults.len();
+    let decoding_faults = faults.len();
     for fault in found {
-        if !faults.iter().take(told).any(|known| known.path.0.starts_with(&fault.path.0)) {
+        if !faults.iter().take(decoding_faults).any(|known| known.path.0.starts_with(&fault.path.0)) {
             faults.push(fault);
         }
     }
 }
 
-/// What a Spec or module can say about itself without looking at anything else.
+/// The rules of a Spec or module that depend on nothing else.
 pub trait Check {
-    /// Reports every fault; an empty report means the value obeys the rules of the specification.
+    /// Reports every violation of the specification's rules.
     fn check(&self, faults: &mut Faults);
 
-    /// The faults as a list.
+    /// Returns the faults as a list.
     fn faults(&self) -> Vec<Fault> {
         let mut faults = Faults::new();
         self.check(&mut faults);
@@ -217,7 +217,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|candidate| {
             let plain = candidate.to_lowercase().replace('-', "_");
             let near = strsim::jaro_winkler(&folded, &plain);
-            // A word that only lacks or repeats a part ("header" for "request_headers") is near too.
+            // The edit distance catches long words with a missing or repeated part, which Jaro-Winkler rates low.
             let distance = strsim::damerau_levenshtein(&folded, &plain);
             (candidate, near, distance)
         })

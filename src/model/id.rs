@@ -1,26 +1,26 @@
-//! Identifiers: a prefix that tells the kind, and 27 base62 characters (D11).
+//! IDs: a prefix for the kind, and 27 base62 characters (D11).
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-/// An opaque identifier; cheap to clone.
+/// An opaque ID; cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Id(Arc<str>);
 
 impl Id {
-    /// Takes an identifier as it is written; [`is_opaque_id`] tells whether it could be one.
+    /// Creates an ID from any text, without validation; see [`is_opaque_id`].
     pub fn new(text: &str) -> Self {
         Self(Arc::from(text))
     }
 
-    /// The identifier of what a manifest declares: the same parts give the same id anywhere, so a plan shows real
-    /// ids before anything exists and a store rebuilt from the same commit has the same ones.
+    /// Derives the ID of a resource in a manifest. The same parts give the same ID everywhere, so a plan shows real IDs
+    /// before the resources exist, and a store rebuilt from the same commit has the same IDs.
     pub fn derived<'a>(prefix: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("edgewright 2026 id from manifest");
         for part in parts {
-            // The length in front keeps ("ab", "c") and ("a", "bc") apart.
+            // Without the length, ("ab", "c") and ("a", "bc") would have the same ID.
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
@@ -29,7 +29,7 @@ impl Id {
         Self::from_bytes(prefix, bytes)
     }
 
-    /// The identifier with the given 160 bits.
+    /// Creates the ID with the given 160 bits.
     pub fn from_bytes(prefix: &str, bytes: [u8; 20]) -> Self {
         const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
         let mut number = bytes;
@@ -46,7 +46,7 @@ impl Id {
         Self(format!("{prefix}{}", String::from_utf8_lossy(&text)).into())
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -70,14 +70,14 @@ impl fmt::Debug for Id {
     }
 }
 
-/// Whether a text can be the identifier of something owned elsewhere: 1 to 255 bytes without slash, space or
-/// control characters (D20).
+/// Whether a text is valid as the ID of a resource that another service owns: 1 to 255 bytes without slashes, white
+/// space or control characters (D20).
 pub fn is_opaque_id(text: &str) -> bool {
     (1..=255).contains(&text.len()) && !text.chars().any(|c| c == '/' || c.is_whitespace() || c.is_control())
 }
 
-/// Whether a text can be a manifest name: lower-case letters, digits, '-' and '.' (D26). A name has no '_' and an id
-/// always has one, so the two are never taken for each other.
+/// Whether a text is valid as a manifest name: lower-case letters, digits, '-' and '.' (D26). A name has no '_' and an
+/// ID always has one, so the two cannot be confused.
 pub fn is_name(text: &str) -> bool {
     (1..=253).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')

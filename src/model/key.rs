@@ -1,4 +1,4 @@
-//! The address of a resource inside the product: kind, parent, id.
+//! Resource keys: kind, parent and ID.
 
 use std::fmt;
 
@@ -7,35 +7,35 @@ use serde::{Deserialize, Serialize};
 
 use super::{Kind, id::Id};
 
-/// Kind, parent and id. Keys sort so that the children of a parent are one range.
+/// A resource key. Keys sort so that the children of a parent form one range.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Key {
     /// The kind; kinds sort in dependency order.
     pub kind: Kind,
-    /// The owning edge of a route, the subscription of a source.
+    /// The parent's ID: the edge of a route, or the subscription of an event source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Id>,
-    /// The identifier; of an event source, its type.
+    /// The ID; for an event source, its type.
     pub id: Id,
 }
 
 impl Key {
-    /// The key of a resource that stands by itself.
+    /// Creates the key of a resource without a parent.
     pub fn new(kind: Kind, id: Id) -> Self {
         Self { kind, parent: None, id }
     }
 
-    /// The key of a resource inside another one.
+    /// Creates the key of a resource with a parent.
     pub fn child(kind: Kind, parent: Id, id: Id) -> Self {
         Self { kind, parent: Some(parent), id }
     }
 
-    /// The key of the resource that this one is part of.
+    /// Returns the parent's key.
     pub fn parent_key(&self) -> Option<Key> {
         Some(Key::new(self.kind.info().parent?, self.parent.clone()?))
     }
 
-    /// The path of the collection that the resource is in, as the API has it.
+    /// Returns the API path of the resource's collection.
     pub fn collection_path(&self) -> String {
         let template = self.kind.info().collection;
         match &self.parent {
@@ -44,19 +44,19 @@ impl Key {
         }
     }
 
-    /// The path of the resource, as the API has it; the base URL goes in front.
+    /// Returns the resource's API path, relative to the base URL.
     pub fn path(&self) -> String {
         format!("{}/{}", self.collection_path(), segment(self.id.as_str()))
     }
 }
 
-/// An id as one segment of a path. Those of other owners may hold any character but slash, space and controls.
+/// Percent-encodes an ID as a path segment: IDs from other services can contain almost any character.
 pub fn segment(id: &str) -> PercentEncode<'_> {
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     utf8_percent_encode(id, KEPT)
 }
 
-/// Puts an id in the place of a path template's parameter.
+/// Replaces the parameter of a path template with an ID.
 fn fill(template: &str, id: &Id) -> String {
     match (template.find('{'), template.find('}')) {
         (Some(start), Some(end)) => {

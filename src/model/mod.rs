@@ -1,4 +1,4 @@
-//! The pure heart: what resources are, what may change, and what is wrong with them. No IO, no clock, no randomness.
+//! The domain model: resources, operations on them, and validation. Pure: no IO, no clock, no randomness.
 
 pub mod check;
 pub mod code;

@@ -1,4 +1,4 @@
-//! A document as it was written, before it has a type: the common form of request bodies and manifests.
+//! Untyped documents: the common form of request bodies and manifests.
 
 use std::{cell::Cell, collections::HashSet, fmt};
 
@@ -17,10 +17,10 @@ use crate::text::printable;
 /// The longest key of a mapping (D48): a fault holds the path to its field, so keys must be short enough to copy.
 const MOST_KEY_BYTES: usize = 4096;
 
-/// One value of a document. Mappings keep their order and their repeated keys, so that both can be reported.
+/// A value in a document. Mappings keep their order and duplicate keys, so that duplicates can be reported.
 #[derive(Clone, PartialEq)]
 pub enum Node {
-    /// Null, or nothing.
+    /// Null, or an empty value.
     Null,
     /// `true` or `false`.
     Bool(bool),
@@ -34,12 +34,12 @@ pub enum Node {
     Seq(Vec<Node>),
     /// A mapping.
     Map(Vec<(String, Node)>),
-    /// A value with a YAML tag, which no field takes.
+    /// A value with a YAML tag, which no field accepts.
     Tagged(String),
 }
 
 impl Node {
-    /// The entries of a mapping.
+    /// Returns the entries of a mapping.
     pub fn entries(&self) -> Option<&[(String, Node)]> {
         match self {
             Node::Map(entries) => Some(entries),
@@ -47,12 +47,12 @@ impl Node {
         }
     }
 
-    /// The value of a mapping's key.
+    /// Returns the value of a mapping's key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entries()?.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    /// The text of a string.
+    /// Returns the text of a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Node::String(text) => Some(text),
@@ -60,7 +60,7 @@ impl Node {
         }
     }
 
-    /// The value as plain JSON, nulls included; a tagged value has no JSON form.
+    /// Converts to JSON, including nulls; a tagged value becomes null.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value;
         match self {
@@ -75,7 +75,7 @@ impl Node {
         }
     }
 
-    /// Whether nothing was given (D6).
+    /// Whether the value is null, which means "not set" (D6).
     pub fn is_null(&self) -> bool {
         matches!(self, Node::Null)
     }
@@ -200,7 +200,7 @@ impl Found {
     }
 }
 
-/// Shows the shape only, for the texts may be secret.
+/// Shows only the structure, because strings may be secrets.
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

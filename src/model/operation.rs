@@ -1,5 +1,5 @@
-//! The only ways in which anything changes. A REST handler makes one Operation, the planner makes many, and both go
-//! through the same commit.
+//! Operations, the only way to change state. A REST handler creates one, the planner creates many, and both go through
+//! the same commit.
 
 use std::{fmt, sync::Arc};
 
@@ -16,14 +16,14 @@ use super::{
     secret::Secret,
 };
 
-/// What a manifest source says of a resource that it owns (D29).
+/// A source's ownership of a resource (D29).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The name of the source.
     pub source: String,
-    /// The name in the manifest.
+    /// The resource's name in the manifest.
     pub name: String,
-    /// Whether a plan may delete or replace it (D27).
+    /// Whether plans cannot delete or replace the resource (D27).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prevent_destroy: bool,
     /// The former name, if resources exchange their names: then the names alone do not tell whether the exchange has been
@@ -32,30 +32,30 @@ pub struct Claim {
     pub renamed_from: Option<String>,
 }
 
-/// One change.
+/// A change of state.
 #[derive(Debug, Clone)]
 pub enum Operation {
-    /// A new resource with everything it has.
+    /// Creates a resource with all its fields and modules.
     Create {
-        /// Its key; the id was chosen before (D11).
+        /// The key; its ID is already chosen (D11).
         key: Key,
-        /// What it is.
+        /// The Spec.
         spec: Arc<dyn AnyResource>,
-        /// The source that declares it, if one does.
+        /// The claim of the source that declares the resource, if any.
         claim: Option<Claim>,
-        /// The hash of an API key's token.
+        /// For an API key, the hash of its token.
         token: Option<Secret>,
     },
-    /// New values for the named fields; a module among them is replaced as a whole.
+    /// Sets fields; a module among them is replaced as a whole.
     Patch {
         /// The resource.
         key: Key,
-        /// Where the values come from.
+        /// A Spec with the new values.
         spec: Arc<dyn AnyResource>,
-        /// The fields that are given, in the order of the Spec.
+        /// The fields to set, in the Spec's order.
         fields: Vec<String>,
     },
-    /// A module configured anew: nothing of a former one is kept (D21).
+    /// Sets a module, and replaces the former one as a whole (D21).
     PutModule {
         /// The host.
         host: Key,
@@ -64,31 +64,31 @@ pub enum Operation {
         /// The module.
         module: Arc<dyn AnyModule>,
     },
-    /// A module removed.
+    /// Removes a module.
     DeleteModule {
         /// The host.
         host: Key,
         /// The host's slot.
         slot: &'static Slot,
     },
-    /// A resource removed.
+    /// Deletes a resource.
     Delete {
         /// The resource.
         key: Key,
-        /// Whether its children go with it, or must be gone already (D35).
+        /// Whether to delete the children too; otherwise there must be none (D35).
         with_children: bool,
     },
-    /// A source begins or ceases to own a resource, which itself stays as it is.
+    /// Sets or removes a source's ownership of a resource, without changing the resource itself.
     Claim {
         /// The resource.
         key: Key,
-        /// The owner from now on.
+        /// The new claim.
         claim: Option<Claim>,
     },
 }
 
 impl Operation {
-    /// The resource that changes.
+    /// Returns the key of the resource that changes.
     pub fn key(&self) -> &Key {
         match self {
             Operation::Create { key, .. }
@@ -99,8 +99,7 @@ impl Operation {
         }
     }
 
-    /// The call of the API that does the same, as method and path. A change of ownership has none, and neither have
-    /// the kinds of the inside.
+    /// Returns the equivalent API call as method and path. Changes of ownership and internal kinds have none.
     pub fn call(&self) -> Option<(&'static str, String)> {
         if self.key().kind == Kind::Owner {
             return None;
@@ -129,13 +128,13 @@ impl Operation {
     }
 }
 
-/// The call as `METHOD path`, or words for what has none.
+/// Displays the call as `METHOD path`, or a description of an operation without one.
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.call(), self) {
             (Some((method, path)), _) => write!(f, "{method} {path}"),
             (None, Operation::Claim { key, claim: Some(claim) }) => {
-                write!(f, "({key} is owned as {} by {})", claim.name, claim.source)
+                write!(f, "({key} becomes owned by {} as {})", claim.source, claim.name)
             }
             (None, Operation::Claim { key, claim: None }) => write!(f, "({key} is owned no longer)"),
             (None, other) => match other.body() {
@@ -147,34 +146,34 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Who made a change.
+/// The author of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Author {
-    /// A request of the API.
+    /// An API request.
     Api {
-        /// The key that was used.
+        /// The API key of the request.
         key: Id,
-        /// Its owner.
+        /// The API key's owner.
         owner: Id,
     },
     /// A reconciliation.
     Source {
         /// The name of the source.
         source: String,
-        /// The commit of the manifests, where they are in git.
+        /// The commit of the manifests, if they are in Git.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         commit: Option<String>,
-        /// The key that was used, and its owner, where it came through the API.
+        /// The API key and its owner, if the reconciliation ran through the API.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         through: Option<(Id, Id)>,
     },
-    /// The command line on the store itself.
+    /// A command with direct access to the store.
     Local,
 }
 
 impl Author {
-    /// A reconciliation on this machine.
+    /// Creates the author of a local reconciliation.
     pub fn source(source: &str, commit: Option<String>) -> Self {
         Author::Source { source: source.to_owned(), commit, through: None }
     }

@@ -1,4 +1,4 @@
-//! What one Spec cannot know by itself: rules that span several resources.
+//! Rules that span several resources, which a single Spec cannot check.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use super::{
     snapshot::Snapshot,
 };
 
-/// The modules of a route that work on traffic which the edge cannot read (D15).
+/// The route modules that work without decrypting traffic (D15).
 const PASS_THROUGH: &[&str] = &["backend", "ip_restriction", "policies"];
 
 /// Returns the first of the changed resources that is wrong together with its neighbours, and its faults. Paths are
@@ -35,9 +35,9 @@ pub fn check(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Op
     found.map(|(key, faults)| (key.clone(), faults))
 }
 
-/// The fault of a field that names something which does not exist (D20).
+/// Creates the fault of a reference to a missing resource (D20).
 pub fn unknown_reference(reference: &Reference) -> Fault {
-    Fault::new(Code::UnknownReference, format!("{} does not exist", reference.target)).at(reference.path.clone())
+    Fault::new(Code::UnknownReference, format!("{} not found", reference.target)).at(reference.path.clone())
 }
 
 /// Whether an edge passes TLS through to the upstream.
@@ -45,7 +45,7 @@ pub fn passes_through(edge: &HttpsEdge) -> bool {
     edge.tls_termination.as_ref().is_some_and(|tls| tls.terminate_at == TerminateAt::Upstream)
 }
 
-/// The modules of a Spec that an edge which passes TLS through cannot apply.
+/// Returns a fault for each module that an edge cannot apply because it passes TLS through.
 pub fn unreadable_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<Fault> {
     if !passes_through(edge) {
         return Vec::new();
@@ -54,21 +54,27 @@ pub fn unreadable_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<Faul
     slots
         .filter(|slot| route.module(slot).is_some() && !PASS_THROUGH.contains(&slot.name))
         .map(|slot| {
-            Fault::new(Code::NotAllowed, format!("`{}` needs traffic that the edge can read, and this edge passes TLS through (`terminate_at: upstream`)", slot.name))
-                .at(Path::root().join(slot.name))
-                .of_key()
-                .help("remove it, or let the edge terminate TLS")
+            Fault::new(
+                Code::NotAllowed,
+                format!(
+                    "`{}` requires TLS termination at the edge (`terminate_at: upstream` passes TLS through)",
+                    slot.name
+                ),
+            )
+            .at(Path::root().join(slot.name))
+            .of_key()
+            .help("remove it, or set `terminate_at: edge`")
         })
         .collect()
 }
 
-/// `mutual_tls` on an edge that passes TLS through.
+/// Returns the fault of `mutual_tls` on an edge that passes TLS through.
 pub fn mutual_tls_fault(edge: &HttpsEdge) -> Option<Fault> {
     (passes_through(edge) && edge.mutual_tls.is_some()).then(|| {
-        Fault::new(Code::NotAllowed, "`mutual_tls` is not possible when `terminate_at` is `upstream`")
+        Fault::new(Code::NotAllowed, "`mutual_tls` cannot be set when `terminate_at` is `upstream`")
             .at(Path::root().join("mutual_tls"))
             .of_key()
-            .help("remove it, or let the edge terminate TLS")
+            .help("remove it, or set `terminate_at: edge`")
     })
 }
 
@@ -77,7 +83,7 @@ fn edge_faults(before: &Snapshot, after: &Snapshot, key: &Key) -> Vec<Fault> {
     let terminate_at = Path::root().join("tls_termination").join("terminate_at");
     let former = before.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>());
     let unchanged = former.is_some_and(|former| former.mutual_tls == edge.mutual_tls);
-    // The fault is of the field that has changed.
+    // Reported at the field that changed, where the author can fix it.
     let mutual_tls = mutual_tls_fault(edge).map(|fault| match unchanged {
         true => Fault { aim: Aim::Value, ..fault }.at(terminate_at.clone()),
         false => fault,
@@ -99,11 +105,11 @@ fn route_faults(after: &Snapshot, key: &Key) -> Vec<Fault> {
     }
 }
 
-/// Without its last admin key nobody could manage the gateway.
+/// Rejects the removal of the last admin key: nobody could manage the gateway without it.
 fn last_admin_faults(before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
     if has_admin(before) && !has_admin(after) {
         return vec![
-            Fault::new(Code::LastAdmin, "this is the last key of an admin").help("create another admin key first"),
+            Fault::new(Code::LastAdmin, "the last admin key cannot be removed").help("create another admin key first"),
         ];
     }
     Vec::new()
@@ -116,12 +122,12 @@ fn has_admin(snapshot: &Snapshot) -> bool {
         .any(|key| role_of(snapshot, &key.owner_id) == Some(Role::Admin))
 }
 
-/// Whether there is nobody yet who could manage the gateway.
+/// Whether no admin key exists yet.
 pub fn has_no_admin(snapshot: &Snapshot) -> bool {
     !has_admin(snapshot)
 }
 
-/// The role of an owner (D23).
+/// Returns an owner's role (D23).
 pub fn role_of(snapshot: &Snapshot, owner: &str) -> Option<Role> {
     let key = Key::new(Kind::Owner, super::id::Id::new(owner));
     snapshot.get(&key)?.spec_as::<Owner>().map(|owner| owner.role)

@@ -1,11 +1,11 @@
-//! What the modules that log users in have in common (Session module fields).
+//! Fields that all login modules share (Session module fields).
 
 use serde::{Deserialize, Deserializer};
 
-/// Prefix of the session cookie unless a module names another (D14).
+/// The default prefix of session cookie names (D14).
 pub const COOKIE_PREFIX: &str = "edgewright.";
 
-/// Reads a cookie prefix; an empty one is unspecified.
+/// Deserializes a cookie prefix; an empty one means the default.
 pub fn cookie_prefix<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let given = String::deserialize(deserializer)?;
     Ok(if given.is_empty() { COOKIE_PREFIX.into() } else { given })

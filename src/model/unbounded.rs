@@ -1,9 +1,9 @@
-//! JSON without serde_json's limit of nesting, for texts whose depth is known to be small: what a body may hold, the
-//! store must be able to read back one level deeper.
+//! JSON deserialization without serde_json's nesting limit, for text with a known depth. A stored record nests a
+//! request body one level deeper, so with the limit the store could not read back a body that was just accepted.
 
 use serde::de::{Deserialize, DeserializeOwned};
 
-/// Reads a value whose nesting was checked before.
+/// Deserializes bytes whose nesting was checked before.
 pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     deserializer.disable_recursion_limit();
@@ -12,7 +12,7 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Er
     Ok(value)
 }
 
-/// Like [`from_slice`], from a text.
+/// Deserializes text whose nesting was checked before.
 pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     deserializer.disable_recursion_limit();

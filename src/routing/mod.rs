@@ -1,4 +1,5 @@
-//! Which edge and route take a request, and the modules it passes on its way (D42). `docs/routing.md` has the rules.
+//! Request routing: which edge and route handle a request, and the modules it passes through (D42). `docs/routing.md`
+//! has the rules.
 
 mod passage;
 
@@ -18,45 +19,45 @@ use crate::model::{
     snapshot::{Entry, Snapshot},
 };
 
-/// A request as a client sends it.
+/// A client's request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// `GET` and the like, in capitals.
+    /// The method in upper case, such as `GET`.
     pub method: String,
     /// The host in lower case, without brackets around an IPv6 address.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// The path without query and fragment, as it stands in the URL.
+    /// The path as written in the URL, without query and fragment.
     pub path: String,
-    /// Where it comes from, if that is known.
+    /// The client's IP address, if known.
     pub client_ip: Option<IpAddr>,
-    /// Names and values.
+    /// The header names and values.
     pub headers: Vec<(String, String)>,
-    /// The User-Agent, if that is known.
+    /// The User-Agent, if known.
     pub user_agent: Option<String>,
 }
 
 impl Request {
-    /// A request of a URL; `https` where it names no scheme.
+    /// Creates a request for a URL; the scheme defaults to `https`.
     pub fn new(method: &str, url: &str) -> Result<Self, &'static str> {
         let (default_port, rest) = match url.split_once("://") {
             None => (443, url),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (443, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (80, rest),
-            Some(_) => return Err("the scheme is neither https nor http"),
+            Some(_) => return Err("the scheme must be https or http"),
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         if authority.contains('@') {
-            return Err("a URL with a user name is not taken");
+            return Err("the URL cannot contain a user name");
         }
         let path = path.split(['?', '#']).next().unwrap_or_default();
         let port_follows = authority.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
         let whole = if port_follows { authority.to_owned() } else { format!("{authority}:{default_port}") };
         let (host, port) = parse_hostport(&whole)?;
         if host.starts_with('*') {
-            return Err("a request has one host, not a wildcard");
+            return Err("the host cannot be a wildcard");
         }
         Ok(Self {
             method: method.to_ascii_uppercase(),
@@ -69,7 +70,7 @@ impl Request {
         })
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -82,110 +83,110 @@ impl fmt::Display for Request {
     }
 }
 
-/// A resource as a trace shows it.
+/// A resource in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// Its key.
+    /// The key.
     pub key: Key,
-    /// Its name in the manifests; none when nobody owns it.
+    /// The name in the manifests; `None` if no source owns it.
     pub name: Option<String>,
 }
 
-/// How closely a host is named; a later one beats an earlier one.
+/// How specific a host match is; later variants win over earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostRank {
-    /// Not at all: any host.
+    /// Any host.
     Any,
-    /// By a wildcard with a suffix of so many bytes.
+    /// A wildcard with a suffix of this many bytes.
     Wildcard(usize),
-    /// In full.
+    /// The exact host.
     Literal,
 }
 
-/// The edge that takes a request, and why.
+/// The edge that serves a request, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EdgeChoice {
     /// The edge.
     pub edge: Named,
-    /// Its hostport that decided.
+    /// The edge's matching hostport.
     pub hostport: String,
-    /// How closely that names the host.
+    /// How specific the hostport is.
     pub rank: HostRank,
-    /// Whether the edge passes TLS through, and so sees no path.
+    /// Whether the edge passes TLS through and so cannot see the path.
     pub passes_through: bool,
 }
 
-/// What becomes of a route.
+/// Whether a route handles a request, or why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It takes the request.
+    /// The route handles the request.
     Taken,
-    /// Its `match` is empty or no selector.
+    /// The `match` is empty, or the `match_type` is unset.
     NoMatch,
-    /// Its `match` names another host.
+    /// The `match` has a different host.
     OtherHost,
-    /// Its `match` has another path.
+    /// The `match` has a different path.
     PathDiffers,
-    /// The edge passes TLS through and sees no path.
+    /// The edge passes TLS through and cannot see the path.
     PathUnread,
-    /// The winner names the host, or names it more closely.
+    /// The winner's host is more specific.
     CloserHostWins,
     /// The winner is an `exact_path`.
     ExactWins,
-    /// The winner is the longer prefix.
+    /// The winner has a longer prefix.
     Shorter(String),
-    /// The winner has the same match and the lower id.
+    /// The winner has the same match and a lower ID.
     Twin,
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::Taken => f.write_str("takes the request"),
+            Verdict::Taken => f.write_str("handles the request"),
             Verdict::NoMatch => f.write_str("no match"),
-            Verdict::OtherHost => f.write_str("other host"),
+            Verdict::OtherHost => f.write_str("host differs"),
             Verdict::PathDiffers => f.write_str("path differs"),
-            Verdict::PathUnread => f.write_str("the edge cannot read the path"),
-            Verdict::CloserHostWins => f.write_str("a match with a closer host wins"),
+            Verdict::PathUnread => f.write_str("the edge cannot see the path"),
+            Verdict::CloserHostWins => f.write_str("a more specific host wins"),
             Verdict::ExactWins => f.write_str("exact_path wins"),
             Verdict::Shorter(than) => write!(f, "shorter prefix than {than}"),
-            Verdict::Twin => f.write_str("same match, and the lower id wins"),
+            Verdict::Twin => f.write_str("same match, the lower ID wins"),
         }
     }
 }
 
-/// A route that was considered.
+/// A candidate route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Considered {
     /// The route.
     pub route: Named,
-    /// How its match is compared.
+    /// The match type.
     pub match_type: Option<MatchType>,
-    /// Its match.
+    /// The match.
     pub matched: String,
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// The way of a request.
+/// The path of a request through the gateway.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// The edge that takes it.
+    /// The edge that serves the request.
     pub edge: Option<EdgeChoice>,
-    /// That edge's routes, the one that takes it first.
+    /// The edge's routes, with the one that handles the request first.
     pub routes: Vec<Considered>,
-    /// The enabled modules in the order of traffic, up to one that refuses.
+    /// The enabled modules in traffic order, up to the first that rejects the request.
     pub modules: Vec<Passage>,
 }
 
 impl Trace {
-    /// The route that takes the request.
+    /// Returns the route that handles the request.
     pub fn route(&self) -> Option<&Considered> {
         self.routes.iter().find(|route| route.verdict == Verdict::Taken)
     }
 }
 
-/// Follows a request through edges and their routes.
+/// Traces a request through edges and their routes.
 pub fn trace<'a>(
     request: &Request,
     edges: impl Iterator<Item = (&'a Key, Option<&'a str>, &'a HttpsEdge)>,
@@ -205,7 +206,7 @@ pub fn trace<'a>(
         .filter(|(route, ..)| route.parent.as_ref() == Some(&key.id))
         .map(|(key, name, route)| (rank_route(request, route, blind), key, name, route))
         .collect();
-    // The best first, and behind those that could take it the ones that cannot.
+    // Best match first, then the routes that do not match.
     routes.sort_by(|a, b| b.0.as_ref().ok().cmp(&a.0.as_ref().ok()).then_with(|| a.1.cmp(b.1)));
     let winner = routes.first().and_then(|(rank, key, _, route)| Some((rank.as_ref().ok().copied()?, *key, *route)));
     let considered = routes.iter().map(|(rank, key, name, route)| {
@@ -222,7 +223,7 @@ pub fn trace<'a>(
     Trace { edge: Some(choice), routes, modules }
 }
 
-/// Follows a request through a revision.
+/// Traces a request through a revision.
 pub fn trace_in(snapshot: &Snapshot, request: &Request) -> Trace {
     fn entry_name(entry: &Entry) -> Option<&str> {
         entry.claim.as_ref().map(|claim| claim.name.as_str())
@@ -242,7 +243,7 @@ fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// How closely a pattern names a host; none when it does not. Upper and lower case are alike, and a final dot is none.
+/// Ranks how specifically a pattern matches a host, ignoring case and a trailing dot; `None` if it does not match.
 fn rank_host(host: &str, pattern: &str) -> Option<HostRank> {
     let pattern = pattern.strip_suffix('.').unwrap_or(pattern);
     let Some(suffix) = pattern.strip_prefix('*') else {
@@ -257,7 +258,7 @@ fn rank_hostport(request: &Request, hostport: &str) -> Option<HostRank> {
     if port == request.port { rank_host(&request.host, host) } else { None }
 }
 
-/// What decides between routes, in this order: how closely the host is named, exact before prefix, the longer path.
+/// A route's precedence, by field: how specific the host is, exact before prefix, the longer path.
 type Rank = (HostRank, bool, usize);
 
 fn rank_route(request: &Request, route: &HttpsEdgeRoute, blind: bool) -> Result<Rank, Verdict> {
@@ -269,7 +270,7 @@ fn rank_route(request: &Request, route: &HttpsEdgeRoute, blind: bool) -> Result<
         _ => rank_hostport(request, host).or_else(|| rank_host(&request.host, host)),
     };
     let host_rank = host_rank.ok_or(Verdict::OtherHost)?;
-    // A host alone stands for all of its paths, and so does `/` as a prefix.
+    // A host alone matches all of its paths, and so does the prefix `/`.
     let everything = path.is_empty() || (path == "/" && match_type == MatchType::PathPrefix);
     let exact = match_type == MatchType::ExactPath && !path.is_empty();
     let fits = match (everything, exact) {

@@ -1,4 +1,4 @@
-//! The modules that a request passes on its way, in the order of traffic (D42).
+//! The modules that a request passes through, in traffic order (D42).
 
 use regex::RegexBuilder;
 
@@ -14,29 +14,29 @@ use crate::model::{
     },
 };
 
-/// What a module does with the request, as far as can be told.
+/// A module's effect on a request, as far as a trace can know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It comes through.
+    /// The request passes.
     Passes,
-    /// That depends on what a trace does not know.
+    /// The effect depends on something that a trace does not know.
     Depends,
-    /// It ends here.
+    /// The request is rejected.
     Refused,
 }
 
-/// A module on the way.
+/// A module that a request passes through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// The module, and of policies the direction.
+    /// The module; for policies, with the direction.
     pub module: &'static str,
-    /// What it does.
+    /// The effect.
     pub effect: Effect,
-    /// A few words.
+    /// A short explanation.
     pub note: String,
 }
 
-/// The way through the modules, up to one that refuses.
+/// The modules so far, up to the first that rejects the request.
 struct Way(Vec<Passage>);
 
 impl Way {
@@ -47,11 +47,11 @@ impl Way {
     }
 }
 
-/// The enabled modules of an edge and route, in the order of traffic.
+/// Returns the enabled modules of an edge and route, in traffic order.
 pub fn passages(request: &Request, edge: &HttpsEdge, route: &HttpsEdgeRoute) -> Vec<Passage> {
     let mut way = Way(Vec::new());
     if let Some(it) = edge.mutual_tls.as_ref().filter(|it| it.enabled) {
-        let note = format!("a client certificate of {}", or_none(&it.certificate_authority_ids));
+        let note = format!("requires a client certificate issued by {}", or_none(&it.certificate_authority_ids));
         way.add("mutual_tls", Effect::Depends, note);
     }
     if let Some(it) = route.ip_restriction.as_ref().filter(|it| it.enabled) {
@@ -63,13 +63,13 @@ pub fn passages(request: &Request, edge: &HttpsEdge, route: &HttpsEdgeRoute) -> 
         way.add("user_agent_filter", effect, note);
     }
     if let Some(it) = route.webhook_verification.as_ref().filter(|it| it.enabled) {
-        way.add("webhook_verification", Effect::Depends, format!("needs a signature of {}", it.provider));
+        way.add("webhook_verification", Effect::Depends, format!("requires a signature by {}", it.provider));
     }
     let mut login = |module: &'static str, passthrough: bool, with: String| {
         if passthrough && request.method == "OPTIONS" {
-            way.add(module, Effect::Passes, "OPTIONS needs no login (options_passthrough)");
+            way.add(module, Effect::Passes, "OPTIONS requires no login (options_passthrough)");
         } else {
-            way.add(module, Effect::Depends, format!("needs a session, or a login with {with}"));
+            way.add(module, Effect::Depends, format!("requires a session or a login with {with}"));
         }
     };
     if let Some(it) = route.oauth.as_ref().filter(|it| it.enabled) {
@@ -94,14 +94,14 @@ pub fn passages(request: &Request, edge: &HttpsEdge, route: &HttpsEdgeRoute) -> 
     }
     if let Some(it) = route.circuit_breaker.as_ref().filter(|it| it.enabled) {
         let share = it.error_threshold_percentage;
-        way.add("circuit_breaker", Effect::Depends, format!("open when a share of {share} of requests fails"));
+        way.add("circuit_breaker", Effect::Depends, format!("opens when a fraction of {share} of requests fails"));
     }
     if route.websocket_tcp_converter.as_ref().is_some_and(|it| it.enabled) {
-        way.add("websocket_tcp_converter", Effect::Passes, "a websocket becomes a TCP stream");
+        way.add("websocket_tcp_converter", Effect::Passes, "converts a WebSocket to a TCP stream");
     }
     match route.backend.as_ref().filter(|it| it.enabled) {
         Some(it) => way.add("backend", Effect::Passes, it.backend_id.clone()),
-        None => way.add("backend", Effect::Refused, "none is configured, so nothing answers"),
+        None => way.add("backend", Effect::Refused, "no backend is enabled"),
     }
     if let Some(it) = route.response_headers.as_ref().filter(|it| it.enabled) {
         way.add("response_headers", Effect::Passes, headers(it.add.keys(), &it.remove));
@@ -125,7 +125,7 @@ const COMPILED_BYTES: usize = 1024 * 1024;
 /// `deny` refuses, unless `allow` makes an exception; with `allow` alone, everybody else is refused.
 fn user_agent(request: &Request, filter: &UserAgentFilter) -> (Effect, String) {
     let Some(agent) = request.user_agent.as_deref().or_else(|| request.header("user-agent")) else {
-        return (Effect::Depends, "the User-Agent decides; give it with --user-agent".into());
+        return (Effect::Depends, "depends on the User-Agent; set it with --user-agent".into());
     };
     let mut unreadable = None;
     let mut first = |patterns: &[String]| {
@@ -150,7 +150,7 @@ fn user_agent(request: &Request, filter: &UserAgentFilter) -> (Effect, String) {
     }
 }
 
-/// Whether one of the headers that may hold a token holds one. Bodies are not looked at, nor is the token itself.
+/// Checks whether a header contains a token. A trace knows no bodies, and does not validate tokens.
 fn token(request: &Request, validation: &JwtValidation) -> (Effect, String) {
     let tokens = &validation.http.tokens;
     let in_headers = || tokens.iter().filter(|token| token.method == Some(TokenMethod::Header));
@@ -167,11 +167,11 @@ fn token(request: &Request, validation: &JwtValidation) -> (Effect, String) {
     };
     let (headers, fields) = (names(TokenMethod::Header), names(TokenMethod::Body));
     match (headers.is_empty(), fields.is_empty()) {
-        (true, true) => (Effect::Depends, "needs a valid token".into()),
+        (true, true) => (Effect::Depends, "requires a valid token".into()),
         (false, true) => (Effect::Refused, format!("no token in the header {headers}")),
-        (true, false) => (Effect::Depends, format!("needs a valid token in the body's {fields}")),
+        (true, false) => (Effect::Depends, format!("requires a valid token in the body field {fields}")),
         (false, false) => {
-            (Effect::Depends, format!("no token in the header {headers}, so one must be in the body's {fields}"))
+            (Effect::Depends, format!("no token in the header {headers}; requires one in the body field {fields}"))
         }
     }
 }
@@ -184,7 +184,7 @@ fn provider(provider: &Provider) -> String {
 
 fn policy_names(policies: &[EndpointPolicy]) -> String {
     let name = |policy: &EndpointPolicy| match policy.name.as_str() {
-        "" => "one without a name".to_owned(),
+        "" => "(unnamed)".to_owned(),
         name => name.to_owned(),
     };
     policies.iter().map(name).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! What each certificate of a text is worth: how long, for what, and who has signed it. Lints ask for it.
+//! Facts about every certificate of a chain, for lints: validity, purpose and signature.
 
 use crate::text::printable;
 use std::fmt;
@@ -19,31 +19,31 @@ use super::{
 /// RSASSA-PSS, as a key and as a signature.
 const RSA_PSS: &str = "1.2.840.113549.1.1.10";
 
-/// One certificate of a text; displays as its common name in backticks, or its place.
+/// One certificate of a PEM text. Displays as its common name in backquotes, or its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Its position in the text, from 1.
+    /// The position in the text, from 1.
     pub place: usize,
-    /// Common name of the subject; empty when absent.
+    /// The subject's common name; empty if absent.
     pub subject_common_name: String,
-    /// Start of validity, in UTC; this second is part of it.
+    /// The start of validity in UTC, inclusive.
     pub not_before: civil::DateTime,
-    /// End of validity, in UTC; this second is part of it.
+    /// The end of validity in UTC, inclusive.
     pub not_after: civil::DateTime,
-    /// Whether its basic constraints say `CA:TRUE`.
+    /// Whether the basic constraints include `CA:TRUE`.
     pub is_authority: bool,
-    /// Whether subject and issuer are one: the end of a chain, which nobody looks behind.
+    /// Whether subject and issuer are equal, which ends a chain.
     pub is_self_issued: bool,
-    /// The size of its key, if that is an RSA key.
+    /// The size of the key, if it is an RSA key.
     pub rsa_bits: Option<usize>,
-    /// The digest under its signature, where that is a broken one.
+    /// The signature's digest, if it is a broken one.
     pub broken_digest: Option<&'static str>,
 }
 
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.subject_common_name.as_str() {
-            "" => write!(f, "certificate {} of the text", self.place),
+            "" => write!(f, "certificate {}", self.place),
             name => write!(f, "`{}`", printable(name)),
         }
     }
@@ -74,7 +74,7 @@ fn broken_digest(certificate: &X509Certificate<'_>) -> Option<&'static str> {
         "1.2.840.113549.1.1.5" | "1.3.14.3.2.29" | "1.2.840.10045.4.1" => Some("SHA-1"),
         RSA_PSS => {
             let parameters = RsaSsaPssParams::try_from(algorithm.parameters.as_ref()?).ok()?;
-            // SHA-1 is what no digest at all stands for (RFC 4055).
+            // SHA-1 is the default digest of PSS (RFC 4055).
             let digest = parameters.hash_algorithm().map(|digest| dotted(&digest.algorithm));
             digest.is_none_or(|oid| oid.as_deref() == Some("1.3.14.3.2.26")).then_some("SHA-1")
         }
@@ -82,7 +82,7 @@ fn broken_digest(certificate: &X509Certificate<'_>) -> Option<&'static str> {
     }
 }
 
-/// The position, from 0, of the first certificate that the next one has not signed; none in a sound chain.
+/// Returns the index, from 0, of the first certificate that the next one did not sign, or `None` for a complete chain.
 pub fn unsigned_link(pem: &str) -> Result<Option<usize>, PemFault> {
     with_chain(pem, |chain| {
         let gap = |pair: &[_]| matches!(pair, [certificate, issuer] if !is_signed_by(certificate, issuer));
@@ -90,7 +90,8 @@ pub fn unsigned_link(pem: &str) -> Result<Option<usize>, PemFault> {
     })
 }
 
-/// Where the signature cannot be judged, the names decide: a doubt is no finding.
+/// Whether `issuer` signed `certificate`. Where the signature cannot be verified, the names decide, so that a doubtful
+/// case is not reported.
 fn is_signed_by(certificate: &X509Certificate<'_>, issuer: &X509Certificate<'_>) -> bool {
     match certificate.verify_signature(Some(issuer.public_key())) {
         Ok(()) => true,
@@ -99,8 +100,8 @@ fn is_signed_by(certificate: &X509Certificate<'_>, issuer: &X509Certificate<'_>)
     }
 }
 
-/// Whether a failed verification means a wrong signature. The library fails alike for keys that it does not read:
-/// small or huge RSA keys, compressed points, PSS with a salt of another length than the digest.
+/// Whether a failed verification proves a wrong signature. The library also fails for keys it does not support: small
+/// or huge RSA keys, compressed points, and PSS with a salt length other than the digest's.
 fn can_judge(certificate: &X509Certificate<'_>, issuer: &X509Certificate<'_>) -> bool {
     let public = issuer.public_key();
     let is_pss = dotted(&certificate.signature_algorithm.algorithm).is_none_or(|oid| oid == RSA_PSS);

@@ -1,4 +1,4 @@
-//! The key of a certificate: its type and size, and whether a private key belongs to it.
+//! Certificate keys: type, size, and matching private key.
 
 use pkcs1::{RsaPrivateKey, RsaPublicKey};
 use pkcs8::{
@@ -14,7 +14,7 @@ use super::{
     pem::{Block, PemFault},
 };
 
-/// The types of key that are supported.
+/// The supported key types.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyType {
     Rsa,
@@ -25,7 +25,7 @@ pub(super) enum KeyType {
 impl KeyType {
     fn from_oid(dotted: &str) -> Option<Self> {
         match dotted {
-            // rsaEncryption, and RSASSA-PSS, whose keys are RSA keys with a restriction on their use
+            // rsaEncryption, and RSASSA-PSS, whose keys are RSA keys with restricted use
             "1.2.840.113549.1.1.1" | "1.2.840.113549.1.1.10" => Some(Self::Rsa),
             "1.2.840.10045.2.1" => Some(Self::Ecdsa),
             "1.3.101.112" => Some(Self::Ed25519),
@@ -33,13 +33,13 @@ impl KeyType {
         }
     }
 
-    /// The type of a certificate's key.
+    /// Returns the type of a certificate's key.
     pub(super) fn certified(public: &SubjectPublicKeyInfo<'_>) -> Result<Self, PemFault> {
         let oid = dotted(&public.algorithm.algorithm).ok_or(PemFault::NotX509(1))?;
         Self::from_oid(&oid).ok_or(PemFault::UnsupportedPublicKey(oid))
     }
 
-    /// The word that stands for it.
+    /// The API value.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Rsa => "rsa",
@@ -49,14 +49,14 @@ impl KeyType {
     }
 }
 
-/// The size of an RSA key, in whole bytes; none of a key of another type.
+/// Returns the bits of an RSA key, rounded up to whole bytes, or `None` for other key types.
 pub(super) fn rsa_bits(public: &SubjectPublicKeyInfo<'_>) -> Option<usize> {
     KeyType::certified(public).ok().filter(|it| *it == KeyType::Rsa)?;
     let key = RsaPublicKey::from_der(&public.subject_public_key.data).ok()?;
     Some(key.modulus.as_bytes().len() * 8)
 }
 
-/// Whether a private key is the one of a certificate.
+/// Whether a private key belongs to a certificate.
 pub(super) fn is_key_of(certified: &SubjectPublicKeyInfo<'_>, key: &Block<'_>) -> Result<bool, PemFault> {
     let wanted = KeyType::certified(certified)?;
     if key.encrypted || key.label == "ENCRYPTED PRIVATE KEY" {
@@ -102,7 +102,7 @@ fn is_ec_key_of(certified: &SubjectPublicKeyInfo<'_>, curve: Option<String>, pri
     }
     let point = &certified.subject_public_key.data;
     if wanted.as_deref() == Some("1.2.840.10045.3.1.7") {
-        // On P-256 the point is computed even if the key brings one, which proves more.
+        // On P-256, computing the point proves more than trusting the one in the key.
         let derived = p256::SecretKey::from_slice(key.private_key).map(|secret| secret.public_key().to_sec1_bytes());
         return Ok(derived.is_ok_and(|derived| same_point(&derived, point)));
     }
@@ -113,7 +113,7 @@ fn same_point(one: &[u8], other: &[u8]) -> bool {
     one == other || coordinates(one).is_some_and(|one| coordinates(other) == Some(one))
 }
 
-/// The x coordinate and the parity of y, which is all that a compressed point has and all that it takes.
+/// Returns the x coordinate and the parity of y: a compressed point has nothing else, so points in any form compare.
 fn coordinates(point: &[u8]) -> Option<(&[u8], u8)> {
     let (form, rest) = point.split_first()?;
     match form {
@@ -123,7 +123,7 @@ fn coordinates(point: &[u8]) -> Option<(&[u8], u8)> {
     }
 }
 
-/// The decoder's error is dropped but for its kind: it quotes positions in a secret.
+/// Keeps only the kind of a decoder error, because its text quotes positions in a secret.
 fn unreadable(error: der::Error) -> PemFault {
     match error.kind() {
         ErrorKind::TrailingData { .. } => PemFault::TrailingData,

@@ -1,4 +1,4 @@
-//! What the PEM of an authority or a TLS certificate says, and whether a private key belongs to it (D19).
+//! PEM, certificates and keys: the facts in a certificate, and whether a private key matches it (D19).
 
 mod chain;
 mod key;
@@ -30,60 +30,60 @@ pub use self::{
     pem::PemFault,
 };
 
-/// What the first certificate of an authority's PEM says (D19).
+/// Facts from the first certificate in a certificate authority's PEM (D19).
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct AuthorityFacts {
-    /// Common name of the subject; empty when absent.
+    /// The subject's common name; empty if absent.
     pub subject_common_name: String,
-    /// Start of validity, RFC 3339 in UTC.
+    /// The start of validity, as RFC 3339 in UTC.
     pub not_before: String,
-    /// End of validity, RFC 3339 in UTC.
+    /// The end of validity, as RFC 3339 in UTC.
     pub not_after: String,
-    /// Key usages in kebab-case, in the order of their bits.
+    /// Key usages in kebab case, in bit order.
     pub key_usages: Vec<String>,
-    /// Extended key usages in kebab-case, unknown ones as dotted OIDs, in the order of the certificate.
+    /// Extended key usages in kebab case, in the certificate's order; unknown ones are dotted OIDs.
     pub extended_key_usages: Vec<String>,
 }
 
-/// The names besides the common name that a certificate is valid for (D19).
+/// A certificate's subject alternative names (D19).
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct SubjectAlternativeNames {
-    /// DNS names, wildcards included.
+    /// DNS names, including wildcards.
     pub dns_names: Vec<String>,
     /// IP addresses.
     pub ips: Vec<String>,
 }
 
-/// What the leaf of a certificate chain says (D19). A text that the certificate lacks is empty.
+/// Facts from the leaf of a certificate chain (D19). Absent texts are empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, schemars::JsonSchema)]
 pub struct CertificateFacts {
-    /// Common name of the subject.
+    /// The subject's common name.
     pub subject_common_name: String,
-    /// The names of the extension; the common name is not among them unless the certificate repeats it.
+    /// The subject alternative names; they include the common name only if the certificate repeats it.
     pub subject_alternative_names: SubjectAlternativeNames,
-    /// Start of validity, RFC 3339 in UTC.
+    /// The start of validity, as RFC 3339 in UTC.
     pub not_before: String,
-    /// End of validity, RFC 3339 in UTC.
+    /// The end of validity, as RFC 3339 in UTC.
     pub not_after: String,
-    /// Key usages in kebab-case, in the order of their bits.
+    /// Key usages in kebab case, in bit order.
     pub key_usages: Vec<String>,
-    /// Extended key usages in kebab-case, unknown ones as dotted OIDs, in the order of the certificate.
+    /// Extended key usages in kebab case, in the certificate's order; unknown ones are dotted OIDs.
     pub extended_key_usages: Vec<String>,
-    /// `rsa`, `ecdsa` or `ed25519`.
+    /// The key type: `rsa`, `ecdsa` or `ed25519`.
     pub private_key_type: String,
-    /// Common name of the issuer.
+    /// The issuer's common name.
     pub issuer_common_name: String,
-    /// Serial number in lower-case hex, two digits a byte.
+    /// The serial number in lower-case hexadecimal, two digits per byte.
     pub serial_number: String,
-    /// Organization of the subject.
+    /// The subject's organization.
     pub subject_organization: String,
-    /// Organizational unit of the subject.
+    /// The subject's organizational unit.
     pub subject_organizational_unit: String,
-    /// Locality of the subject.
+    /// The subject's locality.
     pub subject_locality: String,
-    /// State or province of the subject.
+    /// The subject's state or province.
     pub subject_province: String,
-    /// Country of the subject.
+    /// The subject's country.
     pub subject_country: String,
 }
 
@@ -141,11 +141,11 @@ pub fn certificate(certificate_pem: &str) -> Result<Chain<CertificateFacts>, Pem
     })
 }
 
-/// Whether a private key is the leaf's (D19); both texts must be sound by themselves.
+/// Checks that a private key belongs to the leaf certificate (D19).
 pub fn check_key(certificate_pem: &str, private_key_pem: &str) -> Result<(), PemFault> {
     with_first(certificate_pem, |leaf| {
         let blocks = blocks(private_key_pem)?;
-        // openssl writes the curve in front of an EC key, though the key names it as well.
+        // openssl writes a separate block with the curve before an EC key, although the key includes the curve.
         let mut keys = blocks.iter().filter(|block| block.label != "EC PARAMETERS");
         let key = keys.next().ok_or(PemFault::NoPrivateKey)?;
         if keys.next().is_some() {
@@ -155,16 +155,14 @@ pub fn check_key(certificate_pem: &str, private_key_pem: &str) -> Result<(), Pem
     })
 }
 
-// The certificate
-
-/// An attribute of a name. Of several the last counts: names run from the general to the specific, and it is the one
-/// that Go shows.
+/// Returns an attribute of a name, or the last of several: names go from general to specific, and Go shows the last
+/// too.
 fn attribute(name: &X509Name<'_>, oid: &Oid<'_>) -> String {
     let values = name.iter_attributes().filter(|attribute| attribute.attr_type() == oid);
     values.last().map(|attribute| text(attribute.attr_value())).unwrap_or_default()
 }
 
-/// Text of any of the string types that names use; a wrong declaration costs characters but never the field.
+/// Decodes any string type that names use. A wrongly declared type garbles characters but never loses the field.
 fn text(value: &Any<'_>) -> String {
     let latin1 = || -> String { value.data.iter().copied().map(char::from).collect() };
     match value.tag() {
@@ -176,13 +174,13 @@ fn text(value: &Any<'_>) -> String {
             let points = value.data.as_chunks::<4>().0.iter().map(|four| u32::from_be_bytes(*four));
             points.map(|point| char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
         }
-        // Not Latin-1 by the letter of T.61, but that is how it is written and how openssl and Go read it.
+        // T.61 is not Latin-1, but issuers write Latin-1, and openssl and Go read it as such.
         Tag::T61String => latin1(),
         _ => std::str::from_utf8(value.data).map_or_else(|_| latin1(), str::to_owned),
     }
 }
 
-/// A civil time because `jiff::Timestamp` ends before 9999-12-31T23:59:59Z, which RFC 5280 has for "never".
+/// Converts to a civil time, because `jiff::Timestamp` ends before 9999-12-31T23:59:59Z, RFC 5280's value for "never".
 fn utc(time: ASN1Time) -> Result<civil::DateTime, PemFault> {
     civil::date(1970, 1, 1)
         .at(0, 0, 0, 0)
@@ -194,7 +192,7 @@ fn timestamp(time: ASN1Time) -> Result<String, PemFault> {
     utc(time).map(|utc| format!("{utc}Z"))
 }
 
-/// A sign is read as part of the number: issuers that forget the leading zero mean a positive one.
+/// Formats a serial number as unsigned: issuers that omit the leading zero mean a positive number.
 fn serial_number(bytes: &[u8]) -> String {
     let hex: String = bytes.iter().skip_while(|byte| **byte == 0).map(|byte| format!("{byte:02x}")).collect();
     if hex.is_empty() { "00".to_owned() } else { hex }
@@ -219,7 +217,7 @@ fn key_usages(certificate: &X509Certificate<'_>) -> Result<Vec<String>, PemFault
     Ok(set.map(|(_, name)| name.to_owned()).collect())
 }
 
-/// In the order of the certificate, as openssl prints them.
+/// Returns the usages in the certificate's order, like openssl.
 fn extended_key_usages(certificate: &X509Certificate<'_>) -> Result<Vec<String>, PemFault> {
     let fault = PemFault::Extension("extendedKeyUsage");
     let extension = certificate.get_extension_unique(&OID_X509_EXT_EXTENDED_KEY_USAGE).map_err(|_| fault.clone())?;
@@ -251,7 +249,7 @@ fn alternative_names(certificate: &X509Certificate<'_>) -> Result<SubjectAlterna
         match name {
             GeneralName::DNSName(name) => found.dns_names.push((*name).to_owned()),
             GeneralName::IPAddress(bytes) => found.ips.push(ip(bytes).ok_or_else(|| fault.clone())?.to_string()),
-            // The tag of a DNS name: one that is not text.
+            // Tag 2 is a DNS name; an invalid one is not text.
             GeneralName::Invalid(Tag(2), _) => return Err(fault),
             _ => {}
         }
@@ -264,8 +262,8 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
     v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
 }
 
-/// An OID as text, unless it is malformed. The parser's own way takes time quadratic in the length of an arc, which
-/// the sender chooses, and misreads a first byte of 128 and more.
+/// Formats an OID, or returns `None` if it is malformed. The parser's own formatting is quadratic in the length of an
+/// arc, which the sender controls, and misreads a first byte of 128 or more.
 fn dotted(oid: &Oid<'_>) -> Option<String> {
     let mut arcs = Vec::new();
     let mut arc = 0u128;

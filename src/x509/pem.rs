@@ -1,56 +1,56 @@
-//! The text around certificates and keys: blocks of PEM, and what can be wrong with them.
+//! PEM blocks, and the faults they can have.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use x509_parser::{certificate::X509Certificate, parse_x509_certificate};
 use zeroize::Zeroizing;
 
-/// Why a PEM text is refused (D19). It holds labels, OIDs and positions, never content, so it may be shown anywhere.
+/// A fault in a PEM text (D19). It contains labels, OIDs and positions but no content, so it is safe to show anywhere.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PemFault {
-    /// There is nothing to read.
-    #[error("there is no PEM block in the text")]
+    /// No PEM block.
+    #[error("no PEM block found")]
     NoBlock,
-    /// A BEGIN or END line with something before or behind it, by its number from 1.
-    #[error("line {0} holds a PEM boundary that is damaged or does not stand alone")]
+    /// A BEGIN or END line with other text before or after it, by its line number from 1.
+    #[error("the PEM boundary in line {0} is damaged or shares its line with other text")]
     Boundary(usize),
-    /// A block that never ends, or ends under another label; by its label.
-    #[error("the PEM block `{0}` has no END line of its own: it is cut off")]
+    /// A block without an END line of the same label, by its label.
+    #[error("the PEM block `{0}` is truncated: its END line is missing")]
     Truncated(String),
-    /// A block whose body cannot be decoded, by its label.
+    /// A block with an invalid body, by its label.
     #[error("the PEM block `{0}` is not valid base64")]
     Base64(String),
-    /// Another kind of block among the certificates, by its label.
-    #[error("a PEM block `{0}` stands where a `CERTIFICATE` is meant")]
+    /// A block that is not a certificate, by its label.
+    #[error("expected a PEM block `CERTIFICATE`, found `{0}`")]
     WrongLabel(String),
-    /// A certificate block without a certificate in it, by its position from 1.
-    #[error("certificate {0} of the text is not X.509")]
+    /// A certificate block that is not X.509, by its position from 1.
+    #[error("certificate {0} is not valid X.509")]
     NotX509(usize),
-    /// An extension that clients would refuse too, by its usual name.
-    #[error("the certificate's extension `{0}` is malformed or repeated")]
+    /// An extension that clients would also reject, by its name.
+    #[error("the certificate extension `{0}` is malformed or duplicate")]
     Extension(&'static str),
-    /// Bytes behind the end of the structure in a block.
-    #[error("a PEM block holds more bytes than the structure in it")]
+    /// Bytes after the end of the structure in a block.
+    #[error("a PEM block has extra bytes after its content")]
     TrailingData,
-    /// A public key that is neither RSA nor ECDSA nor Ed25519, by the dotted OID of its algorithm.
-    #[error("the certificate's public key has the unsupported algorithm {0}")]
+    /// A public key other than RSA, ECDSA and Ed25519, by the dotted OID of its algorithm.
+    #[error("unsupported public key algorithm `{0}` in the certificate")]
     UnsupportedPublicKey(String),
-    /// No private key where one is meant.
-    #[error("there is no private key in the text")]
+    /// No private key.
+    #[error("no private key found")]
     NoPrivateKey,
-    /// More than the private key where only that is meant.
-    #[error("there is more than one PEM block where only a private key is meant")]
+    /// More than one block where only a private key is allowed.
+    #[error("more than one PEM block found, expected only a private key")]
     SeveralBlocks,
-    /// A private key behind a passphrase.
+    /// An encrypted private key.
     #[error("the private key is encrypted")]
     EncryptedPrivateKey,
-    /// A block that is no private key, or one in another tool's format; by its label.
-    #[error("a PEM block `{0}` is not a supported form of private key")]
+    /// A block that is not a private key, or one in an unsupported format, by its label.
+    #[error("unsupported private key format `{0}`")]
     UnsupportedPrivateKey(String),
-    /// A private key block without a private key in it.
-    #[error("the private key cannot be read")]
+    /// A private key block with invalid content.
+    #[error("the private key is malformed")]
     UnreadablePrivateKey,
     /// An EC key that cannot be compared with the certificate.
-    #[error("the private key lacks its public point, which this curve cannot be checked without")]
+    #[error("the private key does not include its public key, which this curve requires")]
     PublicPointMissing,
     /// The private key of another certificate.
     #[error("the private key does not belong to the first certificate")]
@@ -58,53 +58,49 @@ pub enum PemFault {
 }
 
 impl PemFault {
-    /// Whether both texts are sound but do not belong together, which has a code of its own (D19).
+    /// Whether both texts are valid but do not match, which has its own code (D19).
     pub fn is_key_mismatch(&self) -> bool {
         matches!(self, Self::KeyMismatch)
     }
 
-    /// What to do about it (D19).
+    /// Returns how to fix the fault (D19).
     pub fn help(&self) -> &'static str {
         match self {
             Self::NoBlock => {
-                "paste the text from `-----BEGIN …-----` to `-----END …-----`; DER is turned into PEM by `openssl x509 -inform der -in FILE`"
+                "paste the text from `-----BEGIN …-----` to `-----END …-----`; convert DER with `openssl x509 -inform der -in FILE`"
             }
             Self::Boundary(_) => {
-                "give each BEGIN and END line a line of its own, from the first column: files joined without a final newline and a literal `\\n` break this"
+                "put each BEGIN and END marker on its own line, from the first column; look for a literal `\\n` and for files joined without a final newline"
             }
             Self::Truncated(_) => "copy the block again, up to and including its END line",
-            Self::Base64(_) => "copy the block again, unchanged; a mail client or an editor may have rewrapped it",
+            Self::Base64(_) => "copy the block again without changes; a mail client or editor may have altered it",
             Self::WrongLabel(_) => {
-                "give certificates only: no private key, no certificate request, no `TRUSTED CERTIFICATE` (`openssl x509 -in FILE` rewrites that)"
+                "provide certificates only, no private key or certificate request; convert a `TRUSTED CERTIFICATE` with `openssl x509 -in FILE`"
             }
-            Self::NotX509(_) => {
-                "export the certificate again; `openssl x509 -in FILE -noout -text` must be able to read it"
-            }
-            Self::Extension(_) => "have the certificate issued again: TLS clients refuse it as it is",
-            Self::TrailingData => "export it again: one structure in each block",
+            Self::NotX509(_) => "export the certificate again, and check it with `openssl x509 -in FILE -noout -text`",
+            Self::Extension(_) => "reissue the certificate; TLS clients reject this one",
+            Self::TrailingData => "export it again with one certificate or key per block",
             Self::UnsupportedPublicKey(_) => "use a certificate with an RSA, ECDSA or Ed25519 key",
             Self::NoPrivateKey => {
-                "give the key as PEM with the label `PRIVATE KEY`, `RSA PRIVATE KEY` or `EC PRIVATE KEY`"
+                "provide the key as PEM with the label `PRIVATE KEY`, `RSA PRIVATE KEY` or `EC PRIVATE KEY`"
             }
-            Self::SeveralBlocks => "give the private key alone; certificates belong into the certificate's own field",
-            Self::EncryptedPrivateKey => {
-                "remove the passphrase, since nobody can type it here: `openssl pkey -in FILE -out PLAIN`"
-            }
+            Self::SeveralBlocks => "remove all other blocks; certificates belong in the certificate's field",
+            Self::EncryptedPrivateKey => "remove the passphrase with `openssl pkey -in FILE -out PLAIN`",
             Self::UnsupportedPrivateKey(_) => {
-                "give the key as PKCS#8: `openssl pkey -in FILE -out NEW` converts most formats, `ssh-keygen -p -m PKCS8 -f FILE` those of OpenSSH"
+                "convert the key to PKCS#8 with `openssl pkey -in FILE -out NEW`, or with `ssh-keygen -p -m PKCS8 -f FILE` if it is an OpenSSH key"
             }
             Self::UnreadablePrivateKey => {
-                "export it again with `openssl pkey -in FILE -out NEW`, with a named curve if it is an EC key"
+                "export the key again with `openssl pkey -in FILE -out NEW`; use a named curve for an EC key"
             }
-            Self::PublicPointMissing => "export it with its public key: `openssl ec -in FILE -out NEW`",
+            Self::PublicPointMissing => "export the key with its public key: `openssl ec -in FILE -out NEW`",
             Self::KeyMismatch => {
-                "put the leaf certificate first and give the key it was issued for: `openssl x509 -pubkey -noout` and `openssl pkey -pubout` must print the same"
+                "put the leaf certificate first and use its private key; `openssl x509 -pubkey -noout` and `openssl pkey -pubout` must print the same public key"
             }
         }
     }
 }
 
-/// One block, decoded.
+/// A decoded block.
 pub(super) struct Block<'a> {
     pub(super) label: &'a str,
     pub(super) encrypted: bool,
@@ -118,8 +114,8 @@ enum Line<'a> {
     Text,
 }
 
-/// Reads every block. The parser's own reader drops what it does not recognize, such as the second of two files that
-/// were joined without a newline; a chain would get shorter without a word.
+/// Reads every block. The parser's own reader drops anything it does not recognize, such as the second of two files
+/// joined without a newline, which would silently shorten a chain.
 pub(super) fn blocks(text: &str) -> Result<Vec<Block<'_>>, PemFault> {
     let mut found = Vec::new();
     let mut lines = text.lines().zip(1..);
@@ -139,7 +135,7 @@ fn block<'a>(label: &'a str, lines: &mut impl Iterator<Item = (&'a str, usize)>)
     for (line, number) in lines {
         match classify(line) {
             Line::End(end) if end == label => {
-                // The body of an encrypted block is of no use without the passphrase.
+                // The body of an encrypted block is useless without the passphrase.
                 let body = Zeroizing::new(if encrypted { String::new() } else { body.concat() });
                 let der = STANDARD.decode(body.as_str()).map_err(|_| PemFault::Base64(label.to_owned()))?;
                 return Ok(Block { label, encrypted, der: Zeroizing::new(der) });
@@ -157,22 +153,22 @@ fn block<'a>(label: &'a str, lines: &mut impl Iterator<Item = (&'a str, usize)>)
 }
 
 fn classify(line: &str) -> Line<'_> {
-    // A fault quotes the label, so what could be content is none.
+    // Faults quote the label, so text that could be key material must not count as one.
     let is_label = |text: &&str| {
         text.len() <= 40 && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b" .#".contains(&b))
     };
-    let behind = |start: &str| line.trim_end().strip_prefix(start)?.strip_suffix("-----").filter(is_label);
-    if let Some(label) = behind("-----BEGIN ") {
+    let label_after = |start: &str| line.trim_end().strip_prefix(start)?.strip_suffix("-----").filter(is_label);
+    if let Some(label) = label_after("-----BEGIN ") {
         return Line::Begin(label);
     }
-    if let Some(label) = behind("-----END ") {
+    if let Some(label) = label_after("-----END ") {
         return Line::End(label);
     }
     let indented = line.trim_start_matches(['\u{feff}', ' ', '\t']);
     if indented.starts_with("-----BEGIN") || indented.starts_with("-----END") { Line::Damaged } else { Line::Text }
 }
 
-/// Reads such a text for its first certificate.
+/// Reads a PEM text of certificates, and passes the first to `read`.
 pub(super) fn with_first<T>(
     pem: &str,
     read: impl FnOnce(&X509Certificate<'_>) -> Result<T, PemFault>,
@@ -180,7 +176,7 @@ pub(super) fn with_first<T>(
     with_chain(pem, |chain| read(chain.first().ok_or(PemFault::NoBlock)?))
 }
 
-/// Reads a text that holds certificates only, at least one.
+/// Reads a PEM text that must consist of certificates, at least one.
 pub(super) fn with_chain<T>(
     pem: &str,
     read: impl FnOnce(&[X509Certificate<'_>]) -> Result<T, PemFault>,

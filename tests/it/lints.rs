@@ -47,7 +47,7 @@ fn every_lint_finds_its_own_example_and_no_rule_does() {
         if findings(lint.example, lint, Level::Allow).iter().any(|it| it.code == Name::Lint(lint.name)) {
             wrong.push(format!("{}: is shown although it is allowed", lint.name));
         }
-        if lint.says.is_empty() || lint.why.is_empty() {
+        if lint.summary.is_empty() || lint.why.is_empty() {
             wrong.push(format!("{}: is not explained", lint.name));
         }
     }
@@ -143,11 +143,11 @@ fn what_another_source_has_counts_too() {
     let run = folder.run("reconcile --source b b");
     assert_eq!(run.code, 3, "{}", run.all());
     assert!(run.err.contains("duplicate-match") && run.err.contains("[b/route.yaml:4:"), "{}", run.err);
-    assert!(run.err.contains("of the source `a` matches `/cart` on this edge in the same way"), "{}", run.err);
+    assert!(run.err.contains("of source `a` already matches `/cart` on this edge"), "{}", run.err);
 
     folder.write("b/route.yaml", &edge("campaign", "Shop.example.com"));
     let run = folder.run("reconcile --source b b");
     assert_eq!(run.code, 3, "{}", run.all());
-    assert!(run.err.contains("duplicate-hostport") && run.err.contains("of the source `a` as well"), "{}", run.err);
+    assert!(run.err.contains("duplicate-hostport") && run.err.contains("of source `a` already serves"), "{}", run.err);
     folder.ok("reconcile --source a a");
 }

@@ -129,7 +129,7 @@ fn a_store_has_one_process_at_a_time() {
         assert_eq!((run.code, run.out.as_str()), (1, ""), "{line}\n{}", run.all());
         assert!(run.err.contains("ERR_EDGEWRIGHT_STORE_LOCKED"), "{line}\n{}", run.err);
         assert!(
-            run.err.contains("help: One process has a store at a time: stop it, or work through it with --server"),
+            run.err.contains("help: Stop the other process, or use --server if it is an edgewright server"),
             "{line}\n{}",
             run.err
         );

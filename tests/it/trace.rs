@@ -26,7 +26,7 @@ fn manifests_alone_tell_the_edge_the_route_and_the_modules() {
     assert!(run.out.starts_with("GET shop.example.com:443/checkout/pay\n"), "{}", run.out);
     assert_line(&run, "edge storefront by shop.example.com:443 edghts_");
     assert_line(&run, "route checkout by path_prefix /checkout edghtsrt_");
-    assert_line(&run, "* checkout path_prefix /checkout takes the request edghtsrt_");
+    assert_line(&run, "* checkout path_prefix /checkout handles the request edghtsrt_");
     assert_line(&run, "- home exact_path / path differs edghtsrt_");
     let expected = [
         "user_agent_filter passes no pattern denies it",
@@ -50,8 +50,8 @@ fn logins_and_tokens_are_told() {
     let folder = Folder::with_storefront();
     let trace = |rest: &str| folder.ok(&format!("trace --manifests storefront {rest}"));
     let account = "https://shop.example.com/account/orders";
-    assert_line(&trace(account), "1 oidc depends needs a session, or a login with https://id.shop.example.com");
-    assert_line(&trace(&format!("options {account}")), "1 oidc passes OPTIONS needs no login");
+    assert_line(&trace(account), "1 oidc depends requires a session or a login with https://id.shop.example.com");
+    assert_line(&trace(&format!("options {account}")), "1 oidc passes OPTIONS requires no login");
     let api = "https://shop.example.com/api/v1/cart";
     assert_line(&trace(api), "1 jwt_validation depends no token in the header Authorization");
     let mut command = folder.command(&format!("trace --manifests storefront {api}"));
@@ -60,13 +60,13 @@ fn logins_and_tokens_are_told() {
     assert!(out.contains("the token in the header Authorization must be valid"), "{out}");
     assert_line(
         &trace("POST https://shop.example.com/hooks/stripe"),
-        "1 webhook_verification depends needs a signature",
+        "1 webhook_verification depends requires a signature",
     );
     let staff = trace("https://admin.example.com/ --client-ip 203.0.113.7");
-    assert_line(&staff, "1 mutual_tls depends a client certificate of ca_");
+    assert_line(&staff, "1 mutual_tls depends requires a client certificate issued by ca_");
     assert_line(&staff, "2 ip_restriction depends 203.0.113.7: policies decide: ipp_");
     let deployments = trace("https://admin.example.com/deployments");
-    assert_line(&deployments, "2 oauth depends needs a session, or a login with github");
+    assert_line(&deployments, "2 oauth depends requires a session or a login with github");
     assert_line(&deployments, "- dashboard path_prefix / shorter prefix than /deployments edghtsrt_");
 }
 
@@ -76,7 +76,7 @@ fn an_edge_that_passes_tls_through_goes_by_the_host() {
     let run = folder.ok("trace https://pay.example.com/any/path --manifests storefront");
     assert_line(&run, "edge payments by pay.example.com:443; TLS is passed through edghts_");
     assert_line(&run, "route cards by path_prefix pay.example.com edghtsrt_");
-    assert_line(&run, "- card-vault path_prefix vault.example.com other host");
+    assert_line(&run, "- card-vault path_prefix vault.example.com host differs");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn the_closest_host_the_exact_path_and_the_longest_prefix_win() {
     takes("https://a.example.com/x/y/z", "- x path_prefix /x shorter prefix than /x/y");
     takes("https://a.example.com/X", "route all ");
     takes("https://b.example.com/x", "route host-x ");
-    takes("https://b.example.com/x", "- only-x exact_path /x a match with a closer host wins");
+    takes("https://b.example.com/x", "- only-x exact_path /x a more specific host wins");
     takes("https://b.example.com/y", "route host ");
 }
 

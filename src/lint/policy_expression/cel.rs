@@ -1,34 +1,34 @@
-//! The grammar of CEL (<https://github.com/google/cel-spec>, `langdef.md`), as far as telling whether a text follows
-//! it. Precedence makes no difference to that, so one pass with a stack of what is open does it: no recursion, and
-//! what is doubtful (reserved words, escapes inside of texts, the optional syntax) counts as good.
+//! A syntax check for CEL (<https://github.com/google/cel-spec>, `langdef.md`). Precedence does not affect validity, so
+//! one pass with a stack of open brackets is enough and needs no recursion. Doubtful cases (reserved words, escapes in
+//! strings, the optional syntax) are accepted, so that valid expressions never raise a warning.
 
 mod token;
 
 use token::{Token, Tokens};
 
-/// What was opened and waits for its end.
+/// An open construct.
 #[derive(Clone, Copy, PartialEq)]
 enum Open {
     /// `( … )` around an expression.
     Group,
-    /// The arguments of a call.
+    /// Call arguments.
     Call,
     /// A list.
     List,
-    /// The index behind an operand.
+    /// An index after an operand.
     Index,
-    /// A mapping or message, where a key is to come or just came.
+    /// A map or message, before the colon of an entry.
     Key,
-    /// The same behind the colon.
+    /// A map or message, after the colon of an entry.
     Value,
-    /// A `?` that waits for its `:`.
+    /// A `?` without its `:` yet.
     Choice,
 }
 
-/// Operators between two operands; `-` is one, too, and stands apart because it can also be a sign.
+/// Binary operators. `-` can also be a sign, which [`step`] handles first.
 const BETWEEN: &[&str] = &["==", "!=", "<=", ">=", "&&", "||", "<", ">", "+", "-", "*", "/", "%", "in"];
 
-/// Says what keeps a text from being an expression, if anything does.
+/// Checks the syntax of an expression; the error completes "this expression is not valid CEL: …".
 pub fn parse(text: &str) -> Result<(), String> {
     let mut open = Vec::new();
     let mut complete = false;
@@ -36,35 +36,35 @@ pub fn parse(text: &str) -> Result<(), String> {
     for token in Tokens::new(text) {
         let token = token?;
         complete = step(&mut open, complete, before, token).ok_or_else(|| match before {
-            Some(before) => format!("{token} cannot stand after {before}"),
-            None => format!("{token} cannot stand at its start"),
+            Some(before) => format!("unexpected {token} after {before}"),
+            None => format!("unexpected {token} at the start"),
         })?;
         before = Some(token);
     }
     match (before, open.last()) {
-        (None, _) => Err("it is empty".into()),
-        (Some(last), _) if !complete => Err(format!("something is missing after {last}")),
-        (_, Some(Open::Choice)) => Err("a `?` has no `:`".into()),
-        (_, Some(_)) => Err("a bracket is not closed".into()),
+        (None, _) => Err("the expression is empty".into()),
+        (Some(last), _) if !complete => Err(format!("an operand is missing after {last}")),
+        (_, Some(Open::Choice)) => Err("`?` without `:`".into()),
+        (_, Some(_)) => Err("unclosed bracket".into()),
         (_, None) => Ok(()),
     }
 }
 
-/// Takes one token, and tells whether what stands there is then complete; nothing if the token has no place there.
+/// Consumes one token. Returns whether the expression so far could end here, or `None` if the token is unexpected.
 fn step(open: &mut Vec<Open>, complete: bool, before: Option<Token<'_>>, token: Token<'_>) -> Option<bool> {
     use Open::{Call, Choice, Group, Index, Key, List, Value};
     let after = |symbols: &[&str]| matches!(before, Some(Token::Symbol(it)) if symbols.contains(&it));
     let after_word = matches!(before, Some(Token::Word(_)));
     let selects = after(&[".", ".?"]);
     let Token::Symbol(symbol) = token else {
-        // Behind a dot only a name can come.
+        // Only a name can follow a dot.
         let fits = !complete && (!selects || matches!(token, Token::Word(_)));
         return fits.then_some(true);
     };
     if selects {
         return None;
     }
-    // What is closed, what is opened, and whether an operand is then complete.
+    // Whether the token closes a construct, which one it opens, and whether an operand is complete after it.
     let (closes, opens, complete) = match (symbol, complete, open.last()) {
         ("(", false, _) => (false, Some(Group), false),
         ("(", true, _) if after_word => (false, Some(Call), false),

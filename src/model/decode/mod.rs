@@ -1,7 +1,7 @@
-//! From an untyped [`Node`] to a typed value, with every fault at its own field instead of the first one only.
+//! Decodes an untyped [`Node`] to a typed value, and reports every fault at its field instead of only the first.
 //!
-//! Serde stops at the first error. Here an error names the entry it is about; the entry is set aside and the value is
-//! decoded again without it, until what is left is good. Null means "not given" everywhere (D6).
+//! Serde stops at the first error. So each error names the entry that caused it; the decoder sets the entry aside and
+//! decodes again without it, until the rest is valid. Null always means "not set" (D6).
 
 mod value;
 
@@ -18,22 +18,23 @@ use super::{
 };
 use crate::text::printable;
 
-/// Where a value like `{from_file: certs/a.pem}` is looked up (D28).
+/// Resolves values such as `{from_file: certs/a.pem}` (D28).
 pub trait ValueSource {
-    /// The text, or a fault whose path is relative to the value.
+    /// Returns the text, or a fault with a path relative to the value.
     fn resolve(&self, source: &str, argument: &str) -> Result<String, Fault>;
 
-    /// Told of each secret that is written as plain text, by its path in the document.
+    /// Receives the document path of each secret in plain text.
     fn plain_secret(&self, _path: Path) {}
 }
 
-/// Decodes a document. Returns the value without its faulty entries (nothing, if it is faulty as a whole) and all faults.
+/// Decodes a document. Returns all faults, and the value without its faulty entries, or `None` if the whole document is
+/// faulty.
 pub fn decode<T: DeserializeOwned>(node: &Node, sources: Option<&dyn ValueSource>) -> (Option<T>, Vec<Fault>) {
     decode_with(node, &[], sources)
 }
 
-/// Like [`decode`], ignoring the top-level fields that are `known_elsewhere`: they count as known, and are suggested
-/// for a misspelt one.
+/// Decodes like [`decode`], but skips the top-level fields in `known_elsewhere`. They still count as known fields, also
+/// as suggestions for misspelt ones.
 pub fn decode_with<T: DeserializeOwned>(
     node: &Node,
     known_elsewhere: &[&str],
@@ -128,7 +129,7 @@ impl Aside {
     }
 }
 
-/// The place of a value, linked to its parent: a path is only built when an error needs it.
+/// A value's position, linked to its parent. Building a [`Path`] only for errors keeps decoding fast.
 #[derive(Clone, Copy)]
 struct At<'a> {
     parent: Option<&'a At<'a>>,
@@ -159,11 +160,11 @@ impl At<'_> {
     }
 }
 
-/// A decoding error: a fault that gets its place from the nearest enclosing entry.
+/// A decoding error: a fault whose path comes from the nearest enclosing entry.
 #[derive(Debug)]
 struct DecodeError {
     fault: Box<Fault>,
-    /// The entry to set aside: the innermost one that the fault spoils. The fault's own path may lead further in.
+    /// The entry to set aside: the innermost entry that the fault invalidates. The fault's path can be deeper.
     entry: Option<Path>,
 }
 
@@ -234,7 +235,7 @@ impl de::Error for DecodeError {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::new(Fault::new(Code::Required, format!("`{field}` is missing")).of_key().at(Path::root().join(field)))
+        Self::new(Fault::new(Code::Required, format!("`{field}` is required")).of_key().at(Path::root().join(field)))
     }
 }
 
@@ -252,18 +253,18 @@ impl DecodeError {
     }
 }
 
-/// The fault of a field that nobody knows, with the nearest known one.
+/// Creates the fault of an unknown field, and suggests the most similar known one.
 pub fn unknown_field<'k>(field: &str, known: impl IntoIterator<Item = &'k str>) -> Fault {
     let known: Vec<&str> = known.into_iter().collect();
     let fault = Fault::new(Code::UnknownField, format!("unknown field `{}`", printable(&quotable_key(field)))).of_key();
     match nearest(field, known.iter().copied()) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None if known.is_empty() => fault.help("this takes no fields"),
-        None => fault.help(format!("the fields here are {}", list(&known))),
+        None if known.is_empty() => fault.help("remove it; no fields are allowed"),
+        None => fault.help(format!("use one of {}", list(&known))),
     }
 }
 
-/// A list of words for a sentence.
+/// Formats a list of words for a sentence.
 pub fn list(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
@@ -290,7 +291,7 @@ fn kind_of(found: &Unexpected<'_>) -> String {
         Unexpected::Signed(number) => format!("the number {number}"),
         Unexpected::Float(number) => format!("the number {number}"),
         Unexpected::Str(_) | Unexpected::Char(_) => "a string".into(),
-        Unexpected::Unit | Unexpected::Option => "nothing (null)".into(),
+        Unexpected::Unit | Unexpected::Option => "null".into(),
         Unexpected::Seq => "a list".into(),
         Unexpected::Map => "a mapping".into(),
         other => other.to_string(),

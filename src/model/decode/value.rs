@@ -1,4 +1,4 @@
-//! The serde side of decoding: a [`Node`] that says what it is, and an error that knows where it happened.
+//! The serde deserializer for a [`Node`], with errors that carry their position.
 
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
@@ -43,7 +43,8 @@ impl<'de> Value<'de, '_> {
         self.aside.and_then(|aside| aside.below(step)).is_some_and(|aside| aside.whole)
     }
 
-    /// The entries of a mapping that take part: given, and not set aside. With a list of fields, others are refused.
+    /// Visits the entries of a mapping that are set and not set aside. Rejects fields that are not in `fields`, if
+    /// given.
     fn entries<V: Visitor<'de>>(
         self,
         entries: &'de [(String, Node)],
@@ -76,15 +77,15 @@ impl<'de> Value<'de, '_> {
         visitor.visit_map(Entries { rest, next: None, of: &self })
     }
 
-    /// The text that a `{from_env: …}` or `{from_file: …}` stands for, without line breaks at its end.
+    /// Resolves `{from_env: …}` or `{from_file: …}` to its text, without trailing line breaks.
     fn resolve(self, entries: &[(String, Node)]) -> Result<String, DecodeError> {
         let Some(sources) = self.context.sources else {
             return Err(self.unexpected(&"a string"));
         };
-        let hint = "write a string, `{from_env: NAME}` or `{from_file: path}`";
+        let hint = "use a string, `{from_env: NAME}` or `{from_file: path}`";
         let [(source, argument)] = entries else {
             return Err(DecodeError::new(
-                Fault::new(Code::WrongType, "a value comes from exactly one place").help(hint),
+                Fault::new(Code::WrongType, "expected exactly one of `from_env` and `from_file`").help(hint),
             ));
         };
         let here = |fault: Fault| DecodeError::new(fault.at(Path::root().join(source.as_str())));
@@ -107,7 +108,7 @@ impl<'de> Value<'de, '_> {
         let answer =
             resolved.entry((source.clone(), argument.clone())).or_insert_with(|| sources.resolve(source, argument));
         let text = answer.clone().map_err(here)?;
-        // How an editor or a checkout ends lines is no part of a value: else a key or certificate would be another one.
+        // Line endings depend on the editor and the checkout. If they counted, a key or certificate would seem changed.
         Ok(text.replace("\r\n", "\n").trim_end_matches('\n').to_owned())
     }
 }
@@ -155,7 +156,7 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
         deserialize_string deserialize_bytes deserialize_byte_buf deserialize_unit deserialize_identifier
     }
 
-    /// JSON has one kind of number: 5.0 is the whole number 5.
+    /// Accepts 5.0 as the integer 5, because JSON has only one number type.
     fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.node {
             Node::Number(number) => match number.as_f64() {
@@ -262,7 +263,7 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
     }
 }
 
-/// Decodes an entry; what goes wrong inside is placed there.
+/// Decodes an entry, and adds its position to an error.
 fn descend<'de, T: de::DeserializeSeed<'de>>(
     of: &Value<'de, '_>,
     node: &'de Node,
@@ -297,7 +298,7 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_, '_> {
     fn next_value_seed<V: de::DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
         match self.next.take() {
             Some((key, node)) => descend(self.of, node, Step::Key(key), seed),
-            None => Err(de::Error::custom("a value without a key")),
+            None => Err(de::Error::custom("value without a key")),
         }
     }
 }

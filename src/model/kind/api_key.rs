@@ -1,4 +1,4 @@
-//! API key: what a client authenticates with.
+//! API keys, which authenticate clients.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,17 +13,17 @@ use crate::model::{
     snapshot::Entry,
 };
 
-/// A key for this API. Its token is shown once, in the answer to its creation.
+/// An API key. The response to its creation is the only one that includes the token.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApiKey {
-    /// Human-readable description, at most 255 bytes.
+    /// A human-readable description, at most 255 bytes.
     #[schemars(length(max = 255))]
     pub description: String,
-    /// Arbitrary data of yours, at most 4096 bytes.
+    /// Arbitrary user-defined data, at most 4096 bytes.
     #[schemars(length(max = 4096))]
     pub metadata: String,
-    /// The user or bot that owns the key; by default the one who creates it. Only admins may name another.
+    /// The user or bot that owns the key; defaults to the creator. Only admins can set another owner.
     #[schemars(regex(pattern = r"^$|^(usr|bot)_[^/\s\x00-\x1f\x7f-\x9f]+$"), length(max = 255))]
     pub owner_id: String,
 }
@@ -31,17 +31,17 @@ pub struct ApiKey {
 /// The response form of [`ApiKey`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ApiKeyView {
-    /// Unique identifier.
+    /// The unique ID.
     pub id: String,
-    /// Address of this key.
+    /// The URI of this API key.
     pub uri: String,
-    /// Human-readable description.
+    /// The description.
     pub description: String,
-    /// Arbitrary data of yours.
+    /// The user-defined data.
     pub metadata: String,
-    /// When it was created.
+    /// The time of creation.
     pub created_at: String,
-    /// The bearer token: only in the answer to the creation, null ever after.
+    /// The bearer token; null except in the response to the creation.
     pub token: Option<String>,
     /// The user or bot that owns the key.
     pub owner_id: String,
@@ -57,7 +57,8 @@ impl Check for ApiKey {
         if !good {
             faults.within("owner_id", |faults| {
                 faults.report(
-                    Fault::new(Code::InvalidFormat, "this cannot be an owner").help("an owner is `usr_…` or `bot_…`"),
+                    Fault::new(Code::InvalidFormat, "`owner_id` is not a valid owner ID")
+                        .help("use an ID that starts with `usr_` or `bot_`"),
                 );
             });
         }

@@ -1,4 +1,4 @@
-//! Certificate authority: what client certificates are validated with.
+//! Certificate authorities, which validate client certificates.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,13 +35,13 @@ impl CaPem {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CertificateAuthority {
-    /// Human-readable description, at most 255 bytes.
+    /// A human-readable description, at most 255 bytes.
     #[schemars(length(max = 255))]
     pub description: String,
-    /// Arbitrary data of yours, at most 4096 bytes.
+    /// Arbitrary user-defined data, at most 4096 bytes.
     #[schemars(length(max = 4096))]
     pub metadata: String,
-    /// Raw PEM of the authority; fixed at creation.
+    /// The authority's PEM; cannot change after creation.
     #[schemars(extend("format" = "ca-pem"))]
     pub ca_pem: Text<CaPem>,
 }
@@ -49,19 +49,19 @@ pub struct CertificateAuthority {
 /// The response form of [`CertificateAuthority`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CertificateAuthorityView {
-    /// Unique identifier.
+    /// The unique ID.
     pub id: String,
-    /// Address of this authority.
+    /// The URI of this certificate authority.
     pub uri: String,
-    /// When it was created.
+    /// The time of creation.
     pub created_at: String,
-    /// Human-readable description.
+    /// The description.
     pub description: String,
-    /// Arbitrary data of yours.
+    /// The user-defined data.
     pub metadata: String,
-    /// Raw PEM of the authority.
+    /// The authority's PEM.
     pub ca_pem: String,
-    /// What the certificate says.
+    /// Facts from the certificate.
     #[serde(flatten)]
     pub facts: AuthorityFacts,
 }

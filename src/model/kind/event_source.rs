@@ -1,4 +1,4 @@
-//! Event source: an event type that triggers a subscription. The type is its identifier.
+//! Event sources: event types that trigger a subscription. The type is the ID.
 
 use crate::text::printable;
 use schemars::JsonSchema;
@@ -26,7 +26,7 @@ pub struct EventSource {
 pub struct EventSourceView {
     /// The event type.
     pub r#type: String,
-    /// Address of this source.
+    /// The URI of this event source.
     pub uri: String,
 }
 
@@ -44,13 +44,13 @@ impl Check for EventSource {
         faults.within("type", |faults| {
             if self.r#type.is_empty() {
                 faults.report(
-                    Fault::new(Code::Required, "a source needs a `type`")
-                        .help("write an event type, such as `ip_policy_created.v0`"),
+                    Fault::new(Code::Required, "`type` is required")
+                        .help("set an event type, such as `ip_policy_created.v0`"),
                 );
             } else if !is_event_type(&self.r#type) {
                 faults.report(
                     Fault::new(Code::InvalidFormat, format!("`{}` is not an event type", printable(&self.r#type)))
-                        .help("an event type is a name and a version, such as `ip_policy_created.v0`"),
+                        .help("use a name and a version, such as `ip_policy_created.v0`"),
                 );
             }
         });

@@ -1,4 +1,4 @@
-//! Event subscription: owned elsewhere; here are its sources.
+//! Event subscriptions. Another service owns them; edgewright manages their sources.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::model::{
     snapshot::Entry,
 };
 
-/// A subscription that event types are attached to.
+/// An event subscription.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventSubscription {}
@@ -19,13 +19,13 @@ pub struct EventSubscription {}
 /// The response form of [`EventSubscription`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct EventSubscriptionView {
-    /// Identifier of the subscription.
+    /// The subscription's ID.
     pub id: String,
-    /// Address of this subscription.
+    /// The URI of this subscription.
     pub uri: String,
-    /// When its first source was added.
+    /// The time when the first source was added.
     pub created_at: String,
-    /// The event types that trigger it.
+    /// The event types that trigger the subscription.
     pub sources: Vec<EventSourceView>,
 }
 

@@ -1,4 +1,4 @@
-//! HTTPS edge: hostports, and how clients connect to them. Its routes are a kind of their own.
+//! HTTPS edges: hostports, and how clients connect to them. Routes are a separate kind.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,24 +13,24 @@ use crate::model::{
 };
 
 slots! {
-    /// A set of hostports that the gateway serves.
+    /// An HTTPS edge: a set of hostports that the gateway serves.
     pub struct HttpsEdge {
-        /// Human-readable description, at most 255 bytes.
+        /// A human-readable description, at most 255 bytes.
         #[schemars(length(max = 255))]
         pub description: String,
-        /// Arbitrary data of yours, at most 4096 bytes.
+        /// Arbitrary user-defined data, at most 4096 bytes.
         #[schemars(length(max = 4096))]
         pub metadata: String,
-        /// Hostports served by the edge, as `host:port`.
+        /// The hostports that the edge serves, as `host:port`.
         #[schemars(extend("items" = check::hostport_schema()))]
         pub hostports: Vec<String>,
     }
 
-    /// The modules of an [`HttpsEdge`] in their response form.
+    /// The response form of an [`HttpsEdge`]'s modules.
     pub struct HttpsEdgeModules {
-        /// Clients prove who they are with a certificate.
+        /// Client certificate authentication.
         mutual_tls: MutualTls,
-        /// Where TLS ends, and the oldest version that is spoken.
+        /// Where TLS terminates, and the minimum TLS version.
         tls_termination: TlsTermination,
     }
 }
@@ -38,21 +38,21 @@ slots! {
 /// The response form of [`HttpsEdge`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct HttpsEdgeView {
-    /// Unique identifier.
+    /// The unique ID.
     pub id: String,
-    /// Human-readable description.
+    /// The description.
     pub description: String,
-    /// Arbitrary data of yours.
+    /// The user-defined data.
     pub metadata: String,
-    /// When it was created.
+    /// The time of creation.
     pub created_at: String,
-    /// Address of this edge.
+    /// The URI of this edge.
     pub uri: String,
-    /// Hostports served by the edge.
+    /// The hostports that the edge serves.
     pub hostports: Vec<String>,
     #[serde(flatten)]
     modules: HttpsEdgeModules,
-    /// Routes of the edge.
+    /// The edge's routes.
     pub routes: Vec<HttpsEdgeRouteView>,
 }
 

@@ -1,4 +1,4 @@
-//! HTTPS edge route: which requests it takes, and the modules they pass.
+//! HTTPS edge routes: which requests they match, and the modules that apply to them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,50 +13,50 @@ use crate::model::{
 };
 
 slots! {
-    /// A match rule and the traffic modules of the requests it takes.
+    /// A route of an HTTPS edge: a match rule, and the traffic modules for matching requests.
     pub struct HttpsEdgeRoute {
-        /// How `match` is compared.
+        /// How `match` is compared with requests.
         pub match_type: Option<MatchType>,
-        /// Route selector: a path, a host, or host plus path.
+        /// The selector: a path, a host, or a host and a path.
         #[schemars(length(min = 1))]
         pub r#match: String,
-        /// Human-readable description, at most 255 bytes.
+        /// A human-readable description, at most 255 bytes.
         #[schemars(length(max = 255))]
         pub description: String,
-        /// Arbitrary data of yours, at most 4096 bytes.
+        /// Arbitrary user-defined data, at most 4096 bytes.
         #[schemars(length(max = 4096))]
         pub metadata: String,
     }
 
-    /// The modules of an [`HttpsEdgeRoute`] in their response form.
+    /// The response form of an [`HttpsEdgeRoute`]'s modules.
     pub struct HttpsEdgeRouteModules {
-        /// Where the traffic goes.
+        /// The destination of the traffic.
         backend: module::backend::Backend,
-        /// Which source addresses may access the endpoint.
+        /// Access by source IP address.
         ip_restriction: module::ip_restriction::EndpointIpRestriction,
-        /// Requests are refused while the upstream fails.
+        /// Rejection of requests while the upstream fails.
         circuit_breaker: module::circuit_breaker::CircuitBreaker,
-        /// Responses are compressed.
+        /// Compression of responses.
         compression: module::compression::Compression,
-        /// Headers of requests, added and removed.
+        /// Headers to add to and remove from requests.
         request_headers: module::request_headers::RequestHeaders,
-        /// Headers of responses, added and removed.
+        /// Headers to add to and remove from responses.
         response_headers: module::response_headers::ResponseHeaders,
-        /// Only requests that the webhook's sender has signed come through.
+        /// Signature verification of webhook requests.
         webhook_verification: module::webhook_verification::WebhookVerification,
-        /// Users log in with an account of an identity provider.
+        /// Login with an OAuth identity provider.
         oauth: module::oauth::Oauth,
-        /// Users log in with a SAML identity provider.
+        /// Login with a SAML identity provider.
         saml: module::saml::Saml,
-        /// Users log in with an OpenID provider.
+        /// Login with an OpenID Connect provider.
         oidc: module::oidc::Oidc,
-        /// Websocket connections become TCP streams.
+        /// Conversion of WebSocket connections to TCP streams.
         websocket_tcp_converter: module::websocket_tcp_converter::WebsocketTcpConverter,
-        /// Which user agents may access the endpoint.
+        /// Access by User-Agent header.
         user_agent_filter: module::user_agent_filter::UserAgentFilter,
-        /// Only requests with a valid JSON Web Token come through.
+        /// Validation of JSON Web Tokens.
         jwt_validation: module::jwt_validation::JwtValidation,
-        /// What is done with traffic that matches an expression.
+        /// Actions on traffic that matches expressions.
         policies: module::policies::Policies,
     }
 }
@@ -65,14 +65,14 @@ slots! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MatchType {
-    /// The whole path.
+    /// The path must be equal.
     ExactPath,
-    /// How the path starts.
+    /// The path must start with the prefix.
     PathPrefix,
 }
 
 impl MatchType {
-    /// The word that stands for it.
+    /// The API value.
     pub fn as_str(self) -> &'static str {
         match self {
             MatchType::ExactPath => "exact_path",
@@ -84,21 +84,21 @@ impl MatchType {
 /// The response form of [`HttpsEdgeRoute`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct HttpsEdgeRouteView {
-    /// The owning edge.
+    /// The ID of the route's edge.
     pub edge_id: String,
-    /// Unique identifier.
+    /// The unique ID.
     pub id: String,
-    /// When it was created.
+    /// The time of creation.
     pub created_at: String,
-    /// How `match` is compared.
+    /// How `match` is compared with requests.
     pub match_type: Option<MatchType>,
-    /// Route selector: a path, a host, or host plus path.
+    /// The selector: a path, a host, or a host and a path.
     pub r#match: String,
-    /// Address of this route.
+    /// The URI of this route.
     pub uri: String,
-    /// Human-readable description.
+    /// The description.
     pub description: String,
-    /// Arbitrary data of yours.
+    /// The user-defined data.
     pub metadata: String,
     #[serde(flatten)]
     modules: HttpsEdgeRouteModules,
@@ -109,16 +109,14 @@ impl Check for HttpsEdgeRoute {
         if self.match_type.is_none() {
             faults.within("match_type", |faults| {
                 faults.report(
-                    Fault::new(Code::Required, "a route needs a `match_type`")
-                        .help("write `exact_path` or `path_prefix`"),
+                    Fault::new(Code::Required, "`match_type` is required").help("set `exact_path` or `path_prefix`"),
                 );
             });
         }
         if self.r#match.is_empty() {
             faults.within("match", |faults| {
                 faults.report(
-                    Fault::new(Code::Required, "a route needs a `match`")
-                        .help("write a path, a host, or host plus path"),
+                    Fault::new(Code::Required, "`match` is required").help("set a path, a host, or a host and a path"),
                 )
             });
         }

@@ -1,4 +1,4 @@
-//! IP restriction: IP policies for the dashboard, the API, agents or endpoints.
+//! IP restrictions: IP policies for the dashboard, the API, agents or endpoints.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,26 +11,26 @@ use crate::model::{
     snapshot::Entry,
 };
 
-/// Attaches IP policies to one kind of traffic.
+/// An IP restriction, which attaches IP policies to one type of traffic.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IpRestriction {
-    /// Human-readable description, at most 255 bytes.
+    /// A human-readable description, at most 255 bytes.
     #[schemars(length(max = 255))]
     pub description: String,
-    /// Arbitrary data of yours, at most 4096 bytes.
+    /// Arbitrary user-defined data, at most 4096 bytes.
     #[schemars(length(max = 4096))]
     pub metadata: String,
-    /// True: the restriction is enforced. False: only warnings are issued.
+    /// True to enforce the restriction, false to issue warnings only.
     pub enforced: bool,
-    /// What traffic is restricted; fixed at creation.
+    /// The restricted traffic; cannot change after creation.
     pub r#type: Option<Traffic>,
-    /// The IP policies that enforce the restriction, by identifier.
+    /// The IDs of the IP policies that enforce the restriction.
     #[schemars(inner(regex(pattern = r"^[^/\s\x00-\x1f\x7f-\x9f]+$"), length(min = 1, max = 255)))]
     pub ip_policy_ids: Vec<String>,
 }
 
-/// What traffic a restriction is for.
+/// The traffic of an IP restriction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Traffic {
@@ -47,19 +47,19 @@ pub enum Traffic {
 /// The response form of [`IpRestriction`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct IpRestrictionView {
-    /// Unique identifier.
+    /// The unique ID.
     pub id: String,
-    /// Address of this restriction.
+    /// The URI of this IP restriction.
     pub uri: String,
-    /// When it was created.
+    /// The time of creation.
     pub created_at: String,
-    /// Human-readable description.
+    /// The description.
     pub description: String,
-    /// Arbitrary data of yours.
+    /// The user-defined data.
     pub metadata: String,
-    /// True: the restriction is enforced. False: only warnings are issued.
+    /// True to enforce the restriction, false to issue warnings only.
     pub enforced: bool,
-    /// What traffic is restricted.
+    /// The restricted traffic.
     pub r#type: Option<Traffic>,
     /// The IP policies that enforce the restriction.
     pub ip_policies: Vec<Ref>,
@@ -71,8 +71,8 @@ impl Check for IpRestriction {
         if self.r#type.is_none() {
             faults.within("type", |faults| {
                 faults.report(
-                    Fault::new(Code::Required, "a restriction needs a `type`")
-                        .help("write `dashboard`, `api`, `agent` or `endpoints`"),
+                    Fault::new(Code::Required, "`type` is required")
+                        .help("set `dashboard`, `api`, `agent` or `endpoints`"),
                 );
             });
         }

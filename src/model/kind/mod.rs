@@ -1,4 +1,4 @@
-//! The resource kinds: one file each, and the table that names them all.
+//! The resource kinds: one file per kind, and the table of all kinds.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub mod owner;
 pub mod tls_certificate;
 pub mod tls_edge;
 
-/// The kinds, in the order of dependency: creation goes forward through it, deletion backward.
+/// The kinds in dependency order: creation goes forward through it, deletion backward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs)] // each is explained in its own file
 pub enum Kind {
@@ -33,7 +33,7 @@ pub enum Kind {
     EventSource,
 }
 
-/// Every kind, in the order of the enum.
+/// Every kind, in the enum's order.
 static KINDS: [KindInfo; 10] = [
     owner::Owner::INFO,
     api_key::ApiKey::INFO,
@@ -48,14 +48,14 @@ static KINDS: [KindInfo; 10] = [
 ];
 
 impl Kind {
-    /// What the product knows of this kind.
+    /// Returns the kind's metadata.
     pub fn info(self) -> &'static KindInfo {
-        // The table is in the order of the enum (a test holds it to that).
+        // A test keeps the table in the enum's order.
         let [first, ..] = &KINDS;
         KINDS.get(self as usize).unwrap_or(first)
     }
 
-    /// Every kind, in the order of dependency.
+    /// Returns every kind in dependency order.
     pub fn all() -> impl DoubleEndedIterator<Item = &'static KindInfo> {
         KINDS.iter()
     }

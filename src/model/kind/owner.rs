@@ -1,4 +1,4 @@
-//! Owner: a user or bot, and what its keys may do (D23). It is kept beside the other kinds and has no endpoint.
+//! Owners: users and bots, and the role of their API keys (D23). An owner is a resource without endpoints.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,25 +14,25 @@ use crate::model::{
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Owner {
-    /// What the owner's keys may do.
+    /// The role of the owner's API keys.
     pub role: Role,
 }
 
-/// What an owner's keys may do, from least to most.
+/// A role, from least to most privileged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Reads, with every secret masked.
+    /// Can read, with every secret masked.
     Viewer,
-    /// Reads and writes.
+    /// Can read and write.
     #[default]
     Editor,
-    /// Also creates keys for other owners.
+    /// Can also create API keys for other owners.
     Admin,
 }
 
 impl Role {
-    /// The word that stands for it.
+    /// The API value.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Viewer => "viewer",

@@ -1,4 +1,4 @@
-//! TLS certificate: what the gateway shows to clients.
+//! TLS certificates, which the gateway presents to clients.
 
 use std::sync::OnceLock;
 
@@ -46,13 +46,13 @@ impl CertificatePem {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsCertificate {
-    /// Human-readable description, at most 255 bytes.
+    /// A human-readable description, at most 255 bytes.
     #[schemars(length(max = 255))]
     pub description: String,
-    /// Arbitrary data of yours, at most 4096 bytes.
+    /// Arbitrary user-defined data, at most 4096 bytes.
     #[schemars(length(max = 4096))]
     pub metadata: String,
-    /// Chain of PEM certificates, leaf first; fixed at creation.
+    /// The chain of PEM certificates, leaf first; cannot change after creation.
     #[schemars(extend("format" = "certificate-pem"))]
     pub certificate_pem: Text<CertificatePem>,
     /// PEM private key of the leaf; fixed at creation, and part of no answer.
@@ -63,21 +63,21 @@ pub struct TlsCertificate {
 /// The response form of [`TlsCertificate`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TlsCertificateView {
-    /// Unique identifier.
+    /// The unique ID.
     pub id: String,
-    /// Address of this certificate.
+    /// The URI of this certificate.
     pub uri: String,
-    /// When it was created.
+    /// The time of creation.
     pub created_at: String,
-    /// Human-readable description.
+    /// The description.
     pub description: String,
-    /// Arbitrary data of yours.
+    /// The user-defined data.
     pub metadata: String,
-    /// Chain of PEM certificates, leaf first.
+    /// The chain of PEM certificates, leaf first.
     pub certificate_pem: String,
-    /// When it was issued automatically; null, for it was uploaded.
+    /// The time of automatic issuance; null, because the certificate was uploaded.
     pub issued_at: Option<String>,
-    /// What the leaf says.
+    /// Facts from the leaf certificate.
     #[serde(flatten)]
     pub facts: CertificateFacts,
 }

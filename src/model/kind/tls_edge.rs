@@ -1,4 +1,4 @@
-//! TLS edge: owned elsewhere; here are its modules.
+//! TLS edges. Another service owns them; edgewright manages their modules.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,16 +12,16 @@ use crate::model::{
 };
 
 slots! {
-    /// The modules of a TLS edge.
+    /// A TLS edge's modules.
     pub struct TlsEdge {}
 
-    /// The modules of a [`TlsEdge`] in their response form.
+    /// The response form of a [`TlsEdge`]'s modules.
     pub struct TlsEdgeModules {
-        /// Which source addresses may access the endpoint.
+        /// Access by source IP address.
         ip_restriction: module::ip_restriction::EndpointIpRestriction,
-        /// What is done with traffic that matches an expression.
+        /// Actions on traffic that matches expressions.
         policies: module::policies::Policies,
-        /// Where the traffic goes.
+        /// The destination of the traffic.
         backend: module::backend::Backend,
     }
 }
@@ -29,11 +29,11 @@ slots! {
 /// The response form of [`TlsEdge`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TlsEdgeView {
-    /// Identifier of the edge.
+    /// The edge's ID.
     pub id: String,
-    /// Address of this edge.
+    /// The URI of this edge.
     pub uri: String,
-    /// When its first module was configured.
+    /// The time when the first module was configured.
     pub created_at: String,
     #[serde(flatten)]
     modules: TlsEdgeModules,

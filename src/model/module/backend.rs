@@ -1,4 +1,4 @@
-//! The `backend` module: where the traffic goes.
+//! The `backend` module: the destination of the traffic.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,9 +15,9 @@ use crate::model::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Backend {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// The backend that backs the endpoint.
+    /// The ID of the backend.
     #[schemars(regex(pattern = r"^[^/\s\x00-\x1f\x7f-\x9f]+$"), length(min = 1, max = 255))]
     pub backend_id: String,
 }
@@ -31,9 +31,9 @@ impl Default for Backend {
 /// The response form of [`Backend`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BackendView {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// The backend that backs the endpoint.
+    /// The backend.
     pub backend: Ref,
 }
 

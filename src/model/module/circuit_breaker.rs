@@ -1,4 +1,4 @@
-//! The `circuit_breaker` module: requests are refused while the upstream fails.
+//! The `circuit_breaker` module: rejects requests while the upstream fails.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,25 +11,25 @@ use crate::model::{
     resource::ViewContext,
 };
 
-/// The most buckets that metrics are kept in (Limits).
+/// The maximum number of buckets (Limits).
 const MOST_BUCKETS: u32 = 128;
 
-/// When to stop sending requests to an upstream that fails.
+/// Stops sending requests to an upstream that fails.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CircuitBreaker {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// Seconds to wait after tripping before the upstream's health is evaluated again.
+    /// Seconds to wait after tripping before evaluating the upstream's health again.
     pub tripped_duration: u32,
-    /// Seconds of the statistical window.
+    /// Length of the statistical window, in seconds.
     pub rolling_window: u32,
-    /// Buckets for retained metrics, at most 128.
+    /// Number of buckets for metrics, at most 128.
     #[schemars(range(max = 128))]
     pub num_buckets: u32,
-    /// Requests in a rolling window that trip the circuit.
+    /// Minimum number of requests in a rolling window to trip the circuit.
     pub volume_threshold: u32,
-    /// Share of failed requests that trips the circuit, between 0 and 1.0.
+    /// Fraction of failed requests that trips the circuit, between 0 and 1.0.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub error_threshold_percentage: f64,
 }
@@ -53,7 +53,7 @@ impl Check for CircuitBreaker {
             faults.within("num_buckets", |faults| {
                 faults.report(Fault::new(
                     Code::OutOfRange,
-                    format!("num_buckets is {}, and at most {MOST_BUCKETS} are allowed", self.num_buckets),
+                    format!("`num_buckets` must be at most {MOST_BUCKETS} (found {})", self.num_buckets),
                 ));
             });
         }
@@ -63,7 +63,7 @@ impl Check for CircuitBreaker {
                     Fault::new(
                         Code::OutOfRange,
                         format!(
-                            "error_threshold_percentage is {}, and it is a fraction between 0 and 1.0",
+                            "`error_threshold_percentage` must be between 0 and 1.0 (found {})",
                             self.error_threshold_percentage
                         ),
                     )

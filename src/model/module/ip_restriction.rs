@@ -1,4 +1,4 @@
-//! The `ip_restriction` module: which source addresses may access the endpoint.
+//! The `ip_restriction` module: restricts access by source IP address.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,13 +11,13 @@ use crate::model::{
     resource::{Ref, ViewContext},
 };
 
-/// The IP policies that decide whether a source IP may access the endpoint.
+/// Restricts access to the endpoint by source IP address.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EndpointIpRestriction {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// The policies, by identifier.
+    /// The IDs of the IP policies.
     #[schemars(inner(regex(pattern = r"^[^/\s\x00-\x1f\x7f-\x9f]+$"), length(min = 1, max = 255)))]
     pub ip_policy_ids: Vec<String>,
 }
@@ -31,9 +31,9 @@ impl Default for EndpointIpRestriction {
 /// The response form of [`EndpointIpRestriction`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct EndpointIpRestrictionView {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// The policies.
+    /// The IP policies.
     pub ip_policies: Vec<Ref>,
 }
 

@@ -1,4 +1,4 @@
-//! The `jwt_validation` module: only requests with a valid JSON Web Token come through.
+//! The `jwt_validation` module: admits only requests with a valid JSON Web Token.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,19 +11,19 @@ use crate::model::{
     resource::ViewContext,
 };
 
-/// Which tokens are accepted, and where they are found.
+/// Admits only requests with a valid JSON Web Token.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct JwtValidation {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// The issuers that are trusted.
+    /// The trusted issuers.
     pub issuer: AllowList,
-    /// The audiences that a token must be meant for.
+    /// The allowed audiences.
     pub audience: AllowList,
-    /// Where a request holds its tokens.
+    /// Where requests carry tokens.
     pub http: TokenPlaces,
-    /// How a token's signature is checked.
+    /// Signature verification.
     pub jws: Signatures,
 }
 
@@ -39,7 +39,7 @@ impl Default for JwtValidation {
     }
 }
 
-/// Values of which one must be met.
+/// A list of allowed values; one must match.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AllowList {
@@ -47,15 +47,15 @@ pub struct AllowList {
     pub allow_list: Vec<Allowed>,
 }
 
-/// One allowed value.
+/// An allowed value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Allowed {
-    /// An issuer's URL, or an audience.
+    /// An issuer URL or an audience.
     pub value: String,
 }
 
-/// Where a request holds its tokens.
+/// Where requests carry tokens.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TokenPlaces {
@@ -63,21 +63,21 @@ pub struct TokenPlaces {
     pub tokens: Vec<Token>,
 }
 
-/// One token of a request.
+/// A token in a request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Token {
-    /// The kind of token.
+    /// The token type.
     pub r#type: Option<TokenType>,
-    /// The part of the request that holds it.
+    /// The part of the request that contains the token.
     pub method: Option<TokenMethod>,
-    /// The header or body field that holds it.
+    /// The name of the header or body field.
     pub name: String,
-    /// What is stripped in front of it before it is parsed, such as `Bearer `.
+    /// A prefix to strip before parsing the token, such as `Bearer `.
     pub prefix: String,
 }
 
-/// The kinds of token.
+/// A token type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub enum TokenType {
     /// A plain JWT.
@@ -91,35 +91,35 @@ pub enum TokenType {
     Identity,
 }
 
-/// The parts of a request that can hold a token.
+/// A part of a request that can contain a token.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenMethod {
     /// A header.
     Header,
-    /// A field of the body.
+    /// A body field.
     Body,
 }
 
-/// How a token's signature is checked.
+/// Signature verification.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Signatures {
-    /// The algorithms that are accepted, such as `RS256`.
+    /// The allowed signature algorithms, such as `RS256`.
     pub allowed_algorithms: Vec<String>,
-    /// The keys that are trusted.
+    /// The trusted keys.
     pub keys: Keys,
 }
 
-/// The keys that are trusted.
+/// The trusted keys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Keys {
-    /// Where the keys come from.
+    /// The sources of the keys.
     pub sources: KeySources,
 }
 
-/// Where keys come from.
+/// Sources of keys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeySources {
@@ -135,15 +135,15 @@ impl Check for JwtValidation {
                     if token.r#type.is_none() {
                         faults.within("type", |faults| {
                             faults.report(
-                                Fault::new(Code::Required, "a token needs a `type`")
-                                    .help("write `jwt`, `at+jwt` or `it+jwt`"),
+                                Fault::new(Code::Required, "`type` is required")
+                                    .help("set `jwt`, `at+jwt` or `it+jwt`"),
                             )
                         });
                     }
                     if token.method.is_none() {
                         faults.within("method", |faults| {
                             faults.report(
-                                Fault::new(Code::Required, "a token needs a `method`").help("write `header` or `body`"),
+                                Fault::new(Code::Required, "`method` is required").help("set `header` or `body`"),
                             )
                         });
                     }

@@ -1,7 +1,7 @@
-//! Traffic modules: one file each, and the slots that hosts hold them in.
+//! Traffic modules: one file per module, and the slots of the resources that host them.
 //!
-//! A module knows nothing of who hosts it. A host lists its slots once, with `slots!`; the router, the OpenAPI
-//! document, the JSON Schemas, the diff and the documentation are visitors of that list.
+//! A module does not depend on its host. A host lists its slots once, with `slots!`; the router, the OpenAPI document,
+//! the JSON Schemas, the diff and the documentation visit that list.
 
 use std::{any::Any, fmt::Debug, sync::Arc};
 
@@ -36,34 +36,34 @@ pub mod user_agent_filter;
 pub mod webhook_verification;
 pub mod websocket_tcp_converter;
 
-/// A traffic module: it is configured, replaced and deleted as a whole.
+/// A traffic module, which is configured, replaced and deleted as a whole.
 pub trait Module:
     Serialize + DeserializeOwned + JsonSchema + Check + PartialEq + Clone + Debug + Send + Sync + 'static
 {
-    /// URL segment, manifest key and field name.
+    /// The URL segment, manifest key and field name.
     const SLOT: &'static str;
 
-    /// The response form; the module itself where the two agree.
+    /// The response form; the module itself if they are equal.
     type View: Serialize + JsonSchema;
 
-    /// The response form on the host `host`.
+    /// Returns the response form on the host `host`.
     fn view(&self, host: &Key, cx: &ViewContext<'_>) -> Self::View;
 
-    /// Names every resource of this service that the module points at.
+    /// Visits every reference to a resource of this service.
     fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
 
-    /// Exchanges what the references are written with, in the order in which [`Module::references`] names them: a
-    /// manifest writes names, and they become identifiers.
+    /// Replaces the reference targets, in the order of [`Module::references`]. This turns the names in a manifest into
+    /// IDs.
     fn set_references(&mut self, _targets: &[Id]) {}
 }
 
-/// A [`Module`] of any type.
+/// A [`Module`] of any type, as a trait object.
 pub trait AnyModule: Any + Debug + Send + Sync {
-    /// Its slot's name.
+    /// Returns the slot's name.
     fn slot(&self) -> &'static str;
-    /// Reports what is wrong with it.
+    /// Reports all faults.
     fn check(&self, faults: &mut Faults);
-    /// Whether both are the same module with the same values.
+    /// Whether both are modules of the same type with equal values.
     fn same(&self, other: &dyn AnyModule) -> bool;
     /// The write form; secrets are written as the current thread's mode has it.
     fn to_json(&self) -> Result<Value, JsonError>;
@@ -71,11 +71,11 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     fn view_json(&self, host: &Key, cx: &ViewContext<'_>) -> Result<Vec<u8>, JsonError>;
     /// Names every resource of this service that it points at.
     fn references(&self, visit: &mut dyn FnMut(Reference));
-    /// The same module with other targets of its references, in their order.
+    /// Returns a copy with other reference targets, in the order of the references.
     fn with_references(&self, targets: &[Id]) -> Arc<dyn AnyModule>;
-    /// A copy to keep.
+    /// Returns a shared copy.
     fn to_shared(&self) -> Arc<dyn AnyModule>;
-    /// For a downcast.
+    /// Returns the module for a downcast.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -114,9 +114,9 @@ impl<M: Module> AnyModule for M {
 /// Decodes a module from a request body or manifest.
 pub type DecodeModule = fn(&Node, Option<&dyn ValueSource>) -> Decoded<Arc<dyn AnyModule>>;
 
-/// A host's place for one module.
+/// A host's field for one module.
 pub struct Slot {
-    /// URL segment, manifest key and field name.
+    /// The URL segment, manifest key and field name.
     pub name: &'static str,
     /// Decodes a request body.
     pub decode: DecodeModule,
@@ -124,14 +124,14 @@ pub struct Slot {
     pub spec_schema: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of the response form.
     pub view_schema: fn(&mut SchemaGenerator) -> Schema,
-    /// The module in this slot of a host.
+    /// Returns the module in this slot of a host.
     pub get: fn(&dyn Any) -> Option<&dyn AnyModule>,
-    /// Puts a module into this slot of a host, or empties it.
+    /// Sets or clears the module in this slot of a host.
     pub set: fn(&mut dyn Any, Option<&dyn AnyModule>),
 }
 
 impl Slot {
-    /// The slot of a module type.
+    /// Creates the slot of a module type.
     pub const fn of<M: Module>(
         get: fn(&dyn Any) -> Option<&dyn AnyModule>,
         set: fn(&mut dyn Any, Option<&dyn AnyModule>),
@@ -162,8 +162,8 @@ impl Debug for Slot {
     }
 }
 
-/// Declares a host: its plain fields, then its slots, one line each. It writes the Spec with a typed optional field a
-/// slot, the struct of the slots' Views, and the list of [`Slot`]s; it emits no behaviour.
+/// Declares a host: its plain fields, then one line per slot. Generates the Spec with a typed optional field per slot,
+/// a struct of the slots' Views, and the list of [`Slot`]s, but no behaviour.
 macro_rules! slots {
     (
         $(#[$meta:meta])*
@@ -190,7 +190,7 @@ macro_rules! slots {
         }
 
         impl $host {
-            /// The modules that this kind can hold.
+            /// The module slots of this kind.
             pub const SLOTS: &'static [$crate::model::module::Slot] = &[
                 $($crate::model::module::Slot::of::<$module>(
                     |host| Some(host.downcast_ref::<$host>()?.$slot.as_ref()?),
@@ -202,7 +202,7 @@ macro_rules! slots {
                 ),)*
             ];
 
-            /// The response forms of the modules; null where a slot is empty.
+            /// Returns the response forms of the modules; empty slots are null.
             pub fn module_views(
                 &self,
                 host: &$crate::model::key::Key,

@@ -1,4 +1,4 @@
-//! The `mutual_tls` module of an HTTPS edge: clients prove who they are with a certificate.
+//! The `mutual_tls` module of an HTTPS edge: authenticates clients by certificate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ use crate::model::{
     resource::{Ref, Reference, ViewContext},
 };
 
-/// The authorities that client certificates are validated with.
+/// Authenticates clients by certificate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MutualTls {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// The certificate authorities: identifiers, or in a manifest also names.
+    /// The IDs of the certificate authorities; manifests can also use names.
     #[schemars(extend("items" = serde_json::json!({"type": "string", "format": "certificate-authority-id"})))]
     pub certificate_authority_ids: Vec<String>,
 }
@@ -32,9 +32,9 @@ impl Default for MutualTls {
 /// The response form of [`MutualTls`].
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MutualTlsView {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// The authorities that client certificates are validated with.
+    /// The certificate authorities that validate client certificates.
     pub certificate_authorities: Vec<Ref>,
 }
 

@@ -1,4 +1,4 @@
-//! The `oauth` module: users log in with an account of an identity provider.
+//! The `oauth` module: requires a login with an OAuth identity provider.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,24 +13,24 @@ use crate::model::{
     session,
 };
 
-/// Login with an identity provider.
+/// Requires a login with an OAuth identity provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Oauth {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// The identity provider; exactly one is set.
+    /// The identity provider; set exactly one.
     pub provider: Provider,
-    /// When true, authentication is not enforced on HTTP OPTIONS requests (needed for CORS).
+    /// Whether HTTP OPTIONS requests pass without authentication, as CORS requires.
     pub options_passthrough: bool,
-    /// Prefix of the session cookie; `edgewright.` by default.
+    /// The prefix of session cookie names; defaults to `edgewright.`.
     #[serde(deserialize_with = "session::cookie_prefix")]
     pub cookie_prefix: String,
-    /// Seconds of inactivity after which the user must log in again.
+    /// Seconds of inactivity after which users must log in again.
     pub inactivity_timeout: u32,
-    /// The most seconds of a session, after which the user must log in again.
+    /// Maximum length of a session in seconds, after which users must log in again.
     pub maximum_duration: u32,
-    /// Seconds after which the user's state is read again from the identity provider and checked.
+    /// Seconds between checks of the user's state at the identity provider.
     pub auth_check_interval: u32,
 }
 
@@ -48,7 +48,7 @@ impl Default for Oauth {
     }
 }
 
-/// The identity providers. Exactly one holds a configuration, the others are null (D16).
+/// The identity providers. Exactly one must be set; the others are null (D16).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Provider {
@@ -70,43 +70,43 @@ pub struct Provider {
     pub amazon: Option<App>,
 }
 
-/// An OAuth app and the users who may come in.
+/// An OAuth app, and the users who have access.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct App {
-    /// The app's client ID; without it, the service's own managed app is used.
+    /// The app's client ID; defaults to the service's managed app.
     pub client_id: String,
-    /// The app's client secret; goes with `client_id`.
+    /// The app's client secret; required with `client_id`.
     pub client_secret: Secret,
-    /// Scopes of the provider; only with an app of your own.
+    /// The scopes to request; only with your own app.
     pub scopes: Vec<String>,
-    /// Emails of users who are allowed access.
+    /// The email addresses of users who have access.
     pub email_addresses: Vec<String>,
-    /// Email domains of users who are allowed access.
+    /// The email domains of users who have access.
     pub email_domains: Vec<String>,
 }
 
-/// An OAuth app of GitHub, where membership can be asked for as well.
+/// A GitHub OAuth app, which can also check memberships.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GithubApp {
-    /// The app's client ID; without it, the service's own managed app is used.
+    /// The app's client ID; defaults to the service's managed app.
     pub client_id: String,
-    /// The app's client secret; goes with `client_id`.
+    /// The app's client secret; required with `client_id`.
     pub client_secret: Secret,
-    /// Scopes of GitHub; only with an app of your own.
+    /// The GitHub scopes to request; only with your own app.
     pub scopes: Vec<String>,
-    /// Emails of users who are allowed access.
+    /// The email addresses of users who have access.
     pub email_addresses: Vec<String>,
-    /// Email domains of users who are allowed access.
+    /// The email domains of users who have access.
     pub email_domains: Vec<String>,
-    /// Teams whose members are allowed access, as `<org>/<team>` slugs.
+    /// The teams whose members have access, as `<org>/<team>` slugs.
     pub teams: Vec<String>,
-    /// Organizations whose members are allowed access, as slugs.
+    /// The organizations whose members have access, as slugs.
     pub organizations: Vec<String>,
 }
 
-/// What the apps of all providers have in common.
+/// The fields that the apps of all providers share.
 #[derive(Debug, Clone, Copy)]
 pub struct CommonApp<'a> {
     /// The provider's key.
@@ -115,16 +115,16 @@ pub struct CommonApp<'a> {
     pub client_id: &'a str,
     /// The app's client secret.
     pub client_secret: &'a Secret,
-    /// Scopes of the provider.
+    /// The scopes to request.
     pub scopes: &'a [String],
-    /// Emails of users who are allowed access.
+    /// The email addresses of users who have access.
     pub email_addresses: &'a [String],
-    /// Email domains of users who are allowed access.
+    /// The email domains of users who have access.
     pub email_domains: &'a [String],
 }
 
 impl Provider {
-    /// The app of each provider that is set.
+    /// Returns the app of each provider that is set.
     pub fn apps(&self) -> Vec<CommonApp<'_>> {
         let github = self.github.iter().map(|app| CommonApp {
             provider: "github",
@@ -165,15 +165,15 @@ impl Check for Oauth {
             match apps.as_slice() {
                 [_] => {}
                 [] => faults.report(
-                    Fault::new(Code::Required, "an identity provider is needed")
+                    Fault::new(Code::Required, "an identity provider is required")
                         .of_key()
                         .help("set exactly one, such as `github: {}`"),
                 ),
                 several => {
                     let names: Vec<_> = several.iter().map(|app| app.provider).collect();
-                    let message =
-                        format!("exactly one identity provider can be set, and here are {}", names.join(", "));
-                    faults.report(Fault::new(Code::NotAllowed, message).of_key());
+                    let message = format!("only one identity provider can be set (found {})", names.join(", "));
+                    faults
+                        .report(Fault::new(Code::NotAllowed, message).of_key().help("keep one and remove the others"));
                 }
             }
             for app in apps {
@@ -183,19 +183,19 @@ impl Check for Oauth {
     }
 }
 
-/// Validation rules 1 and 2 of the specification; empty values count as unset (D6).
+/// Checks validation rules 1 and 2 of the specification; empty values count as unset (D6).
 fn check_app(faults: &mut Faults, app: CommonApp<'_>) {
     let CommonApp { client_id, client_secret, scopes, .. } = app;
     if !client_id.is_empty() && client_secret.is_empty() {
         faults.within("client_secret", |faults| {
-            faults.report(Fault::new(Code::Required, "`client_secret` must accompany `client_id`"))
+            faults.report(Fault::new(Code::Required, "`client_secret` is required when `client_id` is set"))
         });
     } else if !scopes.is_empty() && (client_id.is_empty() || client_secret.is_empty()) {
         faults.within("scopes", |faults| {
             faults.report(
-                Fault::new(Code::NotAllowed, "`scopes` may not be set when the managed OAuth app is used")
+                Fault::new(Code::NotAllowed, "`scopes` cannot be set for the managed OAuth app")
                     .of_key()
-                    .help("set client_id and client_secret of an app of your own"),
+                    .help("set `client_id` and `client_secret` of your own app, or remove `scopes`"),
             );
         });
     }

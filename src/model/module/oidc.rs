@@ -1,4 +1,4 @@
-//! The `oidc` module: users log in with an OpenID provider.
+//! The `oidc` module: requires a login with an OpenID Connect provider.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,28 +12,28 @@ use crate::model::{
     session,
 };
 
-/// Login with an OpenID provider.
+/// Requires a login with an OpenID Connect provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Oidc {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// When true, authentication is not enforced on HTTP OPTIONS requests (needed for CORS).
+    /// Whether HTTP OPTIONS requests pass without authentication, as CORS requires.
     pub options_passthrough: bool,
-    /// Prefix of the session cookie; `edgewright.` by default.
+    /// The prefix of session cookie names; defaults to `edgewright.`.
     #[serde(deserialize_with = "session::cookie_prefix")]
     pub cookie_prefix: String,
-    /// Seconds of inactivity after which the user must log in again.
+    /// Seconds of inactivity after which users must log in again.
     pub inactivity_timeout: u32,
-    /// The most seconds of a session, after which the user must log in again.
+    /// Maximum length of a session in seconds, after which users must log in again.
     pub maximum_duration: u32,
-    /// URL of the OpenID provider, the base for discovery.
+    /// The OpenID provider's URL, the base for discovery.
     pub issuer: String,
-    /// Client ID and audience.
+    /// The client ID, which is also the audience.
     pub client_id: String,
-    /// Client secret.
+    /// The client secret.
     pub client_secret: Secret,
-    /// Scopes to ask for.
+    /// The scopes to request.
     pub scopes: Vec<String>,
 }
 

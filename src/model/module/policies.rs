@@ -1,4 +1,4 @@
-//! The `policies` module: what is done with traffic that matches an expression.
+//! The `policies` module: applies actions to traffic that matches expressions.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ use crate::model::{
     resource::ViewContext,
 };
 
-/// The policies of an endpoint, for each direction in order.
+/// The policies of an endpoint, evaluated in order for each direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policies {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
     /// Policies for requests.
     pub inbound: Vec<EndpointPolicy>,
@@ -32,31 +32,31 @@ impl Default for Policies {
     }
 }
 
-/// Actions for the traffic that matches all expressions.
+/// A policy: actions for the traffic that matches all expressions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EndpointPolicy {
-    /// Expressions that must all be true; none means always.
+    /// The expressions, which must all be true; an empty list always matches.
     pub expressions: Vec<String>,
-    /// What is done.
+    /// The actions.
     pub actions: Vec<EndpointAction>,
-    /// A name for people.
+    /// A human-readable name.
     pub name: String,
 }
 
-/// One action of a policy.
+/// An action of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EndpointAction {
-    /// The action, such as `log` or `deny`.
+    /// The action type, such as `log` or `deny`.
     #[schemars(length(min = 1))]
     pub r#type: String,
-    /// What the action needs; for `log` an object with `Metadata`, for `deny` null.
+    /// The action's configuration: an object with `Metadata` for `log`, null for `deny`.
     #[serde(deserialize_with = "free_form")]
     pub config: Option<Map<String, Value>>,
 }
 
-/// The newtype name by which the decoder knows an object whose content is nobody's business but the action's.
+/// The newtype name that tells the decoder to accept any object.
 pub const FREE_FORM: &str = "edgewright::FreeForm";
 
 fn free_form<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Map<String, Value>>, D::Error> {
@@ -83,8 +83,8 @@ impl Check for Policies {
                             if action.r#type.is_empty() {
                                 faults.within("type", |faults| {
                                     faults.report(
-                                        Fault::new(Code::Required, "an action needs a `type`")
-                                            .help("known types are `log` and `deny`"),
+                                        Fault::new(Code::Required, "`type` is required")
+                                            .help("set an action type, such as `log` or `deny`"),
                                     )
                                 });
                             }

@@ -1,4 +1,4 @@
-//! The `request_headers` module: headers of requests, added and removed.
+//! The `request_headers` module: adds and removes request headers.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::model::{
     resource::ViewContext,
 };
 
-/// Adds headers to requests and removes others.
+/// Adds headers to requests and removes headers from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RequestHeaders {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// Headers injected into the request before it goes upstream.
+    /// The headers to add to the request before it goes upstream.
     #[schemars(extend("propertyNames" = check::header_name_schema(), "additionalProperties" = check::header_value_schema()))]
     pub add: BTreeMap<String, String>,
-    /// Names of headers removed from the request before it goes upstream.
+    /// The names of headers to remove from the request before it goes upstream.
     #[schemars(extend("items" = check::header_name_schema()))]
     pub remove: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The `response_headers` module: headers of responses, added and removed.
+//! The `response_headers` module: adds and removes response headers.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::model::{
     resource::ViewContext,
 };
 
-/// Adds headers to responses and removes others.
+/// Adds headers to responses and removes headers from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResponseHeaders {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// Headers injected into the response.
+    /// The headers to add to the response.
     #[schemars(extend("propertyNames" = check::header_name_schema(), "additionalProperties" = check::header_value_schema()))]
     pub add: BTreeMap<String, String>,
-    /// Names of headers removed from the response.
+    /// The names of headers to remove from the response.
     #[schemars(extend("items" = check::header_name_schema()))]
     pub remove: Vec<String>,
 }

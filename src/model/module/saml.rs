@@ -1,4 +1,4 @@
-//! The `saml` module: users log in with a SAML identity provider.
+//! The `saml` module: requires a login with a SAML identity provider.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -17,7 +17,7 @@ use crate::{
     xml,
 };
 
-/// The formats of a name identifier that are supported (D18); the first is the default.
+/// The supported name identifier formats (D18); the first is the default.
 pub const NAMEID_FORMATS: &[&str] = &[
     "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent",
     "urn:oasis:names:tc:SAML:2.0:nameid-format:transient",
@@ -39,27 +39,27 @@ impl Reading for IdpMetadata {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Saml {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// When true, authentication is not enforced on HTTP OPTIONS requests (needed for CORS).
+    /// Whether HTTP OPTIONS requests pass without authentication, as CORS requires.
     pub options_passthrough: bool,
-    /// Prefix of the session cookie; `edgewright.` by default.
+    /// The prefix of session cookie names; defaults to `edgewright.`.
     #[serde(deserialize_with = "session::cookie_prefix")]
     pub cookie_prefix: String,
-    /// Seconds of inactivity after which the user must log in again.
+    /// Seconds of inactivity after which users must log in again.
     pub inactivity_timeout: u32,
-    /// The most seconds of a session, after which the user must log in again.
+    /// Maximum length of a session in seconds, after which users must log in again.
     pub maximum_duration: u32,
     /// The full XML EntityDescriptor of the identity provider, at most 1 MiB.
     #[schemars(extend("format" = "saml-metadata"))]
     pub idp_metadata: Text<IdpMetadata>,
     /// When true, the identity provider must ask for credentials even if the user has a session there.
     pub force_authn: bool,
-    /// When true, the identity provider may start a login.
+    /// Whether the identity provider can start a login.
     pub allow_idp_initiated: bool,
-    /// Groups whose members may access the endpoint; none means everybody who logs in.
+    /// The groups whose members have access; an empty list admits every user who logs in.
     pub authorized_groups: Vec<String>,
-    /// The name identifier format that assertions must have; persistent by default.
+    /// The required name identifier format of assertions; defaults to persistent.
     #[serde(deserialize_with = "nameid_format")]
     #[schemars(extend("enum" = NAMEID_FORMATS))]
     pub nameid_format: String,
@@ -87,20 +87,20 @@ fn nameid_format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D
     Ok(if given.is_empty() { PERSISTENT.into() } else { given })
 }
 
-/// The response form of [`Saml`]: what was written, and what the identity provider must be told.
+/// The response form of [`Saml`]: its configuration, and the service provider settings for the identity provider.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SamlView {
     #[serde(flatten)]
     written: Saml,
-    /// URL that names this service provider, the same as the metadata URL.
+    /// The service provider's entity ID, which is the metadata URL.
     entity_id: String,
-    /// URL that receives assertions.
+    /// The URL that receives assertions.
     assertion_consumer_service_url: String,
-    /// URL for logging out.
+    /// The single logout URL.
     single_logout_url: String,
-    /// PEM certificate of the key pair that signs requests to the identity provider.
+    /// The PEM certificate of the key pair that signs requests to the identity provider.
     pub request_signing_certificate_pem: String,
-    /// Public URL of the service provider's metadata.
+    /// The public URL of the service provider's metadata.
     pub metadata_url: String,
     /// Always empty.
     idp_metadata_url: String,
@@ -111,8 +111,8 @@ impl Check for Saml {
         faults.within("idp_metadata", |faults| {
             if self.idp_metadata.as_str().trim().is_empty() {
                 faults.report(
-                    Fault::new(Code::Required, "the identity provider's metadata is needed")
-                        .help("paste the XML EntityDescriptor that the identity provider gives out"),
+                    Fault::new(Code::Required, "`idp_metadata` is required")
+                        .help("paste the identity provider's XML EntityDescriptor"),
                 );
             } else if let IdpMetadata(Err(reason)) = self.idp_metadata.read() {
                 faults.report(Fault::new(Code::InvalidXml, reason.as_str()));
@@ -125,7 +125,7 @@ impl Check for Saml {
                         Code::UnknownValue,
                         format!("`{}` is not a supported name identifier format", printable(&self.nameid_format)),
                     )
-                    .help(format!("the formats are {}", NAMEID_FORMATS.join(", "))),
+                    .help(format!("use one of {}", NAMEID_FORMATS.join(", "))),
                 );
             });
         }

@@ -1,4 +1,4 @@
-//! The `tls_termination` module of an HTTPS edge: who reads the traffic, and how old its TLS may be.
+//! The `tls_termination` module of an HTTPS edge: where TLS terminates, and the minimum TLS version.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,30 +11,30 @@ use crate::model::{
     resource::ViewContext,
 };
 
-/// Where TLS ends, and the oldest version that is spoken.
+/// Where TLS terminates, and the minimum TLS version.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsTermination {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// `edge`: the edge terminates TLS. `upstream`: TLS is passed through, and most other modules are disallowed.
+    /// Where TLS terminates: at the `edge`, or at the `upstream`, which disallows most other modules.
     pub terminate_at: TerminateAt,
-    /// The oldest TLS version; `1.2` when unspecified, null under `upstream`.
+    /// The minimum TLS version; defaults to `1.2`, and must be null for `upstream`.
     pub min_version: Option<TlsVersion>,
 }
 
-/// Who terminates TLS.
+/// Where TLS terminates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TerminateAt {
-    /// The edge.
+    /// At the edge.
     #[default]
     Edge,
-    /// The upstream agent or application.
+    /// At the upstream agent or application.
     Upstream,
 }
 
-/// A version of TLS.
+/// A TLS version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TlsVersion {
     /// TLS 1.0.
@@ -58,7 +58,7 @@ impl Default for TlsTermination {
 }
 
 impl TlsTermination {
-    /// The oldest version that is spoken; none where the edge does not speak TLS (D15).
+    /// Returns the minimum version with its default; `None` if the edge does not terminate TLS (D15).
     fn effective_min_version(&self) -> Option<TlsVersion> {
         match self.terminate_at {
             TerminateAt::Edge => Some(self.min_version.unwrap_or(TlsVersion::V1_2)),
@@ -67,7 +67,7 @@ impl TlsTermination {
     }
 }
 
-/// An unspecified version and the one that it stands for are the same configuration.
+/// An unset version equals the default version, so that a plan does not show a change between them.
 impl PartialEq for TlsTermination {
     fn eq(&self, other: &Self) -> bool {
         let form = |it: &Self| (it.enabled, it.terminate_at, it.effective_min_version());
@@ -81,7 +81,7 @@ impl Check for TlsTermination {
             faults.within("min_version", |faults| {
                 faults.report(
                     Fault::new(Code::NotAllowed, "`min_version` must be null when `terminate_at` is `upstream`")
-                        .help("the edge passes TLS through unread: set the version at the upstream"),
+                        .help("remove it, and set the version at the upstream"),
                 );
             });
         }

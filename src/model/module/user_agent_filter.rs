@@ -1,4 +1,4 @@
-//! The `user_agent_filter` module: which user agents may access the endpoint.
+//! The `user_agent_filter` module: restricts access by User-Agent header.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,15 +10,15 @@ use crate::model::{
     resource::ViewContext,
 };
 
-/// Lets requests through or refuses them by their User-Agent header.
+/// Allows or denies requests by their User-Agent header.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct UserAgentFilter {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// Patterns of user agents that may access the endpoint.
+    /// Regular expressions of user agents that have access.
     pub allow: Vec<String>,
-    /// Patterns of user agents that may not.
+    /// Regular expressions of user agents that do not have access.
     pub deny: Vec<String>,
 }
 

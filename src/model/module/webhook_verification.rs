@@ -1,4 +1,4 @@
-//! The `webhook_verification` module: only requests that the webhook's sender has signed come through.
+//! The `webhook_verification` module: admits only requests with the webhook provider's signature.
 
 use crate::text::printable;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use crate::model::{
     secret::Secret,
 };
 
-/// The supported providers (D16).
+/// The supported webhook providers (D16).
 pub const PROVIDERS: &[&str] = &[
     "aftership",
     "airship",
@@ -86,19 +86,19 @@ pub const PROVIDERS: &[&str] = &[
     "zoom",
 ];
 
-/// The one provider that signs with a public key and so needs no secret.
+/// The only provider that needs no secret, because it signs with a private key and publishes the public one.
 const WITHOUT_SECRET: &str = "sns";
 
-/// Validates the signature of webhook requests.
+/// Verifies the signature of webhook requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebhookVerification {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
-    /// The webhook provider that sends to the endpoint; upper and lower case are alike.
+    /// The webhook provider that sends the requests, ignoring case.
     #[schemars(extend("examples" = ["github"], "format" = "webhook-provider"), length(min = 1))]
     pub provider: String,
-    /// The secret that requests are validated with; every provider except `sns` needs it.
+    /// The secret that verifies requests; required for every provider except `sns`.
     pub secret: Secret,
 }
 
@@ -112,16 +112,14 @@ impl Check for WebhookVerification {
     fn check(&self, faults: &mut Faults) {
         let provider = PROVIDERS.iter().find(|known| known.eq_ignore_ascii_case(&self.provider));
         faults.within("provider", |faults| match provider {
-            None if self.provider.is_empty() => {
-                faults.report(Fault::new(Code::Required, "a webhook `provider` is needed"))
-            }
+            None if self.provider.is_empty() => faults.report(Fault::new(Code::Required, "`provider` is required")),
             None => faults.report(unknown_provider(&self.provider)),
             Some(_) => {}
         });
         if provider.is_some_and(|known| *known != WITHOUT_SECRET) && self.secret.is_empty() {
             faults.within("secret", |faults| {
                 faults.report(
-                    Fault::new(Code::Required, format!("the provider `{}` needs a `secret`", self.provider))
+                    Fault::new(Code::Required, format!("`secret` is required for the provider `{}`", self.provider))
                         .help("copy it from the provider's webhook settings"),
                 );
             });
@@ -130,11 +128,10 @@ impl Check for WebhookVerification {
 }
 
 fn unknown_provider(provider: &str) -> Fault {
-    let fault =
-        Fault::new(Code::UnknownValue, format!("`{}` is not a supported webhook provider", printable(provider)));
+    let fault = Fault::new(Code::UnknownValue, format!("unsupported webhook provider `{}`", printable(provider)));
     match nearest(provider, PROVIDERS.iter().copied()) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(format!("the providers are {}", PROVIDERS.join(", "))),
+        None => fault.help(format!("use one of {}", PROVIDERS.join(", "))),
     }
 }
 

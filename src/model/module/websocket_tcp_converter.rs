@@ -1,4 +1,4 @@
-//! The `websocket_tcp_converter` module: websocket connections become TCP streams.
+//! The `websocket_tcp_converter` module: converts WebSocket connections to TCP streams.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,11 +10,11 @@ use crate::model::{
     resource::ViewContext,
 };
 
-/// Turns a websocket connection into a TCP stream to the upstream.
+/// Converts WebSocket connections to TCP streams to the upstream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebsocketTcpConverter {
-    /// True if the module is applied to traffic.
+    /// Whether the module applies to traffic.
     pub enabled: bool,
 }
 

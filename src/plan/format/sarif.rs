@@ -55,7 +55,7 @@ fn rule(name: Name, severity: Severity) -> Value {
             (first, info.cause, info.cure, level(severity))
         }
         Name::Lint(name) => match lint::find(name) {
-            Some(lint) => (lint.says.to_owned(), lint.why, lint.cure, lint_level(lint.default)),
+            Some(lint) => (lint.summary.to_owned(), lint.why, lint.cure, lint_level(lint.default)),
             None => (name.to_owned(), name, name, level(severity)),
         },
     };

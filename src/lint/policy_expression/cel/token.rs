@@ -7,30 +7,30 @@ use std::fmt;
 pub enum Token<'a> {
     /// A name, or one of the words `true`, `false` and `null`.
     Word(&'a str),
-    /// A number or text.
+    /// A number or string.
     Literal,
-    /// An operator, bracket or other sign.
+    /// An operator, bracket or other symbol.
     Symbol(&'a str),
 }
 
-/// A literal is not repeated: it may be a secret.
+/// Literals are not quoted, because they may be secrets.
 impl fmt::Display for Token<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Token::Word(text) => write!(f, "`{}`", printable(text)),
-            Token::Literal => f.write_str("a text or number"),
+            Token::Literal => f.write_str("a string or number"),
             Token::Symbol(text) => write!(f, "`{text}`"),
         }
     }
 }
 
-/// Signs, the longer ones first.
+/// Symbols, longest first, so that `==` is not read as two tokens.
 const SYMBOLS: &[&str] = &[
     "==", "!=", "<=", ">=", "&&", "||", ".?", "(", ")", "[", "]", "{", "}", ".", ",", "?", ":", "<", ">", "!", "+",
     "-", "*", "/", "%",
 ];
 
-/// The tokens of a text, or what is wrong with it.
+/// An iterator over the tokens of a text; it yields an error at the first invalid one.
 pub struct Tokens<'a> {
     rest: &'a str,
 }
@@ -56,7 +56,8 @@ impl<'a> Tokens<'a> {
             return Ok(Some(if word == "in" { Token::Symbol(word) } else { Token::Word(word) }));
         }
         let symbol = SYMBOLS.iter().find_map(|symbol| Some((symbol, text.strip_prefix(symbol)?)));
-        let (symbol, rest) = symbol.ok_or_else(|| format!("`{}` is no sign of CEL", printable(&first.to_string())))?;
+        let (symbol, rest) =
+            symbol.ok_or_else(|| format!("unexpected character `{}`", printable(&first.to_string())))?;
         self.rest = rest;
         Ok(Some(Token::Symbol(symbol)))
     }
@@ -70,7 +71,7 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// What follows a text: in quotes, up to three of them, with `r` for raw and `b` for bytes in front.
+/// Returns the text after a string literal: one or three quotes, with optional `r` (raw) and `b` (bytes) prefixes.
 fn after_text(text: &str) -> Result<Option<&str>, String> {
     let body = text.trim_start_matches(['r', 'R', 'b', 'B']);
     let prefix = text.get(..text.len() - body.len()).unwrap_or_default();
@@ -86,10 +87,10 @@ fn after_text(text: &str) -> Result<Option<&str>, String> {
             return Ok(Some(rest));
         }
     }
-    Err("a text is not closed".into())
+    Err("unclosed string".into())
 }
 
-/// What follows a number: decimal or hexadecimal, `u` for unsigned behind it.
+/// Returns the text after a number literal: decimal or hexadecimal, with an optional `u` (unsigned) suffix.
 fn after_number(text: &str) -> Option<&str> {
     let digit = |c: char| c.is_ascii_digit();
     let hex = text.strip_prefix("0x").map(|text| text.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
@@ -107,7 +108,7 @@ fn after_number(text: &str) -> Option<&str> {
     Some(rest.strip_prefix(['u', 'U']).unwrap_or(rest))
 }
 
-/// What follows a name; a field's name can also stand in backticks.
+/// Returns the text after a name; field names may be quoted in backticks.
 fn after_word(text: &str) -> Option<&str> {
     if let Some(quoted) = text.strip_prefix('`') {
         return quoted.split_once('`').map(|(_, rest)| rest);
