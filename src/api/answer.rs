@@ -47,6 +47,11 @@ impl ApiError {
         Self { faults, headers: HeaderMap::new() }
     }
 
+    /// The first fault's message, for the log and the history.
+    pub fn message(&self) -> String {
+        self.faults.first().map(message).unwrap_or_default()
+    }
+
     /// The same with a header.
     #[must_use]
     pub fn header(mut self, name: header::HeaderName, value: &'static str) -> Self {

@@ -7,6 +7,7 @@ mod excerpt;
 mod explain;
 mod export;
 mod fmt;
+mod history;
 mod keys;
 mod output;
 mod owners;
@@ -52,6 +53,7 @@ enum Command {
     Export(export::Args),
     Fmt(fmt::Args),
     Serve(serve::Args),
+    History(history::Args),
     Keys(keys::Args),
     Owners(owners::Args),
     Schema(schema::Args),
@@ -141,6 +143,7 @@ fn run() -> Outcome {
         Command::Trace(args) => args.run(lints),
         Command::Export(args) => args.run(),
         Command::Fmt(args) => args.run(),
+        Command::History(args) => args.run(),
         Command::Keys(args) => args.run(),
         Command::Owners(args) => args.run(),
         Command::Schema(args) => args.run(),

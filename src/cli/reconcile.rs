@@ -1,6 +1,6 @@
 //! `edgewright reconcile` and `edgewright plan`.
 
-use std::{fs, io::Write, path::PathBuf};
+use std::{fs, path::PathBuf};
 
 use super::{
     Exit, Failure, Outcome, StoreArgs,
@@ -10,10 +10,12 @@ use super::{
     target::{Local, Proposal, Server, ServerArgs, Target},
 };
 use crate::{
-    model::{code::Code, diagnostic::Diagnostic},
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Severity},
+    },
     plan::{outline::Outline, report::Report, safety::Budget, saved::SavedPlan},
     reconcile::LintLevels,
-    text::escaped,
 };
 
 /// Validate manifests, show the plan, and apply it as one revision.
@@ -85,6 +87,10 @@ impl PlanArgs {
             }
         })?;
         let isolated = report.plan.is_some() && report.has_errors();
+        if !dry_run && report.plan.is_none() {
+            let first = report.diagnostics.iter().find(|it| it.severity == Severity::Error);
+            target.refuse(first.map_or("invalid manifests", |it| it.message.as_str()));
+        }
         let exit = match self.decide(&report, unwritable, saved.as_ref(), reviewed.as_ref()) {
             Ok(()) if dry_run || report.plan.as_ref().is_none_or(Outline::is_empty) => self.seen(&report),
             Ok(()) => match target.apply() {
@@ -96,6 +102,9 @@ impl PlanArgs {
                 Err(failure) => failed(&mut report, failure),
             },
             Err(failure) => {
+                if !dry_run {
+                    target.refuse(failure.diagnostics.first().map_or("refused", |it| it.message.as_str()));
+                }
                 let exit = failed(&mut report, failure);
                 if !dry_run {
                     say("Nothing was applied.");
@@ -191,14 +200,7 @@ fn same(reviewed: &SavedPlan, now: &SavedPlan) -> Result<(), Failure> {
     if reasons.is_empty() {
         return Ok(());
     }
-    let diff = reviewed.diff(now);
-    if !diff.trim().is_empty() {
-        let mut stderr = anstream::stderr().lock();
-        for line in diff.lines() {
-            let _ = writeln!(stderr, "{}", escaped(line));
-        }
-        let _ = writeln!(stderr);
-    }
+    show::difference(&reviewed.diff(now));
     let stale =
         Diagnostic::error(Code::Stale, format!("this is not the plan that was reviewed: {}", reasons.join("; ")));
     Err(Failure {

@@ -38,6 +38,17 @@ pub fn diagnostics(diagnostics: &[Diagnostic]) {
     }
 }
 
+/// Prints how a plan differs from the one that was reviewed.
+pub fn difference(diff: &str) {
+    if diff.trim().is_empty() {
+        return;
+    }
+    for line in diff.lines() {
+        say(line);
+    }
+    say("");
+}
+
 /// Prints a line to stderr.
 pub fn say(line: &str) {
     let _ = try_say(line);

@@ -115,7 +115,8 @@ impl SavedPlan {
         Ok(blake3::hash(&json::bytes(&parts)?).to_hex().to_string())
     }
 
-    /// Why the plan that would run now is not this one: nothing, if it is.
+    /// Why the plan that would run now is not this one: nothing, if it is. Only the outcome counts, and not the revision:
+    /// what others change in the store does not matter as long as the same calls lead to the same state.
     pub fn differences(&self, now: &SavedPlan) -> Vec<String> {
         let mut reasons = Vec::new();
         if !self.own_digest().is_ok_and(|digest| digest == self.digest) {
@@ -127,16 +128,16 @@ impl SavedPlan {
         if self.source != now.source {
             reasons.push(format!("it was made for the source `{}`, not `{}`", self.source, now.source));
         }
-        if self.base != now.base {
-            reasons.push(format!("it was made from revision {}, and the store is at revision {}", self.base, now.base));
-        }
         // The digest is keyed with the store's secret, and names the source: it tells nothing where those differ.
         let comparable = self.store == now.store && self.source == now.source;
         if comparable && self.desired != now.desired {
             reasons.push("the manifests, or the secrets and files that they take values from, have changed".to_owned());
         }
         if reasons.is_empty() && self.operations != now.operations {
-            reasons.push("another version of edgewright plans other calls".to_owned());
+            reasons.push(match self.base == now.base {
+                true => "this version of edgewright plans other calls".to_owned(),
+                false => format!("the store has changed since revision {}, and so has the plan", self.base),
+            });
         }
         reasons
     }

@@ -14,11 +14,11 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    ApplyError, Options, Planned, apply,
+    ApplyError, Options, Planned, Prepared, apply_current,
     cancel::Cancel,
     folders::Folders,
     health::{Health, Reason},
-    measure, plan,
+    measure,
     token::TokenFiles,
 };
 use crate::{
@@ -27,9 +27,10 @@ use crate::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
         operation::Author,
+        snapshot::Snapshot,
     },
     plan::Plan,
-    store::{CommitError, Store},
+    store::{Attempt, Store, history::Outcome as AttemptOutcome},
 };
 
 /// How long work under way may take when the process is to end.
@@ -156,33 +157,35 @@ pub fn run_once(store: &Store, options: &Options) -> Report {
 }
 
 fn look(store: &Store, options: &Options) -> Report {
-    // A request of the API may commit between the plan and its application: then the plan is made anew.
-    for _ in 0..10 {
-        let planned = plan(options, &store.snapshot());
-        let Some(plan) = &planned.plan else { return Report::Invalid(planned) };
-        if !plan.refusals.is_empty() {
-            return Report::Failed(plan.refusals.clone());
-        }
-        let whole = !planned.has_errors();
-        if plan.is_empty() {
-            return if whole {
-                Report::InSync { unchanged: plan.unchanged, revision: plan.base }
-            } else {
-                Report::Partly(planned)
-            };
-        }
-        let author = Author::source(&options.source, options.tree.commit());
-        match apply(store, plan, author, &mut TokenFiles::default()) {
-            Ok(_) if !whole => return Report::Partly(planned),
-            Ok(_) => return Report::Applied(plan.clone()),
-            Err(ApplyError::Commit(CommitError::Stale { .. })) => {}
-            Err(error) => return Report::Failed(vec![error.diagnostic()]),
+    /// Why a plan must not run.
+    enum Stop {
+        Invalid(Planned),
+        Refused(Vec<Diagnostic>),
+        Failed(ApplyError),
+    }
+    impl From<ApplyError> for Stop {
+        fn from(error: ApplyError) -> Self {
+            Stop::Failed(error)
         }
     }
-    Report::Failed(vec![Diagnostic::error(
-        crate::model::code::Code::Stale,
-        "the store changed during every attempt to apply the plan",
-    )])
+    let prepared = Prepared::load(options.clone());
+    let author = Author::source(&options.source, options.tree.commit());
+    let accept = |_: &Snapshot, planned: Planned| match &planned.plan {
+        None => Err(Stop::Invalid(planned)),
+        Some(plan) if !plan.refusals.is_empty() => Err(Stop::Refused(plan.refusals.clone())),
+        Some(_) => Ok(planned),
+    };
+    match apply_current(store, &prepared, author, &mut TokenFiles::default(), accept) {
+        Ok((planned, _)) if planned.has_errors() => Report::Partly(planned),
+        Ok((Planned { plan: Some(plan), .. }, Some(_))) => Report::Applied(plan),
+        Ok((planned, _)) => {
+            let (unchanged, revision) = planned.plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
+            Report::InSync { unchanged, revision }
+        }
+        Err(Stop::Invalid(planned)) => Report::Invalid(planned),
+        Err(Stop::Refused(refusals)) => Report::Failed(refusals),
+        Err(Stop::Failed(error)) => Report::Failed(vec![error.diagnostic()]),
+    }
 }
 
 /// Looks at the manifests, and then follows the paths that they are in, in a thread of its own. `report` is called after
@@ -308,7 +311,23 @@ impl<F: FnMut(Report)> Loop<F> {
         if self.told != Some(now) {
             // Even if telling panics: once is enough.
             self.told = Some(now);
+            self.note(&outcome);
             (self.report)(outcome);
+        }
+    }
+}
+
+impl<F> Loop<F> {
+    /// Writes an attempt that changed nothing into the history. Once: a fault that stays is one attempt, not one a look.
+    fn note(&self, report: &Report) {
+        let outcome = match report {
+            Report::Invalid(_) => AttemptOutcome::Refused,
+            Report::Failed(_) => AttemptOutcome::Failed,
+            Report::Applied(_) | Report::InSync { .. } | Report::Partly(_) => return,
+        };
+        let author = Author::source(&self.options.source, self.options.tree.commit());
+        if let Err(error) = self.store.note(Attempt::new(author), outcome, report.condition().1) {
+            tracing::warn!(code = %error.code, "the attempt is not in the history: {error}");
         }
     }
 }

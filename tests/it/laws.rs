@@ -28,7 +28,11 @@ use edgewright::{
         saved::{Pin, SavedPlan},
     },
     reconcile::{self, token::TokenFiles},
-    store::{Commit, Store, engine::Query, history::Record},
+    store::{
+        Commit, Store,
+        engine::Query,
+        history::{Places, Record},
+    },
 };
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -353,14 +357,14 @@ proptest! {
             let differences = || reviewed.differences(&saved(&store, &planned(&store.snapshot(), world), world));
             prop_assert_eq!(differences(), Vec::<String>::new());
 
-            reconcile::apply(&store, &plan, Author::source(SOURCE, None), &mut TokenFiles::default()).unwrap();
+            reconcile::apply(&store, &plan, Places::new(), Author::source(SOURCE, None), &mut TokenFiles::default()).unwrap();
             if plan.is_empty() {
                 prop_assert_eq!(store.snapshot().revision, plan.base);
                 prop_assert_eq!(differences(), Vec::<String>::new(), "nothing has run");
                 continue;
             }
             let (base, next) = (plan.base, plan.base + 1);
-            let stale = format!("it was made from revision {base}, and the store is at revision {next}");
+            let stale = format!("the store has changed since revision {base}, and so has the plan");
             prop_assert_eq!(differences(), vec![stale]);
 
             let planned_calls = calls(&plan);
@@ -395,7 +399,7 @@ fn a_dry_run_writes_nothing() {
     assert!(!plan.is_empty());
     assert_eq!(calls(&dry_run()), calls(&plan), "the same plan again");
     assert_eq!((store.snapshot().revision, store.snapshot().len()), (0, 0));
-    reconcile::apply(&store, &plan, Author::source(SOURCE, None), &mut TokenFiles::default()).unwrap();
+    reconcile::apply(&store, &plan, Places::new(), Author::source(SOURCE, None), &mut TokenFiles::default()).unwrap();
     assert!(dry_run().is_empty());
     assert_eq!((store.snapshot().revision, recent(&store, 10).len()), (1, 1));
 }

@@ -14,6 +14,7 @@ mod export;
 mod fmt;
 mod formats;
 mod generate;
+mod history;
 mod identity;
 mod isolate;
 mod jail;

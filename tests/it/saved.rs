@@ -39,7 +39,21 @@ fn the_reviewed_plan_runs_and_only_once() {
     assert_eq!(saved["operations"][0]["body"]["description"], "All products");
     folder.ok("reconcile --plan plan.json storefront");
     assert_eq!(folder.snapshot("store").revision, 2);
-    refuses(&folder, "reconcile --plan plan.json storefront", "from revision 1, and the store is at revision 2");
+    refuses(&folder, "reconcile --plan plan.json storefront", "since revision 1");
+}
+
+#[test]
+fn what_others_change_in_the_store_does_not_matter() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    edit(&folder, "Product pages", "All products");
+    folder.ok("plan --out plan.json storefront");
+    folder.ok("keys create --store store --role editor");
+    folder.write("docs/one.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: docs}\nspec: {}\n");
+    folder.ok("reconcile --source docs docs");
+    assert_eq!(folder.snapshot("store").revision, 3);
+    folder.ok("reconcile --plan plan.json storefront");
+    assert_eq!(folder.snapshot("store").revision, 4);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use edgewright::{
     manifest::tree::Disk,
     model::{Kind, code::Code, operation::Author},
     reconcile::{Options, apply, plan, token::TokenFiles},
-    store::Store,
+    store::{Store, history::Places},
 };
 
 use crate::cli::{Folder, REPOSITORY, Run};
@@ -372,7 +372,7 @@ fn a_plan_is_applied_to_the_revision_it_was_made_from_or_not_at_all() {
     let options = Options::new(tree);
     let store = Store::open(folder.path("store")).unwrap();
     let stale = plan(&options, &store.snapshot()).plan.unwrap();
-    let apply = || apply(&store, &stale, Author::source("default", None), &mut TokenFiles::default());
+    let apply = || apply(&store, &stale, Places::new(), Author::source("default", None), &mut TokenFiles::default());
     apply().unwrap();
     let refused = apply().unwrap_err().diagnostic();
     assert_eq!((refused.code, store.snapshot().revision), (Code::Stale.into(), 1), "{}", refused.message);

@@ -33,6 +33,7 @@ use crate::{
         json::{self, JsonError},
         kind::{api_key::ApiKey, owner::Role},
         operation::{Author, Operation},
+        snapshot::Snapshot,
     },
     plan::{
         Plan,
@@ -40,15 +41,12 @@ use crate::{
         saved::{Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, LintLevels, Options, Planned, apply, cancel::Cancel, check_source, measure, plan,
+        ApplyError, LintLevels, Options, Planned, Prepared, apply_current, cancel::Cancel, check_source, measure,
         token::TokenHashes,
     },
-    store::{CommitError, engine::Query},
+    store::{Attempt, engine::Query, history::Outcome},
 };
 use wire::{Head, Reconciliation, Request, Run};
-
-/// How often a plan is made anew because a request was faster.
-const ATTEMPTS: usize = 50;
 
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
 pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
@@ -228,7 +226,14 @@ impl<'a> Job<'a> {
 
     fn run(self) -> Result<Response, ApiError> {
         let (began, dry_run) = (Instant::now(), self.dry_run);
+        let (store, author) = (Arc::clone(&self.app.store), self.author());
         let answer = self.attempt();
+        if let (false, Err(error)) = (dry_run, &answer) {
+            let attempt = Attempt { began, ..Attempt::new(author) };
+            if let Err(error) = store.note(attempt, Outcome::Refused, error.message()) {
+                tracing::warn!(code = %error.code, "the attempt is not in the history: {error}");
+            }
+        }
         if !dry_run {
             let result = match &answer {
                 Ok(answer) if answer.status() == StatusCode::CREATED => "applied",
@@ -241,50 +246,51 @@ impl<'a> Job<'a> {
     }
 
     fn attempt(mut self) -> Result<Response, ApiError> {
-        for _ in 0..ATTEMPTS {
-            let store = &self.app.store;
+        let store = Arc::clone(&self.app.store);
+        let prepared = Prepared::load(self.options.clone());
+        if self.dry_run {
             let snapshot = store.snapshot();
-            // Planning may take its time, and the key may be revoked meanwhile: it counts at the revision that is planned.
-            self.caller = auth::admit(self.app, &snapshot, &Method::POST, &self.headers)?;
-            let planned = plan(&self.options, &snapshot);
-            let Some(plan) = &planned.plan else {
-                return if self.dry_run { self.answer(&planned, None) } else { Err(self.invalid(&planned)) };
-            };
-            self.permit(plan)?;
-            if self.dry_run {
-                return self.answer(&planned, None);
-            }
-            if !self.expect.is_empty() && self.outcome(&planned)? != self.expect {
-                let message =
-                    "what would run is not what is expected: the store or the values have changed since the dry run";
-                return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
-            }
-            if !plan.refusals.is_empty() {
-                return Err(self.refused(&plan.refusals));
-            }
-            if plan.is_empty() {
-                return self.answer(&planned, None);
-            }
-            let author = Author::Source {
-                source: self.options.source.clone(),
-                commit: self.options.tree.commit(),
-                through: Some((self.caller.key.clone(), self.caller.owner.clone())),
-            };
-            match apply(store.as_ref(), plan, author, &mut self.tokens) {
-                Ok(revision) => return self.answer(&planned, Some(revision)),
-                Err(ApplyError::Commit(CommitError::Stale { .. })) => {}
-                Err(ApplyError::Commit(error)) => return Err(error.into()),
-                Err(ApplyError::NoTokenHash(key)) => {
-                    let path = Path::root().join("token_hashes").join(key.as_str());
-                    let message = format!("the new API key {key} needs the hash of its token");
-                    return Err(ApiError::new(Fault::new(Code::Required, message).at(path)));
-                }
-                Err(error @ ApplyError::TokenFile(..)) => {
-                    return Err(ApiError::of(Code::Internal, error.diagnostic().message));
-                }
-            }
+            let planned = prepared.plan(&snapshot);
+            self.admit(&snapshot, &planned)?;
+            return self.answer(&planned, None);
         }
-        Err(ApiError::of(Code::Stale, "the store changed during every attempt to apply the plan"))
+        let author = self.author();
+        let mut tokens = std::mem::take(&mut self.tokens);
+        let accept = |snapshot: &Snapshot, planned: Planned| {
+            self.accept(snapshot, &planned)?;
+            Ok::<_, ApiError>(planned)
+        };
+        let (planned, revision) = apply_current(&store, &prepared, author, &mut tokens, accept)?;
+        self.answer(&planned, revision)
+    }
+
+    fn author(&self) -> Author {
+        Author::Source {
+            source: self.options.source.clone(),
+            commit: self.options.tree.commit(),
+            through: Some((self.caller.key.clone(), self.caller.owner.clone())),
+        }
+    }
+
+    /// Planning may take its time, and the key may be revoked meanwhile: it counts at the revision that is planned.
+    fn admit(&mut self, snapshot: &Snapshot, planned: &Planned) -> Result<(), ApiError> {
+        self.caller = auth::admit(self.app, snapshot, &Method::POST, &self.headers)?;
+        planned.plan.as_ref().map_or(Ok(()), |plan| self.permit(plan))
+    }
+
+    /// Whether a plan may run: it is the one that the client expects, whatever else has happened in the store (D45).
+    fn accept(&mut self, snapshot: &Snapshot, planned: &Planned) -> Result<(), ApiError> {
+        self.admit(snapshot, planned)?;
+        let Some(plan) = &planned.plan else { return Err(self.invalid(planned)) };
+        if !self.expect.is_empty() && self.outcome(planned)? != self.expect {
+            let message =
+                "the plan is no longer the expected one: the store or the values have changed since the dry run";
+            return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
+        }
+        match plan.refusals.as_slice() {
+            [] => Ok(()),
+            refusals => Err(self.refused(refusals)),
+        }
     }
 
     /// Only admins make keys for others (D23).
@@ -360,6 +366,20 @@ impl<'a> Job<'a> {
         match &it.help {
             Some(help) => fault.help(help.clone()),
             None => fault,
+        }
+    }
+}
+
+impl From<ApplyError> for ApiError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Commit(error) => error.into(),
+            ApplyError::NoTokenHash(key) => {
+                let path = Path::root().join("token_hashes").join(key.as_str());
+                let message = format!("the new API key {key} needs the hash of its token");
+                ApiError::new(Fault::new(Code::Required, message).at(path))
+            }
+            ApplyError::TokenFile(..) => ApiError::of(Code::Internal, error.diagnostic().message),
         }
     }
 }

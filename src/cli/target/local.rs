@@ -9,7 +9,7 @@ use crate::{
         saved::{Pin, SavedPlan},
     },
     reconcile::{ApplyError, Options, Planned, apply, plan, token::TokenFiles},
-    store::{CommitError, Store},
+    store::{Attempt, CommitError, Store, history::Outcome},
 };
 
 /// Plans against a store, which is only made once there is something good to put into it.
@@ -54,14 +54,20 @@ impl Target for Local {
             None => self.args.open()?,
         };
         let store = self.store.insert(store);
-        let Some(plan) = self.planned.take().and_then(|planned| planned.plan) else {
-            return Ok(store.snapshot().revision);
-        };
+        let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
+        let Some(plan) = &planned.plan else { return Ok(store.snapshot().revision) };
         let author = Author::source(&self.options.source, self.options.tree.commit());
-        let applied = during("Applying", || apply(store, &plan, author, &mut TokenFiles::default()));
+        let applied = during("Applying", || apply(store, plan, planned.places(), author, &mut TokenFiles::default()));
         applied.map_err(|error| {
             let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
             Failure { diagnostics: vec![error.diagnostic()], exit: if stale { Exit::Stale } else { Exit::Error } }
         })
+    }
+
+    fn refuse(&mut self, reason: &str) {
+        let Some(store) = &self.store else { return };
+        let author = Author::source(&self.options.source, self.options.tree.commit());
+        // The run has failed already: that the history does not say so must not hide why.
+        let _ = store.note(Attempt::new(author), Outcome::Refused, reason.to_owned());
     }
 }

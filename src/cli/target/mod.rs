@@ -31,4 +31,7 @@ pub trait Target {
 
     /// Applies what was proposed last, as the revision that is returned.
     fn apply(&mut self) -> Result<u64, Failure>;
+
+    /// Records that what was proposed is not applied, and why.
+    fn refuse(&mut self, _reason: &str) {}
 }

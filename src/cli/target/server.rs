@@ -19,7 +19,7 @@ use crate::{
         body::Limits,
         reconciliation::wire::{Request, Run},
     },
-    cli::{Exit, Failure, progress::during},
+    cli::{Exit, Failure, progress::during, show},
     manifest::tree::{SentFile, collect},
     model::{
         Kind,
@@ -32,6 +32,7 @@ use crate::{
         Effect,
         format::json::{Document, Item},
         report::Report,
+        saved::SavedPlan,
     },
     reconcile::{
         Options, Planned,
@@ -94,6 +95,8 @@ struct Proposed {
     /// New keys, and where their tokens go.
     keys: Vec<(Id, PathBuf)>,
     outcome: String,
+    /// The plan as it was shown, to say how another one differs.
+    shown: Option<SavedPlan>,
 }
 
 /// What a server refuses with (D9).
@@ -271,13 +274,22 @@ impl Server {
         let keys: Vec<_> = keys.filter_map(|change| Some((Id::new(&change.id), wanted(&change.name)?))).collect();
         let unwritable = keys.iter().filter_map(|(_, wanted)| validated.token_fault(&wanted.key)).collect();
         let keys = keys.into_iter().filter_map(|(id, wanted)| Some((id, wanted.token_file.clone()?))).collect();
-        self.proposed = Some(Proposed { files, keys, outcome: run.outcome });
+        self.proposed = Some(Proposed { files, keys, outcome: run.outcome, shown: run.saved_plan.clone() });
         Proposal { report, left_out: run.left_out, saved: run.saved_plan, unwritable }
     }
 
+    /// Plans once more, and shows how the plan differs from the one that was shown before.
+    fn show_difference(&self, proposed: Proposed) {
+        let now = self.send(&self.request(proposed.files)).ok().and_then(|run| run.saved_plan);
+        if let (Some(shown), Some(now)) = (proposed.shown, now) {
+            show::difference(&shown.diff(&now));
+        }
+    }
+
     /// Sends the apply of what was proposed, once.
-    fn send_apply(&self, proposed: Proposed, tokens: &mut TokenFiles) -> Result<Run, Unheard> {
-        let mut request = Request { dry_run: false, expect: proposed.outcome, ..self.request(proposed.files) };
+    fn send_apply(&self, proposed: &Proposed, tokens: &mut TokenFiles) -> Result<Run, Unheard> {
+        let mut request =
+            Request { dry_run: false, expect: proposed.outcome.clone(), ..self.request(proposed.files.clone()) };
         for (key, file) in &proposed.keys {
             match tokens.hash(key, file) {
                 Ok(hash) => request.token_hashes.insert(key.to_string(), hash),
@@ -343,7 +355,7 @@ impl From<Unheard> for Failure {
 impl Target for Server {
     fn propose(&mut self, _document: bool) -> Result<Proposal, Failure> {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
-        let validated = validate_loaded(loaded, &self.options.lints);
+        let validated = validate_loaded(&loaded, &self.options.lints);
         // Whether there is what a name means is the server's to say: another source may own it.
         let told_here =
             |it: &Diagnostic| it.severity == Severity::Error && it.code != Name::Code(Code::UnknownReference);
@@ -371,12 +383,15 @@ impl Target for Server {
     fn apply(&mut self) -> Result<u64, Failure> {
         let Some(proposed) = self.proposed.take() else { return Ok(0) };
         let mut tokens = TokenFiles::default();
-        let answer = during("Applying", || self.send_apply(proposed, &mut tokens));
+        let answer = during("Applying", || self.send_apply(&proposed, &mut tokens));
         match answer {
             Ok(Run { report: Document { applied: Some(revision), .. }, .. }) => Ok(revision),
             Ok(_) => Err(Unheard::Silence(format!("{} does not say what it has applied", self.url)).into()),
             Err(Unheard::Refused(failure)) => {
                 tokens.take_back();
+                if failure.exit == Exit::Stale {
+                    self.show_difference(proposed);
+                }
                 Err(failure)
             }
             // The tokens stay: the keys that they belong to may exist by now.

@@ -1,0 +1,145 @@
+//! `edgewright history`: who changed what, and whether the record of it is whole (D58).
+
+use std::fmt::Write;
+
+use clap::{Subcommand, ValueEnum};
+
+use super::{Exit, Failure, Outcome, StoreArgs, output::print};
+use crate::{
+    model::{code::Code, diagnostic::Diagnostic, json, operation::Author},
+    store::{
+        engine::Query,
+        history::{self, Record, Touched},
+    },
+    text::escaped,
+};
+
+/// Show who changed the store, when and how, newest first.
+///
+/// Each attempt is a record, also one that was refused. `--resource` shows what happened to one resource, `--changes`
+/// what each resource was before and after. Secrets appear as digests.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The number of records to show.
+    #[arg(long, value_name = "N", default_value_t = 20, env = "EDGEWRIGHT_LIMIT")]
+    limit: usize,
+    /// Show only records before this one.
+    #[arg(long, value_name = "RECORD", env = "EDGEWRIGHT_BEFORE")]
+    before: Option<u64>,
+    /// Show only what happened to the resource with this path, such as `/edges/https/edghts_…`.
+    #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_RESOURCE")]
+    resource: Option<String>,
+    /// Show each resource before and after.
+    #[arg(long, env = "EDGEWRIGHT_CHANGES")]
+    changes: bool,
+    /// How to print the records: `json` prints one record per line.
+    #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
+    format: Form,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check that no record was changed or removed.
+    Verify {
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    Text,
+    Json,
+}
+
+impl Args {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        if let Some(Command::Verify { store }) = self.command {
+            return verify(&store);
+        }
+        let store = self.store.open_existing()?;
+        let query = self.resource.map_or(Query::All, Query::Resource);
+        let records = store.history(&query, self.before.unwrap_or(u64::MAX), self.limit)?;
+        let mut lines = String::new();
+        for record in records {
+            lines += &match self.format {
+                Form::Text => text(&record, self.changes)?,
+                Form::Json => String::from_utf8_lossy(&record.to_bytes()?).into_owned() + "\n",
+            };
+        }
+        print(lines)?;
+        Ok(Exit::Done)
+    }
+}
+
+fn verify(store: &StoreArgs) -> Outcome {
+    let verified = store.open_existing()?.verify()?;
+    if verified.records == 0 {
+        print("The history is empty.\n".to_owned())?;
+        return Ok(Exit::Done);
+    }
+    let last = verified.oldest + verified.records - 1;
+    let hash: String = verified.hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    print(format!("{} records verified: {} to {last}, chain hash {hash}…\n", verified.records, verified.oldest))?;
+    Ok(Exit::Done)
+}
+
+/// A record as a headline, the calls, and the resources.
+fn text(record: &Record, changes: bool) -> Result<String, Failure> {
+    let outcome = match (record.outcome, record.revision) {
+        (history::Outcome::Applied, Some(revision)) => format!("revision {revision}"),
+        (history::Outcome::Applied, None) => "applied".to_owned(),
+        (history::Outcome::Refused, _) => "refused".to_owned(),
+        (history::Outcome::Failed, _) => "failed".to_owned(),
+    };
+    let mut text = format!("{}  {}  {outcome}  {}", record.position, record.at, author(&record.author));
+    let mut line = |line: String| {
+        text.push('\n');
+        text.push_str(&escaped(&line));
+    };
+    if !record.message.is_empty() {
+        line(format!("    {}", record.message));
+    }
+    for call in &record.calls {
+        line(format!("    {call}"));
+    }
+    for touched in record.resources.iter().filter(|_| changes) {
+        for written in resource(touched)? {
+            line(format!("      {written}"));
+        }
+    }
+    text.push_str("\n");
+    Ok(text)
+}
+
+fn author(author: &Author) -> String {
+    match author {
+        Author::Api { key, owner } => format!("API key {key} of {owner}"),
+        Author::Local => "command line".to_owned(),
+        Author::Source { source, commit, through } => {
+            let mut text = format!("source `{source}`");
+            let _ = commit.as_ref().map(|commit| write!(text, " at {commit}"));
+            let _ = through.as_ref().map(|(key, owner)| write!(text, " with API key {key} of {owner}"));
+            text
+        }
+    }
+}
+
+fn resource(touched: &Touched) -> Result<Vec<String>, Failure> {
+    let name = touched.name.as_deref().unwrap_or(&touched.path);
+    let place = touched.declared_at.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+    let mut lines = vec![format!("{} {name}{place}", touched.kind)];
+    for (sign, state) in [("-", &touched.before), ("+", &touched.after)] {
+        for (field, value) in state.iter().filter_map(|state| state.as_object()).flatten() {
+            let value = json::bytes(value).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
+            lines.push(format!("{sign} {field}: {}", String::from_utf8_lossy(&value)));
+        }
+    }
+    Ok(lines)
+}

@@ -1,0 +1,111 @@
+//! The result of planning, with what a person or a commit needs of it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use super::{ApplyError, token};
+use crate::{
+    manifest::{ManifestFile, Origin},
+    model::{
+        code::Code,
+        desired::Desired,
+        diagnostic::{Diagnostic, Severity},
+        fault::{Aim, Path},
+        key::Key,
+    },
+    plan::{Plan, outline::Outline, report::Report},
+    store::history::Places,
+};
+
+/// More changes than this have a file and no line in the history.
+const MOST_LINES: usize = 2000;
+
+/// The result of planning.
+#[derive(Debug)]
+pub struct Planned {
+    /// Faults and warnings of the manifests.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The plan; none when the manifests have errors.
+    pub plan: Option<Plan>,
+    /// What the manifests ask for.
+    pub desired: BTreeMap<Key, Desired>,
+    /// What was set aside, because it or something that it depends on is faulty.
+    pub left_out: Vec<Desired>,
+    /// The files that were read.
+    pub files: Vec<Arc<ManifestFile>>,
+    /// Where the resources are declared.
+    pub(super) origins: HashMap<Key, Origin>,
+}
+
+impl Planned {
+    /// Returns the error that writing the token of a new API key would meet, at the line of its `token_file`. Only for
+    /// whoever writes it: a server has no such file.
+    pub fn token_fault(&self, key: &Key) -> Option<Diagnostic> {
+        let file = self.desired.get(key)?.token_file.as_ref()?;
+        let fault = ApplyError::TokenFile(file.clone(), token::obstacle(file)?).diagnostic();
+        Some(match self.origins.get(key) {
+            Some(origin) => fault.at(origin.place(&Path::root().join("token_file"), Aim::Value)),
+            None => fault,
+        })
+    }
+
+    /// File and line of each resource that the plan changes, for the history. Of very large plans only the file: lines
+    /// are found by reading the file once more.
+    pub fn places(&self) -> Places {
+        let changes = self.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
+        let with_lines = changes.len() <= MOST_LINES;
+        let place = |key: &Key| {
+            let origin = self.origins.get(key)?;
+            if !with_lines {
+                return Some(origin.file().source.name.clone());
+            }
+            let place = origin.place(&Path::root(), Aim::Value);
+            Some(format!("{}:{}", place.file.name, place.line_column().0))
+        };
+        changes.iter().filter_map(|change| Some((change.key.clone(), place(&change.key)?))).collect()
+    }
+
+    /// Whether the manifests are at fault.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|it| it.severity == Severity::Error)
+    }
+
+    /// A run that was given up has no plan, and nothing to commit.
+    pub(super) fn given_up(mut self) -> Self {
+        self.diagnostics.push(Diagnostic::error(Code::Unavailable, "the run was given up before it was done"));
+        self
+    }
+
+    /// What was set aside, for a person.
+    pub fn left_out_names(&self) -> Vec<String> {
+        let named = |key: &Key| {
+            let left_out = || self.left_out.iter().find(|it| it.key == *key);
+            self.desired.get(key).or_else(left_out).map(|it| it.claim.name.clone())
+        };
+        let name = |it: &Desired| match it.key.parent_key().map(|parent| (named(&parent), parent.id)) {
+            Some((parent, id)) => format!("{}/{}", parent.unwrap_or_else(|| id.to_string()), it.claim.name),
+            None => it.claim.name.clone(),
+        };
+        self.left_out.iter().map(|it| format!("{} {} ({})", it.key.kind, name(it), it.key.id)).collect()
+    }
+
+    /// What a command tells of it.
+    pub fn report(&self, command: &'static str) -> Report {
+        let mut diagnostics = self.diagnostics.clone();
+        let plan = self.plan.as_ref().map(Outline::of).transpose().unwrap_or_else(|error| {
+            // A plan that cannot be shown is none, and an error.
+            diagnostics.push(error.into());
+            None
+        });
+        Report {
+            command,
+            diagnostics,
+            plan,
+            refusals: self.plan.as_ref().map(|plan| plan.refusals.clone()).unwrap_or_default(),
+            files: self.files.len(),
+            applied: None,
+        }
+    }
+}

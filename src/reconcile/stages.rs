@@ -1,0 +1,247 @@
+//! The stages of a run, each of which takes a value and returns one: load, resolve, judge, isolate, diff, try.
+//!
+//! [`Prepared`] is what loading returns. Everything after it depends on a Snapshot, and can be repeated on another one
+//! without reading the manifests again.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{LintLevels, Options, Planned};
+use crate::{
+    lint::{self, Finding, Level, Subject, World},
+    manifest::{
+        self, Loaded,
+        resolve::{Resolved, resolve, resolve_offline},
+        tree::Tree,
+    },
+    model::{
+        desired::Desired,
+        diagnostic::{Diagnostic, Name, Severity, sort},
+        fault::{Aim, Fault, Path},
+        key::Key,
+        snapshot::{Entry, Refusal, Snapshot},
+    },
+    plan::{Plan, diff, safety::Budget},
+    store::mint,
+};
+
+/// Manifests that were read once, to be planned on any revision.
+pub struct Prepared {
+    /// What the run may do.
+    pub options: Options,
+    loaded: Loaded,
+}
+
+/// Resources with everything that is wrong with them.
+struct Judged {
+    resolved: Resolved,
+    diagnostics: Vec<Diagnostic>,
+    /// What was set aside (D44).
+    set_aside: Vec<Desired>,
+}
+
+/// Reads the manifests and checks them with nothing but the files: every rule, and every lint.
+pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
+    validate_loaded(&manifest::load(tree), lints)
+}
+
+/// The same for manifests that were read already.
+pub fn validate_loaded(loaded: &Loaded, lints: &LintLevels) -> Planned {
+    let resolved = resolve_offline(loaded, super::DEFAULT_SOURCE);
+    let judged = judge(loaded, resolved, &[], lints);
+    judged.planned(loaded, None)
+}
+
+/// Reads the manifests and plans what turns `snapshot` into what they say. Changes nothing.
+pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
+    Prepared::load(options.clone()).plan(snapshot)
+}
+
+impl Prepared {
+    /// Reads the manifests.
+    pub fn load(options: Options) -> Self {
+        let loaded = manifest::load(options.tree.as_ref());
+        Self { options, loaded }
+    }
+
+    /// Plans what turns `snapshot` into what the manifests say. Changes nothing.
+    pub fn plan(&self, snapshot: &Snapshot) -> Planned {
+        let (options, loaded) = (&self.options, &self.loaded);
+        let stops = || options.cancel.is_cancelled();
+        if stops() {
+            return Judged::nothing().planned(loaded, None).given_up();
+        }
+        let resolved = resolve(loaded, snapshot, &options.source, options.prune);
+        let judged = judge(loaded, resolved, &others(snapshot, &options.source), &options.lints);
+        if stops() {
+            return judged.planned(loaded, None).given_up();
+        }
+        let faulty = judged.has_errors();
+        if faulty && !options.isolate {
+            return judged.planned(loaded, None);
+        }
+        let judged = if faulty { isolate(judged, &options.lints) } else { judged };
+        // What cannot be read may be what a resource was renamed or moved to: nothing is deleted until all is in order.
+        let prune = options.prune && !faulty;
+        let plan = diff(snapshot, &judged.resolved.desired, &options.source, prune, options.budget);
+        if stops() {
+            return judged.planned(loaded, None).given_up();
+        }
+        match try_on(snapshot, &plan) {
+            Err(refusal) => judged.refused(refusal).planned(loaded, None),
+            Ok(()) if stops() => judged.planned(loaded, None).given_up(),
+            Ok(()) => judged.planned(loaded, Some(plan)),
+        }
+    }
+}
+
+/// Plans what turns the state of one set of manifests into that of another, without any store.
+pub fn compare(old: &Options, new: &Options) -> Planned {
+    let lenient = |options: &Options| Options { budget: Budget::Percent(100.0), ..options.clone() };
+    let mut before = plan(&lenient(old), &Snapshot::default());
+    let Some(first) = before.plan.take() else { return before };
+    match Snapshot::default().apply(&first.operations(), mint::now()) {
+        Ok((snapshot, _)) => {
+            let mut after = plan(&lenient(new), &snapshot);
+            after.files.splice(0..0, before.files);
+            after
+        }
+        Err(refusal) => Planned {
+            diagnostics: refusal.faults.into_iter().map(|fault| Diagnostic::error(fault.code, fault.message)).collect(),
+            ..before
+        },
+    }
+}
+
+/// The resources of other sources, which lints compare with.
+fn others(snapshot: &Snapshot, source: &str) -> Vec<Arc<Entry>> {
+    let owned = |entry: &&Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source != source);
+    snapshot.iter().filter(owned).cloned().collect()
+}
+
+/// What is wrong with manifests: rules first, and where they hold, lints.
+fn judge(loaded: &Loaded, mut resolved: Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> Judged {
+    let mut diagnostics = loaded.diagnostics.clone();
+    diagnostics.append(&mut resolved.diagnostics);
+    let mut judged = Judged { resolved, diagnostics, set_aside: Vec::new() };
+    // Lints look at the whole; of a part they would say what is not so.
+    if !judged.has_errors() {
+        let (found, denied) = findings(&judged.resolved, others, lints);
+        judged.diagnostics.extend(found);
+        judged.resolved.faulty.extend(denied);
+    }
+    sort(&mut judged.diagnostics);
+    judged
+}
+
+/// Sets aside what is faulty, with all that depends on it.
+fn isolate(mut judged: Judged, lints: &LintLevels) -> Judged {
+    judged.set_aside.extend(judged.resolved.set_aside());
+    // Lints that are denied hold for the rest all the same: one broken file must not switch them off.
+    let (found, denied) = findings(&judged.resolved, &[], lints);
+    judged.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
+    sort(&mut judged.diagnostics);
+    judged.resolved.faulty = denied.into_iter().collect();
+    judged.set_aside.extend(judged.resolved.set_aside());
+    judged
+}
+
+/// Tries a plan on the Snapshot, so that whatever a commit would refuse is told now.
+fn try_on(snapshot: &Snapshot, plan: &Plan) -> Result<(), Refusal> {
+    if !plan.refusals.is_empty() {
+        return Ok(());
+    }
+    snapshot.apply(&plan.operations(), mint::now()).map(|_| ())
+}
+
+impl Judged {
+    fn nothing() -> Self {
+        Self { resolved: Resolved::default(), diagnostics: Vec::new(), set_aside: Vec::new() }
+    }
+
+    fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|it| it.severity == Severity::Error)
+    }
+
+    fn refused(mut self, refusal: Refusal) -> Self {
+        self.diagnostics.extend(at_their_lines(refusal, &self.resolved));
+        self
+    }
+
+    fn planned(self, loaded: &Loaded, plan: Option<Plan>) -> Planned {
+        let desired: BTreeMap<Key, Desired> = self.resolved.desired;
+        Planned {
+            diagnostics: self.diagnostics,
+            plan,
+            desired,
+            left_out: self.set_aside,
+            files: loaded.files.clone(),
+            origins: self.resolved.origins,
+        }
+    }
+}
+
+/// What lints find, at the levels that manifests, the configuration or the catalogue set, in this order; and the
+/// resources that a denied finding is about.
+fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> (Vec<Diagnostic>, Vec<Key>) {
+    let world = World {
+        desired: &resolved.desired,
+        others,
+        manifests: &resolved.facts,
+        now: mint::now(),
+        allowed_labels: lints.allowed_labels.as_ref(),
+    };
+    let level = |finding: &Finding| {
+        let own = resolved.levels.get(&finding.subject).and_then(|levels| levels.get(finding.lint));
+        let default = || lint::find(finding.lint).map_or(Level::Warn, |lint| lint.default);
+        own.or_else(|| lints.levels.get(finding.lint)).copied().unwrap_or_else(default)
+    };
+    let mut denied = Vec::new();
+    let shown: Vec<Diagnostic> = lint::run(&world)
+        .into_iter()
+        .filter_map(|finding| {
+            let severity = match level(&finding) {
+                Level::Allow => return None,
+                Level::Warn => Severity::Warning,
+                Level::Deny => Severity::Error,
+            };
+            if let (Severity::Error, Subject::Resource(key)) = (severity, &finding.subject) {
+                denied.push(key.clone());
+            }
+            let origin = resolved.origin(&finding.subject)?;
+            let place = match finding.in_document {
+                true => origin.document().place(&finding.path, finding.aim),
+                false => origin.place(&finding.path, finding.aim),
+            };
+            let related = finding.related.iter().filter_map(|(subject, path, label)| {
+                Some((resolved.origin(subject)?.place(path, Aim::Value), (*label).to_owned()))
+            });
+            let cure = lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
+            Some(Diagnostic {
+                severity,
+                related: related.collect(),
+                ..Diagnostic::error(Name::Lint(finding.lint), finding.message.clone()).help(cure).at(place)
+            })
+        })
+        .collect();
+    (shown, denied)
+}
+
+fn at_their_lines(refusal: Refusal, resolved: &Resolved) -> Vec<Diagnostic> {
+    let Refusal { key, faults } = refusal;
+    let origin = resolved.origins.get(&key);
+    let placed = faults.into_iter().map(|fault| match origin {
+        Some(origin) => origin.diagnostic(fault),
+        None => Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, about(&key, &fault)) },
+    });
+    placed.collect()
+}
+
+/// A fault's message with the resource that it is about; one that names the resource needs no other name in front.
+pub(super) fn about(key: &Key, fault: &Fault) -> String {
+    let subject = key.to_string();
+    if fault.message.contains(&subject) {
+        return fault.message.clone();
+    }
+    let place = if fault.path == Path::root() { String::new() } else { format!(" at {}", fault.path) };
+    format!("{subject}{place}: {}", fault.message)
+}

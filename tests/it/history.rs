@@ -1,0 +1,65 @@
+//! `edgewright history`: who changed what, and whether the record of it is whole (D58).
+
+use serde_json::Value;
+
+use crate::cli::Folder;
+
+fn records(folder: &Folder, line: &str) -> Vec<Value> {
+    let run = folder.ok(line);
+    run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn every_attempt_is_told_with_what_it_changed() {
+    let folder = Folder::new();
+    let edge = |description: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\nspec: {{description: {description}}}\n"
+        )
+    };
+    folder.write("m/one.yaml", &edge("first"));
+    folder.ok("reconcile --source shop m");
+    folder.write("m/one.yaml", &edge("second"));
+    folder.ok("reconcile --source shop m");
+    folder.write("m/one.yaml", "kind: [");
+    assert_eq!(folder.run("reconcile --source shop m").code, 3);
+    folder.ok("keys create --role editor");
+
+    let told = records(&folder, "history --format json");
+    let outcomes: Vec<_> = told.iter().map(|it| (it["outcome"].as_str().unwrap(), it["revision"].as_u64())).collect();
+    assert_eq!(outcomes, [("applied", Some(3)), ("refused", None), ("applied", Some(2)), ("applied", Some(1))]);
+    assert_eq!(told[2]["author"]["source"], "shop");
+    assert_eq!(told[2]["resources"][0]["declared_at"], "m/one.yaml:4");
+    assert_eq!(told[2]["resources"][0]["before"]["description"], "first");
+    assert_eq!(told[2]["resources"][0]["after"]["description"], "second");
+
+    let text = folder.ok("history --changes --limit 3").out;
+    assert!(text.contains("revision 2  source `shop`") && text.contains("HttpsEdge one (m/one.yaml:4)"), "{text}");
+    assert!(text.contains("- description: \"first\"") && text.contains("+ description: \"second\""), "{text}");
+    assert!(text.contains("refused"), "{text}");
+
+    let path = told[2]["resources"][0]["path"].as_str().unwrap();
+    assert_eq!(records(&folder, &format!("history --format json --resource {path}")).len(), 2);
+    assert_eq!(records(&folder, "history --format json --before 3 --limit 1")[0]["position"], 2);
+    let verified = folder.ok("history verify").out;
+    assert!(verified.starts_with("4 records verified: 1 to 4, chain hash "), "{verified}");
+}
+
+#[test]
+fn secrets_are_digests_that_show_a_change_and_nothing_else() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    folder.write("storefront/secrets/stripe-webhook-secret.txt", "another-secret\n");
+    folder.ok("reconcile storefront");
+    let told = folder.ok("history --format json").out;
+    for file in std::fs::read_dir(folder.path("storefront/secrets")).unwrap() {
+        let secret = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        assert!(!told.contains(secret.trim()), "a secret is in the history");
+    }
+    assert!(!told.contains("PRIVATE KEY"));
+    let last: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    let module =
+        |state: &str| last["resources"][0][state]["webhook_verification"]["secret"].as_str().unwrap().to_owned();
+    let (before, after) = (module("before"), module("after"));
+    assert!(before.starts_with("(secret ") && after.starts_with("(secret ") && before != after, "{before} {after}");
+}
