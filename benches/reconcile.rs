@@ -4,15 +4,22 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::{fmt::Write, fs, path::Path, sync::Arc};
+use std::{fmt::Write, fs, path::Path, sync::Arc, time::Instant};
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use edgewright::{
     manifest::tree::{Disk, Recorder, Tree},
-    model::{operation::Author, snapshot::Snapshot},
+    model::{
+        Kind,
+        id::Id,
+        key::Key,
+        kind::ip_restriction::{IpRestriction, Traffic},
+        operation::{Author, Operation},
+        snapshot::Snapshot,
+    },
     plan::outline::Outline,
     reconcile::{LintLevels, Options, apply, plan, token::TokenFiles, validate},
-    store::{Store, mint},
+    store::{Commit, Store, history::Places, mint},
 };
 
 const FILES: usize = 100;
@@ -70,7 +77,7 @@ fn steps(criterion: &mut Criterion) {
         bench.iter_batched(
             new_store,
             |store| {
-                apply(&store, &first, author(), &mut TokenFiles::default()).unwrap();
+                apply(&store, &first, Places::new(), author(), &mut TokenFiles::default()).unwrap();
                 store.snapshot()
             },
             BatchSize::PerIteration,
@@ -79,5 +86,41 @@ fn steps(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, steps);
+/// Durable commits of one small change each, by so many writers at once: those that wait share a sync.
+fn commits(criterion: &mut Criterion) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("store")).unwrap();
+    let key = |number: usize| Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{number:027}")));
+    let commit = |operations| {
+        let commit = Commit { base: None, operations, author: Author::Local, at: mint::now() };
+        store.commit(commit).unwrap();
+    };
+    let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });
+    let create = |number| Operation::Create { key: key(number), spec: spec.clone(), claim: None, token: None };
+    commit((0..64).map(create).collect());
+    let describe = |number: usize, round: u64| {
+        let spec = IpRestriction { description: format!("round {round}"), ..IpRestriction::default() };
+        Operation::Patch { key: key(number), spec: Arc::new(spec), fields: vec!["description".into()] }
+    };
+    let mut group = criterion.benchmark_group("durable commits");
+    group.sample_size(10);
+    for writers in [1, 8, 64] {
+        group.throughput(Throughput::Elements(writers as u64));
+        group.bench_function(format!("{writers} writers"), |bench| {
+            bench.iter_custom(|rounds| {
+                let began = Instant::now();
+                std::thread::scope(|scope| {
+                    for writer in 0..writers {
+                        let (commit, describe) = (&commit, &describe);
+                        scope.spawn(move || (0..rounds).for_each(|round| commit(vec![describe(writer, round)])));
+                    }
+                });
+                began.elapsed()
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, steps, commits);
 criterion_main!(benches);

@@ -40,7 +40,8 @@
 //!   sends.
 //! - [`Fault`](model::fault::Fault): what is wrong at which field, with a [`Code`](model::code::Code) of the one
 //!   registry; with a place in a file it is a [`Diagnostic`](model::diagnostic::Diagnostic).
-//! - [`Secret`](model::secret::Secret): masked by type wherever it is written, revealed in one named place.
+//! - [`Secret`](model::secret::Secret): masked by every serializer. Only [`model::json`] can reveal it, for a caller that
+//!   says so with [`Secrets`](model::secret::Secrets).
 //!
 //! - [`Lint`](lint::Lint): what is legal and still a mistake; one file each, and one table.
 //!

@@ -35,8 +35,8 @@ use crate::{
         node::Node,
         operation::Operation,
         resource::{AnyResource, Decoded, ViewContext},
-        rules, secret,
-        secret::Secret,
+        rules,
+        secret::{Secret, Secrets},
         snapshot::{Entry, Rendered, Snapshot},
     },
     store::{Commit, CommitError, mint},
@@ -123,7 +123,7 @@ impl Call<'_> {
         let mut operations = Vec::new();
         let mut token = None;
         if info.prefix.is_empty() {
-            let field = spec.to_json()?.get(info.id_parameter).and_then(Value::as_str).map(Id::new);
+            let field = spec.to_json(Secrets::Masked)?.get(info.id_parameter).and_then(Value::as_str).map(Id::new);
             key.id = field.unwrap_or_else(|| Id::new(""));
         } else {
             key.id = mint::fresh_id(self.kind);
@@ -309,12 +309,12 @@ impl Call<'_> {
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
         let cx = ViewContext { snapshot, site: &self.app.site };
         if self.caller.role == Role::Viewer {
-            return Ok(answer::rendered(entry.spec.view_json(entry, &cx)?));
+            return Ok(answer::rendered(entry.spec.view_json(entry, &cx, Secrets::Masked)?));
         }
         if let Some(rendered) = entry.rendered.get() {
             return Ok(rendered.clone());
         }
-        let body = secret::reveal(|| entry.spec.view_json(entry, &cx))?;
+        let body = entry.spec.view_json(entry, &cx, Secrets::Revealed)?;
         Ok(entry.rendered.get_or_init(|| answer::rendered(body)).clone())
     }
 
@@ -322,11 +322,8 @@ impl Call<'_> {
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
         let Some(module) = snapshot.get(host).and_then(|entry| entry.spec.module(slot)) else { return Ok(None) };
         let cx = ViewContext { snapshot, site: &self.app.site };
-        let body = match self.caller.role {
-            Role::Viewer => module.view_json(host, &cx),
-            _ => secret::reveal(|| module.view_json(host, &cx)),
-        };
-        Ok(Some(answer::rendered(body?)))
+        let secrets = if self.caller.role == Role::Viewer { Secrets::Masked } else { Secrets::Revealed };
+        Ok(Some(answer::rendered(module.view_json(host, &cx, secrets)?)))
     }
 
     /// The answer to a GET, or 304 when the client has it already (D25).
@@ -388,5 +385,5 @@ fn with_token(rendered: &Rendered, token: &Secret) -> Result<Rendered, ApiError>
     let mut body: Value = serde_json::from_slice(&rendered.body).map_err(|_| unshown())?;
     let field = body.get_mut("token").ok_or_else(unshown)?;
     *field = json!(token.expose());
-    Ok(Rendered { body: json::bytes(&body)?.into(), etag: Arc::clone(&rendered.etag) })
+    Ok(Rendered { body: json::bytes(&body, Secrets::Masked)?.into(), etag: Arc::clone(&rendered.etag) })
 }

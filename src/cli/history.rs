@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::{Exit, Failure, Outcome, StoreArgs, output::print};
+use super::{Exit, Outcome, StoreArgs, output::print};
 use crate::{
-    model::{code::Code, diagnostic::Diagnostic, json, operation::Author},
+    model::operation::Author,
     store::{
         engine::Query,
         history::{self, Record, Touched},
@@ -69,7 +69,7 @@ impl Args {
         let mut lines = String::new();
         for record in records {
             lines += &match self.format {
-                Form::Text => text(&record, self.changes)?,
+                Form::Text => text(&record, self.changes),
                 Form::Json => String::from_utf8_lossy(&record.to_bytes()?).into_owned() + "\n",
             };
         }
@@ -91,7 +91,7 @@ fn verify(store: &StoreArgs) -> Outcome {
 }
 
 /// A record as a headline, the calls, and the resources.
-fn text(record: &Record, changes: bool) -> Result<String, Failure> {
+fn text(record: &Record, changes: bool) -> String {
     let outcome = match (record.outcome, record.revision) {
         (history::Outcome::Applied, Some(revision)) => format!("revision {revision}"),
         (history::Outcome::Applied, None) => "applied".to_owned(),
@@ -110,12 +110,12 @@ fn text(record: &Record, changes: bool) -> Result<String, Failure> {
         line(format!("    {call}"));
     }
     for touched in record.resources.iter().filter(|_| changes) {
-        for written in resource(touched)? {
+        for written in resource(touched) {
             line(format!("      {written}"));
         }
     }
-    text.push_str("\n");
-    Ok(text)
+    text.push('\n');
+    text
 }
 
 fn author(author: &Author) -> String {
@@ -131,15 +131,14 @@ fn author(author: &Author) -> String {
     }
 }
 
-fn resource(touched: &Touched) -> Result<Vec<String>, Failure> {
+fn resource(touched: &Touched) -> Vec<String> {
     let name = touched.name.as_deref().unwrap_or(&touched.path);
     let place = touched.declared_at.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
     let mut lines = vec![format!("{} {name}{place}", touched.kind)];
     for (sign, state) in [("-", &touched.before), ("+", &touched.after)] {
         for (field, value) in state.iter().filter_map(|state| state.as_object()).flatten() {
-            let value = json::bytes(value).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
-            lines.push(format!("{sign} {field}: {}", String::from_utf8_lossy(&value)));
+            lines.push(format!("{sign} {field}: {value}"));
         }
     }
-    Ok(lines)
+    lines
 }

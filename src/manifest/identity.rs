@@ -15,7 +15,7 @@ use crate::model::{
     json::JsonError,
     key::Key,
     resource::AnyResource,
-    secret,
+    secret::Secrets,
     snapshot::{Entry, Snapshot},
 };
 
@@ -369,7 +369,7 @@ fn fixed_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
     if fields.is_empty() {
         return Ok(Vec::new());
     }
-    let whole = secret::reveal(|| spec.to_json())?;
+    let whole = spec.to_json(Secrets::Revealed)?;
     Ok(fields.iter().map(|field| whole.get(*field).map(ToString::to_string).unwrap_or_default()).collect())
 }
 

@@ -13,7 +13,7 @@ use super::{
     key::Key,
     module::{AnyModule, Slot},
     resource::AnyResource,
-    secret::Secret,
+    secret::{Secret, Secrets},
 };
 
 /// A source's ownership of a resource (D29).
@@ -114,15 +114,15 @@ impl Operation {
         })
     }
 
-    /// What the call sends. Secrets are masked, unless this runs inside of [`super::secret::reveal`].
-    pub fn body(&self) -> Result<Value, JsonError> {
+    /// Returns the body of the call.
+    pub fn body(&self, secrets: Secrets<'_>) -> Result<Value, JsonError> {
         Ok(match self {
-            Operation::Create { spec, .. } => Value::Object(spec.to_json()?),
+            Operation::Create { spec, .. } => Value::Object(spec.to_json(secrets)?),
             Operation::Patch { spec, fields, .. } => {
-                let given = spec.to_json()?.into_iter().filter(|(field, _)| fields.contains(field));
+                let given = spec.to_json(secrets)?.into_iter().filter(|(field, _)| fields.contains(field));
                 Value::Object(given.collect())
             }
-            Operation::PutModule { module, .. } => module.to_json()?,
+            Operation::PutModule { module, .. } => module.to_json(secrets)?,
             Operation::DeleteModule { .. } | Operation::Delete { .. } | Operation::Claim { .. } => Value::Null,
         })
     }
@@ -137,7 +137,7 @@ impl fmt::Display for Operation {
                 write!(f, "({key} becomes owned by {} as {})", claim.source, claim.name)
             }
             (None, Operation::Claim { key, claim: None }) => write!(f, "({key} is owned no longer)"),
-            (None, other) => match other.body() {
+            (None, other) => match other.body(Secrets::Masked) {
                 Ok(body) => write!(f, "({} {body})", other.key()),
                 // An error of a display would be a panic.
                 Err(_) => write!(f, "({})", other.key()),

@@ -15,7 +15,7 @@ use super::{
     key::{Key, segment},
     module::{AnyModule, Slot},
     node::Node,
-    secret,
+    secret::Secrets,
     snapshot::{Entry, Snapshot},
     unbounded,
 };
@@ -230,10 +230,10 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn check(&self, faults: &mut Faults);
     /// Whether both are the same kind and value.
     fn same(&self, other: &dyn AnyResource) -> bool;
-    /// The write form; secrets are written as the current thread's mode has it.
-    fn to_json(&self) -> Result<Map<String, Value>, JsonError>;
-    /// The response form as bytes of JSON.
-    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>) -> Result<Vec<u8>, JsonError>;
+    /// Writes the write form.
+    fn to_json(&self, secrets: Secrets<'_>) -> Result<Map<String, Value>, JsonError>;
+    /// Writes the response form.
+    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
     /// Names every resource of this service that it points at, its modules included.
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// The module in a slot.
@@ -264,12 +264,12 @@ impl<R: Resource> AnyResource for R {
         other.as_any().downcast_ref::<R>() == Some(self)
     }
 
-    fn to_json(&self) -> Result<Map<String, Value>, JsonError> {
-        json::object(self)
+    fn to_json(&self, secrets: Secrets<'_>) -> Result<Map<String, Value>, JsonError> {
+        json::object(self, secrets)
     }
 
-    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>) -> Result<Vec<u8>, JsonError> {
-        json::bytes(&self.view(at, cx))
+    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+        json::bytes(&self.view(at, cx), secrets)
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
@@ -295,8 +295,7 @@ impl<R: Resource> AnyResource for R {
     }
 
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error> {
-        let (whole, changes) = secret::reveal(|| (self.to_json(), patch.to_json()));
-        let (mut whole, mut changes) = (whole?, changes?);
+        let (mut whole, mut changes) = (self.to_json(Secrets::Revealed)?, patch.to_json(Secrets::Revealed)?);
         for field in fields {
             if let Some(value) = changes.remove(field) {
                 whole.insert(field.clone(), value);

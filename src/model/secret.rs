@@ -1,13 +1,11 @@
-//! Texts that may be secret or long. A secret is masked wherever it is printed or serialised; the only ways to see it
-//! are [`Secret::expose`] and a serialisation inside [`reveal`].
+//! Texts that may be secret or long. Every serializer masks a secret. The only ways to see one are [`Secret::expose`] and
+//! the functions of [`super::json`], which take a [`Secrets`].
 
 use std::{
     borrow::Cow,
-    cell::RefCell,
     collections::HashSet,
     fmt,
-    rc::Rc,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -18,70 +16,87 @@ use subtle::ConstantTimeEq;
 /// What stands in the place of a secret.
 pub const MASK: &str = "********";
 
-/// The newtype names by which the decoder knows a text that a manifest may take from a file or the environment (D28).
+/// The newtype names of secrets and long texts. The decoder looks up `from_env` and `from_file` for them (D28), and the
+/// writer of [`super::json`] writes them as [`Secrets`] says.
 pub(super) const SOURCED_TEXT: &str = "edgewright::Text";
 /// Like [`SOURCED_TEXT`], of a secret.
 pub(super) const SOURCED_SECRET: &str = "edgewright::Secret";
 
-/// How texts of this module are written by the current thread.
-#[derive(Clone, Default)]
-enum Mode {
-    /// Secrets as [`MASK`], texts as they are.
-    #[default]
+/// How a serialization writes secrets and long texts.
+#[derive(Clone, Copy)]
+pub enum Secrets<'a> {
+    /// Secrets as [`MASK`], texts in full.
     Masked,
-    /// Everything as it is.
+    /// Secrets and texts in full: for the store's records, and for clients with the permission to see them.
     Revealed,
-    /// For a person to compare: secrets as "(secret)" or "(secret, changed)", texts by size and digest. `known` are
-    /// the secrets of the state before, if there was one.
-    Review { known: Known, learning: bool },
-    /// For the history: secrets as a digest that is keyed with this, texts by size and digest.
-    Digested([u8; 32]),
+    /// The state before a change, for a reviewer: secrets as `(secret)`, texts by size and digest. Get it from
+    /// [`Review::before`].
+    Before(&'a Review),
+    /// The state after a change: secrets that the state before did not have as `(secret, changed)`.
+    After(&'a Review),
+    /// For the history: secrets as a digest with this key, which shows that a secret changed but not what it is; texts
+    /// by size and digest.
+    Digested(&'a [u8; 32]),
 }
 
-thread_local! {
-    static MODE: RefCell<Mode> = RefCell::default();
-}
-
-fn with_mode<R>(mode: Mode, run: impl FnOnce() -> R) -> R {
-    /// Puts the former mode back even when `run` unwinds.
-    struct Restore(Mode);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            MODE.set(std::mem::take(&mut self.0));
+impl Secrets<'_> {
+    /// Returns what stands in the place of a secret that is not revealed.
+    pub(super) fn hidden(self, secret: &str) -> Cow<'static, str> {
+        if secret.is_empty() {
+            return "".into();
+        }
+        match self {
+            // The writer does not ask in these modes. If it did, masking would be the safe answer.
+            Secrets::Masked | Secrets::Revealed => MASK.into(),
+            Secrets::Digested(key) => {
+                let digest = blake3::keyed_hash(key, secret.as_bytes()).to_hex();
+                format!("(secret {digest:.16})").into()
+            }
+            Secrets::Before(review) => {
+                review.known().get_or_insert_default().insert(blake3::hash(secret.as_bytes()));
+                "(secret)".into()
+            }
+            Secrets::After(review) => {
+                let digest = blake3::hash(secret.as_bytes());
+                let same = review.known().as_ref().is_none_or(|known| known.contains(&digest));
+                if same { "(secret)".into() } else { "(secret, changed)".into() }
+            }
         }
     }
-    let _restore = Restore(MODE.replace(mode));
-    run()
+
+    /// Returns a long public text as it is written.
+    pub(super) fn abridged(self, text: &str) -> Cow<'_, str> {
+        match self {
+            Secrets::Before(_) | Secrets::After(_) | Secrets::Digested(_) if text.len() > 80 => {
+                let digest = blake3::hash(text.as_bytes()).to_hex();
+                format!("({} bytes, blake3 {digest:.12})", text.len()).into()
+            }
+            _ => text.into(),
+        }
+    }
 }
 
-/// Runs a serialisation that needs the real values: the store's records, and answers to those who may see them.
-pub fn reveal<R>(run: impl FnOnce() -> R) -> R {
-    with_mode(Mode::Revealed, run)
-}
-
-/// Runs a serialisation for the history: that a secret has changed can be seen, and what it is cannot.
-pub fn digested<R>(key: &[u8; 32], run: impl FnOnce() -> R) -> R {
-    with_mode(Mode::Digested(*key), run)
-}
-
-/// Serialises two states for a reviewer, who learns which secrets change and nothing else.
+/// The secrets of a state before a change. A reviewer learns from it which ones change, and nothing else.
 #[derive(Default)]
 pub struct Review {
-    known: Known,
+    /// None if there is no state before.
+    known: Mutex<Option<HashSet<blake3::Hash>>>,
 }
 
-type Known = Rc<RefCell<Option<HashSet<blake3::Hash>>>>;
-
 impl Review {
-    /// Serialises the state before.
-    pub fn before<R>(&self, run: impl FnOnce() -> R) -> R {
-        self.known.borrow_mut().get_or_insert_default();
-        with_mode(Mode::Review { known: Rc::clone(&self.known), learning: true }, run)
+    /// Returns the mode for the state before. Serialize that state first.
+    pub fn before(&self) -> Secrets<'_> {
+        self.known().get_or_insert_default();
+        Secrets::Before(self)
     }
 
-    /// Serialises the state after: secrets that were not in the one before are marked.
-    pub fn after<R>(&self, run: impl FnOnce() -> R) -> R {
-        with_mode(Mode::Review { known: Rc::clone(&self.known), learning: false }, run)
+    /// Returns the mode for the state after. Without a state before, no secret is marked as changed.
+    pub fn after(&self) -> Secrets<'_> {
+        Secrets::After(self)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<HashSet<blake3::Hash>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -128,26 +143,40 @@ impl fmt::Debug for Secret {
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.is_empty() {
-            return serializer.serialize_str("");
-        }
-        match MODE.with_borrow(Clone::clone) {
-            Mode::Masked => serializer.serialize_str(MASK),
-            Mode::Revealed => serializer.serialize_str(self.expose()),
-            Mode::Digested(key) => {
-                let digest = blake3::keyed_hash(&key, self.expose().as_bytes()).to_hex();
-                serializer.serialize_str(&format!("(secret {digest:.16})"))
-            }
-            Mode::Review { known, learning } => {
-                let digest = blake3::hash(self.expose().as_bytes());
-                if learning {
-                    known.borrow_mut().get_or_insert_default().insert(digest);
-                    return serializer.serialize_str("(secret)");
-                }
-                let same = known.borrow().as_ref().is_none_or(|known| known.contains(&digest));
-                serializer.serialize_str(if same { "(secret)" } else { "(secret, changed)" })
-            }
-        }
+        serializer.serialize_newtype_struct(SOURCED_SECRET, &Guarded(self))
+    }
+}
+
+/// The fill character that opens a [`Guarded`]. It is a private one, which nothing else formats with, so the serializers
+/// of other crates always get the mask.
+const OPEN: char = '\u{F5EC}';
+
+/// What serializers get of a secret: a text that displays as [`MASK`], unless it is [`Exposed`].
+struct Guarded<'a>(&'a Secret);
+
+impl fmt::Display for Guarded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match f.fill() {
+            OPEN => self.0.expose(),
+            _ if self.0.is_empty() => "",
+            _ => MASK,
+        })
+    }
+}
+
+impl Serialize for Guarded<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Displays a [`Guarded`] in full.
+pub(super) struct Exposed<'a, T: ?Sized>(pub(super) &'a T);
+
+impl<T: fmt::Display + ?Sized> fmt::Display for Exposed<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The character of `OPEN`: a fill cannot be an argument.
+        write!(f, "{:\u{F5EC}<}", self.0)
     }
 }
 
@@ -220,13 +249,7 @@ impl<R> fmt::Debug for Text<R> {
 
 impl<R> Serialize for Text<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = self.as_str();
-        let review = MODE.with_borrow(|mode| matches!(mode, Mode::Review { .. } | Mode::Digested(_)));
-        if review && text.len() > 80 {
-            let digest = blake3::hash(text.as_bytes()).to_hex();
-            return serializer.serialize_str(&format!("({} bytes, blake3 {:.12})", text.len(), digest));
-        }
-        serializer.serialize_str(text)
+        serializer.serialize_newtype_struct(SOURCED_TEXT, self.as_str())
     }
 }
 
@@ -317,24 +340,5 @@ mod tests {
         other.keep_reading(&text);
         other.read();
         assert_eq!((READ.load(Ordering::Relaxed), other.as_str()), (2, "b"));
-    }
-
-    #[test]
-    fn a_secret_is_masked_unless_it_is_revealed_on_purpose() {
-        let secret = Secret::new("hunter2");
-        let json = || serde_json::to_string(&secret).unwrap_or_default();
-        assert_eq!(json(), "\"********\"");
-        assert_eq!(format!("{secret:?}"), MASK);
-        assert_eq!(reveal(json), "\"hunter2\"");
-        assert_eq!(json(), "\"********\"");
-    }
-
-    #[test]
-    fn a_reviewer_learns_only_whether_a_secret_changes() {
-        let review = Review::default();
-        let json = |text: &str| serde_json::to_string(&Secret::new(text)).unwrap_or_default();
-        assert_eq!(review.before(|| json("a")), "\"(secret)\"");
-        assert_eq!(review.after(|| json("a")), "\"(secret)\"");
-        assert_eq!(review.after(|| json("b")), "\"(secret, changed)\"");
     }
 }

@@ -20,7 +20,7 @@ use crate::model::{
     kind::{api_key::ApiKey, owner::Owner},
     operation::{Claim, Operation},
     resource::AnyResource,
-    secret,
+    secret::Secrets,
     snapshot::{Entry, Snapshot},
 };
 
@@ -270,8 +270,7 @@ fn changes(key: &Key, from: &dyn AnyResource, to: &Arc<dyn AnyResource>) -> Resu
     }
     let slots = key.kind.info().slots;
     let mut operations = Vec::new();
-    let (old, new) = secret::reveal(|| (from.to_json(), to.to_json()));
-    let (old, new) = (old?, new?);
+    let (old, new) = (from.to_json(Secrets::Revealed)?, to.to_json(Secrets::Revealed)?);
     let plain = |field: &&String| !slots.iter().any(|slot| slot.name == field.as_str());
     let fields: Vec<String> =
         new.keys().filter(plain).filter(|field| old.get(*field) != new.get(*field)).cloned().collect();

@@ -9,7 +9,12 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::{Change, Effect, Plan, Summary};
-use crate::model::{json::JsonError, operation::Operation, resource::AnyResource, secret::Review};
+use crate::model::{
+    json::JsonError,
+    operation::Operation,
+    resource::AnyResource,
+    secret::{Review, Secrets},
+};
 
 /// Unchanged lines that are shown around a changed one.
 const CONTEXT: usize = 2;
@@ -110,7 +115,7 @@ fn call(
         Effect::Replaced => Vec::new(),
         _ => lines(before, operation)?,
     };
-    Ok(Call { method: method.to_owned(), path, body: operation.body()?, lines })
+    Ok(Call { method: method.to_owned(), path, body: operation.body(Secrets::Masked)?, lines })
 }
 
 /// What an operation changes, line by line. Secrets are only "(secret)" and "changed".
@@ -137,30 +142,30 @@ fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<Vec<
 /// The YAML write form of what an operation changes, before and after. Secrets are only "(secret)" and "changed".
 fn forms(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<(String, String), JsonError> {
     let review = Review::default();
-    let whole = |spec: &dyn AnyResource| -> Result<Value, JsonError> { Ok(Value::Object(spec.to_json()?)) };
+    let whole = |spec: &dyn AnyResource, secrets: Secrets<'_>| spec.to_json(secrets).map(Value::Object);
     let (old, new) = match operation {
         Operation::Create { spec, .. } => {
-            let old = before.map(|before| review.before(|| whole(before)));
-            (old, Some(review.after(|| whole(spec.as_ref()))))
+            let old = before.map(|before| whole(before, review.before()));
+            (old, Some(whole(spec.as_ref(), review.after())))
         }
         Operation::Patch { spec, fields, .. } => {
-            let given = |spec: &dyn AnyResource| -> Result<Value, JsonError> {
-                let all = spec.to_json()?.into_iter().filter(|(field, _)| fields.contains(field));
+            let given = |spec: &dyn AnyResource, secrets: Secrets<'_>| -> Result<Value, JsonError> {
+                let all = spec.to_json(secrets)?.into_iter().filter(|(field, _)| fields.contains(field));
                 Ok(Value::Object(all.collect()))
             };
-            let old = before.map(|before| review.before(|| given(before)));
-            (old, Some(review.after(|| given(spec.as_ref()))))
+            let old = before.map(|before| given(before, review.before()));
+            (old, Some(given(spec.as_ref(), review.after())))
         }
         Operation::PutModule { slot, module, .. } => {
             let old = before.and_then(|before| before.module(slot));
-            let old = old.map(|old| review.before(|| old.to_json()));
-            (old, Some(review.after(|| module.to_json())))
+            let old = old.map(|old| old.to_json(review.before()));
+            (old, Some(module.to_json(review.after())))
         }
         Operation::DeleteModule { slot, .. } => {
             let old = before.and_then(|before| before.module(slot));
-            (old.map(|old| review.before(|| old.to_json())), None)
+            (old.map(|old| old.to_json(review.before())), None)
         }
-        Operation::Delete { .. } => (before.map(|before| review.before(|| whole(before))), None),
+        Operation::Delete { .. } => (before.map(|before| whole(before, review.before())), None),
         Operation::Claim { .. } => (None, None),
     };
     Ok((yaml(old.transpose()?)?, yaml(new.transpose()?)?))

@@ -9,7 +9,7 @@ use super::Plan;
 use crate::model::{
     desired::Desired,
     json::{self, JsonError},
-    secret,
+    secret::Secrets,
 };
 
 /// The one version of the document.
@@ -75,7 +75,7 @@ impl SavedPlan {
                     resource: format!("{} {}", change.key.kind, change.name),
                     id: operation.key().id.to_string(),
                     call: operation.to_string(),
-                    body: operation.body()?,
+                    body: operation.body(Secrets::Masked)?,
                 })
             })
         });
@@ -105,14 +105,14 @@ impl SavedPlan {
 
     /// The document's text.
     pub fn text(&self) -> Result<String, JsonError> {
-        json::text(self)
+        json::text(self, Secrets::Masked)
     }
 
     /// What the plan comes to, whatever else has changed in the store since it was made: the same store and source, the
     /// same desired state and the same calls have the same digest.
     pub fn outcome(&self) -> Result<String, JsonError> {
         let parts = (&self.store, &self.source, &self.desired, &self.operations);
-        Ok(blake3::hash(&json::bytes(&parts)?).to_hex().to_string())
+        Ok(blake3::hash(&json::bytes(&parts, Secrets::Masked)?).to_hex().to_string())
     }
 
     /// Why the plan that would run now is not this one: nothing, if it is. Only the outcome counts, and not the revision:
@@ -156,7 +156,7 @@ impl SavedPlan {
 
     fn own_digest(&self) -> Result<String, JsonError> {
         let plain = Self { digest: String::new(), ..self.clone() };
-        Ok(blake3::hash(&json::bytes(&plain)?).to_hex().to_string())
+        Ok(blake3::hash(&json::bytes(&plain, Secrets::Masked)?).to_hex().to_string())
     }
 }
 
@@ -169,11 +169,11 @@ fn store_id(root: &[u8; 32]) -> String {
 /// A digest of the desired state. Without a store there is no key, and then secrets are left out: a plain digest would
 /// let anybody who has the document try secrets out.
 fn digest_of<'d>(desired: impl IntoIterator<Item = &'d Desired>, key: Option<[u8; 32]>) -> Result<String, JsonError> {
+    let secrets = if key.is_some() { Secrets::Revealed } else { Secrets::Masked };
     let mut hasher = key.map_or_else(blake3::Hasher::new, |key| blake3::Hasher::new_keyed(&key));
     for wanted in desired {
-        let spec = || wanted.spec.to_json();
-        let spec = if key.is_some() { secret::reveal(spec) } else { spec() };
-        let line = Value::Array(vec![wanted.key.path().into(), Value::Object(spec?), json::value(&wanted.claim)?]);
+        let (spec, claim) = (wanted.spec.to_json(secrets)?, json::value(&wanted.claim, Secrets::Masked)?);
+        let line = Value::Array(vec![wanted.key.path().into(), Value::Object(spec), claim]);
         hasher.update(line.to_string().as_bytes());
         hasher.update(b"\n");
     }

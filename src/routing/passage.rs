@@ -12,6 +12,7 @@ use crate::model::{
         policies::EndpointPolicy,
         user_agent_filter::UserAgentFilter,
     },
+    secret::Secrets,
 };
 
 /// A module's effect on a request, as far as a trace can know.
@@ -177,7 +178,7 @@ fn token(request: &Request, validation: &JwtValidation) -> (Effect, String) {
 }
 
 fn provider(provider: &Provider) -> String {
-    let known = json::object(provider).ok();
+    let known = json::object(provider, Secrets::Masked).ok();
     let set = known.as_ref().and_then(|all| all.iter().find(|(_, app)| !app.is_null()));
     set.map_or_else(|| "a provider".to_owned(), |(name, _)| name.clone())
 }

@@ -18,7 +18,7 @@ use crate::model::{
     json::{self, JsonError},
     key::Key,
     operation::Claim,
-    secret::{self, Secret},
+    secret::{Secret, Secrets},
     snapshot::{Entry, Snapshot, Tombstone},
 };
 
@@ -144,11 +144,10 @@ fn encode(entry: &Entry) -> Result<Vec<u8>, StoreError> {
 }
 
 fn to_bytes(entry: &Entry) -> Result<Vec<u8>, JsonError> {
-    let spec = secret::reveal(|| entry.spec.to_json())?;
-    secret::reveal(|| {
-        let Entry { created_at, order, claim, token, .. } = entry;
-        json::bytes(&Written { spec: &spec, created_at: *created_at, order: *order, claim, token })
-    })
+    let Entry { created_at, order, claim, token, .. } = entry;
+    let spec = entry.spec.to_json(Secrets::Revealed)?;
+    let written = Written { spec: &spec, created_at: *created_at, order: *order, claim, token };
+    json::bytes(&written, Secrets::Revealed)
 }
 
 /// Reads a record. The error says what is wrong with it, without its content.

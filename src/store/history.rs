@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{StoreError, engine::Hash};
-use crate::model::{Kind, code::Code, json, key::Key, operation::Author};
+use crate::model::{Kind, code::Code, json, key::Key, operation::Author, secret::Secrets};
 
 /// How much history is kept. What is over either limit is dropped, with the tombstones of that time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +94,8 @@ pub type Places = BTreeMap<Key, String>;
 impl Record {
     /// The canonical form, which the chain covers.
     pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
-        json::bytes(self).map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))
+        json::bytes(self, Secrets::Masked)
+            .map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))
     }
 
     /// Reads the canonical form.

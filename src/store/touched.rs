@@ -9,7 +9,7 @@ use super::history::{Places, Touched};
 use crate::model::{
     json::{self, JsonError},
     key::Key,
-    secret,
+    secret::Secrets,
     snapshot::{Entry, Snapshot},
 };
 
@@ -48,9 +48,9 @@ pub fn touched(
 
 /// The fields of a resource, with its ownership.
 fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Result<Map<String, Value>, JsonError> {
-    let mut fields = secret::digested(digest_key, || entry.spec.to_json())?;
+    let mut fields = entry.spec.to_json(Secrets::Digested(digest_key))?;
     if let Some(claim) = &entry.claim {
-        fields.insert("(owned by)".into(), json::value(claim)?);
+        fields.insert("(owned by)".into(), json::value(claim, Secrets::Masked)?);
     }
     Ok(fields)
 }

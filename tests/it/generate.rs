@@ -13,7 +13,7 @@ use edgewright::model::{
     },
     module::{self as modules, AnyModule, Module, Slot, oauth::Provider},
     resource::{AnyResource, Resource},
-    secret::{self, Secret, Text},
+    secret::{Secret, Secrets, Text},
 };
 use proptest::{
     collection::{btree_map, vec},
@@ -462,7 +462,7 @@ fn fate(kind: Kind) -> BoxedStrategy<Fate> {
 
 /// Some of the fields and modules of a Spec that can change in place.
 pub fn some_fields(spec: &Spec, mask: u32) -> Vec<String> {
-    let fields = spec.to_json().unwrap().into_iter().map(|(field, _)| field);
+    let fields = spec.to_json(Secrets::Masked).unwrap().into_iter().map(|(field, _)| field);
     let free = fields.filter(|field| !spec.kind().info().fixed.contains(&field.as_str()));
     free.enumerate().filter(|(index, _)| (mask >> (index % 32)) & 1 == 1).map(|(_, field)| field).collect()
 }
@@ -477,7 +477,7 @@ impl Fate {
             Some(source) => Id::new(&source.r#type),
             None => {
                 // As for manifests: what is fixed is part of the id, for with another content it is another resource.
-                let json = secret::reveal(|| spec.to_json()).unwrap();
+                let json = spec.to_json(Secrets::Revealed).unwrap();
                 let fixed: String = info.fixed.iter().map(|field| json[*field].to_string()).collect();
                 let parent = parent.map(Id::as_str).unwrap_or_default();
                 Id::derived(info.prefix, [parent.as_bytes(), place.to_le_bytes().as_slice(), fixed.as_bytes()])
@@ -567,7 +567,7 @@ fn every_generated_spec_is_valid() {
             let mut faults = Faults::new();
             spec.check(&mut faults);
             assert!(faults.is_empty(), "{spec:?}: {:?}", faults.into_vec());
-            let json = Value::Object(secret::reveal(|| spec.to_json()).unwrap()).to_string();
+            let json = Value::Object(spec.to_json(Secrets::Revealed).unwrap()).to_string();
             secrets.extend([MARKER, "PRIVATE KEY"].into_iter().filter(|mark| json.contains(mark)));
         }
     }

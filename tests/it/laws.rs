@@ -17,7 +17,7 @@ use edgewright::{
         },
         node::Node,
         operation::{Author, Claim, Operation},
-        secret::{self, MASK, Secret, Text},
+        secret::{MASK, Secret, Secrets, Text},
         snapshot::{Entry, Snapshot},
     },
     plan::{
@@ -77,7 +77,7 @@ fn settled(wanted: &Desired) -> Spec {
 }
 
 fn revealed(spec: &Spec) -> Value {
-    Value::Object(secret::reveal(|| spec.to_json()).unwrap())
+    Value::Object(spec.to_json(Secrets::Revealed).unwrap())
 }
 
 /// Everything that a revision says of its resources, secrets included.
@@ -291,7 +291,7 @@ proptest! {
         // Where the edge's other modules allow it, the module is there, and just as it was given.
         if let Ok(state) = once {
             let (_, value) = state.iter().find(|(it, _)| *it == key).unwrap();
-            prop_assert_eq!(&value["spec"][slot.name], &secret::reveal(|| last.to_json()).unwrap());
+            prop_assert_eq!(&value["spec"][slot.name], &last.to_json(Secrets::Revealed).unwrap());
         }
     }
 
@@ -306,7 +306,7 @@ proptest! {
         }
         tells_no_secret(&format!("{whole:?}"))?;
         for Desired { spec, .. } in a.values().chain(b.values()) {
-            let masked = Value::Object(spec.to_json().unwrap()).to_string();
+            let masked = Value::Object(spec.to_json(Secrets::Masked).unwrap()).to_string();
             tells_no_secret(&masked)?;
             tells_no_secret(&format!("{spec:?}"))?;
             let whole = revealed(spec).to_string();

@@ -33,6 +33,7 @@ use crate::{
         json::{self, JsonError},
         kind::{api_key::ApiKey, owner::Role},
         operation::{Author, Operation},
+        secret::Secrets,
         snapshot::Snapshot,
     },
     plan::{
@@ -106,7 +107,7 @@ pub async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Resul
     on_disk(app, move |app| {
         let found = find(app, &id)?;
         let found = found.ok_or_else(|| ApiError::of(Code::NotFound, format!("there is no reconciliation {id}")))?;
-        let rendered = answer::rendered(json::bytes(&found)?);
+        let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
         Ok(answer::conditional(request.headers(), &rendered))
     })
     .await
@@ -139,7 +140,7 @@ fn position(app: &App, id: &str) -> Result<Option<u64>, ApiError> {
 }
 
 fn told(status: StatusCode, body: &impl Serialize) -> Result<Response, JsonError> {
-    let body = json::bytes(body)?;
+    let body = json::bytes(body, Secrets::Masked)?;
     let mut response = (status, Body::from(body)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)

@@ -26,7 +26,8 @@ use crate::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity, SourceFile, sort},
         id::Id,
-        secret::{self, Secret},
+        json,
+        secret::{Secret, Secrets},
     },
     plan::{
         Effect,
@@ -172,7 +173,7 @@ impl Server {
             // Of an application nobody knows how far it came.
             false => Unheard::Silence(format!("there is no answer from {}: {reason}", self.url)),
         };
-        let body = secret::reveal(|| serde_json::to_vec(request)).map_err(|error| unheard(error.to_string()))?;
+        let body = json::bytes(request, Secrets::Revealed).map_err(|error| unheard(error.to_string()))?;
         if body.len() > Limits::MANIFESTS.bytes {
             let (size, most) = (body.len() >> 20, Limits::MANIFESTS.bytes >> 20);
             let message = format!("the manifests have {size} MiB with their values, and a server takes {most} MiB");

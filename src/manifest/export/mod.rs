@@ -23,7 +23,7 @@ use crate::model::{
     node::Node,
     operation::Claim,
     resource::AnyResource,
-    secret::{self, MASK},
+    secret::{MASK, Secrets},
     snapshot::{Entry, Snapshot},
 };
 use text::{envelope, is_its_match, prune, slug, spaced, unique, yaml};
@@ -148,7 +148,7 @@ impl Exporter<'_> {
         }
         for entry in rest {
             let taken = taken.entry((entry.key.kind, entry.key.parent.clone())).or_default();
-            let spec = entry.spec.to_json()?;
+            let spec = entry.spec.to_json(Secrets::Masked)?;
             let description = spec.get("description").and_then(Value::as_str).unwrap_or_default();
             let name = [slug(description), slug(entry.key.id.as_str())].into_iter().find(|name| !name.is_empty());
             let name = unique(taken, name.unwrap_or_else(|| "unnamed".into()));
@@ -275,11 +275,11 @@ impl Exporter<'_> {
     fn spec(&mut self, entry: &Entry, name: &str) -> Result<Map<String, Value>, JsonError> {
         let info = entry.key.kind.info();
         let named = self.with_names(&entry.spec);
-        let (mut masked, revealed) = (named.to_json()?, secret::reveal(|| named.to_json())?);
-        let mut defaults = (info.empty)().to_json()?;
+        let (mut masked, revealed) = (named.to_json(Secrets::Masked)?, named.to_json(Secrets::Revealed)?);
+        let mut defaults = (info.empty)().to_json(Secrets::Masked)?;
         for slot in info.slots {
             if let (Some(module), _) = (slot.decode)(&Node::Map(Vec::new()), None) {
-                defaults.insert(slot.name.to_owned(), module.to_json()?);
+                defaults.insert(slot.name.to_owned(), module.to_json(Secrets::Masked)?);
             }
         }
         let at = Field { kind: info.name, name };

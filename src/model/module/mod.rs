@@ -17,6 +17,7 @@ use super::{
     key::Key,
     node::Node,
     resource::{Decoded, Reference, ViewContext},
+    secret::Secrets,
 };
 
 pub mod backend;
@@ -65,10 +66,10 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     fn check(&self, faults: &mut Faults);
     /// Whether both are modules of the same type with equal values.
     fn same(&self, other: &dyn AnyModule) -> bool;
-    /// The write form; secrets are written as the current thread's mode has it.
-    fn to_json(&self) -> Result<Value, JsonError>;
-    /// The response form as bytes of JSON.
-    fn view_json(&self, host: &Key, cx: &ViewContext<'_>) -> Result<Vec<u8>, JsonError>;
+    /// Writes the write form.
+    fn to_json(&self, secrets: Secrets<'_>) -> Result<Value, JsonError>;
+    /// Writes the response form.
+    fn view_json(&self, host: &Key, cx: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
     /// Names every resource of this service that it points at.
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// Returns a copy with other reference targets, in the order of the references.
@@ -89,11 +90,11 @@ impl<M: Module> AnyModule for M {
     fn same(&self, other: &dyn AnyModule) -> bool {
         other.as_any().downcast_ref::<M>() == Some(self)
     }
-    fn to_json(&self) -> Result<Value, JsonError> {
-        json::value(self)
+    fn to_json(&self, secrets: Secrets<'_>) -> Result<Value, JsonError> {
+        json::value(self, secrets)
     }
-    fn view_json(&self, host: &Key, cx: &ViewContext<'_>) -> Result<Vec<u8>, JsonError> {
-        json::bytes(&self.view(host, cx))
+    fn view_json(&self, host: &Key, cx: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+        json::bytes(&self.view(host, cx), secrets)
     }
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
         Module::references(self, visit);

@@ -11,6 +11,7 @@ use crate::{
         code::Code,
         diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
         json::{self, JsonError},
+        secret::Secrets,
     },
     plan::{outline::Outline, report::Report},
 };
@@ -94,7 +95,7 @@ pub struct Spot {
 
 /// The report as one JSON object.
 pub fn render(report: &Report) -> Result<String, JsonError> {
-    json::text(&Document::of(report))
+    json::text(&Document::of(report), Secrets::Masked)
 }
 
 impl Document {

@@ -1,0 +1,73 @@
+//! The one way from a typed value to JSON. Each call says how secrets are written; no other code can reveal one. A value
+//! that cannot be written is an error and never an empty text: an empty answer, plan or digest would pass for a real one.
+
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{code::Code, diagnostic::Diagnostic, secret::Secrets};
+use writer::Writer;
+
+/// A value that cannot be written. It is a defect: every type of the product can be.
+#[derive(Debug)]
+pub struct JsonError(serde_json::Error);
+
+impl JsonError {
+    /// With the reason, which holds no secret.
+    pub fn new(reason: impl fmt::Display) -> Self {
+        Self(<serde_json::Error as serde::ser::Error>::custom(reason))
+    }
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a value cannot be written: {}", self.0)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+impl From<JsonError> for serde_json::Error {
+    fn from(error: JsonError) -> Self {
+        error.0
+    }
+}
+
+impl From<JsonError> for Diagnostic {
+    fn from(error: JsonError) -> Self {
+        Diagnostic::error(Code::Internal, error.to_string()).help(Code::Internal.info().cure)
+    }
+}
+
+/// Writes a JSON value.
+pub fn value<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Value, JsonError> {
+    value.serialize(Writer::new(serde_json::value::Serializer, secrets)).map_err(JsonError)
+}
+
+/// Writes the fields of an object.
+pub fn object<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Map<String, Value>, JsonError> {
+    match self::value(value, secrets)? {
+        Value::Object(fields) => Ok(fields),
+        _ => Err(JsonError::new("it is not an object")),
+    }
+}
+
+/// Writes bytes, on one line.
+pub fn bytes<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+    let mut bytes = Vec::with_capacity(256);
+    value.serialize(Writer::new(&mut serde_json::Serializer::new(&mut bytes), secrets)).map_err(JsonError)?;
+    Ok(bytes)
+}
+
+/// Writes indented text that ends with a line break.
+pub fn text<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<String, JsonError> {
+    let mut bytes = Vec::with_capacity(256);
+    value.serialize(Writer::new(&mut serde_json::Serializer::pretty(&mut bytes), secrets)).map_err(JsonError)?;
+    bytes.push(b'\n');
+    String::from_utf8(bytes).map_err(JsonError::new)
+}
