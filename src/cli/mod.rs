@@ -32,7 +32,7 @@ use crate::{
 /// Reconciles an edge gateway with manifests in Git.
 ///
 /// Manifests are YAML documents that describe HTTPS edges, routes, traffic modules and certificates.
-/// `edgewright reconcile` validates them, shows the exact plan, and applies it to an embedded store in one atomic commit.
+/// `edgewright reconcile` validates them, shows the exact plan, and commits it atomically to an embedded store.
 /// `edgewright serve` serves the management API from that store and can reconcile it with a folder of manifests.
 #[derive(Debug, Parser)]
 #[command(name = "edgewright", version, propagate_version = true)]
