@@ -50,7 +50,8 @@
 //!
 //! 1. The same input gives the same plan everywhere: ids of resources in manifests are derived, not random.
 //! 2. Only a commit changes state, and only [`store`] knows the storage engine.
-//! 3. A reader never waits for a writer and never sees a partial commit: requests read a Snapshot, never the disk.
+//! 3. A reader never waits for a writer and never sees a partial commit: requests read a Snapshot; only history is read
+//!    from disk.
 //! 4. Every acknowledged commit is on disk, and the disk only ever has whole revisions.
 //! 5. A reference to a resource of this service resolves in every revision that was ever visible.
 //! 6. A failed or empty read of the manifests is an error, never "delete everything".
