@@ -1,75 +1,76 @@
-//! # edgewright: the map
+//! # edgewright architecture
 //!
-//! edgewright keeps an edge traffic gateway true to manifests in git. Manifests are validated, turned into an exact
-//! plan, and applied to an embedded store as one atomic revision; a server answers a JSON management API from that
-//! store. One binary: `src/main.rs` runs [`cli::main`].
+//! edgewright reconciles an edge gateway with manifests in Git. It validates the manifests, computes an exact plan, and
+//! applies it to an embedded store as one atomic revision. A server provides a JSON management API on that store. There
+//! is one binary: `src/main.rs` runs [`cli::main`].
 //!
 //! ## Layers
 //!
-//! `cli → api → reconcile → {manifest, plan, store} → {lint, routing} → model → {x509, xml} → text`. A layer uses only those
-//! below it, and the modules of one layer do not import each other; a test holds the tree to this.
+//! `cli → api → reconcile → {manifest, plan, store} → {lint, routing} → model → {x509, xml} → text`. A layer uses only
+//! the layers below it, and the modules of one layer do not import each other. A test enforces this.
 //!
-//! | module | is | and never |
+//! | Module | Purpose | Never |
 //! | --- | --- | --- |
-//! | [`model`] | what resources are, what may change, what is wrong | does IO, asks the time, rolls dice |
-//! | [`text`] | how text from elsewhere is quoted in messages | knows what the text is about |
-//! | [`x509`] | PEM, certificates and keys: what they say, and whether they fit | knows resources |
-//! | [`xml`] | whether a text is SAML metadata, within bounds | builds a tree, recurses |
-//! | [`lint`] | legal configuration that is probably a mistake, one file a lint | refuses what the API accepts |
-//! | [`routing`] | which route takes a request, and what its modules do with it | handles traffic |
+//! | [`model`] | Resources, operations and the rules they must meet | does IO, reads the clock, uses randomness |
+//! | [`text`] | Quoting of external text in messages | knows what the text is about |
+//! | [`x509`] | PEM, certificates and keys: parsing, and matching keys to certificates | knows resources |
+//! | [`xml`] | A streaming check for SAML metadata, within bounds | builds a tree, recurses |
+//! | [`lint`] | Legal configuration that is probably a mistake, one file per lint | rejects what the API accepts |
+//! | [`routing`] | Route selection, and the effect of each module on a request | handles traffic |
 //! | [`manifest`] | YAML and JSON to the desired state, with spans, from a [`Tree`](manifest::tree::Tree): the disk, a commit, a request | knows the store |
-//! | [`plan`] | the difference as [operations](model::operation::Operation), and what is told of it | does IO |
-//! | [`store`] | revisions and history, over an [`Engine`](store::engine::Engine) that makes them durable | decides what a change means |
-//! | [`reconcile`] | one run, and the loop that follows a folder | prints |
-//! | [`api`] | the management API over HTTP, and its OpenAPI document | changes anything but by a commit |
-//! | [`cli`] | one file a command | holds logic that another command needs |
+//! | [`plan`] | The difference as [operations](model::operation::Operation), and its output formats | does IO |
+//! | [`store`] | Revisions and history, over an [`Engine`](store::engine::Engine) that makes them durable | interprets changes |
+//! | [`reconcile`] | A single run, and the loop that follows a folder | prints |
+//! | [`api`] | The management API over HTTP, and its OpenAPI document | changes state except by a commit |
+//! | [`cli`] | One file per command | has logic that another command needs |
 //!
-//! ## The types that carry the design
+//! ## Core types
 //!
-//! - [`Kind`](model::Kind): a resource kind; its order is the order of dependency. One file each in [`model::kind`].
-//! - [`Resource`](model::resource::Resource): a kind's Spec, which is API body, manifest `spec`, stored record and
-//!   schema in one, and its View, the response form.
+//! - [`Kind`](model::Kind): a resource kind; kinds are in dependency order. One file each in [`model::kind`].
+//! - [`Resource`](model::resource::Resource): a kind's Spec (API body, manifest `spec`, stored record and schema in one
+//!   type) and its View (the response form).
 //! - [`Module`](model::module::Module) in a [`Slot`](model::module::Slot): a traffic module, in a typed optional field
 //!   of its host. Router, OpenAPI, schemas, diff and store visit the slots, so a new module is one file and one line.
 //! - [`Snapshot`](model::snapshot::Snapshot): all resources at one revision, immutable and cheap to clone.
-//!   [`Snapshot::apply`](model::snapshot::Snapshot::apply) is the one place where an operation takes effect.
+//!   [`Snapshot::apply`](model::snapshot::Snapshot::apply) is the only place where an operation takes effect.
 //! - [`Operation`](model::operation::Operation): create, patch, put module, delete module, delete, claim. A REST
 //!   handler makes one and the [planner](plan::diff) many; both go through [`Store::commit`](store::Store::commit).
-//! - [`Plan`](plan::Plan): operations with the revision they were computed from. What is shown is what runs: its
-//!   [`Outline`](plan::outline::Outline) is the plan without secrets, from which every format is made and which a server
-//!   sends.
-//! - [`Fault`](model::fault::Fault): what is wrong at which field, with a [`Code`](model::code::Code) of the one
-//!   registry; with a place in a file it is a [`Diagnostic`](model::diagnostic::Diagnostic).
+//! - [`Plan`](plan::Plan): operations and the revision they were computed from. Its
+//!   [`Outline`](plan::outline::Outline) is the plan without secrets; every output format and the server's response are
+//!   made from it, so what is shown is what runs.
+//! - [`Fault`](model::fault::Fault): an error at a field, with a [`Code`](model::code::Code) from the registry. With a
+//!   position in a file it is a [`Diagnostic`](model::diagnostic::Diagnostic).
 //! - [`Secret`](model::secret::Secret): masked by every serializer. Only [`model::json`] can reveal it, for a caller that
-//!   says so with [`Secrets`](model::secret::Secrets).
+//!   asks for it with [`Secrets`](model::secret::Secrets).
+//! - [`Lint`](lint::Lint): a check for a probable mistake in legal configuration; one file each, and one table.
 //!
-//! - [`Lint`](lint::Lint): what is legal and still a mistake; one file each, and one table.
-//!
-//! Beside these: [`routing`] answers `edgewright trace`, [`manifest::export`] turns a Snapshot back into
-//! manifests, and [`manifest::format`] normalises their text.
+//! In addition, [`routing`] implements `edgewright trace`, [`manifest::export`] turns a Snapshot back into manifests,
+//! and [`manifest::format`] formats their text.
 //!
 //! ## Invariants
 //!
-//! 1. The same input gives the same plan, anywhere: ids of what manifests declare are derived, not drawn.
-//! 2. Nothing but a commit changes state, and nothing but [`store`] knows the engine.
-//! 3. A reader never waits for a writer and never sees half of a commit: requests read a Snapshot, never the disk.
-//! 4. What was acknowledged is on disk, and what is on disk is a whole revision.
+//! 1. The same input gives the same plan everywhere: ids of resources in manifests are derived, not random.
+//! 2. Only a commit changes state, and only [`store`] knows the storage engine.
+//! 3. A reader never waits for a writer and never sees a partial commit: requests read a Snapshot; only history is read
+//!    from disk.
+//! 4. Every acknowledged commit is on disk, and the disk only ever has whole revisions.
 //! 5. A reference to a resource of this service resolves in every revision that was ever visible.
 //! 6. A failed or empty read of the manifests is an error, never "delete everything".
-//! 7. One bad file does not hide the faults of the others: loading returns all it could make, and every diagnostic.
+//! 7. One invalid file does not hide the errors in others: loading returns everything it could read, and every
+//!    diagnostic.
 //!
-//! ## Three flows
+//! ## Main flows
 //!
 //! - **`reconcile --dry-run manifests/`**: files → [documents](manifest) → typed Specs and diagnostics → names to ids
 //!   ([`manifest::resolve`]) → [lints](lint) → [`plan::diff`] against the Snapshot → the plan is tried on the
 //!   Snapshot → [`plan::render`] or a [format](plan::format) → exit code. Without `--dry-run` the plan is committed as
-//!   one revision with one history record.
-//!   With `--server` the files go to [`api::reconciliation`], which does the same on its own store.
-//! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: [`api::endpoint`] → the one handler of its action → typed body
-//!   ([`model::decode`]) → one operation → commit → View → bytes. Those of a whole resource stay with its entry until it
-//!   or a child changes.
-//! - **a file changes**: the event only means "look again" → debounce → the first flow → commit. What is invalid is
-//!   reported and changes nothing ([`reconcile::watch`]).
+//!   one revision with one history record. With `--server` the files go to [`api::reconciliation`], which does the same
+//!   on its own store.
+//! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: [`api::endpoint`] → the handler of the action → typed body
+//!   ([`model::decode`]) → one operation → commit → View → bytes. The bytes of a whole resource are cached with its
+//!   entry until it or a child changes.
+//! - **a file changes**: the event only triggers a rescan → debounce → the first flow → commit. Invalid manifests are
+//!   reported and change nothing ([`reconcile::watch`]).
 
 pub mod api;
 pub mod cli;

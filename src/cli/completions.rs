@@ -5,10 +5,10 @@ use clap_complete::Shell;
 
 use super::{Cli, Exit, Outcome, output::print};
 
-/// Print a completion script for a shell.
+/// Print a shell completion script.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The shell.
+    /// Shell to generate the script for.
     shell: Shell,
 }
 

@@ -9,22 +9,21 @@ use crate::{
     reconcile::{LintLevels, Options, compare},
 };
 
-/// Compare two folders of manifests, or two git revisions of one, without any store: what would the second change after
-/// the first?
+/// Compare two folders of manifests, or two Git revisions of one folder, without a store.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Exit with 2 when they differ.
+    /// Exit with code 2 if they differ.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
-    /// Compare two revisions of one path: `A..B`, or `A...B` for what B changes since it left A, or just `A` for what the
-    /// files on disk change.
+    /// Compare two Git revisions of one path: `A..B`, `A...B` for the changes on B since it branched off A, or `A` to
+    /// compare A with the working tree.
     #[arg(long, value_name = "A..B", env = "EDGEWRIGHT_REV")]
     rev: Option<String>,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
     loading: Loading,
-    /// Files or folders of manifests: how it was, and how it will be. With --rev there is one, by default this folder.
+    /// The old and the new file or folder of manifests; with --rev, one path (default: the working folder).
     #[arg(value_name = "PATH", num_args = 0..=2)]
     paths: Vec<PathBuf>,
 }

@@ -10,10 +10,10 @@ use crate::{
     },
 };
 
-/// Print the cause and cure of a code or lint that edgewright reports.
+/// Explain the cause and fix of an error code or lint.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The code, such as ERR_EDGEWRIGHT_UNKNOWN_FIELD, or the lint, such as shadowed-route; all are listed without one.
+    /// Error code or lint, such as ERR_EDGEWRIGHT_UNKNOWN_FIELD or shadowed-route. Lists all of them if omitted.
     #[arg(value_name = "CODE")]
     code: Option<String>,
 }

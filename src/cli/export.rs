@@ -9,24 +9,25 @@ use crate::{
     text::escaped,
 };
 
-/// Write what the store holds as manifests that plan to nothing.
+/// Write the store's state as manifests that plan to no changes.
 ///
-/// What the source owns is exported under its name. What no source owns can only be matched by its id: it is left out,
-/// unless --adopt exports it with `metadata.id`, and the next reconcile adopts it. API keys that no source owns are always
-/// left out, for their tokens cannot be exported. Secrets become `from_env`; the variables are listed on stderr, without
-/// their values. Labels, annotations and module sets are not in a store: modules stand in their routes.
+/// Exports the resources of one source by name. Resources that no source owns can only be matched by id: they are
+/// skipped unless you pass --adopt, which exports them with `metadata.id` so that the next reconcile adopts them. API
+/// keys that no source owns are always skipped, because their tokens cannot be exported. Secrets become `from_env`; the
+/// variables are listed on stderr, without their values. The store has no labels, annotations or module sets: modules
+/// are written into their routes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The folder to write to, which is made if need be, or `-` for standard output.
+    /// Folder to write to, created if missing, or `-` for standard output.
     #[arg(value_name = "DIR", default_value = "-")]
     target: String,
-    /// The name of the source whose resources are exported.
+    /// Source whose resources to export.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default")]
     source: String,
-    /// Export also what no source owns, with its id.
+    /// Also export resources that no source owns, with their ids.
     #[arg(long, env = "EDGEWRIGHT_ADOPT")]
     adopt: bool,
-    /// Write into a folder that has files already. Those of the same name are replaced, others stay.
+    /// Write into a folder that is not empty. Replaces files of the same name and keeps all others.
     #[arg(long, env = "EDGEWRIGHT_FORCE")]
     force: bool,
     #[command(flatten)]

@@ -14,17 +14,17 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic},
 };
 
-/// Bring manifests into one form; comments stay, and so does what they say.
+/// Format manifests without changing their content or comments.
 ///
-/// Lines end with LF and without blanks, levels are indented by two, keys come as apiVersion, kind, metadata and spec, and
-/// never two empty lines in a row. JSON is indented by two. A file for which it cannot be proven that it still says the
-/// same is reported and left as it is. The names of changed files are printed.
+/// Uses LF line endings, removes trailing whitespace and repeated blank lines, indents YAML and JSON by two spaces, and
+/// orders the top-level keys: apiVersion, kind, metadata, spec. If a formatted file cannot be proven to have the same
+/// content, it is reported and left unchanged. Prints the names of the changed files.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Change nothing; print the files that would change, and exit with 1 if there are any.
+    /// Report without writing: print the files that would change, and exit with code 1 if there are any.
     #[arg(long, env = "EDGEWRIGHT_CHECK")]
     check: bool,
-    /// Files and folders of manifests, or `-` to format standard input to standard output.
+    /// Manifest files and folders, or `-` to format standard input to standard output.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
 }

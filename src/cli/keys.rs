@@ -39,17 +39,17 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Create a key, and print its token: the only time it can be seen.
+    /// Create a key and print its token, which is shown only once.
     Create {
         #[command(flatten)]
         store: StoreArgs,
-        /// What the key's owner may do: viewer, editor or admin. A new owner is an editor by default.
+        /// Role of the key's owner: viewer, editor or admin (default for a new owner: editor).
         #[arg(long, env = "EDGEWRIGHT_ROLE", value_parser = role)]
         role: Option<Role>,
-        /// The owner, as `usr_…` or `bot_…`; a new user by default.
+        /// Owner of the key, as `usr_…` or `bot_…` (default: a new user).
         #[arg(long, value_name = "ID", env = "EDGEWRIGHT_OWNER")]
         owner: Option<String>,
-        /// What the key is for.
+        /// Description of the key.
         #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_DESCRIPTION", default_value = "")]
         description: String,
     },
@@ -58,11 +58,11 @@ enum Command {
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// Delete a key: its token stops working at once.
+    /// Revoke a key; its token stops working immediately.
     Revoke {
         #[command(flatten)]
         store: StoreArgs,
-        /// The key's id, `ak_…`.
+        /// Id of the key, `ak_…`.
         #[arg(value_name = "ID")]
         id: String,
     },

@@ -31,11 +31,11 @@ use crate::{
     store::{Store, StoreError, probe},
 };
 
-/// Keeps an edge traffic gateway true to manifests in git.
+/// Reconciles an edge gateway with manifests in Git.
 ///
-/// Manifests are YAML documents of HTTPS edges, routes, traffic modules and certificates. `edgewright reconcile`
-/// validates them, shows the exact plan, and applies it to an embedded store in one atomic commit. `edgewright serve`
-/// answers the management API from that store and keeps it true to a folder.
+/// Manifests are YAML documents that describe HTTPS edges, routes, traffic modules and certificates.
+/// `edgewright reconcile` validates them, shows the exact plan, and commits it atomically to an embedded store.
+/// `edgewright serve` serves the management API from that store and can reconcile it with a folder of manifests.
 #[derive(Debug, Parser)]
 #[command(name = "edgewright", version, propagate_version = true)]
 struct Cli {
@@ -152,10 +152,10 @@ fn run() -> Outcome {
     }
 }
 
-/// Which store a command works on.
+/// The store that a command works on.
 #[derive(Debug, Clone, clap::Args)]
 struct StoreArgs {
-    /// The folder of the store.
+    /// Store folder.
     #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
     store: PathBuf,
 }

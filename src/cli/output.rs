@@ -20,10 +20,10 @@ use crate::{
 /// The format of a report, and where it goes.
 #[derive(Debug, Clone, Args)]
 pub struct Output {
-    /// The format: text, json, markdown, github, sarif or junit.
+    /// Report format: text, json, markdown, github, sarif or junit.
     #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_FORMAT", default_value = "text", value_parser = format)]
     format: Format,
-    /// Write the report to a file, and show the text as well.
+    /// Write the report to a file and keep the text on the terminal.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_OUTPUT")]
     output: Option<PathBuf>,
 }

@@ -20,7 +20,7 @@ use crate::{
     text::escaped,
 };
 
-/// List the owners of API keys, and set what they may do.
+/// List the owners of API keys and set their roles.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -29,7 +29,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List the owners with their roles.
+    /// List owners and their roles.
     List {
         #[command(flatten)]
         store: StoreArgs,
@@ -38,10 +38,10 @@ enum Command {
     SetRole {
         #[command(flatten)]
         store: StoreArgs,
-        /// The owner, `usr_…` or `bot_…`.
+        /// Id of the owner, `usr_…` or `bot_…`.
         #[arg(value_name = "OWNER")]
         owner: String,
-        /// viewer, editor or admin.
+        /// New role: viewer, editor or admin.
         #[arg(value_name = "ROLE", value_parser = role)]
         role: Role,
     },

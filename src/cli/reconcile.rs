@@ -21,23 +21,23 @@ use crate::{
 /// Validate manifests, show the plan, and apply it as one revision.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Show the plan and change nothing.
+    /// Show the plan without applying it.
     #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
     dry_run: bool,
-    /// Apply only if what would run is what this saved plan says.
+    /// Apply only if the plan still matches this saved plan.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_PLAN", conflicts_with = "out")]
     plan: Option<PathBuf>,
     #[command(flatten)]
     common: PlanArgs,
 }
 
-/// Show what `reconcile` would do: the same as `reconcile --dry-run`.
+/// Show what `reconcile` would do; same as `reconcile --dry-run`.
 #[derive(Debug, clap::Args)]
 pub struct PlanArgs {
-    /// Exit with 2 when changes are pending.
+    /// Exit with code 2 if changes are pending.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
-    /// Save the plan, so that `reconcile --plan` applies just what was reviewed.
+    /// Save the plan, so that `reconcile --plan` applies exactly what was reviewed.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_OUT")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -14,16 +14,16 @@ use crate::{
 /// The name of the API's document among the schemas.
 const OPENAPI: &str = "openapi";
 
-/// Print the JSON Schema of manifests or the OpenAPI document, or keep a folder of them up to date.
+/// Print the JSON Schemas of manifests or the OpenAPI document, or keep a folder of them up to date.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The kind, or `openapi`; without one, the schema of any manifest.
+    /// Kind to print the schema of, or `openapi` (default: a schema for any manifest).
     #[arg(value_name = "KIND", conflicts_with_all = ["write", "check"])]
     kind: Option<String>,
-    /// Write every schema into a folder.
+    /// Write all schemas to a folder.
     #[arg(long, value_name = "DIR", conflicts_with = "check")]
     write: Option<PathBuf>,
-    /// Fail when a schema of a folder is not up to date.
+    /// Fail if a schema in a folder is out of date.
     #[arg(long, value_name = "DIR")]
     check: Option<PathBuf>,
 }

@@ -21,10 +21,10 @@ use crate::{
     store::Store,
 };
 
-/// Serve the management API, and keep the store true to a folder of manifests.
+/// Serve the management API, and reconcile the store with a folder of manifests.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A file or folder of manifests to follow: a good change is applied, a broken one is reported and changes nothing.
+    /// Manifest file or folder to follow: applies valid changes, and reports invalid ones without applying them.
     #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_MANIFESTS")]
     manifests: Vec<PathBuf>,
     #[command(flatten)]
@@ -33,19 +33,19 @@ pub struct Args {
     ownership: Ownership,
     #[command(flatten)]
     store: StoreArgs,
-    /// The address to listen on; port 0 takes a free one.
+    /// Address to listen on; port 0 picks a free port.
     #[arg(long, value_name = "ADDR", env = "EDGEWRIGHT_LISTEN", default_value = "127.0.0.1:8484")]
     listen: String,
-    /// The address that clients use, for the `uri` of every answer; by default the one that is listened on.
+    /// Public URL of the API, used for every `uri` in responses (default: the listen address).
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_BASE_URL")]
     base_url: Option<String>,
-    /// The address that identity providers use; by default the base URL.
+    /// Public URL for SAML identity providers (default: the base URL).
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SAML_BASE_URL")]
     saml_base_url: Option<String>,
-    /// The name of the header that selects the API version.
+    /// Name of the header that selects the API version.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
     version_header: String,
-    /// Where the first start writes the admin's token (mode 0600), instead of showing it on stderr.
+    /// File to write the admin token to on the first start (mode 0600), instead of stderr.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]
     admin_token_file: Option<PathBuf>,
 }

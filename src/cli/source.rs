@@ -13,7 +13,7 @@ use crate::{
 /// How manifests are read.
 #[derive(Debug, Clone, Args)]
 pub struct Loading {
-    /// Read manifests and `from_file` values outside the given folders, where links and paths lead there.
+    /// Allow manifests and `from_file` values outside the given folders.
     #[arg(long, env = "EDGEWRIGHT_ALLOW_OUTSIDE_FILES")]
     pub allow_outside_files: bool,
 }
@@ -28,7 +28,7 @@ impl Loading {
 /// Where manifests are.
 #[derive(Debug, Clone, Args)]
 pub struct Manifests {
-    /// Files and folders of manifests, or `-` for standard input.
+    /// Manifest files and folders, or `-` for standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -45,10 +45,10 @@ impl Manifests {
 /// What a source owns, and what becomes of it.
 #[derive(Debug, Clone, Args)]
 pub struct Ownership {
-    /// The name under which the applied resources are owned. Two sources of one store need two names.
+    /// Name of the source that owns the applied resources. Each source of a store needs its own name.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default", value_parser = source_name)]
     source: String,
-    /// Delete what the source owns and no longer declares.
+    /// Delete resources that the source owns and no longer declares.
     #[arg(
         long,
         env = "EDGEWRIGHT_PRUNE",
@@ -59,12 +59,12 @@ pub struct Ownership {
         default_missing_value = "true"
     )]
     prune: bool,
-    /// Set what is faulty aside, with what depends on it, and apply the rest. Nothing is deleted in such a run, and it
-    /// ends with 1.
+    /// Skip invalid resources and everything that depends on them, and apply the rest. If anything was skipped, the run
+    /// deletes nothing and exits with code 1.
     #[arg(long, env = "EDGEWRIGHT_ISOLATE")]
     isolate: bool,
-    /// How much one plan may delete: a number of resources, or a share of what the source owns, such as 50%. By default
-    /// three deletions, or a quarter and at most a hundred, but never everything.
+    /// Maximum number of resources that a plan may delete, or a percentage of those the source owns, such as 50%
+    /// (default: 3, or 25% up to 100 resources, but never all of them).
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
     max_deletes: Option<Budget>,
 }

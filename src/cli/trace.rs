@@ -16,20 +16,20 @@ use crate::{
     text::{escaped, printable},
 };
 
-/// Show which edge and route would take a request, why the other routes would not, and the modules that it passes.
+/// Show which edge and route would take a request, why other routes would not, and which modules it passes.
 ///
-/// Looks at the store; with --manifests at the files alone, and with --after too at the store before and after the plan
-/// of these files. Nothing is sent and nothing changed. Exits with 0 when a route takes the request (with --after, once
-/// the plan is applied), and with 1 when none does.
+/// Reads the store, or only the files with --manifests. With --manifests and --after, compares the store before and
+/// after the plan of these files. Sends no request and changes nothing. Exits with code 0 if a route takes the request
+/// (with --after, once the plan is applied), and with code 1 otherwise.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The method, GET by default, and the URL; without a scheme it is https.
+    /// Method (default: GET) and URL of the request (default scheme: https).
     #[arg(value_name = "[METHOD] URL", num_args = 1..=2, required = true)]
     request: Vec<String>,
-    /// A file or folder of manifests to look at instead of the store. May be repeated.
+    /// Manifest file or folder to read instead of the store. Repeatable.
     #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_MANIFESTS")]
     manifests: Vec<PathBuf>,
-    /// Show the store as it is, and as it would be once the plan of the manifests is applied.
+    /// Trace in the current store and again as if the plan of the manifests had been applied.
     #[arg(long, env = "EDGEWRIGHT_AFTER", requires = "manifests")]
     after: bool,
     #[command(flatten)]
@@ -38,13 +38,13 @@ pub struct Args {
     ownership: Ownership,
     #[command(flatten)]
     store: StoreArgs,
-    /// The address that the request comes from.
+    /// Client IP address of the request.
     #[arg(long, value_name = "IP", env = "EDGEWRIGHT_CLIENT_IP")]
     client_ip: Option<IpAddr>,
-    /// A header of the request, as `Name: value`. May be repeated.
+    /// Request header, as `Name: value`. Repeatable.
     #[arg(long = "header", value_name = "HEADER", env = "EDGEWRIGHT_HEADER", value_parser = header)]
     headers: Vec<(String, String)>,
-    /// The User-Agent of the request.
+    /// User-Agent of the request.
     #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_USER_AGENT")]
     user_agent: Option<String>,
 }

@@ -3,7 +3,7 @@
 use super::{Exit, Outcome, output::Output, progress::during, source::Manifests};
 use crate::reconcile::{LintLevels, validate};
 
-/// Check manifests with nothing but the files: every rule, and every lint.
+/// Check manifests against every rule and lint, using only the files.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

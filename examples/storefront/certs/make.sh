@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the demo certificates of this folder again. Needs openssl 3. Nothing here protects anything.
-# The keys of the authorities are thrown away: whoever holds one could sign a client certificate.
+# Regenerates the demo certificates in this folder. Requires OpenSSL 3. None of them protects anything.
+# Discards the keys of the authorities, because anyone with such a key could sign a client certificate.
 set -eu
 umask 077 # a private key is never readable by others, not even while it is being written
 cd "$(dirname "$0")"

@@ -49,20 +49,20 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(600);
 
-/// Which server to work through.
+/// The server that a command works through.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ServerArgs {
-    /// Plan and apply through a running `edgewright serve` instead of a store on this machine. Its token is taken from
-    /// the environment variable EDGEWRIGHT_TOKEN.
+    /// Plan and apply through a running `edgewright serve` instead of a local store. Reads the token from the
+    /// environment variable EDGEWRIGHT_TOKEN.
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SERVER")]
     server: Option<String>,
-    /// The name of the server's version header.
+    /// Name of the server's version header.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
     version_header: String,
 }
 
 impl ServerArgs {
-    /// A store that was named by a flag is meant, whatever server the environment names. Two flags contradict each other.
+    /// Lets `--store` on the command line override a server from the environment; both flags together are an error.
     pub fn give_way(&mut self, store_by_flag: bool, server_by_flag: bool) -> Result<(), Failure> {
         if store_by_flag && server_by_flag {
             let fault = Diagnostic::error(Code::Parameter, "--store and --server name two places to work on");
