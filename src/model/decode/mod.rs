@@ -344,7 +344,7 @@ mod tests {
         assert!(!help(r#"{"nam": 1}"#, &[], &["name"]).contains("`name`"));
         let all = help(r#"{"color": 1}"#, &["tags"], &["name"]);
         assert!(all.ends_with("`size`, `tags`"), "{all}");
-        assert_eq!(help(r#"{"color": 1}"#, &[], &["name", "size", "tags"]), "this takes no fields");
+        assert_eq!(help(r#"{"color": 1}"#, &[], &["name", "size", "tags"]), "remove it; no fields are allowed");
         assert_eq!(help(r#"{"name": "x"}"#, &[], &["name"]), "", "a fixed field is a known one");
     }
 
