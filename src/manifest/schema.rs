@@ -74,7 +74,7 @@ fn spec(generator: &mut SchemaGenerator, kind: &'static str) -> Value {
     let mut whole = inline(generator, info.spec_schema);
     let routes = |generator: &mut SchemaGenerator| {
         let mut route = inline(generator, Kind::HttpsEdgeRoute.info().spec_schema);
-        require("HttpsEdgeRoute", &mut route);
+        require(Kind::HttpsEdgeRoute.info().required, &mut route);
         add_property(
             &mut route,
             "name",
@@ -83,7 +83,7 @@ fn spec(generator: &mut SchemaGenerator, kind: &'static str) -> Value {
         add_property(&mut route, "modules_from", modules_from());
         json!({"type": "array", "items": route, "description": "Routes of the edge."})
     };
-    require(kind, &mut whole);
+    require(info.required, &mut whole);
     match info.kind {
         Kind::HttpsEdge => {
             let routes = routes(generator);
@@ -139,6 +139,9 @@ fn module_set(generator: &mut SchemaGenerator) -> Value {
 /// What a manifest's values may be that those of a request body may not: taken from a file or the environment (D28).
 fn adapt(definitions: &mut Map<String, Value>) {
     refine(definitions);
+    if let Some(metadata) = definitions.get_mut("Metadata") {
+        require(&["name"], metadata);
+    }
     for name in [SECRET_SCHEMA, TEXT_SCHEMA] {
         if let Some(definition) = definitions.get_mut(name) {
             let description = definition.get("description").cloned();
