@@ -9,8 +9,9 @@ use std::{
 
 use super::{
     Loaded, Origin,
-    declaration::{Declaration, Facts, MODULE_SET},
+    declaration::{Declaration, Facts},
     identity::{Identity, Known, Wanted, choose, derived},
+    kinds::MODULE_SET,
 };
 use crate::{
     lint::{Level, ManifestFacts, Subject},
