@@ -1,4 +1,5 @@
-//! Example bodies for the OpenAPI document; those of modules are in their own files. A test sends each of them to the API.
+//! Example bodies of whole resources for the OpenAPI document; a module's is in its own file. A test sends each to the
+//! API.
 
 use serde_json::{Value, json};
 
