@@ -30,7 +30,8 @@
 //! - [`Resource`](model::resource::Resource): a kind's Spec (API body, manifest `spec`, stored record and schema in one
 //!   type) and its View (the response form).
 //! - [`Module`](model::module::Module) in a [`Slot`](model::module::Slot): a traffic module, in a typed optional field
-//!   of its host. Router, OpenAPI, schemas, diff and store visit the slots, so a new module is one file and one line.
+//!   of its host. Router, OpenAPI, schemas, diff, store, lints and traces visit the slots, so a new module is one file
+//!   and one line.
 //! - [`Snapshot`](model::snapshot::Snapshot): all resources at one revision, immutable and cheap to clone.
 //!   [`Snapshot::apply`](model::snapshot::Snapshot::apply) is the only place where an operation takes effect.
 //! - [`Operation`](model::operation::Operation): create, patch, put module, delete module, delete, claim. A REST

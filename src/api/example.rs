@@ -1,8 +1,9 @@
-//! Example bodies for the OpenAPI document. A test sends each of them to the API.
+//! Example bodies of whole resources for the OpenAPI document; a module's is in its own file. A test sends each to the
+//! API.
 
 use serde_json::{Value, json};
 
-use crate::model::{Kind, module::Slot, resource::KindInfo};
+use crate::model::{Kind, resource::KindInfo};
 
 /// A body that creates a resource of a kind.
 pub fn of_kind(kind: Kind) -> Option<Value> {
@@ -42,65 +43,5 @@ pub fn of_patch(info: &KindInfo) -> Value {
     match info.kind {
         Kind::EventSource => json!({}),
         _ => json!({"description": "Another description"}),
-    }
-}
-
-/// A body that configures a module.
-pub fn of_module(slot: &Slot) -> Value {
-    let headers = json!({"add": {"X-Edge": "shop"}, "remove": ["Server"]});
-    match slot.name {
-        "backend" => json!({"backend_id": "bkd_2f9XkQcheckout000000000001"}),
-        "ip_restriction" => json!({"ip_policy_ids": ["ipp_2f9XkQofficeBerlin00000001"]}),
-        "circuit_breaker" => json!({
-            "tripped_duration": 30,
-            "rolling_window": 60,
-            "num_buckets": 12,
-            "volume_threshold": 200,
-            "error_threshold_percentage": 0.25,
-        }),
-        "request_headers" | "response_headers" => headers,
-        "webhook_verification" => json!({"provider": "github", "secret": "example-webhook-secret"}),
-        "oauth" => json!({
-            "provider": {"github": {
-                "client_id": "Iv1.example",
-                "client_secret": "example-client-secret",
-                "scopes": ["read:org"],
-                "teams": ["example-shop/platform"],
-            }},
-            "inactivity_timeout": 1800,
-            "maximum_duration": 28800,
-            "auth_check_interval": 300,
-        }),
-        "saml" => json!({
-            "idp_metadata": "<EntityDescriptor xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\" entityID=\"https://idp.example.com\"/>",
-            "authorized_groups": ["finance"],
-        }),
-        "oidc" => json!({
-            "issuer": "https://login.example.com",
-            "client_id": "edge",
-            "client_secret": "example-client-secret",
-            "scopes": ["openid", "email"],
-        }),
-        "user_agent_filter" => json!({"allow": ["^shop-app/"], "deny": ["(?i)bot"]}),
-        "jwt_validation" => json!({
-            "issuer": {"allow_list": [{"value": "https://login.example.com"}]},
-            "audience": {"allow_list": [{"value": "shop"}]},
-            "http": {"tokens": [{"type": "jwt", "method": "header", "name": "Authorization", "prefix": "Bearer "}]},
-            "jws": {
-                "allowed_algorithms": ["RS256"],
-                "keys": {"sources": {"additional_jkus": ["https://login.example.com/jwks.json"]}},
-            },
-        }),
-        "policies" => json!({
-            "inbound": [{
-                "name": "log-admin",
-                "expressions": ["req.URL.contains('/admin')"],
-                "actions": [{"type": "log", "config": {"Metadata": {"area": "admin"}}}, {"type": "deny"}],
-            }],
-            "outbound": [],
-        }),
-        "mutual_tls" => json!({"certificate_authority_ids": []}),
-        "tls_termination" => json!({"terminate_at": "edge", "min_version": "1.3"}),
-        _ => json!({"enabled": true}),
     }
 }

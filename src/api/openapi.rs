@@ -141,9 +141,7 @@ impl Builder {
         let (schema, example) = match endpoint.action {
             Action::Create => ((info.spec_schema)(&mut self.requests).to_value(), example::of_kind(info.kind)),
             Action::Patch => (self.patch_schema(info), Some(example::of_patch(info))),
-            Action::PutModule(slot) => {
-                ((slot.spec_schema)(&mut self.requests).to_value(), Some(example::of_module(slot)))
-            }
+            Action::PutModule(slot) => ((slot.spec_schema)(&mut self.requests).to_value(), Some((slot.example)())),
             _ => return None,
         };
         let required = !(endpoint.action == Action::Patch && endpoint.kind == Kind::EventSource);

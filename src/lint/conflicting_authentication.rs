@@ -4,6 +4,7 @@ use super::{Findings, Level, Lint, Subject, World};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
+    resource::AnyResource,
 };
 
 /// The lint.
@@ -31,12 +32,11 @@ spec:
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
-        let logins = [
-            ("oauth", route.oauth.as_ref().is_some_and(|login| login.enabled)),
-            ("oidc", route.oidc.as_ref().is_some_and(|login| login.enabled)),
-            ("saml", route.saml.as_ref().is_some_and(|login| login.enabled)),
-        ];
-        let mut enabled = logins.into_iter().filter(|(_, enabled)| *enabled).map(|(name, _)| name);
+        let route: &dyn AnyResource = route;
+        let logins = route.modules().filter(|(slot, module)| slot.is_login && module.enabled());
+        let mut names: Vec<&'static str> = logins.map(|(slot, _)| slot.name).collect();
+        names.sort_unstable();
+        let mut enabled = names.into_iter();
         let Some(first) = enabled.next() else { continue };
         for other in enabled {
             let message = format!("`{first}` and `{other}` cannot both be enabled on a route");

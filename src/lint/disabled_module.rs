@@ -1,10 +1,6 @@
 //! `disabled-module`: a module with `enabled: false`.
 
 use super::{Findings, Level, Lint, World};
-use crate::model::{
-    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute, tls_edge::TlsEdge},
-    resource::Resource,
-};
 
 /// The lint.
 pub static LINT: Lint = Lint {
@@ -28,48 +24,11 @@ spec:
     check,
 };
 
-/// A module's name, and a check whether a host has it disabled.
-type Switch<H> = (&'static str, fn(&H) -> bool);
-
-macro_rules! switches {
-    ($($module:ident)*) => {
-        &[$((stringify!($module), |host| host.$module.as_ref().is_some_and(|module| !module.enabled))),*]
-    };
-}
-
-const EDGE: &[Switch<HttpsEdge>] = switches!(mutual_tls tls_termination);
-const ROUTE: &[Switch<HttpsEdgeRoute>] = switches!(
-    backend ip_restriction circuit_breaker compression request_headers response_headers webhook_verification oauth saml
-    oidc websocket_tcp_converter user_agent_filter jwt_validation policies
-);
-const TLS_EDGE: &[Switch<TlsEdge>] = switches!(ip_restriction policies backend);
-
 fn check(world: &World<'_>, findings: &mut Findings) {
-    check_kind(world, findings, EDGE);
-    check_kind(world, findings, ROUTE);
-    check_kind(world, findings, TLS_EDGE);
-}
-
-fn check_kind<H: Resource>(world: &World<'_>, findings: &mut Findings, switches: &[Switch<H>]) {
-    for (key, host) in world.all::<H>() {
-        for (name, _) in switches.iter().filter(|(_, is_off)| is_off(host)) {
-            findings.report(key, [*name, "enabled"], format!("`{name}` is configured but disabled"));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_module_has_a_switch() {
-        fn names<H: Resource>(switches: &[Switch<H>]) -> (Vec<&str>, Vec<&str>) {
-            let slots = H::INFO.slots.iter().map(|slot| slot.name);
-            (switches.iter().map(|(name, _)| *name).collect(), slots.collect())
-        }
-        for (switches, slots) in [names(EDGE), names(ROUTE), names(TLS_EDGE)] {
-            assert_eq!(switches, slots);
+    for desired in world.desired.values() {
+        for (slot, _) in desired.spec.modules().filter(|(_, module)| !module.enabled()) {
+            let message = format!("`{}` is configured but disabled", slot.name);
+            findings.report(&desired.key, [slot.name, "enabled"], message);
         }
     }
 }

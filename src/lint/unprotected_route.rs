@@ -7,6 +7,7 @@ use crate::model::{
     fault::Aim,
     key::Key,
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+    resource::AnyResource,
 };
 use crate::text::printable;
 
@@ -36,8 +37,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         if route.backend.as_ref().is_none_or(|backend| !backend.enabled) || is_protected(route) {
             continue;
         }
-        let asks_for_certificates = |edge: &HttpsEdge| edge.mutual_tls.as_ref().is_some_and(|module| module.enabled);
-        if edge_of(world, key).is_none_or(asks_for_certificates) {
+        if edge_of(world, key).is_none_or(|edge| is_protected(edge)) {
             continue;
         }
         let message = format!("everyone can reach the backend of `{}`", printable(&route.r#match));
@@ -50,13 +50,6 @@ pub(super) fn edge_of<'w>(world: &'w World<'_>, route: &Key) -> Option<&'w Https
     world.desired.get(&route.parent_key()?)?.spec.as_any().downcast_ref()
 }
 
-fn is_protected(route: &HttpsEdgeRoute) -> bool {
-    route.oauth.as_ref().is_some_and(|module| module.enabled)
-        || route.oidc.as_ref().is_some_and(|module| module.enabled)
-        || route.saml.as_ref().is_some_and(|module| module.enabled)
-        || route.jwt_validation.as_ref().is_some_and(|module| module.enabled)
-        || route.webhook_verification.as_ref().is_some_and(|module| module.enabled)
-        || route.ip_restriction.as_ref().is_some_and(|module| module.enabled)
-        // Outbound policies run after the backend has handled the request.
-        || route.policies.as_ref().is_some_and(|module| module.enabled && !module.inbound.is_empty())
+fn is_protected(host: &dyn AnyResource) -> bool {
+    host.modules().any(|(_, module)| module.enabled() && module.restricts_access())
 }

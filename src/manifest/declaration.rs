@@ -20,25 +20,6 @@ use crate::{
     text::printable,
 };
 
-/// The manifest kind of named modules, which is no resource.
-pub const MODULE_SET: &str = "ModuleSet";
-
-/// The fields of a manifest's `spec` that the API's write form lacks, by kind.
-pub const EXTRA_FIELDS: &[(Kind, &[&str])] = &[
-    (Kind::ApiKey, &["token_file"]),
-    (Kind::HttpsEdge, &["routes"]),
-    (Kind::HttpsEdgeRoute, &["edge", "modules_from"]),
-    (Kind::EventSubscription, &["sources"]),
-];
-
-/// The kinds that a manifest can declare.
-pub fn manifest_kinds() -> impl Iterator<Item = &'static str> {
-    Kind::all()
-        .filter(|info| !matches!(info.kind, Kind::Owner | Kind::EventSource))
-        .map(|info| info.name)
-        .chain([MODULE_SET])
-}
-
 /// A resource as a manifest declares it.
 #[derive(Debug)]
 pub struct Declaration {

@@ -11,6 +11,7 @@ pub mod export;
 mod findings;
 pub mod format;
 mod identity;
+mod kinds;
 mod locate;
 mod merge;
 mod origin;
@@ -20,7 +21,6 @@ pub mod schema;
 pub mod tree;
 mod values;
 
-pub use declaration::{EXTRA_FIELDS, MODULE_SET};
 pub use document::{API_VERSION, Envelope, Metadata};
 pub use origin::{ManifestFile, Origin};
 

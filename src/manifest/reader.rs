@@ -5,9 +5,10 @@ use std::{path::PathBuf, sync::Arc};
 use serde::de::DeserializeOwned;
 
 use super::{
-    declaration::{Declaration, Declared, EXTRA_FIELDS, Facts, ModuleSet, manifest_kinds},
+    declaration::{Declaration, Declared, Facts, ModuleSet},
     document::{API_VERSION, Document, Envelope, Metadata},
     findings::Findings,
+    kinds::{self, ManifestKind},
     origin::Origin,
     values::Values,
 };
@@ -30,13 +31,22 @@ use crate::{
 const LINT_ANNOTATION: &str = "edgewright/lint.";
 
 /// A document while it is taken apart.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     origin: Origin,
     values: &'a Values<'a>,
     declared: &'a mut Declared,
     findings: &'a mut Findings,
     /// What the document's next declaration takes along.
     facts: Facts,
+}
+
+/// The body of a manifest.
+pub(super) struct Body<'a> {
+    kind: &'static ManifestKind,
+    metadata: &'a Metadata,
+    spec: &'a Node,
+    /// Where the `spec` is.
+    path: Path,
 }
 
 /// Takes a document apart into what it declares.
@@ -132,7 +142,7 @@ impl Reader<'_> {
                 self.report(fault.at(root.join("apiVersion")).help(format!("write `apiVersion: {API_VERSION}`")));
             }
         }
-        let kind = manifest_kinds().find(|kind| *kind == envelope.kind);
+        let kind = kinds::find(&envelope.kind);
         if kind.is_none() && !(given("kind") && envelope.kind.is_empty()) {
             self.report(unknown_kind(&envelope.kind).at(root.join("kind")));
         }
@@ -158,11 +168,8 @@ impl Reader<'_> {
             return;
         };
         let name = envelope.metadata.name.clone();
-        let parent = match kind {
-            "HttpsEdgeRoute" => spec.and_then(|spec| spec.get("edge")).and_then(Node::as_str).unwrap_or_default(),
-            _ => "",
-        };
-        self.note_name(kind, parent, name, &root.join("metadata").join("name"));
+        let parent = kind.parent_field.and_then(|field| spec?.get(field)).and_then(Node::as_str).unwrap_or_default();
+        self.note_name(kind.name, parent, name, &root.join("metadata").join("name"));
         if let Some(spec) = spec {
             self.body(kind, &envelope.metadata, spec);
         }
@@ -221,62 +228,70 @@ impl Reader<'_> {
         good
     }
 
-    fn body(&mut self, kind: &'static str, metadata: &Metadata, spec: &Node) {
+    fn body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: &Node) {
         let path = Path::root().join("spec");
         if spec.entries().is_none() {
             let fault = Fault::new(Code::WrongType, format!("expected a mapping, found {}", spec.describe()));
             return self.report(fault.at(path));
         }
-        let Some(info) = Kind::all().find(|info| info.name == kind) else {
-            return self.module_set(&metadata.name, spec, &path);
-        };
-        self.check_identity(metadata, info);
-        let extra = EXTRA_FIELDS.iter().find(|(of, _)| *of == info.kind).map_or(&[][..], |(_, fields)| *fields);
-        match info.kind {
-            Kind::EventSubscription => self.subscription(metadata, spec, &path),
-            Kind::HttpsEdge => {
-                let edge = self.spec(info.kind, spec, &path, extra);
-                if let Some(edge) = edge {
-                    self.declare(info.kind, metadata, None, edge, &path);
-                }
-                self.routes(&metadata.name, spec, &path.join("routes"));
-            }
-            Kind::HttpsEdgeRoute => {
-                let edge: String = self.field(spec, &path, "edge");
-                if spec.get("edge").is_none_or(Node::is_null) {
-                    self.report(
-                        Fault::new(Code::Required, "`edge` is missing: the edge that the route is part of")
-                            .at(path.join("edge"))
-                            .of_key(),
-                    );
-                }
-                let modules_from = self.field(spec, &path, "modules_from");
-                let route = self.spec(info.kind, spec, &path, extra);
-                if let (Some(route), false) = (route, edge.is_empty()) {
-                    let declaration = self.declare(info.kind, metadata, Some((edge, path.join("edge"))), route, &path);
-                    declaration.modules_from = modules_from;
-                }
-            }
-            Kind::ApiKey => {
-                let token_file: Option<PathBuf> = self.field(spec, &path, "token_file");
-                if spec.get("token_file").is_none_or(Node::is_null) {
-                    let fault = Fault::new(
-                        Code::Required,
-                        "`token_file` is missing: the file that the token is written to, once",
-                    );
-                    self.report(fault.at(path.join("token_file")).of_key());
-                }
-                let token_file = token_file.and_then(|file| self.token_file(file, &path));
-                if let Some(key) = self.spec(info.kind, spec, &path, extra) {
-                    let declaration = self.declare(info.kind, metadata, None, key, &path);
-                    declaration.token_file = token_file;
-                }
-            }
-            kind => {
-                if let Some(resource) = self.spec(kind, spec, &path, extra) {
-                    self.declare(kind, metadata, None, resource, &path);
-                }
-            }
+        if let Some(resource) = kind.resource {
+            self.check_identity(metadata, resource.info());
+        }
+        (kind.read)(self, &Body { kind, metadata, spec, path });
+    }
+
+    /// The Spec of a body, without the fields that only manifests have.
+    fn spec_of(&mut self, body: &Body<'_>) -> Option<(Kind, Arc<dyn AnyResource>)> {
+        let kind = body.kind.resource?;
+        let extra: Vec<&str> = body.kind.fields.iter().map(|field| field.name).collect();
+        Some((kind, self.spec(kind, body.spec, &body.path, &extra)?))
+    }
+
+    /// Reads a resource whose `spec` is its Spec.
+    pub(super) fn plain(&mut self, body: &Body<'_>) {
+        if let Some((kind, resource)) = self.spec_of(body) {
+            self.declare(kind, body.metadata, None, resource, &body.path);
+        }
+    }
+
+    /// Reads an edge and the routes inside of it.
+    pub(super) fn edge(&mut self, body: &Body<'_>) {
+        self.plain(body);
+        self.routes(&body.metadata.name, body.spec, &body.path.join("routes"));
+    }
+
+    /// Reads a route that names its edge.
+    pub(super) fn route(&mut self, body: &Body<'_>) {
+        let Body { metadata, spec, path, .. } = body;
+        let edge: String = self.field(spec, path, "edge");
+        if spec.get("edge").is_none_or(Node::is_null) {
+            self.report(
+                Fault::new(Code::Required, "`edge` is missing: the edge that the route is part of")
+                    .at(path.join("edge"))
+                    .of_key(),
+            );
+        }
+        let modules_from = self.field(spec, path, "modules_from");
+        let route = self.spec_of(body);
+        if let (Some((kind, route)), false) = (route, edge.is_empty()) {
+            let declaration = self.declare(kind, metadata, Some((edge, path.join("edge"))), route, path);
+            declaration.modules_from = modules_from;
+        }
+    }
+
+    /// Reads an API key and the file for its token.
+    pub(super) fn api_key(&mut self, body: &Body<'_>) {
+        let Body { metadata, spec, path, .. } = body;
+        let token_file: Option<PathBuf> = self.field(spec, path, "token_file");
+        if spec.get("token_file").is_none_or(Node::is_null) {
+            let fault =
+                Fault::new(Code::Required, "`token_file` is missing: the file that the token is written to, once");
+            self.report(fault.at(path.join("token_file")).of_key());
+        }
+        let token_file = token_file.and_then(|file| self.token_file(file, path));
+        if let Some((kind, key)) = self.spec_of(body) {
+            let declaration = self.declare(kind, metadata, None, key, path);
+            declaration.token_file = token_file;
         }
     }
 
@@ -380,8 +395,10 @@ impl Reader<'_> {
         }
     }
 
-    fn subscription(&mut self, metadata: &Metadata, spec: &Node, path: &Path) {
-        self.spec(Kind::EventSubscription, spec, path, &["sources"]);
+    /// Reads the sources of a subscription, which is no resource of its own.
+    pub(super) fn subscription(&mut self, body: &Body<'_>) {
+        let Body { metadata, spec, path, .. } = body;
+        self.spec_of(body);
         if metadata.renamed_from.is_some() && metadata.id.is_none() {
             let path = Path::root().join("metadata").join("renamed_from");
             let fault =
@@ -402,7 +419,9 @@ impl Reader<'_> {
         }
     }
 
-    fn module_set(&mut self, name: &str, spec: &Node, path: &Path) {
+    /// Reads a set of modules.
+    pub(super) fn module_set(&mut self, body: &Body<'_>) {
+        let Body { metadata, spec, path, .. } = body;
         let slots = HttpsEdgeRoute::INFO.slots;
         let (mut modules, mut secrets) = (Vec::new(), Vec::new());
         for (key, node) in spec.entries().unwrap_or_default() {
@@ -434,12 +453,12 @@ impl Reader<'_> {
         let mut facts = self.facts.clone();
         facts.plain_secrets = secrets;
         let origin = self.origin.part(path);
-        self.declared.sets.entry(name.to_owned()).or_insert(ModuleSet { modules, origin, facts, faulty: false });
+        self.declared.sets.entry(metadata.name.clone()).or_insert(ModuleSet { modules, origin, facts, faulty: false });
     }
 }
 
 fn unknown_kind(kind: &str) -> Fault {
-    let known: Vec<&str> = manifest_kinds().collect();
+    let known: Vec<&str> = kinds::names().collect();
     if kind.is_empty() {
         return Fault::new(Code::UnknownKind, "`kind` is missing")
             .of_key()

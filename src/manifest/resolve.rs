@@ -9,8 +9,9 @@ use std::{
 
 use super::{
     Loaded, Origin,
-    declaration::{Declaration, Facts, MODULE_SET},
+    declaration::{Declaration, Facts},
     identity::{Identity, Known, Wanted, choose, derived},
+    kinds::MODULE_SET,
 };
 use crate::{
     lint::{Level, ManifestFacts, Subject},
@@ -372,7 +373,7 @@ impl<'a> Resolver<'a> {
                 self.out.diagnostics.push(Diagnostic::from_fault(fault, place));
             };
             if let Some(edge) = desired.spec.as_any().downcast_ref::<HttpsEdge>() {
-                rules::mutual_tls_fault(edge).into_iter().for_each(&mut report);
+                rules::unreadable_edge_modules(edge).into_iter().map(|(_, fault)| fault).for_each(&mut report);
             }
             let Some(parent) = key.parent_key() else { continue };
             let parent = match self.out.desired.get(&parent) {

@@ -6,8 +6,8 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{
-    declaration::manifest_kinds,
     document::{API_VERSION, Metadata},
+    kinds::{KINDS, ManifestKind},
 };
 use crate::model::{
     Kind,
@@ -21,19 +21,18 @@ pub const ANY: &str = "manifest";
 
 /// Every schema by the name of its file without the extension.
 pub fn all() -> BTreeMap<String, Value> {
-    let each = manifest_kinds().map(|kind| (kind.to_owned(), schema(&[kind])));
-    let kinds: Vec<&str> = manifest_kinds().collect();
-    each.chain([(ANY.to_owned(), schema(&kinds))]).collect()
+    let each = KINDS.iter().map(|kind| (kind.name.to_owned(), schema(std::slice::from_ref(kind))));
+    each.chain([(ANY.to_owned(), schema(&KINDS))]).collect()
 }
 
 /// The fields of all manifests, by which excerpts hide secrets.
 pub fn fields() -> &'static Fields {
     static FIELDS: OnceLock<Fields> = OnceLock::new();
-    FIELDS.get_or_init(|| Fields::of(&schema(&manifest_kinds().collect::<Vec<_>>())))
+    FIELDS.get_or_init(|| Fields::of(&schema(&KINDS)))
 }
 
 /// The schema of a manifest of one of some kinds.
-fn schema(kinds: &[&'static str]) -> Value {
+fn schema(kinds: &'static [ManifestKind]) -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let metadata = generator.subschema_for::<Metadata>().to_value();
     let mut documents: Vec<Value> = kinds.iter().map(|kind| document(&mut generator, kind, &metadata)).collect();
@@ -54,13 +53,13 @@ fn schema(kinds: &[&'static str]) -> Value {
 }
 
 /// The envelope around a kind's `spec`.
-fn document(generator: &mut SchemaGenerator, kind: &'static str, metadata: &Value) -> Value {
+fn document(generator: &mut SchemaGenerator, kind: &'static ManifestKind, metadata: &Value) -> Value {
     json!({
-        "title": kind,
+        "title": kind.name,
         "type": "object",
         "properties": {
             "apiVersion": {"const": API_VERSION, "description": "The version of the manifest format."},
-            "kind": {"const": kind, "description": "The kind of resource."},
+            "kind": {"const": kind.name, "description": "The kind of resource."},
             "metadata": metadata,
             "spec": spec(generator, kind),
         },
@@ -69,58 +68,18 @@ fn document(generator: &mut SchemaGenerator, kind: &'static str, metadata: &Valu
     })
 }
 
-fn spec(generator: &mut SchemaGenerator, kind: &'static str) -> Value {
-    let Some(info) = Kind::all().find(|info| info.name == kind) else { return module_set(generator) };
+fn spec(generator: &mut SchemaGenerator, kind: &'static ManifestKind) -> Value {
+    let Some(resource) = kind.resource else { return module_set(generator) };
+    let info = resource.info();
     let mut whole = inline(generator, info.spec_schema);
-    let routes = |generator: &mut SchemaGenerator| {
-        let mut route = inline(generator, Kind::HttpsEdgeRoute.info().spec_schema);
-        require("HttpsEdgeRoute", &mut route);
-        add_property(
-            &mut route,
-            "name",
-            json!({"type": "string", "description": "The route's identity inside its edge; without it, match_type and match are."}),
-        );
-        add_property(&mut route, "modules_from", modules_from());
-        json!({"type": "array", "items": route, "description": "Routes of the edge."})
-    };
-    require(kind, &mut whole);
-    match info.kind {
-        Kind::HttpsEdge => {
-            let routes = routes(generator);
-            add_property(&mut whole, "routes", routes);
-        }
-        Kind::HttpsEdgeRoute => {
-            add_property(
-                &mut whole,
-                "edge",
-                json!({"type": "string", "description": "The edge that the route is part of: a name or an id."}),
-            );
-            add_property(&mut whole, "modules_from", modules_from());
-            add_required(&mut whole, &["edge"]);
-        }
-        Kind::EventSubscription => {
-            let source = (Kind::EventSource.info().spec_schema)(generator).to_value();
-            add_property(
-                &mut whole,
-                "sources",
-                json!({"type": "array", "items": source, "description": "The event types that trigger the subscription."}),
-            );
-        }
-        Kind::ApiKey => {
-            add_property(
-                &mut whole,
-                "token_file",
-                json!({"type": "string", "description": "Where the token is written, once: a file outside of the source tree."}),
-            );
-            add_required(&mut whole, &["token_file"]);
-        }
-        _ => {}
+    require(info.required, &mut whole);
+    for field in kind.fields {
+        let property = (field.schema)(generator);
+        add_property(&mut whole, field.name, property);
     }
+    let required = kind.fields.iter().filter(|field| field.required).map(|field| field.name);
+    add_required(&mut whole, &required.collect::<Vec<_>>());
     whole
-}
-
-fn modules_from() -> Value {
-    json!({"type": "array", "items": {"type": "string"}, "description": "Module sets to take, by name. Later sets win over earlier ones, the route's own modules over all."})
 }
 
 /// Modules by name, as a route holds them.
@@ -139,6 +98,9 @@ fn module_set(generator: &mut SchemaGenerator) -> Value {
 /// What a manifest's values may be that those of a request body may not: taken from a file or the environment (D28).
 fn adapt(definitions: &mut Map<String, Value>) {
     refine(definitions);
+    if let Some(metadata) = definitions.get_mut("Metadata") {
+        require(&["name"], metadata);
+    }
     for name in [SECRET_SCHEMA, TEXT_SCHEMA] {
         if let Some(definition) = definitions.get_mut(name) {
             let description = definition.get("description").cloned();

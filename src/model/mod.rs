@@ -20,6 +20,7 @@ pub mod schema;
 pub mod secret;
 pub mod session;
 pub mod snapshot;
+pub mod traffic;
 pub mod unbounded;
 
 pub use kind::Kind;

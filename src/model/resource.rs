@@ -15,6 +15,7 @@ use super::{
     key::{Key, segment},
     module::{AnyModule, Slot},
     node::Node,
+    schema::Constraint,
     secret::Secrets,
     snapshot::{Entry, Snapshot},
     unbounded,
@@ -162,6 +163,10 @@ pub struct KindInfo {
     pub children: Option<Kind>,
     /// The fields that are fixed at creation: a change means a new resource.
     pub fixed: &'static [&'static str],
+    /// The fields without which a Spec is invalid; its schema requires them. `Check` reports them.
+    pub required: &'static [&'static str],
+    /// Further constraints on the definitions of its schema.
+    pub constraints: fn() -> Vec<Constraint>,
     /// The fields that clients send empty when they mean "not given" (D6).
     pub blank_is_unset: &'static [&'static str],
     /// Whether it exists just as long as something is configured under it (D34).
@@ -197,6 +202,8 @@ impl KindInfo {
             parent: None,
             children: None,
             fixed: &[],
+            required: &[],
+            constraints: Vec::new,
             blank_is_unset: &[],
             implicit: false,
             offers: Offers::ALL,
@@ -244,6 +251,13 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error>;
     /// For a downcast.
     fn as_any(&self) -> &dyn Any;
+}
+
+impl dyn AnyResource + '_ {
+    /// Returns its modules, in the order of the slots.
+    pub fn modules(&self) -> impl Iterator<Item = (&'static Slot, &dyn AnyModule)> {
+        self.kind().info().slots.iter().filter_map(move |slot| Some((slot, self.module(slot)?)))
+    }
 }
 
 impl<R: Resource> AnyResource for R {

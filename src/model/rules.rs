@@ -12,13 +12,10 @@ use super::{
         https_edge::HttpsEdge,
         owner::{Owner, Role},
     },
-    module::tls_termination::TerminateAt,
+    module::{Slot, tls_termination::TerminateAt},
     resource::{AnyResource, Reference},
     snapshot::Snapshot,
 };
-
-/// The route modules that work without decrypting traffic (D15).
-const PASS_THROUGH: &[&str] = &["backend", "ip_restriction", "policies"];
 
 /// Returns the first of the changed resources that is wrong together with its neighbours, and its faults. Paths are
 /// inside its Spec.
@@ -50,10 +47,9 @@ pub fn unreadable_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<Faul
     if !passes_through(edge) {
         return Vec::new();
     }
-    let slots = route.kind().info().slots.iter();
-    slots
-        .filter(|slot| route.module(slot).is_some() && !PASS_THROUGH.contains(&slot.name))
-        .map(|slot| {
+    let unreadable = route.modules().filter(|(slot, _)| slot.needs_termination);
+    unreadable
+        .map(|(slot, _)| {
             Fault::new(
                 Code::NotAllowed,
                 format!(
@@ -68,27 +64,40 @@ pub fn unreadable_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<Faul
         .collect()
 }
 
-/// Returns the fault of `mutual_tls` on an edge that passes TLS through.
-pub fn mutual_tls_fault(edge: &HttpsEdge) -> Option<Fault> {
-    (passes_through(edge) && edge.mutual_tls.is_some()).then(|| {
-        Fault::new(Code::NotAllowed, "`mutual_tls` cannot be set when `terminate_at` is `upstream`")
-            .at(Path::root().join("mutual_tls"))
-            .of_key()
-            .help("remove it, or set `terminate_at: edge`")
-    })
+/// Returns a fault for each module of an edge's own that the edge cannot apply because it passes TLS through.
+pub fn unreadable_edge_modules(edge: &HttpsEdge) -> Vec<(&'static Slot, Fault)> {
+    if !passes_through(edge) {
+        return Vec::new();
+    }
+    let edge: &dyn AnyResource = edge;
+    let unreadable = edge.modules().filter(|(slot, _)| slot.needs_termination);
+    unreadable
+        .map(|(slot, _)| {
+            let message = format!("`{}` cannot be set when `terminate_at` is `upstream`", slot.name);
+            let fault = Fault::new(Code::NotAllowed, message)
+                .at(Path::root().join(slot.name))
+                .of_key()
+                .help("remove it, or set `terminate_at: edge`");
+            (slot, fault)
+        })
+        .collect()
 }
 
 fn edge_faults(before: &Snapshot, after: &Snapshot, key: &Key) -> Vec<Fault> {
     let Some(edge) = after.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>()) else { return Vec::new() };
     let terminate_at = Path::root().join("tls_termination").join("terminate_at");
-    let former = before.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>());
-    let unchanged = former.is_some_and(|former| former.mutual_tls == edge.mutual_tls);
+    let former = before.get(key).map(|former| former.spec.as_ref());
+    let current: &dyn AnyResource = edge;
+    let unchanged = |slot: &Slot| match (former.and_then(|former| former.module(slot)), current.module(slot)) {
+        (Some(former), Some(current)) => former.same(current),
+        _ => false,
+    };
     // Reported at the field that changed, where the author can fix it.
-    let mutual_tls = mutual_tls_fault(edge).map(|fault| match unchanged {
+    let of_edge = unreadable_edge_modules(edge).into_iter().map(|(slot, fault)| match unchanged(slot) {
         true => Fault { aim: Aim::Value, ..fault }.at(terminate_at.clone()),
         false => fault,
     });
-    let mut faults: Vec<Fault> = mutual_tls.into_iter().collect();
+    let mut faults: Vec<Fault> = of_edge.collect();
     for route in after.children(key, Kind::HttpsEdgeRoute) {
         faults.extend(unreadable_modules(edge, route.spec.as_ref()).into_iter().take(1).map(|fault| {
             Fault::new(Code::NotAllowed, format!("{}: {}", route.key, fault.message)).at(terminate_at.clone())

@@ -3,9 +3,10 @@
 
 mod passage;
 
-use std::{cmp::Reverse, fmt, net::IpAddr};
+use std::{cmp::Reverse, fmt};
 
-pub use passage::{Effect, Passage};
+pub use crate::model::traffic::{Effect, Request};
+pub use passage::Passage;
 
 use crate::model::{
     Kind,
@@ -17,71 +18,8 @@ use crate::model::{
     },
     rules,
     snapshot::{Entry, Snapshot},
+    traffic::bare_host,
 };
-
-/// A client's request.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// The method in upper case, such as `GET`.
-    pub method: String,
-    /// The host in lower case, without brackets around an IPv6 address.
-    pub host: String,
-    /// The port.
-    pub port: u16,
-    /// The path as written in the URL, without query and fragment.
-    pub path: String,
-    /// The client's IP address, if known.
-    pub client_ip: Option<IpAddr>,
-    /// The header names and values.
-    pub headers: Vec<(String, String)>,
-    /// The User-Agent, if known.
-    pub user_agent: Option<String>,
-}
-
-impl Request {
-    /// Creates a request for a URL; the scheme defaults to `https`.
-    pub fn new(method: &str, url: &str) -> Result<Self, &'static str> {
-        let (default_port, rest) = match url.split_once("://") {
-            None => (443, url),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (443, rest),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (80, rest),
-            Some(_) => return Err("the scheme must be https or http"),
-        };
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(end);
-        if authority.contains('@') {
-            return Err("the URL cannot contain a user name");
-        }
-        let path = path.split(['?', '#']).next().unwrap_or_default();
-        let port_follows = authority.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
-        let whole = if port_follows { authority.to_owned() } else { format!("{authority}:{default_port}") };
-        let (host, port) = parse_hostport(&whole)?;
-        if host.starts_with('*') {
-            return Err("the host cannot be a wildcard");
-        }
-        Ok(Self {
-            method: method.to_ascii_uppercase(),
-            host: bare(host).to_ascii_lowercase(),
-            port,
-            path: if path.is_empty() { "/".into() } else { path.to_owned() },
-            client_ip: None,
-            headers: Vec::new(),
-            user_agent: None,
-        })
-    }
-
-    /// Returns the value of a header.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
-    }
-}
-
-impl fmt::Display for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let brackets = if self.host.contains(':') { ("[", "]") } else { ("", "") };
-        write!(f, "{} {}{}{}:{}{}", self.method, brackets.0, self.host, brackets.1, self.port, self.path)
-    }
-}
 
 /// A resource in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,7 +157,7 @@ pub fn trace<'a>(
         Considered { route: named(key, *name), match_type: route.match_type, matched: route.r#match.clone(), verdict }
     });
     let routes = considered.collect();
-    let modules = winner.map(|(.., route)| passage::passages(request, edge, route)).unwrap_or_default();
+    let modules = winner.map(|(.., route)| passage::passages(request, [edge, route])).unwrap_or_default();
     Trace { edge: Some(choice), routes, modules }
 }
 
@@ -239,15 +177,11 @@ fn named(key: &Key, name: Option<&str>) -> Named {
     Named { key: key.clone(), name: name.map(str::to_owned) }
 }
 
-fn bare(host: &str) -> &str {
-    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
-}
-
 /// Ranks how specifically a pattern matches a host, ignoring case and a trailing dot; `None` if it does not match.
 fn rank_host(host: &str, pattern: &str) -> Option<HostRank> {
     let pattern = pattern.strip_suffix('.').unwrap_or(pattern);
     let Some(suffix) = pattern.strip_prefix('*') else {
-        return bare(pattern).eq_ignore_ascii_case(host).then_some(HostRank::Literal);
+        return bare_host(pattern).eq_ignore_ascii_case(host).then_some(HostRank::Literal);
     };
     let at = host.len().checked_sub(suffix.len()).filter(|at| *at > 0)?;
     host.get(at..)?.eq_ignore_ascii_case(suffix).then_some(HostRank::Wildcard(suffix.len()))
@@ -306,16 +240,5 @@ mod tests {
         assert!(literal > long && long > short && short > Some(HostRank::Any));
         assert_eq!(rank_host("example.com", "*.example.com"), None);
         assert_eq!(rank_host("myexample.com", "*.example.com"), None);
-    }
-
-    #[test]
-    fn a_url_names_its_port_or_takes_that_of_its_scheme() {
-        let port = |url: &str| Request::new("get", url).map(|it| (it.host, it.port, it.path));
-        assert_eq!(port("http://a.example"), Ok(("a.example".into(), 80, "/".into())));
-        assert_eq!(port("a.example/x?y=/z#w"), Ok(("a.example".into(), 443, "/x".into())));
-        assert_eq!(port("https://[::1]:8443?q"), Ok(("::1".into(), 8443, "/".into())));
-        for bad in ["ftp://a.example", "https://user@a.example", "https://", "*.example.com/", "a.example:0"] {
-            assert!(port(bad).is_err(), "{bad}");
-        }
     }
 }

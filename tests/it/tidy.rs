@@ -41,6 +41,25 @@ const IO: [&str; 13] = [
 /// Codes that only a broken machine brings about.
 const NEED_A_BROKEN_MACHINE: [&str; 3] = ["STORE_CORRUPT", "STORE_FAILED", "INTERNAL"];
 
+/// Who may name a module outside its own file and its hosts, and why. Lints have a rule of their own.
+const NAMES_MODULES: [(&str, &[&str]); 7] = [
+    // The API specification has the endpoints of these modules; those of all others are extensions.
+    ("src/api/endpoint.rs", &["backend", "ip_restriction", "oauth", "policies", "saml", "websocket_tcp_converter"]),
+    // The examples of whole kinds.
+    ("src/api/example.rs", &["backend", "compression", "tls_termination"]),
+    // Identity providers read a route's SAML metadata.
+    ("src/api/saml.rs", &["saml"]),
+    // The decoder accepts any object in a policy's `config`.
+    ("src/model/decode/value.rs", &["policies"]),
+    // Where TLS terminates decides what an edge can read.
+    ("src/model/rules.rs", &["tls_termination"]),
+    ("src/routing/mod.rs", &["tls_termination"]),
+    // A request without a backend ends in a refusal.
+    ("src/routing/passage.rs", &["backend"]),
+];
+/// How many modules a lint is about at most. One that knows more of them should ask their slots.
+const MOST_MODULES_OF_A_LINT: usize = 3;
+
 struct Source {
     /// Its path in the repository.
     name: String,
@@ -138,6 +157,50 @@ fn layers_only_look_down() {
         }
     }
     assert_none("paths that do not lead down", &offenders);
+}
+
+/// Whether code names a module: by its path, as a text, or as a field.
+fn names_module(code: &str, paths: &BTreeSet<String>, module: &str) -> bool {
+    let field = format!(".{module}");
+    let is_field = |(at, _): (usize, &str)| {
+        let next = code[at + field.len()..].chars().next();
+        next.is_none_or(|next| !next.is_alphanumeric() && next != '_' && next != '(')
+    };
+    let path = format!("::module::{module}");
+    let is_path = |found: &String| {
+        found.split_once(path.as_str()).is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with("::"))
+    };
+    code.contains(&format!("\"{module}\"")) || code.match_indices(&field).any(is_field) || paths.iter().any(is_path)
+}
+
+#[test]
+fn a_module_is_known_to_its_own_file_and_its_hosts_alone() {
+    let own = |name: &str| name.strip_prefix("src/model/module/").map(str::to_owned);
+    let all = sources("src", "rs");
+    let modules: Vec<String> = all
+        .iter()
+        .filter_map(|file| own(&file.name)?.strip_suffix(".rs").map(str::to_owned))
+        .filter(|module| module != "mod" && module != "made_up")
+        .collect();
+    assert!(modules.len() >= 16, "{modules:?}");
+    let mut offenders = Vec::new();
+    for file in all {
+        if own(&file.name).is_some() || file.name.ends_with("/tests.rs") || file.code().contains("\nslots! {") {
+            continue;
+        }
+        let text = file.text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+        let file = Source { name: file.name, text };
+        let (code, paths) = (file.code(), file.paths());
+        let named: Vec<&str> =
+            modules.iter().map(String::as_str).filter(|it| names_module(&code, &paths, it)).collect();
+        let expected =
+            NAMES_MODULES.iter().find(|(name, _)| *name == file.name).map_or(&[][..], |(_, modules)| *modules);
+        let is_lint = file.name.starts_with("src/lint/") && named.len() <= MOST_MODULES_OF_A_LINT;
+        if !is_lint && named != expected {
+            offenders.push(format!("{}: {named:?}, expected {expected:?}", file.name));
+        }
+    }
+    assert_none("files that name modules", &offenders);
 }
 
 #[test]

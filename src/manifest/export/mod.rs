@@ -13,7 +13,10 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::format;
+use super::{
+    format,
+    kinds::{Export, KINDS},
+};
 use crate::model::{
     Kind,
     id::{Id, is_name},
@@ -55,40 +58,29 @@ pub fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Result<Exported
     let (names, taken) = (HashMap::new(), HashSet::new());
     let mut exporter = Exporter { snapshot, source, adopt, names, taken, told: 0, out: Exported::default() };
     exporter.choose_names()?;
-    let kinds = [
-        (Kind::ApiKey, "api-keys.yaml"),
-        (Kind::IpRestriction, "ip-restrictions.yaml"),
-        (Kind::CertificateAuthority, "certificate-authorities.yaml"),
-        (Kind::TlsCertificate, "tls-certificates.yaml"),
-        (Kind::HttpsEdgeRoute, "routes-of-other-edges.yaml"),
-        (Kind::TlsEdge, "tls-edges.yaml"),
-        (Kind::EventSubscription, "event-subscriptions.yaml"),
-    ];
-    for (kind, file) in kinds {
-        let documents = match kind {
-            Kind::EventSubscription => exporter.subscriptions(),
-            Kind::HttpsEdgeRoute => exporter.foreign_routes()?,
-            kind => {
-                let standing = exporter.chosen(kind);
-                standing.iter().map(|entry| exporter.standing(entry)).collect::<Result<Vec<Value>, JsonError>>()?
-            }
-        };
-        exporter.file(file.to_owned(), kind, &documents);
+    for of in &KINDS {
+        if let (Some(kind), Export::File(file, documents)) = (of.resource, &of.export) {
+            let documents = documents(&mut exporter, kind)?;
+            exporter.file((*file).to_owned(), kind, &documents);
+        }
     }
-    let mut taken = BTreeSet::new();
-    for edge in exporter.chosen(Kind::HttpsEdge) {
-        let documents = exporter.edge(&edge)?;
-        // A file's name has at most 255 bytes; names are ASCII.
-        let name: String = exporter.name(&edge.key).chars().take(200).collect();
-        let file = unique(&mut taken, format!("https-edge-{name}"));
-        exporter.file(format!("{file}.yaml"), Kind::HttpsEdge, &documents);
+    for of in &KINDS {
+        let (Some(kind), Export::FileEach(prefix, documents)) = (of.resource, &of.export) else { continue };
+        let mut taken = BTreeSet::new();
+        for entry in exporter.chosen(kind) {
+            let documents = documents(&mut exporter, &entry)?;
+            // A file's name has at most 255 bytes; names are ASCII.
+            let name: String = exporter.name(&entry.key).chars().take(200).collect();
+            let file = unique(&mut taken, format!("{prefix}-{name}"));
+            exporter.file(format!("{file}.yaml"), kind, &documents);
+        }
     }
     exporter.out.files.sort();
     exporter.note_left_out();
     Ok(exporter.out)
 }
 
-struct Exporter<'a> {
+pub(super) struct Exporter<'a> {
     snapshot: &'a Snapshot,
     source: &'a str,
     adopt: bool,
@@ -157,6 +149,12 @@ impl Exporter<'_> {
         Ok(())
     }
 
+    /// The resources of a kind that stand by themselves.
+    pub(super) fn all_standing(&mut self, kind: Kind) -> Result<Vec<Value>, JsonError> {
+        let standing = self.chosen(kind);
+        standing.iter().map(|entry| self.standing(entry)).collect()
+    }
+
     /// A resource that stands by itself.
     fn standing(&mut self, entry: &Entry) -> Result<Value, JsonError> {
         let name = self.name(&entry.key).to_owned();
@@ -185,7 +183,7 @@ impl Exporter<'_> {
     }
 
     /// An edge with its routes. A route that needs metadata of its own is a document behind it.
-    fn edge(&mut self, edge: &Entry) -> Result<Vec<Value>, JsonError> {
+    pub(super) fn edge(&mut self, edge: &Entry) -> Result<Vec<Value>, JsonError> {
         let name = self.name(&edge.key).to_owned();
         let mut spec = self.spec(edge, &name)?;
         let routes = self.snapshot.children(&edge.key, Kind::HttpsEdgeRoute).filter(|entry| self.takes(entry));
@@ -235,7 +233,7 @@ impl Exporter<'_> {
     }
 
     /// Routes of edges that are not exported: somebody else's.
-    fn foreign_routes(&mut self) -> Result<Vec<Value>, JsonError> {
+    pub(super) fn foreign_routes(&mut self) -> Result<Vec<Value>, JsonError> {
         let mut documents = Vec::new();
         for route in self.chosen(Kind::HttpsEdgeRoute) {
             let parent = route.key.parent_key();
@@ -247,7 +245,7 @@ impl Exporter<'_> {
     }
 
     /// Subscriptions with their sources; those that must not be destroyed are a document of their own.
-    fn subscriptions(&mut self) -> Vec<Value> {
+    pub(super) fn subscriptions(&mut self) -> Vec<Value> {
         let mut sources: BTreeMap<(Id, bool), Vec<Value>> = BTreeMap::new();
         for source in self.chosen(Kind::EventSource) {
             let kept = source.claim.as_ref().is_some_and(|claim| claim.prevent_destroy);

@@ -85,6 +85,7 @@ impl Resource for CertificateAuthority {
         collection: "/certificate_authorities",
         list: "certificate_authorities",
         fixed: &["ca_pem"],
+        required: &["ca_pem"],
         ..KindInfo::of::<CertificateAuthority>(Kind::CertificateAuthority, "CertificateAuthority")
     };
 

@@ -64,6 +64,7 @@ impl Resource for EventSource {
         list: "sources",
         parent: Some(Kind::EventSubscription),
         fixed: &["type"],
+        required: &["type"],
         ..KindInfo::of::<EventSource>(Kind::EventSource, "EventSource")
     };
 

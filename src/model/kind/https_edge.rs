@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::https_edge_route::{HttpsEdgeRoute, HttpsEdgeRouteView};
 use crate::model::{
@@ -9,6 +10,7 @@ use crate::model::{
     fault::{Check, Faults},
     module::{mutual_tls::MutualTls, slots, tls_termination::TlsTermination},
     resource::{KindInfo, Offers, Resource, ViewContext},
+    schema::Constraint,
     snapshot::Entry,
 };
 
@@ -65,6 +67,24 @@ impl Check for HttpsEdge {
     }
 }
 
+/// An edge that passes TLS through cannot hold modules that need decrypted traffic (D15).
+fn pass_through() -> Vec<Constraint> {
+    let unreadable = HttpsEdge::SLOTS.iter().filter(|slot| slot.needs_termination);
+    let unset: Map<String, Value> = unreadable.map(|slot| (slot.name.to_owned(), json!({"type": "null"}))).collect();
+    let rule = json!({
+        "if": {
+            "required": ["tls_termination"],
+            "properties": {"tls_termination": {
+                "type": "object",
+                "required": ["terminate_at"],
+                "properties": {"terminate_at": {"const": "upstream"}}
+            }}
+        },
+        "then": {"properties": unset}
+    });
+    vec![Constraint::keywords("HttpsEdge", rule)]
+}
+
 impl Resource for HttpsEdge {
     const INFO: KindInfo = KindInfo {
         prefix: "edghts_",
@@ -73,6 +93,7 @@ impl Resource for HttpsEdge {
         children: Some(Kind::HttpsEdgeRoute),
         offers: Offers::EDGE,
         slots: HttpsEdge::SLOTS,
+        constraints: pass_through,
         ..KindInfo::of::<HttpsEdge>(Kind::HttpsEdge, "HttpsEdge")
     };
 

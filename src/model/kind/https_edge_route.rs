@@ -133,6 +133,7 @@ impl Resource for HttpsEdgeRoute {
         blank_is_unset: &["match_type", "match"],
         offers: Offers::EDGE,
         slots: HttpsEdgeRoute::SLOTS,
+        required: &["match_type", "match"],
         ..KindInfo::of::<HttpsEdgeRoute>(Kind::HttpsEdgeRoute, "HttpsEdgeRoute")
     };
 

@@ -86,6 +86,7 @@ impl Resource for IpRestriction {
         collection: "/ip_restrictions",
         list: "ip_restrictions",
         fixed: &["type"],
+        required: &["type"],
         ..KindInfo::of::<IpRestriction>(Kind::IpRestriction, "IpRestriction")
     };
 

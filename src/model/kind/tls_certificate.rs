@@ -122,6 +122,7 @@ impl Resource for TlsCertificate {
         collection: "/tls_certificates",
         list: "tls_certificates",
         fixed: &["certificate_pem", "private_key_pem"],
+        required: &["certificate_pem", "private_key_pem"],
         ..KindInfo::of::<TlsCertificate>(Kind::TlsCertificate, "TlsCertificate")
     };
 

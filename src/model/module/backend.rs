@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
@@ -9,6 +10,7 @@ use crate::model::{
     fault::{Check, Faults},
     key::Key,
     resource::{Ref, ViewContext},
+    traffic::{Effect, Request, Stage, Step},
 };
 
 /// The backend that serves the endpoint.
@@ -45,9 +47,23 @@ impl Check for Backend {
 
 impl Module for Backend {
     const SLOT: &'static str = "backend";
+    const REQUIRED: &'static [&'static str] = &["backend_id"];
+    const NEEDS_TERMINATION: bool = false;
     type View = BackendView;
 
     fn view(&self, _host: &Key, cx: &ViewContext<'_>) -> BackendView {
         BackendView { enabled: self.enabled, backend: cx.site.reference("backends", &self.backend_id) }
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn steps(&self, _request: &Request) -> Vec<Step> {
+        vec![Step::new(Stage::Backend, Effect::Passes, self.backend_id.clone())]
+    }
+
+    fn example() -> Value {
+        json!({"backend_id": "bkd_2f9XkQcheckout000000000001"})
     }
 }

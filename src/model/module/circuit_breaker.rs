@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
@@ -9,6 +10,7 @@ use crate::model::{
     fault::{Check, Fault, Faults},
     key::Key,
     resource::ViewContext,
+    traffic::{Effect, Request, Stage, Step},
 };
 
 /// The maximum number of buckets (Limits).
@@ -80,5 +82,24 @@ impl Module for CircuitBreaker {
 
     fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
         self.clone()
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn steps(&self, _request: &Request) -> Vec<Step> {
+        let note = format!("opens when a fraction of {} of requests fails", self.error_threshold_percentage);
+        vec![Step::new(Stage::Dispatch, Effect::Depends, note)]
+    }
+
+    fn example() -> Value {
+        json!({
+            "tripped_duration": 30,
+            "rolling_window": 60,
+            "num_buckets": 12,
+            "volume_threshold": 200,
+            "error_threshold_percentage": 0.25,
+        })
     }
 }

@@ -8,6 +8,7 @@ use crate::model::{
     fault::{Check, Faults},
     key::Key,
     resource::ViewContext,
+    traffic::{Effect, Request, Stage, Step},
 };
 
 /// Compresses responses for clients that accept it.
@@ -34,5 +35,13 @@ impl Module for Compression {
 
     fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
         self.clone()
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn steps(&self, _request: &Request) -> Vec<Step> {
+        vec![Step::new(Stage::Encoding, Effect::Passes, "for clients that accept it")]
     }
 }

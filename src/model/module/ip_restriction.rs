@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
@@ -9,6 +10,7 @@ use crate::model::{
     fault::{Check, Faults},
     key::Key,
     resource::{Ref, ViewContext},
+    traffic::{Effect, Request, Stage, Step, or_none},
 };
 
 /// Restricts access to the endpoint by source IP address.
@@ -45,10 +47,29 @@ impl Check for EndpointIpRestriction {
 
 impl Module for EndpointIpRestriction {
     const SLOT: &'static str = "ip_restriction";
+    const NEEDS_TERMINATION: bool = false;
     type View = EndpointIpRestrictionView;
 
     fn view(&self, _host: &Key, cx: &ViewContext<'_>) -> EndpointIpRestrictionView {
         let ip_policies = self.ip_policy_ids.iter().map(|id| cx.site.reference("ip_policies", id)).collect();
         EndpointIpRestrictionView { enabled: self.enabled, ip_policies }
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn restricts_access(&self) -> bool {
+        true
+    }
+
+    fn steps(&self, request: &Request) -> Vec<Step> {
+        let from = request.client_ip.map(|ip| format!("{ip}: ")).unwrap_or_default();
+        let note = format!("{from}policies decide: {}", or_none(&self.ip_policy_ids));
+        vec![Step::new(Stage::Source, Effect::Depends, note)]
+    }
+
+    fn example() -> Value {
+        json!({"ip_policy_ids": ["ipp_2f9XkQofficeBerlin00000001"]})
     }
 }

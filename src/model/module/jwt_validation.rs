@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
@@ -9,6 +10,8 @@ use crate::model::{
     fault::{Check, Fault, Faults},
     key::Key,
     resource::ViewContext,
+    schema::Constraint,
+    traffic::{Effect, Request, Stage, Step},
 };
 
 /// Admits only requests with a valid JSON Web Token.
@@ -153,11 +156,68 @@ impl Check for JwtValidation {
     }
 }
 
+impl JwtValidation {
+    /// Checks whether a header contains a token. A trace knows no bodies, and does not validate tokens.
+    fn find_token(&self, request: &Request) -> (Effect, String) {
+        let tokens = &self.http.tokens;
+        let in_headers = || tokens.iter().filter(|token| token.method == Some(TokenMethod::Header));
+        let held = in_headers().find(|token| {
+            let value = request.header(&token.name).and_then(|value| value.strip_prefix(token.prefix.as_str()));
+            value.is_some_and(|value| !value.trim().is_empty())
+        });
+        if let Some(token) = held {
+            return (Effect::Depends, format!("the token in the header {} must be valid", token.name));
+        }
+        let names = |method: TokenMethod| {
+            let names = tokens.iter().filter(|token| token.method == Some(method)).map(|token| token.name.clone());
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let (headers, fields) = (names(TokenMethod::Header), names(TokenMethod::Body));
+        match (headers.is_empty(), fields.is_empty()) {
+            (true, true) => (Effect::Depends, "requires a valid token".into()),
+            (false, true) => (Effect::Refused, format!("no token in the header {headers}")),
+            (true, false) => (Effect::Depends, format!("requires a valid token in the body field {fields}")),
+            (false, false) => {
+                (Effect::Depends, format!("no token in the header {headers}; requires one in the body field {fields}"))
+            }
+        }
+    }
+}
+
 impl Module for JwtValidation {
     const SLOT: &'static str = "jwt_validation";
     type View = Self;
 
     fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
         self.clone()
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn restricts_access(&self) -> bool {
+        true
+    }
+
+    fn steps(&self, request: &Request) -> Vec<Step> {
+        let (effect, note) = self.find_token(request);
+        vec![Step::new(Stage::Authentication, effect, note)]
+    }
+
+    fn example() -> Value {
+        json!({
+            "issuer": {"allow_list": [{"value": "https://login.example.com"}]},
+            "audience": {"allow_list": [{"value": "shop"}]},
+            "http": {"tokens": [{"type": "jwt", "method": "header", "name": "Authorization", "prefix": "Bearer "}]},
+            "jws": {
+                "allowed_algorithms": ["RS256"],
+                "keys": {"sources": {"additional_jkus": ["https://login.example.com/jwks.json"]}},
+            },
+        })
+    }
+
+    fn constraints() -> Vec<Constraint> {
+        vec![Constraint::required("Token", &["type", "method"])]
     }
 }

@@ -7,7 +7,7 @@ use std::{any::Any, fmt::Debug, sync::Arc};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     decode::{ValueSource, decode},
@@ -17,7 +17,9 @@ use super::{
     key::Key,
     node::Node,
     resource::{Decoded, Reference, ViewContext},
+    schema::Constraint,
     secret::Secrets,
+    traffic::{Effect, Request, Stage, Step},
 };
 
 pub mod backend;
@@ -25,6 +27,8 @@ pub mod circuit_breaker;
 pub mod compression;
 pub mod ip_restriction;
 pub mod jwt_validation;
+#[cfg(test)]
+pub mod made_up;
 pub mod mutual_tls;
 pub mod oauth;
 pub mod oidc;
@@ -44,11 +48,44 @@ pub trait Module:
     /// The URL segment, manifest key and field name.
     const SLOT: &'static str;
 
+    /// The fields without which the module is invalid; its schema requires them. `Check` reports them.
+    const REQUIRED: &'static [&'static str] = &[];
+
+    /// Whether the module works on decrypted traffic only, so that an edge that passes TLS through cannot apply it (D15).
+    const NEEDS_TERMINATION: bool = true;
+
+    /// Whether the module is a login for people; a route can have one.
+    const IS_LOGIN: bool = false;
+
     /// The response form; the module itself if they are equal.
     type View: Serialize + JsonSchema;
 
     /// Returns the response form on the host `host`.
     fn view(&self, host: &Key, cx: &ViewContext<'_>) -> Self::View;
+
+    /// Whether the module applies to traffic.
+    fn enabled(&self) -> bool;
+
+    /// Whether the module, while enabled, keeps strangers from the backend.
+    fn restricts_access(&self) -> bool {
+        false
+    }
+
+    /// Returns what the enabled module does with a request, as a trace shows it (D42). The stages decide the order of
+    /// all modules.
+    fn steps(&self, _request: &Request) -> Vec<Step> {
+        vec![Step::new(Stage::Dispatch, Effect::Depends, "applies to the request")]
+    }
+
+    /// Returns an example body for the OpenAPI document. A test sends it to the API.
+    fn example() -> Value {
+        json!({"enabled": true})
+    }
+
+    /// Returns the constraints on the schema's definitions that the types do not express, beyond [`Module::REQUIRED`].
+    fn constraints() -> Vec<Constraint> {
+        Vec::new()
+    }
 
     /// Visits every reference to a resource of this service.
     fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
@@ -62,6 +99,12 @@ pub trait Module:
 pub trait AnyModule: Any + Debug + Send + Sync {
     /// Returns the slot's name.
     fn slot(&self) -> &'static str;
+    /// Whether the module applies to traffic.
+    fn enabled(&self) -> bool;
+    /// Whether the module, while enabled, keeps strangers from the backend.
+    fn restricts_access(&self) -> bool;
+    /// Returns what the enabled module does with a request.
+    fn steps(&self, request: &Request) -> Vec<Step>;
     /// Reports all faults.
     fn check(&self, faults: &mut Faults);
     /// Whether both are modules of the same type with equal values.
@@ -83,6 +126,15 @@ pub trait AnyModule: Any + Debug + Send + Sync {
 impl<M: Module> AnyModule for M {
     fn slot(&self) -> &'static str {
         M::SLOT
+    }
+    fn enabled(&self) -> bool {
+        Module::enabled(self)
+    }
+    fn restricts_access(&self) -> bool {
+        Module::restricts_access(self)
+    }
+    fn steps(&self, request: &Request) -> Vec<Step> {
+        Module::steps(self, request)
     }
     fn check(&self, faults: &mut Faults) {
         Check::check(self, faults);
@@ -119,6 +171,14 @@ pub type DecodeModule = fn(&Node, Option<&dyn ValueSource>) -> Decoded<Arc<dyn A
 pub struct Slot {
     /// The URL segment, manifest key and field name.
     pub name: &'static str,
+    /// Whether the module works on decrypted traffic only.
+    pub needs_termination: bool,
+    /// Whether the module is a login for people.
+    pub is_login: bool,
+    /// Returns an example body.
+    pub example: fn() -> Value,
+    /// Returns the constraints on the definitions of the write form's schema.
+    pub constraints: fn() -> Vec<Constraint>,
     /// Decodes a request body.
     pub decode: DecodeModule,
     /// The schema of the write form.
@@ -139,6 +199,14 @@ impl Slot {
     ) -> Slot {
         Slot {
             name: M::SLOT,
+            needs_termination: M::NEEDS_TERMINATION,
+            is_login: M::IS_LOGIN,
+            example: M::example,
+            constraints: || {
+                let mut all = vec![Constraint::required(M::schema_name(), M::REQUIRED)];
+                all.append(&mut M::constraints());
+                all
+            },
             decode: |node, sources| {
                 let (module, faults) = decode::<M>(node, sources);
                 (module.map(|module| Arc::new(module) as Arc<dyn AnyModule>), faults)
@@ -216,3 +284,28 @@ macro_rules! slots {
     };
 }
 pub(crate) use slots;
+
+#[cfg(test)]
+mod tests {
+    use super::{made_up::Host, *};
+    use crate::model::schema::refine;
+
+    #[test]
+    fn a_module_with_nothing_but_the_required_items_has_cautious_defaults() {
+        assert_eq!(Host::SLOTS.len(), 1);
+        for slot in Host::SLOTS {
+            assert_eq!((slot.name, slot.needs_termination, slot.is_login), ("made_up", true, false));
+            let example = serde_json::from_value::<Node>((slot.example)()).unwrap_or(Node::Null);
+            let (module, faults) = (slot.decode)(&example, None);
+            assert!(faults.is_empty(), "{faults:?}");
+            assert!(module.is_some_and(|module| module.enabled() && !module.restricts_access()));
+            let mut generator = SchemaGenerator::default();
+            assert_eq!((slot.spec_schema)(&mut generator).to_value(), json!({"$ref": "#/$defs/MadeUp"}));
+            let mut definitions = generator.take_definitions(true);
+            refine(&mut definitions);
+            let made_up = definitions.get("MadeUp").cloned().unwrap_or_default();
+            assert_eq!(made_up.pointer("/properties/rate/maximum"), Some(&json!(u32::MAX)));
+            assert_eq!(made_up.get("required"), None);
+        }
+    }
+}

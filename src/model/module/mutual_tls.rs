@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
@@ -10,6 +11,7 @@ use crate::model::{
     id::Id,
     key::Key,
     resource::{Ref, Reference, ViewContext},
+    traffic::{Effect, Request, Stage, Step, or_none},
 };
 
 /// Authenticates clients by certificate.
@@ -62,5 +64,22 @@ impl Module for MutualTls {
     }
     fn set_references(&mut self, targets: &[Id]) {
         self.certificate_authority_ids = targets.iter().map(ToString::to_string).collect();
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn restricts_access(&self) -> bool {
+        true
+    }
+
+    fn steps(&self, _request: &Request) -> Vec<Step> {
+        let note = format!("requires a client certificate issued by {}", or_none(&self.certificate_authority_ids));
+        vec![Step::new(Stage::Connection, Effect::Depends, note)]
+    }
+
+    fn example() -> Value {
+        json!({"certificate_authority_ids": []})
     }
 }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
@@ -9,8 +10,10 @@ use crate::model::{
     fault::{Check, Fault, Faults},
     key::Key,
     resource::ViewContext,
+    schema::{Constraint, filled_secret},
     secret::Secret,
     session,
+    traffic::{Request, Step},
 };
 
 /// Requires a login with an OAuth identity provider.
@@ -203,9 +206,63 @@ fn check_app(faults: &mut Faults, app: CommonApp<'_>) {
 
 impl Module for Oauth {
     const SLOT: &'static str = "oauth";
+    const REQUIRED: &'static [&'static str] = &["provider"];
+    const IS_LOGIN: bool = true;
     type View = Self;
 
     fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
         self.clone()
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn restricts_access(&self) -> bool {
+        true
+    }
+
+    fn steps(&self, request: &Request) -> Vec<Step> {
+        let provider = self.provider.apps().first().map_or("a provider", |app| app.provider);
+        vec![Step::login(request, self.options_passthrough, provider)]
+    }
+
+    fn example() -> Value {
+        json!({
+            "provider": {"github": {
+                "client_id": "Iv1.example",
+                "client_secret": "example-client-secret",
+                "scopes": ["read:org"],
+                "teams": ["example-shop/platform"],
+            }},
+            "inactivity_timeout": 1800,
+            "maximum_duration": 28800,
+            "auth_check_interval": 300,
+        })
+    }
+
+    fn constraints() -> Vec<Constraint> {
+        let filled = json!({"type": "string", "minLength": 1});
+        let given = filled_secret();
+        let some = json!({"type": "array", "minItems": 1});
+        let own_app = json!({
+            "required": ["client_id", "client_secret"],
+            "properties": {"client_id": filled, "client_secret": given}
+        });
+        let app = json!({"allOf": [
+            {
+                "if": {"required": ["client_id"], "properties": {"client_id": filled}},
+                "then": {"required": ["client_secret"], "properties": {"client_secret": given}}
+            },
+            {"if": {"required": ["scopes"], "properties": {"scopes": some}}, "then": own_app},
+        ]});
+        let providers = ["github", "facebook", "microsoft", "google", "linkedin", "gitlab", "twitch", "amazon"];
+        let one =
+            providers.map(|provider| json!({"required": [provider], "properties": {provider: {"type": "object"}}}));
+        vec![
+            Constraint::keywords("App", app.clone()),
+            Constraint::keywords("GithubApp", app),
+            Constraint::keywords("Provider", json!({"oneOf": one})),
+        ]
     }
 }

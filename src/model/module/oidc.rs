@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
@@ -10,6 +11,7 @@ use crate::model::{
     resource::ViewContext,
     secret::Secret,
     session,
+    traffic::{Request, Step},
 };
 
 /// Requires a login with an OpenID Connect provider.
@@ -59,9 +61,31 @@ impl Check for Oidc {
 
 impl Module for Oidc {
     const SLOT: &'static str = "oidc";
+    const IS_LOGIN: bool = true;
     type View = Self;
 
     fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
         self.clone()
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn restricts_access(&self) -> bool {
+        true
+    }
+
+    fn steps(&self, request: &Request) -> Vec<Step> {
+        vec![Step::login(request, self.options_passthrough, &self.issuer)]
+    }
+
+    fn example() -> Value {
+        json!({
+            "issuer": "https://login.example.com",
+            "client_id": "edge",
+            "client_secret": "example-client-secret",
+            "scopes": ["openid", "email"],
+        })
     }
 }

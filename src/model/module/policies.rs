@@ -4,7 +4,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Module;
 use crate::model::{
@@ -12,6 +12,8 @@ use crate::model::{
     fault::{Check, Fault, Faults},
     key::Key,
     resource::ViewContext,
+    schema::Constraint,
+    traffic::{Effect, Request, Stage, Step},
 };
 
 /// The policies of an endpoint, evaluated in order for each direction.
@@ -96,11 +98,57 @@ impl Check for Policies {
     }
 }
 
+fn names(policies: &[EndpointPolicy]) -> String {
+    let name = |policy: &EndpointPolicy| match policy.name.as_str() {
+        "" => "(unnamed)".to_owned(),
+        name => name.to_owned(),
+    };
+    policies.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
 impl Module for Policies {
     const SLOT: &'static str = "policies";
+    const NEEDS_TERMINATION: bool = false;
     type View = Self;
 
     fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
         self.clone()
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn restricts_access(&self) -> bool {
+        // Outbound policies run after the backend has handled the request.
+        !self.inbound.is_empty()
+    }
+
+    fn steps(&self, _request: &Request) -> Vec<Step> {
+        let directions = [
+            (Stage::Inbound, "policies inbound", &self.inbound),
+            (Stage::Outbound, "policies outbound", &self.outbound),
+        ];
+        let used = directions.into_iter().filter(|(.., policies)| !policies.is_empty());
+        used.map(|(stage, name, policies)| {
+            let step = Step::new(stage, Effect::Depends, names(policies));
+            Step { name: Some(name), ..step }
+        })
+        .collect()
+    }
+
+    fn example() -> Value {
+        json!({
+            "inbound": [{
+                "name": "log-admin",
+                "expressions": ["req.URL.contains('/admin')"],
+                "actions": [{"type": "log", "config": {"Metadata": {"area": "admin"}}}, {"type": "deny"}],
+            }],
+            "outbound": [],
+        })
+    }
+
+    fn constraints() -> Vec<Constraint> {
+        vec![Constraint::required("EndpointAction", &["type"])]
     }
 }

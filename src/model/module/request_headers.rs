@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
@@ -11,6 +12,7 @@ use crate::model::{
     fault::{Check, Faults},
     key::Key,
     resource::ViewContext,
+    traffic::{Effect, Request, Stage, Step, header_changes},
 };
 
 /// Adds headers to requests and removes headers from them.
@@ -45,5 +47,18 @@ impl Module for RequestHeaders {
 
     fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
         self.clone()
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn steps(&self, _request: &Request) -> Vec<Step> {
+        let note = header_changes(&self.add, &self.remove);
+        vec![Step::new(Stage::RequestChange, Effect::Passes, note)]
+    }
+
+    fn example() -> Value {
+        json!({"add": {"X-Edge": "shop"}, "remove": ["Server"]})
     }
 }

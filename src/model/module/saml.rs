@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
 
 use super::Module;
 use crate::{
@@ -12,6 +13,7 @@ use crate::{
         resource::ViewContext,
         secret::{Reading, Text},
         session,
+        traffic::{Request, Step},
     },
     text::printable,
     xml,
@@ -134,6 +136,8 @@ impl Check for Saml {
 
 impl Module for Saml {
     const SLOT: &'static str = "saml";
+    const REQUIRED: &'static [&'static str] = &["idp_metadata"];
+    const IS_LOGIN: bool = true;
     type View = SamlView;
 
     fn view(&self, host: &Key, cx: &ViewContext<'_>) -> SamlView {
@@ -147,5 +151,23 @@ impl Module for Saml {
             metadata_url,
             idp_metadata_url: String::new(),
         }
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn restricts_access(&self) -> bool {
+        true
+    }
+
+    fn steps(&self, request: &Request) -> Vec<Step> {
+        vec![Step::login(request, self.options_passthrough, "the SAML identity provider")]
+    }
+
+    fn example() -> Value {
+        let metadata =
+            "<EntityDescriptor xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\" entityID=\"https://idp.example.com\"/>";
+        json!({"idp_metadata": metadata, "authorized_groups": ["finance"]})
     }
 }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
@@ -9,6 +10,8 @@ use crate::model::{
     fault::{Check, Fault, Faults},
     key::Key,
     resource::ViewContext,
+    schema::Constraint,
+    traffic::{Request, Step},
 };
 
 /// Where TLS terminates, and the minimum TLS version.
@@ -90,9 +93,31 @@ impl Check for TlsTermination {
 
 impl Module for TlsTermination {
     const SLOT: &'static str = "tls_termination";
+    const NEEDS_TERMINATION: bool = false;
     type View = Self;
 
     fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
         Self { min_version: self.effective_min_version(), ..*self }
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// A trace tells this of the edge itself.
+    fn steps(&self, _request: &Request) -> Vec<Step> {
+        Vec::new()
+    }
+
+    fn example() -> Value {
+        json!({"terminate_at": "edge", "min_version": "1.3"})
+    }
+
+    fn constraints() -> Vec<Constraint> {
+        let rule = json!({
+            "if": {"required": ["terminate_at"], "properties": {"terminate_at": {"const": "upstream"}}},
+            "then": {"properties": {"min_version": {"type": "null"}}}
+        });
+        vec![Constraint::keywords("TlsTermination", rule)]
     }
 }

@@ -3,6 +3,7 @@
 use crate::text::printable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
@@ -10,7 +11,9 @@ use crate::model::{
     fault::{Check, Fault, Faults, nearest},
     key::Key,
     resource::ViewContext,
+    schema::{Constraint, filled_secret},
     secret::Secret,
+    traffic::{Effect, Request, Stage, Step},
 };
 
 /// The supported webhook providers (D16).
@@ -137,9 +140,36 @@ fn unknown_provider(provider: &str) -> Fault {
 
 impl Module for WebhookVerification {
     const SLOT: &'static str = "webhook_verification";
+    const REQUIRED: &'static [&'static str] = &["provider"];
     type View = Self;
 
     fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
         self.clone()
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn restricts_access(&self) -> bool {
+        true
+    }
+
+    fn steps(&self, _request: &Request) -> Vec<Step> {
+        let note = format!("requires a signature by {}", self.provider);
+        vec![Step::new(Stage::Authentication, Effect::Depends, note)]
+    }
+
+    fn example() -> Value {
+        json!({"provider": "github", "secret": "example-webhook-secret"})
+    }
+
+    fn constraints() -> Vec<Constraint> {
+        let filled = filled_secret();
+        let rule = json!({
+            "if": {"required": ["provider"], "properties": {"provider": {"not": {"pattern": "^[sS][nN][sS]$"}}}},
+            "then": {"required": ["secret"], "properties": {"secret": filled}}
+        });
+        vec![Constraint::keywords("WebhookVerification", rule)]
     }
 }

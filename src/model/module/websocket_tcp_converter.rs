@@ -8,6 +8,7 @@ use crate::model::{
     fault::{Check, Faults},
     key::Key,
     resource::ViewContext,
+    traffic::{Effect, Request, Stage, Step},
 };
 
 /// Converts WebSocket connections to TCP streams to the upstream.
@@ -34,5 +35,13 @@ impl Module for WebsocketTcpConverter {
 
     fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
         self.clone()
+    }
+
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn steps(&self, _request: &Request) -> Vec<Step> {
+        vec![Step::new(Stage::Dispatch, Effect::Passes, "converts a WebSocket to a TCP stream")]
     }
 }

@@ -1,0 +1,188 @@
+//! The manifest kinds: what a manifest's `spec` has beyond the API's write form, how it is read, and how it is exported.
+
+use schemars::SchemaGenerator;
+use serde_json::{Value, json};
+
+use super::{
+    export::Exporter,
+    reader::{Body, Reader},
+};
+use crate::model::{
+    Kind,
+    json::JsonError,
+    kind::{
+        api_key::ApiKey, certificate_authority::CertificateAuthority, event_subscription::EventSubscription,
+        https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction,
+        tls_certificate::TlsCertificate, tls_edge::TlsEdge,
+    },
+    resource::Resource,
+    schema::{add_property, inline, require},
+    snapshot::Entry,
+};
+
+/// The manifest kind of named modules, which is no resource.
+pub(super) const MODULE_SET: &str = "ModuleSet";
+
+/// A manifest kind.
+pub(super) struct ManifestKind {
+    /// The value of `kind`.
+    pub name: &'static str,
+    /// The resource that a manifest declares; `None` for [`MODULE_SET`].
+    pub resource: Option<Kind>,
+    /// The fields that the API's write form lacks.
+    pub fields: &'static [Field],
+    /// The field that names the parent; a name is unique within the parent.
+    pub parent_field: Option<&'static str>,
+    /// Reads a `spec` that is a mapping.
+    pub read: fn(&mut Reader<'_>, &Body<'_>),
+    /// The form of an export.
+    pub export: Export,
+}
+
+/// A field that only manifests have.
+pub(super) struct Field {
+    /// The name.
+    pub name: &'static str,
+    /// Whether a manifest must have it.
+    pub required: bool,
+    /// The schema.
+    pub schema: fn(&mut SchemaGenerator) -> Value,
+}
+
+/// The form in which a kind is exported.
+pub(super) enum Export {
+    /// Not by itself: module sets are part of the routes that use them.
+    Never,
+    /// One file for all resources, with the documents that the function returns.
+    File(&'static str, fn(&mut Exporter<'_>, Kind) -> Result<Vec<Value>, JsonError>),
+    /// One file for each resource, with a prefix before its name.
+    FileEach(&'static str, fn(&mut Exporter<'_>, &Entry) -> Result<Vec<Value>, JsonError>),
+}
+
+impl ManifestKind {
+    /// A kind whose `spec` is the API's write form, exported into one file.
+    const fn of<R: Resource>(file: &'static str) -> Self {
+        Self {
+            name: R::INFO.name,
+            resource: Some(R::INFO.kind),
+            fields: &[],
+            parent_field: None,
+            read: |reader, body| reader.plain(body),
+            export: Export::File(file, |exporter, kind| exporter.all_standing(kind)),
+        }
+    }
+}
+
+/// Every manifest kind, in the order of [`Kind`].
+pub(super) static KINDS: [ManifestKind; 9] = [
+    ManifestKind {
+        fields: &[Field { name: "token_file", required: true, schema: token_file }],
+        read: |reader, body| reader.api_key(body),
+        ..ManifestKind::of::<ApiKey>("api-keys.yaml")
+    },
+    ManifestKind::of::<IpRestriction>("ip-restrictions.yaml"),
+    ManifestKind::of::<CertificateAuthority>("certificate-authorities.yaml"),
+    ManifestKind::of::<TlsCertificate>("tls-certificates.yaml"),
+    ManifestKind {
+        fields: &[Field { name: "routes", required: false, schema: routes }],
+        read: |reader, body| reader.edge(body),
+        export: Export::FileEach("https-edge", |exporter, edge| exporter.edge(edge)),
+        ..ManifestKind::of::<HttpsEdge>("")
+    },
+    ManifestKind {
+        fields: &[
+            Field { name: "edge", required: true, schema: edge },
+            Field { name: "modules_from", required: false, schema: modules_from },
+        ],
+        parent_field: Some("edge"),
+        read: |reader, body| reader.route(body),
+        export: Export::File("routes-of-other-edges.yaml", |exporter, _| exporter.foreign_routes()),
+        ..ManifestKind::of::<HttpsEdgeRoute>("")
+    },
+    ManifestKind::of::<TlsEdge>("tls-edges.yaml"),
+    ManifestKind {
+        fields: &[Field { name: "sources", required: false, schema: sources }],
+        read: |reader, body| reader.subscription(body),
+        export: Export::File("event-subscriptions.yaml", |exporter, _| Ok(exporter.subscriptions())),
+        ..ManifestKind::of::<EventSubscription>("")
+    },
+    ManifestKind {
+        name: MODULE_SET,
+        resource: None,
+        fields: &[],
+        parent_field: None,
+        read: |reader, body| reader.module_set(body),
+        export: Export::Never,
+    },
+];
+
+/// Finds a manifest kind by name.
+pub(super) fn find(name: &str) -> Option<&'static ManifestKind> {
+    KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// Returns the names of the manifest kinds.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|kind| kind.name)
+}
+
+fn token_file(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "string", "description": "Where the token is written, once: a file outside of the source tree."})
+}
+
+fn edge(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "string", "description": "The edge that the route is part of: a name or an id."})
+}
+
+fn modules_from(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "array", "items": {"type": "string"}, "description": "Module sets to take, by name. Later sets win over earlier ones, the route's own modules over all."})
+}
+
+/// Routes inside of their edge.
+fn routes(generator: &mut SchemaGenerator) -> Value {
+    let info = Kind::HttpsEdgeRoute.info();
+    let mut route = inline(generator, info.spec_schema);
+    require(info.required, &mut route);
+    add_property(
+        &mut route,
+        "name",
+        json!({"type": "string", "description": "The route's identity inside its edge; without it, match_type and match are."}),
+    );
+    let sets = modules_from(generator);
+    add_property(&mut route, "modules_from", sets);
+    json!({"type": "array", "items": route, "description": "Routes of the edge."})
+}
+
+fn sources(generator: &mut SchemaGenerator) -> Value {
+    let source = (Kind::EventSource.info().spec_schema)(generator).to_value();
+    json!({"type": "array", "items": source, "description": "The event types that trigger the subscription."})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_manifests_except_those_that_are_made_otherwise() {
+        // Owners come with their keys, and sources stand inside of their subscription.
+        let others = [Kind::Owner, Kind::EventSource];
+        let expected = Kind::all().filter(|info| !others.contains(&info.kind)).map(|info| (info.name, Some(info.kind)));
+        let expected: Vec<_> = expected.chain([(MODULE_SET, None)]).collect();
+        assert_eq!(KINDS.iter().map(|kind| (kind.name, kind.resource)).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn every_exported_file_has_a_name_of_its_own() {
+        let mut files: Vec<&str> = KINDS
+            .iter()
+            .filter_map(|kind| match kind.export {
+                Export::Never => None,
+                Export::File(name, _) | Export::FileEach(name, _) => Some(name),
+            })
+            .collect();
+        files.sort_unstable();
+        let count = files.len();
+        files.dedup();
+        assert_eq!((files.len(), files.contains(&"")), (count, false), "{files:?}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Requests, and what traffic modules do with them (D42).
+
+use std::{collections::BTreeMap, fmt, net::IpAddr};
+
+use super::check::parse_hostport;
+
+/// A client's request.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The method in upper case, such as `GET`.
+    pub method: String,
+    /// The host in lower case, without brackets around an IPv6 address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The path as written in the URL, without query and fragment.
+    pub path: String,
+    /// The client's IP address, if known.
+    pub client_ip: Option<IpAddr>,
+    /// The header names and values.
+    pub headers: Vec<(String, String)>,
+    /// The User-Agent, if known.
+    pub user_agent: Option<String>,
+}
+
+impl Request {
+    /// Creates a request for a URL; the scheme defaults to `https`.
+    pub fn new(method: &str, url: &str) -> Result<Self, &'static str> {
+        let (default_port, rest) = match url.split_once("://") {
+            None => (443, url),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (443, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (80, rest),
+            Some(_) => return Err("the scheme must be https or http"),
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        if authority.contains('@') {
+            return Err("the URL cannot contain a user name");
+        }
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let port_follows = authority.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
+        let whole = if port_follows { authority.to_owned() } else { format!("{authority}:{default_port}") };
+        let (host, port) = parse_hostport(&whole)?;
+        if host.starts_with('*') {
+            return Err("the host cannot be a wildcard");
+        }
+        Ok(Self {
+            method: method.to_ascii_uppercase(),
+            host: bare_host(host).to_ascii_lowercase(),
+            port,
+            path: if path.is_empty() { "/".into() } else { path.to_owned() },
+            client_ip: None,
+            headers: Vec::new(),
+            user_agent: None,
+        })
+    }
+
+    /// Returns the value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let brackets = if self.host.contains(':') { ("[", "]") } else { ("", "") };
+        write!(f, "{} {}{}{}:{}{}", self.method, brackets.0, self.host, brackets.1, self.port, self.path)
+    }
+}
+
+/// Returns a host without the brackets around an IPv6 address.
+pub fn bare_host(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+/// A point in the course of a request, in traffic order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// The client connects.
+    Connection,
+    /// The source address is checked.
+    Source,
+    /// The client's software is checked.
+    Client,
+    /// The caller proves who it is.
+    Authentication,
+    /// Policies for requests apply.
+    Inbound,
+    /// The request is rewritten.
+    RequestChange,
+    /// The request is prepared for the backend.
+    Dispatch,
+    /// The backend handles the request.
+    Backend,
+    /// The response is rewritten.
+    ResponseChange,
+    /// The response is encoded.
+    Encoding,
+    /// Policies for responses apply.
+    Outbound,
+}
+
+/// A module's effect on a request, as far as its configuration determines it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// The request passes.
+    Passes,
+    /// The effect depends on something that the configuration and the request do not tell, such as a session.
+    Depends,
+    /// The request is rejected.
+    Refused,
+}
+
+/// One step of a module in the course of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The stage. Modules of the same stage act in the order of their slots.
+    pub stage: Stage,
+    /// The name in a trace; `None` for the name of the slot.
+    pub name: Option<&'static str>,
+    /// The effect.
+    pub effect: Effect,
+    /// A short explanation.
+    pub note: String,
+}
+
+impl Step {
+    /// Creates a step with the name of its slot.
+    pub fn new(stage: Stage, effect: Effect, note: impl Into<String>) -> Self {
+        Self { stage, name: None, effect, note: note.into() }
+    }
+
+    /// Creates the step of a login, which OPTIONS requests can skip as CORS requires.
+    pub fn login(request: &Request, options_passthrough: bool, with: &str) -> Self {
+        if options_passthrough && request.method == "OPTIONS" {
+            let note = "OPTIONS requires no login (options_passthrough)";
+            Self::new(Stage::Authentication, Effect::Passes, note)
+        } else {
+            let note = format!("requires a session or a login with {with}");
+            Self::new(Stage::Authentication, Effect::Depends, note)
+        }
+    }
+}
+
+/// Joins items for the note of a step.
+pub fn or_none(items: &[String]) -> String {
+    if items.is_empty() { "none".into() } else { items.join(", ") }
+}
+
+/// Describes header changes for the note of a step.
+pub fn header_changes(add: &BTreeMap<String, String>, remove: &[String]) -> String {
+    let added = add.keys().map(|name| format!("+{name}"));
+    let changes: Vec<String> = added.chain(remove.iter().map(|name| format!("-{name}"))).collect();
+    or_none(&changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_its_port_or_takes_that_of_its_scheme() {
+        let port = |url: &str| Request::new("get", url).map(|it| (it.host, it.port, it.path));
+        assert_eq!(port("http://a.example"), Ok(("a.example".into(), 80, "/".into())));
+        assert_eq!(port("a.example/x?y=/z#w"), Ok(("a.example".into(), 443, "/x".into())));
+        assert_eq!(port("https://[::1]:8443?q"), Ok(("::1".into(), 8443, "/".into())));
+        for bad in ["ftp://a.example", "https://user@a.example", "https://", "*.example.com/", "a.example:0"] {
+            assert!(port(bad).is_err(), "{bad}");
+        }
+    }
+}
