@@ -101,8 +101,8 @@ fn a_fault_of_an_old_revision_names_the_revision() {
 fn what_cannot_be_compared_says_why() {
     let folder = in_git();
     for (line, reason) in [
-        ("diff storefront", "two paths are compared"),
-        ("diff --rev a..b storefront other", "there is one path"),
+        ("diff storefront", "two paths are required"),
+        ("diff --rev a..b storefront other", "accepts one path"),
         ("diff --rev before..nowhere storefront", "git knows no revision `nowhere`"),
         ("diff --rev before..HEAD nowhere", "before:nowhere cannot be read: there is no such file or folder"),
         ("diff --rev before..HEAD storefront/certs", "no manifest was found in before:storefront/certs"),

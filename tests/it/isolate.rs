@@ -61,7 +61,7 @@ fn the_faulty_and_its_dependents_are_left_out_and_the_rest_is_applied() {
     }
     for left_out in ["bad", "bad/of-bad", "staff", "needs-ca", "good/protected"] {
         assert!(
-            run.err.lines().any(|line| line.starts_with("Left out: ") && line.contains(&format!(" {left_out} ("))),
+            run.err.lines().any(|line| line.starts_with("Skipped: ") && line.contains(&format!(" {left_out} ("))),
             "{left_out}: {}",
             run.err
         );

@@ -232,7 +232,7 @@ fn what_is_faulty_is_set_aside() {
     assert_eq!(remote.same("plan --isolate m").code, 1);
     let run = remote.same("reconcile --isolate m");
     assert_eq!((run.code, remote.applied().len()), (1, 1), "{}", run.all());
-    assert!(run.err.contains("Left out: HttpsEdge") && run.err.contains("Applied as revision 2."), "{}", run.err);
+    assert!(run.err.contains("Skipped: HttpsEdge") && run.err.contains("Applied as revision 2."), "{}", run.err);
     // What was removed may have been moved into the faulty file.
     fs::remove_file(remote.here.path("m/old.yaml")).unwrap();
     assert_eq!(remote.same("reconcile --isolate m").out, "No changes: 1 unchanged.\n");

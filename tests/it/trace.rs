@@ -85,7 +85,7 @@ fn what_nobody_takes_ends_with_one() {
     let trace = |url: &str| folder.run(&format!("trace {url} --manifests storefront"));
     let run = trace("https://shop.example.com/nowhere");
     assert_eq!(run.code, 1, "{}", run.all());
-    assert_line(&run, "No route takes it.");
+    assert_line(&run, "No route matches.");
     let run = trace("http://shop.example.com/");
     assert_eq!((run.code, run.out.contains("No edge serves shop.example.com:80.")), (1, true), "{}", run.all());
     for bad in ["ftp://shop.example.com", "https://", "GE7 https://shop.example.com"] {
@@ -152,10 +152,10 @@ fn a_plan_is_followed_before_it_is_applied() {
     folder.edit("storefront/shop/storefront.yaml", "match: /catalog", "match: /products");
     let run = folder.ok("trace https://shop.example.com/products/1 --manifests storefront --after");
     let (before, after) = run.out.split_once("\nafter the plan\n").unwrap();
-    assert!(before.contains("\nbefore the plan\n") && before.contains("No route takes it."), "{before}");
+    assert!(before.contains("\nbefore the plan\n") && before.contains("No route matches."), "{before}");
     assert!(after.contains("path_prefix /products") && after.contains("The plan changes the way"), "{after}");
     let same = folder.ok("trace https://shop.example.com/checkout --manifests storefront --after");
-    assert!(same.out.contains("The plan does not change the way of this request."), "{}", same.out);
+    assert!(same.out.contains("The plan does not change the handling of this request."), "{}", same.out);
     assert_eq!(folder.snapshot("store").revision, 1, "nothing was applied");
     let gone = folder.run("trace https://shop.example.com/catalog/1 --manifests storefront --after");
     assert_eq!(gone.code, 1, "what counts is how it will be: {}", gone.all());
