@@ -155,7 +155,7 @@ fn edges_exchange_their_names_with_all_of_their_routes() {
     // An exchange that is no longer declared is over, and then it can be declared again.
     write(&folder, &[edge("a", "", &two), edge("b", "", &one)]);
     let plan = folder.ok("plan m");
-    assert!(plan.calls().is_empty() && plan.out.contains("(no longer exchanges its name)"), "{}", plan.out);
+    assert!(plan.calls().is_empty() && plan.out.contains("(name swap ended)"), "{}", plan.out);
     // An export says so too: it plans to nothing.
     folder.ok("export out");
     assert!(folder.ok("plan out").out.starts_with("No changes: 6 unchanged."));
