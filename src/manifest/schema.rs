@@ -1,4 +1,4 @@
-//! JSON Schemas of manifests, one for each kind and one for any, so that an editor completes and explains.
+//! JSON Schemas of manifests, one per kind and one for any kind, for completion and help in editors.
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
@@ -19,20 +19,20 @@ use crate::model::{
 /// The name of the schema of any manifest.
 pub const ANY: &str = "manifest";
 
-/// Every schema by the name of its file without the extension.
+/// All schemas by file name without extension.
 pub fn all() -> BTreeMap<String, Value> {
     let each = manifest_kinds().map(|kind| (kind.to_owned(), schema(&[kind])));
     let kinds: Vec<&str> = manifest_kinds().collect();
     each.chain([(ANY.to_owned(), schema(&kinds))]).collect()
 }
 
-/// The fields of all manifests, by which excerpts hide secrets.
+/// The fields of all manifests, used to hide secrets in excerpts.
 pub fn fields() -> &'static Fields {
     static FIELDS: OnceLock<Fields> = OnceLock::new();
     FIELDS.get_or_init(|| Fields::of(&schema(&manifest_kinds().collect::<Vec<_>>())))
 }
 
-/// The schema of a manifest of one of some kinds.
+/// The schema of a manifest of one of `kinds`.
 fn schema(kinds: &[&'static str]) -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let metadata = generator.subschema_for::<Metadata>().to_value();
@@ -78,7 +78,7 @@ fn spec(generator: &mut SchemaGenerator, kind: &'static str) -> Value {
         add_property(
             &mut route,
             "name",
-            json!({"type": "string", "description": "The route's identity inside its edge; without it, match_type and match are."}),
+            json!({"type": "string", "description": "The route's name, unique in its edge. By default, match_type and match identify the route."}),
         );
         add_property(&mut route, "modules_from", modules_from());
         json!({"type": "array", "items": route, "description": "Routes of the edge."})
@@ -93,7 +93,7 @@ fn spec(generator: &mut SchemaGenerator, kind: &'static str) -> Value {
             add_property(
                 &mut whole,
                 "edge",
-                json!({"type": "string", "description": "The edge that the route is part of: a name or an id."}),
+                json!({"type": "string", "description": "The route's edge: a name or an id."}),
             );
             add_property(&mut whole, "modules_from", modules_from());
             add_required(&mut whole, &["edge"]);
@@ -110,7 +110,7 @@ fn spec(generator: &mut SchemaGenerator, kind: &'static str) -> Value {
             add_property(
                 &mut whole,
                 "token_file",
-                json!({"type": "string", "description": "Where the token is written, once: a file outside of the source tree."}),
+                json!({"type": "string", "description": "The file to write the token to when the key is created, outside the source tree."}),
             );
             add_required(&mut whole, &["token_file"]);
         }
@@ -120,10 +120,10 @@ fn spec(generator: &mut SchemaGenerator, kind: &'static str) -> Value {
 }
 
 fn modules_from() -> Value {
-    json!({"type": "array", "items": {"type": "string"}, "description": "Module sets to take, by name. Later sets win over earlier ones, the route's own modules over all."})
+    json!({"type": "array", "items": {"type": "string"}, "description": "Module sets to use, by name. Later sets override earlier ones, and the route's own modules override all."})
 }
 
-/// Modules by name, as a route holds them.
+/// The schema of a module set: a route's modules by name.
 fn module_set(generator: &mut SchemaGenerator) -> Value {
     let mut whole = inline(generator, Kind::HttpsEdgeRoute.info().spec_schema);
     let slots = Kind::HttpsEdgeRoute.info().slots;
@@ -131,12 +131,12 @@ fn module_set(generator: &mut SchemaGenerator) -> Value {
         properties.retain(|name, _| slots.iter().any(|slot| slot.name == name));
     }
     if let Some(whole) = whole.as_object_mut() {
-        whole.insert("description".into(), json!("Modules that routes take with `modules_from`."));
+        whole.insert("description".into(), json!("Modules that routes use with `modules_from`."));
     }
     whole
 }
 
-/// What a manifest's values may be that those of a request body may not: taken from a file or the environment (D28).
+/// Allows values from files and the environment, which request bodies do not accept (D28).
 fn adapt(definitions: &mut Map<String, Value>) {
     refine(definitions);
     for name in [SECRET_SCHEMA, TEXT_SCHEMA] {
@@ -162,6 +162,6 @@ fn adapt(definitions: &mut Map<String, Value>) {
             });
         }
     }
-    // Kinds stand inline in their documents; only what they refer to is left here.
+    // Kinds are inlined in their documents; only referenced definitions stay.
     definitions.retain(|name, _| !Kind::all().any(|info| info.name == name) || name == Kind::EventSource.info().name);
 }

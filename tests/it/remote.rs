@@ -250,7 +250,7 @@ fn a_value_that_is_not_there_is_told_in_the_words_of_this_machine() {
     for (place, from, word) in [
         ("env", "{from_env: HOOK_SECRET}", "`HOOK_SECRET` is not set"),
         ("file", "{from_file: none.txt}", "none.txt"),
-        ("outside", "{from_file: ../../hosts}", "is outside of the source tree"),
+        ("outside", "{from_file: ../../hosts}", "is outside the source tree"),
     ] {
         remote.here.write(&format!("m/{place}.yaml"), &edge(place, "").replace("]}", &hook.replace("FROM", from)));
         for line in ["plan m", "plan --isolate m"] {
