@@ -1,10 +1,10 @@
-//! Example bodies for the OpenAPI document. A test sends each of them to the API.
+//! Example bodies for the OpenAPI document. A test sends each one to the API.
 
 use serde_json::{Value, json};
 
 use crate::model::{Kind, module::Slot, resource::KindInfo};
 
-/// A body that creates a resource of a kind.
+/// An example body that creates a resource.
 pub fn of_kind(kind: Kind) -> Option<Value> {
     Some(match kind {
         Kind::ApiKey => json!({"description": "CI of the shop team", "metadata": "{\"team\":\"shop\"}"}),
@@ -31,13 +31,13 @@ pub fn of_kind(kind: Kind) -> Option<Value> {
             "compression": {},
         }),
         Kind::EventSource => json!({"type": "ip_policy_created.v0"}),
-        // A private key has no place in a public document, be it of a demo.
+        // No private key belongs in a public document, not even a demo key.
         Kind::TlsCertificate => return None,
         Kind::Owner | Kind::TlsEdge | Kind::EventSubscription => return None,
     })
 }
 
-/// A body that changes a resource of a kind.
+/// An example body that changes a resource.
 pub fn of_patch(info: &KindInfo) -> Value {
     match info.kind {
         Kind::EventSource => json!({}),
@@ -45,7 +45,7 @@ pub fn of_patch(info: &KindInfo) -> Value {
     }
 }
 
-/// A body that configures a module.
+/// An example body that configures a module.
 pub fn of_module(slot: &Slot) -> Value {
     let headers = json!({"add": {"X-Edge": "shop"}, "remove": ["Server"]});
     match slot.name {

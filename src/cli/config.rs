@@ -94,7 +94,8 @@ impl Config {
     /// precedence.
     pub fn apply(&self, mut command: Command) -> Result<Command, Failure> {
         for (name, value) in &self.options {
-            // A pull request can add this file to the working folder, and must not redirect the token or read other files.
+            // A pull request can add this file to the working folder, and must not redirect the token or read other
+            // files.
             if !self.named && ["server", "allow-outside-files"].contains(&name.as_str()) {
                 let message = format!("`{name}` cannot be set in a configuration file found in the working folder");
                 let fault = Fault::new(Code::NotAllowed, message);

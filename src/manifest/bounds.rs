@@ -1,7 +1,7 @@
 //! Limits of a manifest file (D48), checked before a parser spends time or memory on it.
 //!
-//! The YAML reader takes time for each open bracket at each token, and about 200 bytes of memory per event. One pass over
-//! the bytes counts the separators of values and detects brackets that may nest too deep; only then are the events
+//! The YAML reader takes time for each open bracket at each token, and about 200 bytes of memory per event. One pass
+//! over the bytes counts the separators of values and detects brackets that may nest too deep; only then are the events
 //! followed.
 
 use std::{collections::HashMap, ops::Range};
@@ -18,7 +18,8 @@ use crate::model::{
 pub const MOST_LEVELS: usize = 128;
 /// The most value separators in a manifest file, including those in text and comments.
 pub const MOST_SEPARATORS: usize = 1_000_000;
-/// The most values of a file with expanded aliases. A separator introduces up to three: a mapping, its key and the value.
+/// The most values of a file with expanded aliases. A separator introduces up to three: a mapping, its key and the
+/// value.
 const MOST_VALUES: usize = 3 * MOST_SEPARATORS + LEAST_ALLOWANCE;
 /// The values that the aliases of the smallest file may expand to.
 const LEAST_ALLOWANCE: usize = 50_000;
@@ -97,8 +98,8 @@ enum Look {
     Many(usize),
 }
 
-/// Scans every byte once. Counts each comma, bracket, colon, dash and question mark that may separate values, even inside
-/// text: no value is introduced without one.
+/// Scans every byte once. Counts each comma, bracket, colon, dash and question mark that may separate values, even
+/// inside text: no value is introduced without one.
 fn look(bytes: &[u8]) -> Look {
     let mut depth = Depth::default();
     let (mut separators, mut line_start, mut deep) = (0usize, 0, false);
@@ -222,8 +223,8 @@ fn survey(text: &str, allowance: usize) -> Option<Overrun> {
     }
 }
 
-/// The overrun of a text that the event parser rejects. The parser stops at 255 open brackets before it reports the first
-/// of them, so the scanned part is read again without the rest.
+/// The overrun of a text that the event parser rejects. The parser stops at 255 open brackets before it reports the
+/// first of them, so the scanned part is read again without the rest.
 fn unreadable(text: &str, error: &ScanError, allowance: usize) -> Option<Overrun> {
     let at = byte(text, error.marker().index());
     let span = character(text, at);

@@ -98,8 +98,8 @@ pub struct Facts {
 pub struct Declared {
     pub resources: Vec<Declaration>,
     pub sets: BTreeMap<String, ModuleSet>,
-    /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty document
-    /// is not a second error.
+    /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
+    /// document is not a second error.
     names: Vec<(&'static str, String, String, Origin, Path)>,
     known: HashSet<(&'static str, String)>,
 }

@@ -115,8 +115,8 @@ pub struct Identity {
     pub fault: Option<Diagnostic>,
 }
 
-/// Chooses the ids of all declared resources of one kind, independent of file order: first stated ids, then renames, then
-/// unchanged names, then new resources.
+/// Chooses the ids of all declared resources of one kind, independent of file order: first stated ids, then renames,
+/// then unchanged names, then new resources.
 pub fn choose<'a>(known: &Known<'a>, wanted: &[Wanted<'a>]) -> Vec<Identity> {
     let mut chooser = Chooser {
         known,
@@ -171,7 +171,8 @@ impl<'k, 'a> Chooser<'k, 'a> {
         self.take(index, entry.key.id.clone());
     }
 
-    /// Whether a declaration with another name has the resource. Two declarations of one name get one id, which is reported.
+    /// Whether a declaration with another name has the resource. Two declarations of one name get one id, which is
+    /// reported.
     fn is_taken(&self, it: &Wanted<'_>, key: &Key) -> bool {
         let by = self.taken.get(key).and_then(|by| self.wanted.get(*by));
         by.is_some_and(|other| other.name() != it.name())

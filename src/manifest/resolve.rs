@@ -233,8 +233,8 @@ impl<'a> Resolver<'a> {
         self.ids.get(&(kind, name)).cloned().or_else(|| self.in_store(kind, name))
     }
 
-    /// Looks up a name in the store. A name of this source does not count if its resource will be pruned or was declared
-    /// under another name.
+    /// Looks up a name in the store. A name of this source does not count if its resource will be pruned or was
+    /// declared under another name.
     fn in_store(&self, kind: Kind, name: &str) -> Option<Id> {
         let entry: &Entry = self.known.named(kind, None, name).first()?;
         let goes = self.known.prune && entry.is_owned_by(self.known.source);
@@ -257,7 +257,8 @@ impl<'a> Resolver<'a> {
         nearest(name, self.loaded.declared.names_of(kind))
     }
 
-    /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override all.
+    /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override
+    /// all.
     fn with_module_sets(&mut self, declaration: &Declaration) -> Arc<dyn AnyResource> {
         let mut spec = Arc::clone(&declaration.spec);
         for (index, name) in declaration.modules_from.iter().enumerate().rev() {

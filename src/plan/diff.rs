@@ -25,8 +25,8 @@ use crate::model::{
 };
 
 /// Computes the plan that brings `source`'s part of the store to the desired state. With `prune`, owned resources that
-/// are no longer declared are deleted. Creations and changes go forward through the kinds and deletions backward, so that
-/// every prefix of the plan keeps references valid.
+/// are no longer declared are deleted. Creations and changes go forward through the kinds and deletions backward, so
+/// that every prefix of the plan keeps references valid.
 pub fn diff(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, source: &str, prune: bool, budget: Budget) -> Plan {
     let mut planner = Planner { snapshot, desired, source, plan: Plan { base: snapshot.revision, ..Plan::default() } };
     let mut wanted: Vec<&Desired> = desired.values().collect();
@@ -134,8 +134,8 @@ impl Planner<'_> {
         self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file });
     }
 
-    /// Sets the owner of an API key to the source's bot if the manifest names none, and returns the operation that creates
-    /// the owner if it does not exist yet (D23).
+    /// Sets the owner of an API key to the source's bot if the manifest names none, and returns the operation that
+    /// creates the owner if it does not exist yet (D23).
     fn with_owner(&self, wanted: &Desired, entry: Option<&Arc<Entry>>) -> (Arc<dyn AnyResource>, Option<Operation>) {
         let Some(key) = wanted.spec.as_any().downcast_ref::<ApiKey>() else { return (Arc::clone(&wanted.spec), None) };
         let mut key = key.clone();

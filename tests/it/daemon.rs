@@ -288,7 +288,7 @@ fn the_source_that_a_server_follows_is_not_applied_through_it() {
     assert_eq!((refused.status, refused.code().as_str()), (409, "ERR_EDGEWRIGHT_CONFLICT"), "{}", refused.body);
     assert_eq!(refused.json()["details"]["field"], "/source");
     assert!(
-        refused.body.contains("the server itself reconciles source `shop` from its own folder"),
+        refused.body.contains("the server reconciles source `shop` from its own folder"),
         "{}",
         refused.body
     );

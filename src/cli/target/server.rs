@@ -245,7 +245,8 @@ impl Server {
     fn proposal(&mut self, run: Run, files: Vec<SentFile>, validated: Planned) -> Proposal {
         let known: HashMap<&str, Arc<SourceFile>> =
             validated.files.iter().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();
-        // For an unset variable or unreadable file, the local diagnostic says more: the values are read on this machine.
+        // For an unset variable or unreadable file, the local diagnostic says more: the values are read on this
+        // machine.
         let here = |it: Diagnostic| {
             let of_value = matches!(it.code, Name::Code(Code::EnvUnset | Code::FileUnreadable));
             let same = |own: &&Diagnostic| of_value && own.place.is_some() && own.position() == it.position();

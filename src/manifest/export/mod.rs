@@ -107,8 +107,8 @@ impl Exporter<'_> {
         entry.claim.as_ref().is_some_and(|claim| claim.source == self.source)
     }
 
-    /// Whether a resource is exported. Unowned API keys are not, so that an admin's key is not adopted by accident; owners
-    /// and subscriptions cannot be declared by themselves.
+    /// Whether a resource is exported. Unowned API keys are not, so that an admin's key is not adopted by accident;
+    /// owners and subscriptions cannot be declared by themselves.
     fn takes(&self, entry: &Entry) -> bool {
         let adopted = self.adopt && entry.claim.is_none() && entry.key.kind != Kind::ApiKey;
         let declared = !matches!(entry.key.kind, Kind::Owner | Kind::EventSubscription);

@@ -1,7 +1,7 @@
 //! Splits YAML into lines with their indentation levels.
 //!
-//! It knows just enough YAML to tell structure from content: keys, dashes, quotes, brackets and block scalars. It may be
-//! wrong about rare forms, so the caller compares the parsed documents.
+//! It knows just enough YAML to tell structure from content: keys, dashes, quotes, brackets and block scalars. It may
+//! be wrong about rare forms, so the caller compares the parsed documents.
 
 use super::scan::{Rest, Scan, key_end, rest_of};
 
@@ -256,7 +256,8 @@ impl<'a> Splitter<'a> {
         while scan.is_open() {
             let Some(line) = self.take() else { return };
             scan = scan.over(line);
-            // Keep trailing whitespace inside quotes: it is not part of the value, but removing it may look like a change.
+            // Keep trailing whitespace inside quotes: it is not part of the value, but removing it may look like a
+            // change.
             let line = if scan.quote.is_some() { line } else { line.trim_end() };
             let line = if line.trim().is_empty() { String::new() } else { self.moved(line, owner) };
             self.push(LineKind::Other, line);

@@ -113,8 +113,8 @@ fn sort(lines: Vec<Line>) -> Vec<Line> {
     sorted
 }
 
-/// Sorts a document's keys. Leading and trailing comments keep their position; any other comment moves with the key below
-/// it.
+/// Sorts a document's keys. Leading and trailing comments keep their position; any other comment moves with the key
+/// below it.
 fn sort_document(mut lines: Vec<Line>) -> Vec<Line> {
     let is_key = |line: &Line| matches!(line.kind, LineKind::Key(_));
     let ranks: Vec<usize> = lines.iter().filter_map(Line::key).map(rank).collect();

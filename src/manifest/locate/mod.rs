@@ -1,8 +1,8 @@
 //! Finds the place of a field path in a YAML file.
 //!
-//! Values are read without positions. Only when there is an error to show, the file is parsed a second time as events to
-//! find the positions. Spans are byte ranges of at most one line. Aliases stay references in an arena, so a file is never
-//! expanded.
+//! Values are read without positions. Only when there is an error to show, the file is parsed a second time as events
+//! to find the positions. Spans are byte ranges of at most one line. Aliases stay references in an arena, so a file is
+//! never expanded.
 
 mod build;
 
@@ -12,8 +12,8 @@ pub use build::without_tabs_after_colons;
 
 use crate::model::fault::{Aim, Path, Segment};
 
-/// The longest key text read through an alias: a long anchor used as a key thousands of times would otherwise be compared
-/// and copied thousands of times.
+/// The longest key text read through an alias: a long anchor used as a key thousands of times would otherwise be
+/// compared and copied thousands of times.
 const MAX_ALIAS_KEY: usize = 256;
 
 /// The positions of all nodes in one file.

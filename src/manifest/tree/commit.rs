@@ -45,8 +45,8 @@ impl fmt::Debug for Commit {
     }
 }
 
-/// The two sides of a revision range such as `main..HEAD`, in the repository of a path. `A...B` starts at the merge base;
-/// with `A` alone, the other side is the work tree.
+/// The two sides of a revision range such as `main..HEAD`, in the repository of a path. `A...B` starts at the merge
+/// base; with `A` alone, the other side is the work tree.
 pub fn revisions(range: &str, path: &Path) -> Result<(String, Option<String>), Diagnostic> {
     let or_head = |name: &str| if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() };
     if let Some((a, b)) = range.split_once("...") {

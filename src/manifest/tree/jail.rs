@@ -148,7 +148,8 @@ impl Jail {
         Ok(((facts.dev(), facts.ino()), names))
     }
 
-    /// Finds manifests in a folder and its subfolders. `above` holds the folders on the path, to detect links that loop.
+    /// Finds manifests in a folder and its subfolders. `above` holds the folders on the path, to detect links that
+    /// loop.
     fn walk(
         &self,
         inside: &Path,

@@ -51,8 +51,8 @@ impl Recorder {
         Self { tree, memory: Mutex::default() }
     }
 
-    /// Whether the manifests and their values are the same as in the last read. False if that read had failures, which may
-    /// be fixed by now.
+    /// Whether the manifests and their values are the same as in the last read. False if that read had failures, which
+    /// may be fixed by now.
     pub fn unchanged(&self) -> bool {
         let (files, diagnostics) = self.tree.manifests();
         let memory = self.memory();

@@ -80,8 +80,8 @@ pub struct Related {
     pub message: String,
 }
 
-/// A place in a file; all null if the diagnostic has no place. Lines and columns count from 1, columns in characters; the
-/// end is exclusive.
+/// A place in a file; all null if the diagnostic has no place. Lines and columns count from 1, columns in characters;
+/// the end is exclusive.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct Spot {
