@@ -16,8 +16,8 @@ pub struct Args {
     /// Exit with 2 when they differ.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
-    /// Compare two revisions of one path: `A..B`, or `A...B` for what B changes since it left A, or just `A` for what
-    /// the files on disk change.
+    /// Compare two revisions of one path: `A..B`, or `A...B` for what B changes since it left A, or just `A` for what the
+    /// files on disk change.
     #[arg(long, value_name = "A..B", env = "EDGEWRIGHT_REV")]
     rev: Option<String>,
     #[command(flatten)]

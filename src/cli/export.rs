@@ -12,9 +12,9 @@ use crate::{
 /// Write what the store holds as manifests that plan to nothing.
 ///
 /// What the source owns is exported under its name. What no source owns can only be matched by its id: it is left out,
-/// unless --adopt exports it with `metadata.id`, and the next reconcile adopts it. API keys that no source owns are
-/// always left out, for their tokens cannot be exported. Secrets become `from_env`; the variables are listed on stderr,
-/// without their values. Labels, annotations and module sets are not in a store: modules stand in their routes.
+/// unless --adopt exports it with `metadata.id`, and the next reconcile adopts it. API keys that no source owns are always
+/// left out, for their tokens cannot be exported. Secrets become `from_env`; the variables are listed on stderr, without
+/// their values. Labels, annotations and module sets are not in a store: modules stand in their routes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The folder to write to, which is made if need be, or `-` for standard output.

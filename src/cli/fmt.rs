@@ -16,9 +16,9 @@ use crate::{
 
 /// Bring manifests into one form; comments stay, and so does what they say.
 ///
-/// Lines end with LF and without blanks, levels are indented by two, keys come as apiVersion, kind, metadata and spec,
-/// and never two empty lines in a row. JSON is indented by two. A file for which it cannot be proven that it still says
-/// the same is reported and left as it is. The names of changed files are printed.
+/// Lines end with LF and without blanks, levels are indented by two, keys come as apiVersion, kind, metadata and spec, and
+/// never two empty lines in a row. JSON is indented by two. A file for which it cannot be proven that it still says the
+/// same is reported and left as it is. The names of changed files are printed.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Change nothing; print the files that would change, and exit with 1 if there are any.

@@ -1,5 +1,5 @@
-//! The one way from a typed value to JSON. A value that cannot be written is an error and never an empty text: an empty
-//! answer, plan or digest would pass for a real one.
+//! Serialisation to JSON. A failure is an error and never an empty text, because an empty response, plan or digest
+//! would pass for a real one.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 
 use super::{code::Code, diagnostic::Diagnostic};
 
-/// A value that cannot be written. It is a defect: every type of the product can be.
+/// A serialisation error. It is a bug, because every type can be serialised.
 #[derive(Debug)]
 pub struct JsonError(serde_json::Error);
 
 impl JsonError {
-    /// With the reason, which holds no secret.
+    /// Creates an error; the reason must not contain a secret.
     pub fn new(reason: impl fmt::Display) -> Self {
         Self(<serde_json::Error as serde::ser::Error>::custom(reason))
     }
@@ -21,7 +21,7 @@ impl JsonError {
 
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a value cannot be written: {}", self.0)
+        write!(f, "cannot serialise a value: {}", self.0)
     }
 }
 
@@ -39,25 +39,25 @@ impl From<JsonError> for Diagnostic {
     }
 }
 
-/// As a value.
+/// Serialises to a value.
 pub fn value<T: Serialize + ?Sized>(value: &T) -> Result<Value, JsonError> {
     serde_json::to_value(value).map_err(JsonError)
 }
 
-/// As the fields of an object.
+/// Serialises to the fields of an object.
 pub fn object<T: Serialize + ?Sized>(value: &T) -> Result<Map<String, Value>, JsonError> {
     match self::value(value)? {
         Value::Object(fields) => Ok(fields),
-        _ => Err(JsonError::new("it is not an object")),
+        _ => Err(JsonError::new("not an object")),
     }
 }
 
-/// As bytes, on one line.
+/// Serialises to bytes, on one line.
 pub fn bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, JsonError> {
     serde_json::to_vec(value).map_err(JsonError)
 }
 
-/// As indented text that ends with a line break.
+/// Serialises to indented text with a trailing line break.
 pub fn text<T: Serialize + ?Sized>(value: &T) -> Result<String, JsonError> {
     let mut text = serde_json::to_string_pretty(value).map_err(JsonError)?;
     text.push('\n');
@@ -72,13 +72,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_is_an_error_and_not_empty() {
-        // JSON has no keys but texts.
+        // JSON keys must be strings.
         let unwritable = BTreeMap::from([(vec![1], 2)]);
         assert!(value(&unwritable).is_err());
         assert!(object(&unwritable).is_err());
         assert!(object(&[1]).is_err(), "a list has no fields");
         assert!(bytes(&unwritable).is_err());
-        let told = text(&unwritable).err().map(|error| Diagnostic::from(error).message);
-        assert!(told.is_some_and(|told| told.starts_with("a value cannot be written: ")));
+        let message = text(&unwritable).err().map(|error| Diagnostic::from(error).message);
+        assert!(message.is_some_and(|message| message.starts_with("cannot serialise a value: ")));
     }
 }

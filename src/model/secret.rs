@@ -1,5 +1,5 @@
-//! Texts that may be secret or long. A secret is masked wherever it is printed or serialised; the only ways to see it
-//! are [`Secret::expose`] and a serialisation inside [`reveal`].
+//! Secret or long texts. A secret is masked wherever it is printed or serialised; only [`Secret::expose`] and
+//! serialisation inside [`reveal`] return it.
 
 use std::{
     borrow::Cow,
@@ -15,26 +15,26 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use subtle::ConstantTimeEq;
 
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 pub const MASK: &str = "********";
 
-/// The newtype names by which the decoder knows a text that a manifest may take from a file or the environment (D28).
+/// The newtype name of texts that a manifest may read from a file or the environment (D28).
 pub(super) const SOURCED_TEXT: &str = "edgewright::Text";
-/// Like [`SOURCED_TEXT`], of a secret.
+/// Like [`SOURCED_TEXT`], for a secret.
 pub(super) const SOURCED_SECRET: &str = "edgewright::Secret";
 
-/// How texts of this module are written by the current thread.
+/// How the current thread serialises the texts of this module.
 #[derive(Clone, Default)]
 enum Mode {
-    /// Secrets as [`MASK`], texts as they are.
+    /// Secrets as [`MASK`], texts in plain.
     #[default]
     Masked,
-    /// Everything as it is.
+    /// Secrets and texts in plain.
     Revealed,
-    /// For a person to compare: secrets as "(secret)" or "(secret, changed)", texts by size and digest. `known` are
-    /// the secrets of the state before, if there was one.
+    /// For review: secrets as "(secret)" or "(secret, changed)", texts by size and digest. `known` are the secrets of
+    /// the former state, if any.
     Review { known: Known, learning: bool },
-    /// For the history: secrets as a digest that is keyed with this, texts by size and digest.
+    /// For the history: secrets as a digest with this key, texts by size and digest.
     Digested([u8; 32]),
 }
 
@@ -43,7 +43,7 @@ thread_local! {
 }
 
 fn with_mode<R>(mode: Mode, run: impl FnOnce() -> R) -> R {
-    /// Puts the former mode back even when `run` unwinds.
+    /// Restores the former mode even if `run` unwinds.
     struct Restore(Mode);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -54,17 +54,17 @@ fn with_mode<R>(mode: Mode, run: impl FnOnce() -> R) -> R {
     run()
 }
 
-/// Runs a serialisation that needs the real values: the store's records, and answers to those who may see them.
+/// Runs a serialisation with the real values: for the store's records, and responses to authorised callers.
 pub fn reveal<R>(run: impl FnOnce() -> R) -> R {
     with_mode(Mode::Revealed, run)
 }
 
-/// Runs a serialisation for the history: that a secret has changed can be seen, and what it is cannot.
+/// Runs a serialisation for the history, which shows that a secret changed but not its value.
 pub fn digested<R>(key: &[u8; 32], run: impl FnOnce() -> R) -> R {
     with_mode(Mode::Digested(*key), run)
 }
 
-/// Serialises two states for a reviewer, who learns which secrets change and nothing else.
+/// Serialises two states for review, which shows only whether each secret changed.
 #[derive(Default)]
 pub struct Review {
     known: Known,
@@ -73,19 +73,19 @@ pub struct Review {
 type Known = Rc<RefCell<Option<HashSet<blake3::Hash>>>>;
 
 impl Review {
-    /// Serialises the state before.
+    /// Serialises the former state.
     pub fn before<R>(&self, run: impl FnOnce() -> R) -> R {
         self.known.borrow_mut().get_or_insert_default();
         with_mode(Mode::Review { known: Rc::clone(&self.known), learning: true }, run)
     }
 
-    /// Serialises the state after: secrets that were not in the one before are marked.
+    /// Serialises the new state and marks secrets that are not in the former one.
     pub fn after<R>(&self, run: impl FnOnce() -> R) -> R {
         with_mode(Mode::Review { known: Rc::clone(&self.known), learning: false }, run)
     }
 }
 
-/// A value that reaches no output: a client secret, a webhook secret, a private key. Equality takes constant time.
+/// A value that is never printed: a client secret, a webhook secret, a private key. Equality takes constant time.
 #[derive(Clone)]
 pub struct Secret(Arc<SecretString>);
 
@@ -95,12 +95,12 @@ impl Secret {
         Self(Arc::new(SecretString::from(text.into())))
     }
 
-    /// The secret itself. Whoever calls this answers for where it goes.
+    /// Returns the secret. The caller must not print or log it.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 
-    /// Whether there is no secret at all.
+    /// Whether the secret is empty.
     pub fn is_empty(&self) -> bool {
         self.expose().is_empty()
     }
@@ -153,12 +153,12 @@ impl Serialize for Secret {
 
 /// The result of parsing a [`Text`], errors included.
 pub trait Reading: Send + Sync + 'static {
-    /// Parses a text. What it costs is paid once per value.
+    /// Parses a text; called once per value.
     fn read(text: &str) -> Self;
 }
 
-/// A long public text, PEM or XML, that is parsed into an `R` when somebody first asks; clones share the result.
-/// A reviewer sees its size and digest.
+/// A long public text, PEM or XML, that is parsed into an `R` on first use; clones share the result. In reviews, it
+/// shows as size and digest.
 pub struct Text<R>(Arc<Content<R>>);
 
 struct Content<R> {
@@ -172,12 +172,12 @@ impl<R> Text<R> {
         Self(Arc::new(Content { text: text.into(), reading: OnceLock::new() }))
     }
 
-    /// The text itself.
+    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0.text
     }
 
-    /// Shares the reading of `former` if both are the same text.
+    /// Shares the parsed value of `former` if the texts are equal.
     pub fn keep_reading(&mut self, former: &Self) {
         if self == former {
             self.clone_from(former);
@@ -230,7 +230,7 @@ impl<R> Serialize for Text<R> {
     }
 }
 
-/// Reads a text through the newtype that lets a manifest's decoder look up `from_env` and `from_file`.
+/// Deserialises a text through the newtype for which the decoder resolves `from_env` and `from_file`.
 fn sourced<'de, D: Deserializer<'de>>(name: &'static str, deserializer: D) -> Result<String, D::Error> {
     struct Visitor;
     impl<'de> de::Visitor<'de> for Visitor {
@@ -270,7 +270,7 @@ impl JsonSchema for Secret {
         SECRET_SCHEMA.into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "description": "A secret. Answers to viewers mask it."})
+        json_schema!({"type": "string", "description": "A secret. It is masked in responses to viewers."})
     }
 }
 

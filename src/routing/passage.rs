@@ -119,10 +119,10 @@ fn or_none(items: &[String]) -> String {
     if items.is_empty() { "none".into() } else { items.join(", ") }
 }
 
-/// What a compiled pattern can take, in bytes. The time to compile it grows with this.
+/// The size limit of a compiled pattern in bytes, which bounds the time to compile it.
 const COMPILED_BYTES: usize = 1024 * 1024;
 
-/// `deny` refuses, unless `allow` makes an exception; with `allow` alone, everybody else is refused.
+/// `deny` rejects unless `allow` matches; with `allow` alone, all other requests are rejected.
 fn user_agent(request: &Request, filter: &UserAgentFilter) -> (Effect, String) {
     let Some(agent) = request.user_agent.as_deref().or_else(|| request.header("user-agent")) else {
         return (Effect::Depends, "depends on the User-Agent; set it with --user-agent".into());

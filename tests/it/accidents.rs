@@ -86,7 +86,7 @@ const FILES: &[Accident] = &[
     ("a kind lost its capitals", |it| it.edit(SHOP, "HttpsEdge", "httpsedge"), USUAL, 3, "UNKNOWN_KIND", SHOP),
     ("the version is another", |it| it.edit(SHOP, "right/v1", "right/v2"), USUAL, 3, "API_VERSION", SHOP),
     ("the routes moved left", |it| it.edit(SHOP, "\n  routes:", "\nroutes:"), USUAL, 3, "UNKNOWN_FIELD", SHOP),
-    ("quotes got lost", |it| it.edit(SHOP, "\"1.3\"", "1.3"), USUAL, 3, "WRONG_TYPE", "put it in quotes"),
+    ("quotes got lost", |it| it.edit(SHOP, "\"1.3\"", "1.3"), USUAL, 3, "WRONG_TYPE", "quote it"),
     ("all is commented out", commented_out, USUAL, 4, "TOO_MANY_DELETIONS", "all 24 resources"),
     ("every name has a typo", misnamed, USUAL, 4, "PREVENT_DESTROY", "HttpsEdge storefront"),
     ("all files come from Windows", from_windows, USUAL, 0, "", ""),

@@ -65,11 +65,11 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     fn check(&self, faults: &mut Faults);
     /// Whether both are modules of the same type with equal values.
     fn same(&self, other: &dyn AnyModule) -> bool;
-    /// The write form; secrets are written as the current thread's mode has it.
+    /// The write form; secrets depend on the current thread's mode.
     fn to_json(&self) -> Result<Value, JsonError>;
     /// The response form as bytes of JSON.
     fn view_json(&self, host: &Key, cx: &ViewContext<'_>) -> Result<Vec<u8>, JsonError>;
-    /// Names every resource of this service that it points at.
+    /// Visits every reference to a resource of this service.
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// Returns a copy with other reference targets, in the order of the references.
     fn with_references(&self, targets: &[Id]) -> Arc<dyn AnyModule>;
