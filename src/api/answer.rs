@@ -1,4 +1,4 @@
-//! What goes back to the client: bytes with an ETag, or the one error body (D9).
+//! Responses: bytes with an ETag, or the common error body (D9).
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::{
     store::{CommitError, StoreError, mint},
 };
 
-/// The header that every answer carries (D8).
+/// The header of every response (D8).
 pub const REQUEST_ID: &str = "request-id";
 
-/// A refused request: one or more faults, and what the answer needs beside them.
+/// An error response: one or more faults, and additional headers.
 #[derive(Debug)]
 pub struct ApiError {
     faults: Vec<Fault>,
@@ -30,19 +30,19 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// One fault.
+    /// Creates the error of one fault.
     pub fn new(fault: Fault) -> Self {
         Self { faults: vec![fault], headers: HeaderMap::new() }
     }
 
-    /// A fault that is not about a field.
+    /// Creates the error of a fault without a field.
     pub fn of(code: Code, message: impl Into<String>) -> Self {
         Self::new(Fault::new(code, message))
     }
 
-    /// Several faults of one request; the first one decides the status.
+    /// Creates the error of several faults; the first determines the status.
     pub fn from_faults(mut faults: Vec<Fault>) -> Self {
-        // Nobody reads more, and a hostile body has as many as it has room for.
+        // Limits the response to a hostile body with very many faults.
         faults.truncate(MOST_FAULTS);
         Self { faults, headers: HeaderMap::new() }
     }
@@ -59,7 +59,7 @@ impl ApiError {
         self
     }
 
-    /// Faults of a module's Spec, as the client sees them: relative to the module's own body.
+    /// Makes the paths of a module's faults relative to the module's body.
     #[must_use]
     pub fn inside(mut self, slot: &str) -> Self {
         for fault in &mut self.faults {
@@ -83,7 +83,7 @@ impl From<CommitError> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        // The reason names paths of the machine, so it goes to the log and not to the client.
+        // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store failed");
         Self::of(error.code, "the store failed")
     }
@@ -91,15 +91,15 @@ impl From<StoreError> for ApiError {
 
 impl From<JsonError> for ApiError {
     fn from(error: JsonError) -> Self {
-        tracing::error!(reason = %error, "an answer cannot be written");
-        Self::of(Code::Internal, "the request could not be answered")
+        tracing::error!(reason = %error, "cannot serialize a response");
+        Self::of(Code::Internal, "internal error while handling the request")
     }
 }
 
-/// The longest JSON pointer in an answer: keys of a body can be of any length.
+/// The longest JSON pointer in a response: keys of a body can have any length.
 const MOST_POINTER_BYTES: usize = 1024;
 
-/// The field of a fault as a JSON pointer, or the nearest field around it whose pointer is short enough.
+/// The field of a fault as a JSON pointer, or the nearest enclosing field with a pointer that is short enough.
 fn pointer(path: &Path) -> String {
     let mut path = path.clone();
     loop {
@@ -110,7 +110,7 @@ fn pointer(path: &Path) -> String {
     }
 }
 
-/// What a fault says to a client: the message and its cure.
+/// The message of a fault with its help.
 fn message(fault: &Fault) -> String {
     match &fault.help {
         Some(help) => format!("{}; {help}", fault.message),
@@ -120,7 +120,7 @@ fn message(fault: &Fault) -> String {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let internal = Fault::new(Code::Internal, "the request could not be answered");
+        let internal = Fault::new(Code::Internal, "internal error while handling the request");
         let first = self.faults.first().unwrap_or(&internal);
         let status = StatusCode::from_u16(first.code.info().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut details = Map::new();
@@ -130,7 +130,7 @@ impl IntoResponse for ApiError {
         if !field.is_empty() {
             details.insert("field".into(), json!(field));
         }
-        // A value, and not a type: writing it cannot fail, so that a failure never has an empty body.
+        // Serializing a `Value` cannot fail, so that an error never has an empty body.
         let mut body = Map::new();
         body.insert("error_code".into(), json!(first.code.to_string()));
         body.insert("status_code".into(), json!(status.as_u16()));
@@ -162,7 +162,7 @@ pub fn rendered(body: Vec<u8>) -> Rendered {
     Rendered { etag: Arc::from(format!("\"{:.32}\"", digest)), body: body.into() }
 }
 
-/// A resource or module as an answer.
+/// Creates the response for a resource or module.
 pub fn resource(status: StatusCode, rendered: &Rendered) -> Response {
     let mut response = (status, Body::from(rendered.body.to_vec())).into_response();
     let headers = response.headers_mut();
@@ -173,7 +173,7 @@ pub fn resource(status: StatusCode, rendered: &Rendered) -> Response {
     response
 }
 
-/// The answer to a GET, or 304 when the client has it already (D25).
+/// Responds to a GET, with 304 if the client's copy is current (D25).
 pub fn conditional(headers: &HeaderMap, rendered: &Rendered) -> Response {
     let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let known = known.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"));

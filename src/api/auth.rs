@@ -1,4 +1,4 @@
-//! Who is asking, and what they may do (D23).
+//! Authentication and permissions (D23).
 
 use axum::http::{HeaderMap, Method, header};
 
@@ -17,17 +17,17 @@ use crate::{
     store::mint,
 };
 
-/// The one version of the API.
+/// The API version.
 const VERSION: &str = "2";
 
-/// The owner of the key that a request carries.
+/// The caller: the API key of a request and its owner.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The key.
+    /// The API key.
     pub key: Id,
-    /// Its owner.
+    /// The owner.
     pub owner: Id,
-    /// What the owner may do.
+    /// The owner's role.
     pub role: Role,
 }
 
@@ -38,15 +38,15 @@ impl Caller {
     }
 }
 
-/// Checks token, version header and permission, in this order (D3).
+/// Checks the token, version header and permission, in this order (D3).
 pub fn admit(app: &App, snapshot: &Snapshot, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let caller = authenticate(snapshot, headers).ok_or_else(|| {
-        ApiError::of(Code::Unauthenticated, "a valid API key is needed: send `Authorization: Bearer TOKEN`")
+        ApiError::of(Code::Unauthenticated, "a valid API key is required: send `Authorization: Bearer TOKEN`")
             .header(header::WWW_AUTHENTICATE, "Bearer")
     })?;
     check_version(app, headers)?;
     if caller.role == Role::Viewer && !matches!(*method, Method::GET | Method::HEAD) {
-        return Err(ApiError::of(Code::Forbidden, "viewers may only read; this needs an editor or admin"));
+        return Err(ApiError::of(Code::Forbidden, "viewers may only read; this request requires an editor or admin"));
     }
     Ok(caller)
 }
@@ -60,7 +60,7 @@ fn authenticate(snapshot: &Snapshot, headers: &HeaderMap) -> Option<Caller> {
     }
     let (key, secret) = mint::split_token(token.trim())?;
     let entry = snapshot.get(&Key::new(Kind::ApiKey, key));
-    // An unknown key costs the same work as a known one.
+    // An unknown key takes as long as a known one.
     let kept = entry.and_then(|entry| entry.token.clone()).unwrap_or_default();
     if !mint::token_matches(secret, &kept) {
         return None;
@@ -73,12 +73,11 @@ fn authenticate(snapshot: &Snapshot, headers: &HeaderMap) -> Option<Caller> {
 fn check_version(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
     let name = &app.settings.version_header;
     let mut values = headers.get_all(name).iter();
-    let told = |said: String| {
-        Err(ApiError::of(Code::VersionHeader, format!("{said}; send `{name}: {VERSION}`, the only known version")))
-    };
+    let rejected =
+        |reason: String| Err(ApiError::of(Code::VersionHeader, format!("{reason}; send `{name}: {VERSION}`")));
     match (values.next(), values.next()) {
-        (None, _) => told(format!("the header `{name}` is missing")),
+        (None, _) => rejected(format!("the header `{name}` is missing")),
         (Some(value), None) if value.as_bytes().trim_ascii() == VERSION.as_bytes() => Ok(()),
-        _ => told(format!("the header `{name}` names an unknown version")),
+        _ => rejected(format!("unsupported API version in the header `{name}`")),
     }
 }

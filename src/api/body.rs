@@ -1,6 +1,6 @@
 //! Request bodies: size, content type and syntax, in the order of D3.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::{
     body::{Body, Bytes},
@@ -16,28 +16,40 @@ use crate::model::{
     unbounded::{self, Excess},
 };
 
-/// How deep a body may nest (D39).
+/// The maximum nesting depth of a body (D39).
 const MOST_LEVELS: usize = 128;
 
-/// What a body may be.
+/// How long a client may take to begin.
+const FIRST_PATIENCE: Duration = Duration::from_secs(10);
+/// The slowest client that is waited for after that.
+const LEAST_BYTES_PER_SECOND: u64 = 32 << 10;
+
+/// The limits of a body.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Its size in bytes.
+    /// The size in bytes.
     pub bytes: usize,
-    /// How many values it may hold, keys and collections included (D48).
+    /// The number of values, including keys and collections (D48).
     pub values: usize,
-    /// How long it may take to arrive.
+    /// The time to receive it.
     pub time: Duration,
 }
 
 impl Limits {
-    /// Of a resource or module (D39).
+    /// The limits of a resource or module (D39).
     pub const RESOURCE: Self = Self { bytes: 2 << 20, values: 200_000, time: Duration::from_secs(15) };
-    /// Of the manifests of a source (D45).
+    /// The limits of a source's manifests (D45).
     pub const MANIFESTS: Self = Self { bytes: 64 << 20, values: 2_000_000, time: Duration::from_secs(120) };
+
+    /// The time for a body of which so much has arrived: a client that sends byte by byte must not hold a place that
+    /// others wait for.
+    fn patience(self, received: usize) -> Duration {
+        let at_least = Duration::from_millis(received as u64 * 1000 / LEAST_BYTES_PER_SECOND);
+        (FIRST_PATIENCE + at_least).min(self.time)
+    }
 }
 
-/// Reads a JSON body, with the faults of repeated keys and its size in bytes. An empty body is null.
+/// Reads a JSON body, and returns it with the faults of duplicate keys and its size. An empty body is null.
 pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<(Node, Vec<Fault>, usize), ApiError> {
     let bytes = take(headers, body, limits).await?;
     let size = bytes.len();
@@ -45,27 +57,33 @@ pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<(No
     Ok((node, faults, size))
 }
 
-/// Takes the bytes of a body that is declared as JSON, or empty.
+/// Reads the bytes of a body with a JSON content type, or of an empty body.
 pub async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Bytes, ApiError> {
-    let too_large = || ApiError::of(Code::BodyTooLarge, format!("a body has at most {} bytes here", limits.bytes));
+    let too_large =
+        || ApiError::of(Code::BodyTooLarge, format!("the request body must be at most {} bytes", limits.bytes));
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > limits.bytes as u64) {
         return Err(too_large());
     }
-    let collected = tokio::time::timeout(limits.time, Limited::new(body, limits.bytes).collect()).await;
-    let bytes = match collected {
-        Err(_) => return Err(ApiError::of(Code::Timeout, "the body did not arrive in time")),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
-        Ok(Err(_)) => return Err(ApiError::of(Code::Syntax, "the body ended before it was whole")),
-        Ok(Ok(body)) => body.to_bytes(),
-    };
+    let (began, mut body, mut bytes) = (Instant::now(), Limited::new(body, limits.bytes), Vec::new());
+    loop {
+        let left = limits.patience(bytes.len()).saturating_sub(began.elapsed());
+        match tokio::time::timeout(left, body.frame()).await {
+            Err(_) => return Err(ApiError::of(Code::Timeout, "timeout while receiving the request body")),
+            Ok(None) => break,
+            Ok(Some(Ok(frame))) => bytes.extend_from_slice(frame.data_ref().map(Bytes::as_ref).unwrap_or_default()),
+            Ok(Some(Err(error))) if error.is::<LengthLimitError>() => return Err(too_large()),
+            Ok(Some(Err(_))) => return Err(ApiError::of(Code::Syntax, "incomplete request body")),
+        }
+    }
+    let bytes = Bytes::from(bytes);
     if !bytes.is_empty() && !is_json(headers) {
-        return Err(ApiError::of(Code::ContentType, "the body must be declared as `Content-Type: application/json`"));
+        return Err(ApiError::of(Code::ContentType, "the request body must have `Content-Type: application/json`"));
     }
     Ok(bytes)
 }
 
-/// The bytes as JSON, with the faults of repeated keys. Nothing at all is null.
+/// Parses the bytes as JSON, and returns the faults of duplicate keys. An empty body is null.
 pub fn parse(bytes: &[u8], limits: Limits) -> Result<(Node, Vec<Fault>), ApiError> {
     if bytes.is_empty() {
         return Ok((Node::Null, Vec::new()));
@@ -75,16 +93,19 @@ pub fn parse(bytes: &[u8], limits: Limits) -> Result<(Node, Vec<Fault>), ApiErro
         let reason = text.split(" at line ").next().unwrap_or_default();
         ApiError::of(
             Code::Syntax,
-            format!("the body is not JSON: {reason} (line {}, column {})", error.line(), error.column()),
+            format!("the request body is not valid JSON: {reason} (line {}, column {})", error.line(), error.column()),
         )
     };
     match unbounded::excess(bytes, MOST_LEVELS, limits.values) {
         None => {}
         Some(Excess::Levels(_)) => {
-            return Err(ApiError::of(Code::Syntax, format!("the body nests over {MOST_LEVELS} levels")));
+            return Err(ApiError::of(
+                Code::Syntax,
+                format!("the request body is nested more than {MOST_LEVELS} levels deep"),
+            ));
         }
         Some(Excess::Values(_)) => {
-            let message = format!("the body holds more than {} values", limits.values);
+            let message = format!("the request body contains more than {} values", limits.values);
             return Err(ApiError::of(Code::BodyTooLarge, message));
         }
     }

@@ -1,5 +1,5 @@
-//! Reads away what a refused request still sends. A client that is answered while it writes, and then cut off, sees a
-//! broken connection instead of the answer.
+//! Drains the rest of a rejected request's body. If the connection were closed while the client still writes, the
+//! client would see a broken connection instead of the response.
 
 use std::{
     pin::Pin,
@@ -18,14 +18,14 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::oneshot;
 
-/// More than this is not read away.
+/// The most bytes to drain.
 const MOST_BYTES: usize = 64 << 20;
-/// Longer than this is not waited.
+/// The longest time to drain.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Answers a request, and reads the rest of its body if nobody else did.
+/// Handles a request, and drains the rest of its body if the handler did not read it.
 pub async fn drain(request: Request, next: Next) -> Response {
-    // Who asks before sending has sent nothing.
+    // A client that expects 100-continue has not sent a body yet.
     let waits = request.headers().contains_key(header::EXPECT);
     if waits || request.body().is_end_stream() {
         return next.run(request).await;
@@ -49,7 +49,7 @@ async fn discard(mut body: Body) {
     }
 }
 
-/// A body that is handed back when it is dropped before its end.
+/// A body that is returned if it is dropped before its end.
 struct Returned {
     body: Option<Body>,
     sender: Option<oneshot::Sender<Body>>,

@@ -1,4 +1,4 @@
-//! The list of everything the API answers to. The router, the OpenAPI document and the tests walk it.
+//! The list of endpoints, used by the router, the OpenAPI document and the tests.
 
 use crate::model::{
     Kind,
@@ -6,7 +6,7 @@ use crate::model::{
     resource::{KindInfo, Offer},
 };
 
-/// What a request asks for.
+/// The action of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[allow(missing_docs)]
 pub enum Action {
@@ -20,22 +20,22 @@ pub enum Action {
     DeleteModule(&'static Slot),
 }
 
-/// One method on one path.
+/// A method and path.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     /// The HTTP method.
     pub method: &'static str,
-    /// The path with its parameters in braces.
+    /// The path with parameters in braces.
     pub path: String,
-    /// The kind that it is about.
+    /// The kind of resource.
     pub kind: Kind,
-    /// What it does.
+    /// The action.
     pub action: Action,
-    /// Whether it goes beyond the API specification (D24).
+    /// Whether it is an extension of the API specification (D24).
     pub extension: bool,
 }
 
-/// The module endpoints that the specification has; the others are extensions.
+/// The module endpoints in the specification; the others are extensions.
 const SPECIFIED_MODULES: &[(Kind, &str, &[&str])] = &[
     (Kind::HttpsEdgeRoute, "saml", &["PUT", "GET", "DELETE"]),
     (Kind::HttpsEdgeRoute, "oauth", &["PUT", "GET"]),
@@ -45,7 +45,7 @@ const SPECIFIED_MODULES: &[(Kind, &str, &[&str])] = &[
     (Kind::TlsEdge, "backend", &["PUT", "GET", "DELETE"]),
 ];
 
-/// Every endpoint of every kind and module.
+/// All endpoints of all kinds and modules.
 pub fn endpoints() -> Vec<Endpoint> {
     Kind::all().flat_map(of_kind).collect()
 }

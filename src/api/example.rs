@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::model::{Kind, resource::KindInfo};
 
-/// A body that creates a resource of a kind.
+/// An example body that creates a resource.
 pub fn of_kind(kind: Kind) -> Option<Value> {
     Some(match kind {
         Kind::ApiKey => json!({"description": "CI of the shop team", "metadata": "{\"team\":\"shop\"}"}),
@@ -32,13 +32,13 @@ pub fn of_kind(kind: Kind) -> Option<Value> {
             "compression": {},
         }),
         Kind::EventSource => json!({"type": "ip_policy_created.v0"}),
-        // A private key has no place in a public document, be it of a demo.
+        // No private key belongs in a public document, not even a demo key.
         Kind::TlsCertificate => return None,
         Kind::Owner | Kind::TlsEdge | Kind::EventSubscription => return None,
     })
 }
 
-/// A body that changes a resource of a kind.
+/// An example body that changes a resource.
 pub fn of_patch(info: &KindInfo) -> Value {
     match info.kind {
         Kind::EventSource => json!({}),

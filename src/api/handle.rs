@@ -1,4 +1,4 @@
-//! One create, one get, one list, one patch, one delete, and one of each for modules: for every kind there is.
+//! The implementation of each action, shared by all kinds: create, get, list, patch, delete, and the module actions.
 
 use std::sync::Arc;
 
@@ -42,18 +42,18 @@ use crate::{
     store::{Commit, CommitError, mint},
 };
 
-/// One request on its way.
+/// A request.
 struct Call<'a> {
     app: &'a Arc<App>,
     caller: Caller,
     snapshot: Arc<Snapshot>,
     kind: Kind,
     headers: HeaderMap,
-    /// The bytes of its body.
+    /// The size of the body in bytes.
     size: usize,
 }
 
-/// Answers a request to an endpoint; `parameters` are the path's, decoded.
+/// Handles a request to an endpoint; `parameters` are the decoded path parameters.
 pub async fn handle(
     app: Arc<App>,
     endpoint: Endpoint,
@@ -70,7 +70,7 @@ pub async fn handle(
     if !faults.is_empty() {
         return Err(ApiError::from_faults(faults));
     }
-    // A body may take its time, and the key may be revoked meanwhile.
+    // The key may be revoked while the body is received.
     let snapshot = app.store.snapshot();
     let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
     let call = Call { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size };
@@ -82,7 +82,7 @@ pub async fn handle(
         Action::Create => call.create(key, given(node)?).await,
         Action::List => call.list(&key, parts.uri.query()),
         Action::Get => call.get(&key),
-        // The one PATCH without fields takes an empty body too (D5).
+        // The PATCH without fields accepts an empty body (D5).
         Action::Patch if node.is_null() && endpoint.kind == Kind::EventSource => {
             call.patch(key, Node::Map(Vec::new())).await
         }
@@ -102,7 +102,7 @@ pub async fn handle(
 
 fn given(node: Node) -> Result<Node, ApiError> {
     if node.is_null() {
-        return Err(ApiError::of(Code::Syntax, "a JSON object is needed as the body"));
+        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
     }
     Ok(node)
 }
@@ -151,7 +151,7 @@ impl Call<'_> {
         Ok(response)
     }
 
-    /// A new key's owner: the caller, or for an admin anybody, who comes into being as an editor (D23).
+    /// The owner of a new key: the caller, or for admins any owner, who is created as an editor if needed (D23).
     fn owned(&self, mut key: ApiKey, operations: &mut Vec<Operation>) -> Result<ApiKey, ApiError> {
         if key.owner_id.is_empty() {
             key.owner_id = self.caller.owner.to_string();
@@ -189,7 +189,7 @@ impl Call<'_> {
         {
             return Err(not_found(&parent.to_string()));
         }
-        // The list of sources has no next page in the specification, so it has one page.
+        // The specification has no pagination for sources, so they are on one page.
         let paged = self.kind != Kind::EventSource;
         let (entries, next) =
             page.select(&self.snapshot, &self.app.site, collection, paged.then_some(page::DEFAULT_LIMIT))?;
@@ -217,7 +217,7 @@ impl Call<'_> {
         let fixed = fields.iter().filter(|field| info.fixed.contains(&field.as_str()));
         let mut faults: Vec<Fault> = fixed
             .map(|field| {
-                Fault::new(Code::Immutable, format!("`{field}` is fixed at creation"))
+                Fault::new(Code::Immutable, format!("`{field}` cannot change after creation"))
                     .at(Path::root().join(field.as_str()))
             })
             .collect();
@@ -261,14 +261,14 @@ impl Call<'_> {
         Ok(self.conditional(&rendered))
     }
 
-    /// Commits, if the client's precondition holds on the very revision that the change is made on.
+    /// Commits if the client's precondition holds at the revision of the change.
     async fn commit(
         &self,
         key: &Key,
         slot: Option<&Slot>,
         operations: Vec<Operation>,
     ) -> Result<Arc<Snapshot>, ApiError> {
-        // What does not exist yet has no state to name.
+        // A resource that does not exist yet has no ETag.
         let conditional = !matches!(operations.last(), Some(Operation::Create { .. }));
         let conditions = self.headers.get_all(header::IF_MATCH).iter().filter(|_| conditional);
         let conditions = conditions.map(|value| value.to_str().unwrap_or_default());
@@ -287,25 +287,25 @@ impl Call<'_> {
                 if !holds {
                     return Err(ApiError::of(
                         Code::PreconditionFailed,
-                        "the resource is not the one that `If-Match` names",
+                        "`If-Match` does not match the current state of the resource",
                     ));
                 }
                 base = Some(before.revision);
             }
             let commit = Commit { base, operations: operations.clone(), author: self.caller.author(), at: mint::now() };
             let store = Arc::clone(&self.app.store);
-            // The engine blocks until the disk has it.
+            // The engine blocks until the data is on disk.
             let committed = tokio::task::spawn_blocking(move || store.commit(commit)).await;
-            match committed.map_err(|_| ApiError::of(Code::Internal, "the request could not be answered"))? {
+            match committed.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))? {
                 Ok(committed) => return Ok(committed.snapshot),
-                // Somebody else was first: look again whether the precondition still holds.
+                // Another commit came first, so check the precondition again.
                 Err(CommitError::Stale { .. }) if base.is_some() => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// A resource as this caller sees it. What most callers see is kept with the entry.
+    /// Renders a resource for the caller. The common form is cached with the entry.
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
         let cx = ViewContext { snapshot, site: &self.app.site };
         if self.caller.role == Role::Viewer {
@@ -318,7 +318,7 @@ impl Call<'_> {
         Ok(entry.rendered.get_or_init(|| answer::rendered(body)).clone())
     }
 
-    /// A module as this caller sees it; nothing, where the host has none in the slot.
+    /// Renders a module for the caller; `None` if the slot is empty.
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
         let Some(module) = snapshot.get(host).and_then(|entry| entry.spec.module(slot)) else { return Ok(None) };
         let cx = ViewContext { snapshot, site: &self.app.site };
@@ -326,20 +326,20 @@ impl Call<'_> {
         Ok(Some(answer::rendered(module.view_json(host, &cx, secrets)?)))
     }
 
-    /// The answer to a GET, or 304 when the client has it already (D25).
+    /// Responds to a GET, with 304 if the client's copy is current (D25).
     fn conditional(&self, rendered: &Rendered) -> Response {
         answer::conditional(&self.headers, rendered)
     }
 }
 
-/// The fields that a PATCH changes: given, and not left blank where blank means "not given" (D6).
+/// The fields that a PATCH changes: set, and not blank if blank means unset (D6).
 fn patched_fields(blank_is_unset: &[&str], node: &Node) -> Vec<String> {
     let entries = node.entries().unwrap_or_default().iter();
     let blank = |key: &String, value: &Node| blank_is_unset.contains(&key.as_str()) && value.as_str() == Some("");
     entries.filter(|(key, value)| !value.is_null() && !blank(key, value)).map(|(key, _)| key.clone()).collect()
 }
 
-/// A body as a Spec that obeys its own rules. Of a PATCH, only the rules of the `given` fields can be told already.
+/// Decodes a body and checks the spec's rules; for a PATCH, only those of the `given` fields.
 fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Decoded<Arc<dyn AnyResource>> {
     let blank = |field: &&&str| given.is_some_and(|given| !given.iter().any(|it| it == **field));
     let blank: Vec<&str> = kind.info().blank_is_unset.iter().filter(blank).copied().collect();
@@ -351,16 +351,16 @@ fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Decoded<Arc<dyn 
     if let Some(spec) = &spec {
         let mut found = Faults::new();
         spec.check(&mut found);
-        let told = |fault: &Fault| match (given, fault.path.0.first()) {
+        let checked = |fault: &Fault| match (given, fault.path.0.first()) {
             (Some(given), Some(Segment::Key(field))) => given.contains(field),
             _ => true,
         };
-        add_untold(&mut faults, found.into_vec().into_iter().filter(told));
+        add_untold(&mut faults, found.into_vec().into_iter().filter(checked));
     }
     (spec, faults)
 }
 
-/// A body without faults, or all of its faults.
+/// Returns the value, or all faults.
 fn without_faults<T>(decoded: Option<T>, faults: Vec<Fault>) -> Result<T, ApiError> {
     match decoded {
         Some(decoded) if faults.is_empty() => Ok(decoded),
@@ -368,20 +368,20 @@ fn without_faults<T>(decoded: Option<T>, faults: Vec<Fault>) -> Result<T, ApiErr
     }
 }
 
-/// An identifier of something that comes into being with what is written under it (D20).
+/// Checks the id of an implicit resource, which is created with its first module (D20).
 fn check_id(kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {
     if kind.is_some_and(|kind| kind.info().implicit) && !is_opaque_id(id.as_str()) {
         return Err(ApiError::of(
             Code::InvalidFormat,
-            "the identifier in the path has 1 to 255 bytes, and no slash, space or control character",
+            "the id in the path must have 1 to 255 bytes, without slash, space or control characters",
         ));
     }
     Ok(())
 }
 
-/// The one answer that shows a token.
+/// Creates the only response that contains a token.
 fn with_token(rendered: &Rendered, token: &Secret) -> Result<Rendered, ApiError> {
-    let unshown = || ApiError::of(Code::Internal, "the token cannot be shown; delete the key and make another one");
+    let unshown = || ApiError::of(Code::Internal, "cannot return the token; delete the key and create another one");
     let mut body: Value = serde_json::from_slice(&rendered.body).map_err(|_| unshown())?;
     let field = body.get_mut("token").ok_or_else(unshown)?;
     *field = json!(token.expose());

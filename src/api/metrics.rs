@@ -1,4 +1,4 @@
-//! `/metrics`, in the text format of Prometheus (D24, D33).
+//! `/metrics`, in the Prometheus text format (D24, D33).
 
 use std::{
     sync::{Arc, OnceLock},
@@ -20,14 +20,14 @@ use crate::{
     reconcile::{health::Status, watch::Following},
 };
 
-/// Seconds; from an answer out of memory to a commit on a slow disk.
+/// Bucket bounds in seconds, from a read from memory to a commit on a slow disk.
 const BUCKETS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 
 const UPKEEP: Duration = Duration::from_secs(5);
 
 static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
 
-/// The recorder of the process; made when it is first needed.
+/// The recorder of the process, created on first use.
 fn recorder() -> Option<&'static PrometheusHandle> {
     RECORDER
         .get_or_init(|| {
@@ -36,37 +36,40 @@ fn recorder() -> Option<&'static PrometheusHandle> {
             let recorder = builder.build_recorder();
             let handle = recorder.handle();
             metrics::set_global_recorder(recorder).ok()?;
-            metrics::describe_histogram!("edgewright_http_request_duration_seconds", "Time to answer a request.");
-            metrics::describe_counter!("edgewright_http_requests_total", "Requests that were answered.");
-            metrics::describe_histogram!("edgewright_reconcile_duration_seconds", "Time of one look at the manifests.");
-            metrics::describe_counter!("edgewright_reconcile_total", "Looks at the manifests, by what came of them.");
+            metrics::describe_histogram!("edgewright_http_request_duration_seconds", "Duration of requests.");
+            metrics::describe_counter!("edgewright_http_requests_total", "Handled requests.");
+            metrics::describe_histogram!(
+                "edgewright_reconcile_duration_seconds",
+                "Duration of runs of the reconcile loop."
+            );
+            metrics::describe_counter!("edgewright_reconcile_total", "Runs of the reconcile loop by outcome.");
             metrics::describe_gauge!("edgewright_resources", "Resources of each kind.");
             metrics::describe_gauge!("edgewright_revision", "The current revision of the store.");
-            metrics::describe_gauge!("edgewright_drift", "1 while the store does not match the manifests of a source.");
+            metrics::describe_gauge!("edgewright_drift", "1 while the store does not match a source's manifests.");
             metrics::describe_gauge!(
                 "edgewright_reconcile_loop_up",
-                "1 while the loop of a source runs and is not stuck."
+                "1 while a source's reconcile loop is running and not stuck."
             );
             metrics::describe_gauge!(
                 "edgewright_reconcile_last_attempt_timestamp_seconds",
-                "When the loop last began to look at the manifests."
+                "Start time of the reconcile loop's last run."
             );
             metrics::describe_gauge!(
                 "edgewright_reconcile_last_success_timestamp_seconds",
-                "When the store last matched the manifests."
+                "Last time that the store matched the manifests."
             );
             Some(handle)
         })
         .as_ref()
 }
 
-/// Begins to record; what happened before is not counted.
+/// Starts recording; earlier events are not counted.
 pub fn install() {
     let _ = recorder();
 }
 
-/// Folds what was recorded, again and again: otherwise it piles up until somebody reads the page. Meanwhile it watches
-/// the loop, which cannot say itself that it is stuck.
+/// Periodically runs the recorder's upkeep, because samples would accumulate until the next scrape, and logs when the
+/// reconcile loop is stuck.
 pub async fn keep_up(following: Option<Arc<Following>>) {
     let mut interval = tokio::time::interval(UPKEEP);
     let mut was_up = true;
@@ -87,9 +90,9 @@ pub async fn keep_up(following: Option<Arc<Following>>) {
     }
 }
 
-/// Counts and times a request, by its path template: ids would make a series of each resource.
+/// Counts and times a request by its path template: ids would create a series per resource.
 pub async fn observe(request: Request, next: Next) -> Response {
-    // A client may write any word as its method, and each would be a series of its own.
+    // A client can send any method, and each would create a series.
     let method = match *request.method() {
         Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::PATCH | Method::DELETE | Method::OPTIONS => {
             request.method().as_str().to_owned()
@@ -105,7 +108,7 @@ pub async fn observe(request: Request, next: Next) -> Response {
     response
 }
 
-/// The page that Prometheus reads.
+/// Renders the metrics page.
 pub fn page(app: &Arc<App>) -> Response {
     let snapshot = app.store.snapshot();
     metrics::gauge!("edgewright_revision").set(snapshot.revision as f64);

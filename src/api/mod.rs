@@ -1,6 +1,6 @@
-//! The management API over HTTP. Every request is answered from the Snapshot, every change is one commit.
+//! The management API over HTTP. Reads use a snapshot, and every change is one commit.
 //!
-//! [`endpoint`] lists what there is by visiting kinds and slots; `handle` has one implementation of each action.
+//! [`endpoint`] lists the endpoints of all kinds and slots; `handle` implements each action once.
 
 mod answer;
 mod auth;
@@ -32,32 +32,32 @@ use crate::{
 };
 use work::Work;
 
-/// The name of the version header, unless a deployment names another (D4).
+/// The default name of the version header (D4).
 pub const VERSION_HEADER: &str = "Service-Version";
 
-/// How the API is served.
+/// The settings of the API.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The address that clients use, without a slash at the end (D13).
+    /// The URL for clients, without a trailing slash (D13).
     pub base_url: String,
-    /// The address that identity providers use; the base URL by default (D18).
+    /// The URL for identity providers; defaults to the base URL (D18).
     pub saml_base_url: String,
     /// The name of the version header (D4).
     pub version_header: String,
 }
 
-/// What every request needs.
+/// The state shared by all requests.
 pub struct App {
     store: Arc<Store>,
     site: Site,
     settings: Settings,
-    /// The loop of a server that reconciles a source from a folder.
+    /// The server's reconcile loop, if it follows a folder.
     following: Option<Arc<Following>>,
     work: Work,
 }
 
 impl App {
-    /// An API on a store.
+    /// Creates the API of a store.
     pub fn new(store: Arc<Store>, settings: Settings) -> Self {
         let signer = saml::Signer::new(store.root_secret());
         let site = Site {
@@ -68,7 +68,7 @@ impl App {
         Self { store, site, settings, following: None, work: Work::default() }
     }
 
-    /// The same API beside a loop that reconciles a source from a folder.
+    /// Adds the reconcile loop of a folder.
     #[must_use]
     pub fn following(mut self, following: Option<Arc<Following>>) -> Self {
         self.following = following;

@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, made from the same types and the same list of endpoints that serve.
+//! The OpenAPI 3.1 document, generated from the types and endpoints of the server.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::model::{
 
 const SCHEMAS: &str = "/components/schemas";
 
-/// The document. `version_header` is the name of the header that selects the API version (D4).
+/// Generates the document. `version_header` is the name of the version header (D4).
 pub fn document(version_header: &str) -> Value {
     let mut builder = Builder::new();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
@@ -41,15 +41,15 @@ pub fn document(version_header: &str) -> Value {
     }
     for (path, summary, media) in [
         ("/healthz", "The process is alive.", "text/plain"),
-        ("/readyz", "The server can be sent requests; a second line may hold a warning.", "text/plain"),
-        ("/metrics", "Measurements for Prometheus.", "text/plain"),
+        ("/readyz", "The server is ready for requests; a second line may contain a warning.", "text/plain"),
+        ("/metrics", "Prometheus metrics.", "text/plain"),
         ("/openapi.json", "This document.", "application/json"),
     ] {
         let mut responses = json!({"200": {"description": "OK", "content": {media: {"schema": {}}}}});
         if let (Some(responses), "/readyz") = (responses.as_object_mut(), path) {
             responses.insert("503".into(), json!({"$ref": "#/components/responses/503"}));
         }
-        // Probes and scrapers may append what they like to the others (D56).
+        // Probes and scrapers may add query parameters to the others (D56).
         if let (true, Some(responses)) = (path == "/openapi.json", responses.as_object_mut()) {
             responses.insert("400".into(), json!({"$ref": "#/components/responses/400"}));
         }
@@ -69,7 +69,7 @@ pub fn document(version_header: &str) -> Value {
             "title": "edgewright management API",
             "version": "2",
             "summary": "API keys, certificates, HTTPS edges, their routes and traffic modules.",
-            "description": "Operations marked `x-extension` go beyond the API specification. In a request body, null means \"not given\". Query parameters that are unknown to an operation, or repeated, are refused with 400; `/healthz`, `/readyz` and `/metrics` ignore theirs.",
+            "description": "Operations marked `x-extension` extend the API specification. In a request body, null means unset. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": "/"}],
@@ -98,9 +98,9 @@ fn tags() -> Vec<Value> {
 struct Builder {
     /// The write forms.
     requests: SchemaGenerator,
-    /// The response forms, in which every key is always there (D14).
+    /// The response forms, in which every key is always present (D14).
     answers: SchemaGenerator,
-    /// Write forms of PATCH, where nothing is required.
+    /// The write forms of PATCH, where no field is required.
     patches: Map<String, Value>,
 }
 
@@ -152,7 +152,7 @@ impl Builder {
         Some(json!({"required": required, "content": {"application/json": media}}))
     }
 
-    /// The write form without the fields that are fixed, and with nothing required.
+    /// The write form without immutable fields and without required fields.
     fn patch_schema(&mut self, info: &'static KindInfo) -> Value {
         let name = format!("{}Patch", info.name);
         let mut whole = inline(&mut self.requests, info.spec_schema);
@@ -185,7 +185,7 @@ impl Builder {
             if endpoint.action != Action::List {
                 success.insert(
                     "headers".into(),
-                    json!({"ETag": {"description": "The strong ETag of this answer.", "schema": {"type": "string"}}}),
+                    json!({"ETag": {"description": "The strong ETag of the response.", "schema": {"type": "string"}}}),
                 );
             }
         }
@@ -194,7 +194,10 @@ impl Builder {
             responses.insert((*status).into(), json!({"$ref": format!("#/components/responses/{status}")}));
         }
         if matches!(endpoint.action, Action::Get | Action::GetModule(_)) {
-            responses.insert("304".into(), json!({"description": "The client has it already (`If-None-Match`)."}));
+            responses.insert(
+                "304".into(),
+                json!({"description": "Not modified: the client's copy is current (`If-None-Match`)."}),
+            );
         }
         Value::Object(responses)
     }
@@ -207,19 +210,22 @@ impl Builder {
         let items = self.view(info);
         let mut properties = json!({
             info.list: {"type": "array", "items": items},
-            "uri": {"type": "string", "description": "Address of the list."},
+            "uri": {"type": "string", "description": "URI of the list."},
         });
         let mut required = vec![info.list, "uri"];
         if info.kind != Kind::EventSource {
             required.push("next_page_uri");
             if let Some(properties) = properties.as_object_mut() {
-                properties.insert("next_page_uri".into(), json!({"type": ["string", "null"], "description": "Address of the next page; null if there is none."}));
+                properties.insert(
+                    "next_page_uri".into(),
+                    json!({"type": ["string", "null"], "description": "URI of the next page; null on the last page."}),
+                );
             }
         }
         json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
     }
 
-    /// All schemas. One type may have a write and a response form, so the response forms have names of their own.
+    /// All schemas. A type can have a write and a response form, so the response forms have separate names.
     fn schemas(mut self) -> Map<String, Value> {
         let mut requests = self.requests.take_definitions(true);
         refine(&mut requests);
@@ -274,24 +280,24 @@ fn path_parameters(path: &str) -> Value {
 fn parameters(endpoint: &Endpoint) -> Vec<Value> {
     match endpoint.action {
         Action::List => vec![
-            json!({"name": "limit", "in": "query", "description": "Resources on a page.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000}}),
-            json!({"name": "before_id", "in": "query", "description": "Continues behind this resource.", "schema": {"type": "string"}}),
+            json!({"name": "limit", "in": "query", "description": "The number of resources per page.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000}}),
+            json!({"name": "before_id", "in": "query", "description": "Continues after this resource.", "schema": {"type": "string"}}),
         ],
         Action::Patch | Action::Delete | Action::PutModule(_) | Action::DeleteModule(_) => {
             vec![
-                json!({"name": "If-Match", "in": "header", "description": "The ETag that the change was made from.", "schema": {"type": "string"}}),
+                json!({"name": "If-Match", "in": "header", "description": "The ETag of the resource that the change is based on.", "schema": {"type": "string"}}),
             ]
         }
         Action::Get | Action::GetModule(_) => {
             vec![
-                json!({"name": "If-None-Match", "in": "header", "description": "The ETag of what the client has.", "schema": {"type": "string"}}),
+                json!({"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}}),
             ]
         }
         Action::Create => Vec::new(),
     }
 }
 
-/// The statuses of failure that an endpoint can answer with.
+/// The error statuses of an endpoint.
 fn failures(endpoint: &Endpoint) -> &'static [&'static str] {
     match endpoint.action {
         Action::Get | Action::List | Action::GetModule(_) => &["400", "401", "404", "500"],
@@ -299,20 +305,20 @@ fn failures(endpoint: &Endpoint) -> &'static [&'static str] {
     }
 }
 
-/// The failures by their status.
+/// The errors by status.
 fn failure_responses() -> Value {
     let described = [
-        ("400", "The request is wrong; `errors` lists every fault."),
+        ("400", "The request is invalid; `errors` lists every fault."),
         ("401", "No valid API key."),
-        ("403", "The key's owner may not do this."),
-        ("404", "It, or what it is part of, does not exist."),
-        ("408", "The body did not arrive in time."),
-        ("409", "The state of the gateway forbids it."),
-        ("412", "`If-Match` names another state."),
-        ("413", "The body is too large."),
-        ("415", "The body is not declared as JSON."),
-        ("500", "A defect, or the store failed."),
-        ("503", "The server has too much work, is shutting down, or is not ready."),
+        ("403", "The key's owner lacks the permission."),
+        ("404", "The resource or its parent does not exist."),
+        ("408", "The request body was not received in time."),
+        ("409", "The request conflicts with the current state."),
+        ("412", "`If-Match` does not match the current state."),
+        ("413", "The request body is too large."),
+        ("415", "The content type of the request body is not JSON."),
+        ("500", "An internal error, or a failure of the store."),
+        ("503", "The server is overloaded, shutting down, or not ready."),
     ];
     let responses = described.map(|(status, description)| {
         let schema = json!({"$ref": format!("#{SCHEMAS}/Error")});
@@ -321,32 +327,32 @@ fn failure_responses() -> Value {
     Value::Object(responses.into_iter().collect())
 }
 
-/// The one body of every failure (D9).
+/// The common error body (D9).
 fn error_schema() -> Value {
     json!({
         "type": "object",
-        "description": "The body of every failure.",
+        "description": "The body of every error.",
         "properties": {
-            "error_code": {"type": "string", "pattern": "^ERR_EDGEWRIGHT_", "description": "What is wrong; `edgewright explain CODE` tells cause and cure."},
+            "error_code": {"type": "string", "pattern": "^ERR_EDGEWRIGHT_", "description": "The error code; `edgewright explain CODE` explains it."},
             "status_code": {"type": "integer", "description": "The HTTP status."},
-            "msg": {"type": "string", "description": "The first fault, for a person."},
+            "msg": {"type": "string", "description": "The message of the first fault."},
             "details": {
                 "type": "object",
                 "properties": {
-                    "operation_id": {"type": "string", "pattern": "^op_", "description": "The id of the request, as in the header Request-Id."},
-                    "field": {"type": "string", "description": "JSON pointer to the field at fault."},
+                    "operation_id": {"type": "string", "pattern": "^op_", "description": "The id of the request, as in the Request-Id header."},
+                    "field": {"type": "string", "description": "JSON pointer to the invalid field."},
                 },
                 "required": ["operation_id"],
                 "additionalProperties": {"type": "string"},
             },
             "errors": {
                 "type": "array",
-                "description": "All faults, where there are several.",
+                "description": "All faults, if there are several.",
                 "items": {
                     "type": "object",
                     "properties": {
                         "error_code": {"type": "string"},
-                        "field": {"type": "string", "description": "JSON pointer to the field at fault."},
+                        "field": {"type": "string", "description": "JSON pointer to the invalid field."},
                         "msg": {"type": "string"},
                     },
                     "required": ["error_code", "field", "msg"],
@@ -367,7 +373,7 @@ fn answer_name(name: &str) -> String {
     if name.ends_with("View") { name.to_owned() } else { format!("{name}View") }
 }
 
-/// A schema of the response forms, with references to response forms.
+/// Makes a schema refer to response forms.
 fn as_answer(mut schema: Value) -> Value {
     if let Some(name) = definition_name(&schema).map(answer_name) {
         schema = json!({"$ref": format!("#{SCHEMAS}/{name}")});
@@ -380,7 +386,7 @@ fn as_answer(mut schema: Value) -> Value {
     schema
 }
 
-/// In a request, null means "not given" (D6): what is not required may be null.
+/// Allows null for optional fields, because null means unset in a request (D6).
 fn nullable(definition: &mut Value) {
     let required: Vec<String> = definition
         .get("required")

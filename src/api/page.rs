@@ -1,4 +1,4 @@
-//! Lists: newest first, a page at a time, each page from one Snapshot (D12).
+//! Lists: newest first, in pages, each from one snapshot (D12).
 
 use super::{answer::ApiError, query};
 use crate::model::{
@@ -8,14 +8,14 @@ use crate::model::{
     snapshot::{Entry, Snapshot},
 };
 
-/// Resources on a page, unless the client asks for another number.
+/// The default page size.
 pub const DEFAULT_LIMIT: usize = 100;
-/// The query parameters of a list: those that `next_page_uri` carries.
+/// The query parameters of a list, which `next_page_uri` contains.
 pub const PARAMETERS: &[&str] = &["limit", "before_id"];
-/// The most that a client can ask for.
+/// The largest page size.
 const MOST_LIMIT: usize = 1000;
 
-/// Which page is asked for.
+/// The requested page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     pub limit: Option<usize>,
@@ -30,7 +30,7 @@ impl Page {
             match name.as_ref() {
                 "limit" => {
                     let limit = value.parse::<usize>().ok().filter(|limit| (1..=MOST_LIMIT).contains(limit));
-                    let message = || format!("`limit` is a whole number from 1 to {MOST_LIMIT}");
+                    let message = || format!("`limit` must be a whole number from 1 to {MOST_LIMIT}");
                     page.limit = Some(limit.ok_or_else(|| ApiError::new(query::at("limit", message())))?);
                 }
                 "before_id" => page.before_id = Some(value.into_owned()),
@@ -40,7 +40,7 @@ impl Page {
         Ok(page)
     }
 
-    /// The resources of the page, and the address of the next one.
+    /// The resources of the page and the URI of the next page.
     pub fn select<'s>(
         &self,
         snapshot: &'s Snapshot,
@@ -65,9 +65,9 @@ impl Page {
         snapshot.order_of(&key).ok_or_else(Self::unknown)
     }
 
-    /// The failure of a `before_id` that was never in the list (D12).
+    /// The error for a `before_id` that was never in the list (D12).
     pub fn unknown() -> ApiError {
-        let message = "`before_id` names nothing that is or was in this list";
+        let message = "`before_id` is not in this list";
         ApiError::new(query::at("before_id", message.into()))
     }
 }

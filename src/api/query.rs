@@ -1,4 +1,4 @@
-//! Query parameters: an endpoint knows every parameter it is sent, and gets each of them once (D56).
+//! Query parameters: rejects unknown and repeated ones (D56).
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -12,8 +12,8 @@ use crate::{
     text::printable,
 };
 
-/// Refuses a query with an unknown or repeated parameter. If a misspelt `limit` were ignored, the answer would hold more
-/// than the client asked for, and a script that deletes what it was shown would delete too much.
+/// Rejects a query with an unknown or repeated parameter. If a misspelt `limit` were ignored, the response would
+/// contain more than requested, and a script that deletes the listed resources would delete too much.
 pub fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError> {
     let mut counts: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     for (name, _) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -31,7 +31,7 @@ pub fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError> {
     if faults.is_empty() { Ok(()) } else { Err(ApiError::from_faults(faults)) }
 }
 
-/// A fault of a parameter that an endpoint knows.
+/// Creates the fault of a known parameter.
 pub fn at(name: &str, message: String) -> Fault {
     Fault::new(Code::Parameter, message).at(Path::root().join(name))
 }
@@ -39,13 +39,13 @@ pub fn at(name: &str, message: String) -> Fault {
 fn unknown(name: &str, known: &[&str]) -> Fault {
     let message = format!("unknown query parameter `{}`", printable(name));
     if known.is_empty() {
-        // Without a path: where there is a body, it would be read as a field of the body.
-        return Fault::new(Code::Parameter, message).help("remove it: this endpoint takes no query parameters");
+        // Without a path, because it would refer to a field of the body.
+        return Fault::new(Code::Parameter, message).help("remove it; this endpoint has no query parameters");
     }
     let fault = at(name, message);
     match nearest(name, known.iter().copied()) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(format!("the query parameters of this endpoint are {}", list(known))),
+        None => fault.help(format!("use one of {}", list(known))),
     }
 }
 

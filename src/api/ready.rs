@@ -1,16 +1,16 @@
-//! `/readyz`: whether a load balancer should send requests here (D52).
+//! `/readyz`: whether a load balancer should send requests to this server (D52).
 
 use axum::response::{IntoResponse, Response};
 
 use super::{App, answer::ApiError};
 use crate::{model::code::Code, reconcile::health::Verdict};
 
-/// The answer to a probe.
+/// Responds to a probe.
 pub fn page(app: &App) -> Response {
     if let Err(error) = app.store.health() {
-        // The reason names paths of the machine, so it goes to the log and not to the client.
+        // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store is not ready");
-        return not_ready("the store cannot be written; restart the server");
+        return not_ready("cannot write to the store; restart the server");
     }
     match app.following.as_ref().map(|following| following.health.verdict()) {
         None | Some(Verdict::Ready) => "ready\n".into_response(),

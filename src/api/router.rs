@@ -1,4 +1,4 @@
-//! Paths and methods to handlers, and what surrounds every request.
+//! The router and its middleware.
 
 use std::{any::Any, collections::BTreeMap, sync::Arc};
 
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{model::code::Code, store::mint};
 
-/// The whole API on an [`App`].
+/// Builds the router of an [`App`].
 pub fn router(app: App) -> Router {
     metrics::install();
     let app = Arc::new(app);
@@ -80,15 +80,15 @@ pub fn router(app: App) -> Router {
         .route("/metrics", get(async move || metrics::page(&measured)).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))
         .route("/readyz", get(async move || ready::page(&probed)).fallback(method_not_allowed))
-        .fallback(async || ApiError::of(Code::NotFound, "there is nothing at this path"))
+        .fallback(async || ApiError::of(Code::NotFound, "not found: no endpoint at this path"))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(with_one_error_body))
         .layer(middleware::from_fn(metrics::observe));
     with_cors(router).layer(middleware::from_fn(with_request_id)).layer(middleware::from_fn(drain::drain))
 }
 
-/// Browsers may call from any page: what protects the API is the token, and no browser sends that by itself. Only a
-/// preflight is answered here; any other OPTIONS request is one like others.
+/// Allows calls from any web page: the token protects the API, and browsers never send it by themselves. Only preflight
+/// requests are answered directly; any other OPTIONS request is handled normally.
 fn with_cors(router: Router) -> Router {
     let cors = CorsLayer::new()
         .allow_origin(AnyOrigin)
@@ -103,7 +103,7 @@ fn with_cors(router: Router) -> Router {
     }))
 }
 
-/// Different kinds name one segment differently, and the router wants one name for it.
+/// Unifies parameter names: the router requires one name per segment, but kinds use different ones.
 fn positional(path: &str) -> String {
     let mut number = 0;
     let segments = path.split('/').map(|segment| {
@@ -116,7 +116,7 @@ fn positional(path: &str) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
-/// The decoded path parameters in order; what is not UTF-8 names nothing.
+/// The decoded path parameters in order; a path that is not UTF-8 is not found.
 struct Parameters(Result<Vec<String>, ApiError>);
 
 impl<S: Send + Sync> axum::extract::FromRequestParts<S> for Parameters {
@@ -127,7 +127,7 @@ impl<S: Send + Sync> axum::extract::FromRequestParts<S> for Parameters {
             RawPathParams::from_request_parts(parts, state).await;
         Ok(Self(match params {
             Ok(params) => Ok(params.iter().map(|(_, value)| value.to_owned()).collect()),
-            Err(_) => Err(ApiError::of(Code::NotFound, "there is nothing at this path")),
+            Err(_) => Err(ApiError::of(Code::NotFound, "not found: no endpoint at this path")),
         }))
     }
 }
@@ -146,17 +146,17 @@ fn with_endpoint(routes: MethodRouter, app: &Arc<App>, endpoint: Endpoint) -> Me
     })
 }
 
-/// The Allow header is the router's own.
+/// Responds to an unsupported method; the router adds the Allow header.
 async fn method_not_allowed() -> ApiError {
-    ApiError::of(Code::MethodNotAllowed, "this path exists, but not for this method")
+    ApiError::of(Code::MethodNotAllowed, "method not allowed for this path")
 }
 
 fn panicked(_panic: Box<dyn Any + Send + 'static>) -> Response {
-    // The panic's text stays inside; the panic hook has logged it.
-    ApiError::of(Code::Internal, "a defect of edgewright; nothing was changed").into_response()
+    // The panic's text is not sent to the client; the panic hook has logged it.
+    ApiError::of(Code::Internal, "internal error in edgewright; nothing was changed").into_response()
 }
 
-/// What the pages of others refuse gets the one error body too (D9).
+/// Gives errors of third-party handlers the common error body (D9).
 async fn with_one_error_body(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let code = match response.status() {
@@ -167,14 +167,14 @@ async fn with_one_error_body(request: Request, next: Next) -> Response {
     if response.headers().contains_key(REQUEST_ID) {
         return response;
     }
-    let mut error = ApiError::of(code, "there is nothing at this path for this method").into_response();
+    let mut error = ApiError::of(code, "method not allowed for this path").into_response();
     if let Some(allow) = response.headers().get(header::ALLOW) {
         error.headers_mut().insert(header::ALLOW, allow.clone());
     }
     error
 }
 
-/// Every answer has a request id; an error brings the one of its body along (D8).
+/// Adds the request id to every response; an error already has the id of its body (D8).
 async fn with_request_id(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     if !response.headers().contains_key(REQUEST_ID)

@@ -1,4 +1,4 @@
-//! The service provider that a route with a `saml` module is: its signing certificate and its metadata (D18, D36).
+//! The SAML service provider of a route: its signing certificate and metadata (D18, D36).
 
 use std::{
     collections::HashMap,
@@ -22,19 +22,19 @@ use crate::model::{
     Kind, code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module, resource::ViewContext,
 };
 
-/// Makes the certificates of routes from the store's root secret: the same one each time, another one for each route.
+/// Derives the certificates of routes from the store's root secret: a different one for each route, always the same.
 pub struct Signer {
     root: [u8; 32],
     made: Mutex<HashMap<Id, String>>,
 }
 
 impl Signer {
-    /// A signer with a store's root secret.
+    /// Creates a signer from a store's root secret.
     pub fn new(root: [u8; 32]) -> Self {
         Self { root, made: Mutex::default() }
     }
 
-    /// The PEM certificate of a route's key pair.
+    /// Returns the PEM certificate of a route's key pair.
     pub fn certificate_pem(&self, route: &Id) -> String {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         made.entry(route.clone()).or_insert_with(|| self.make(route).unwrap_or_default()).clone()
@@ -55,7 +55,7 @@ impl Signer {
     }
 }
 
-/// A key pair that signs the same text with the same bytes (RFC 6979), so that its certificate never changes.
+/// A key pair with deterministic signatures (RFC 6979), so that its certificate never changes.
 struct RouteKey {
     key: SigningKey,
     public: Vec<u8>,
@@ -63,7 +63,7 @@ struct RouteKey {
 
 impl RouteKey {
     fn derive(root: &[u8; 32], route: &Id) -> Option<Self> {
-        // Almost every 256-bit number is a valid key; the counter is for the one in four billion that is not.
+        // Almost every 256-bit number is a valid key; the counter handles the one in four billion that is not.
         (0u8..=u8::MAX).find_map(|attempt| {
             let mut hasher = blake3::Hasher::new_keyed(root);
             hasher.update(b"edgewright saml signing key ");
@@ -92,9 +92,9 @@ impl rcgen::SigningKey for RouteKey {
     }
 }
 
-/// The metadata of a route's service provider. Identity providers read it without authentication.
+/// Responds with the metadata of a route's service provider, without authentication for identity providers.
 pub fn metadata(app: &App, parameters: Vec<String>) -> Result<Response, ApiError> {
-    let unknown = || ApiError::of(Code::NotFound, "no route with a saml module has this address");
+    let unknown = || ApiError::of(Code::NotFound, "not found: no route with a `saml` module at this path");
     let id = parameters.into_iter().next().ok_or_else(unknown)?;
     let snapshot = app.store.snapshot();
     let route = snapshot.find_child(Kind::HttpsEdgeRoute, &Id::new(&id)).ok_or_else(unknown)?;
@@ -105,7 +105,7 @@ pub fn metadata(app: &App, parameters: Vec<String>) -> Result<Response, ApiError
     Ok(([(header::CONTENT_TYPE, "application/samlmetadata+xml")], text).into_response())
 }
 
-/// Service provider metadata for a route's identity provider. `metadata_url` is also the entity id.
+/// Renders service provider metadata. `metadata_url` is also the entity id.
 fn service_provider_metadata(metadata_url: &str, certificate_pem: &str, nameid_format: &str) -> String {
     let escaped = quick_xml::escape::escape(metadata_url);
     let certificate: String =

@@ -1,4 +1,4 @@
-//! The listening socket, the signals of the process, and a graceful end.
+//! The listening socket, signals and graceful shutdown.
 
 use std::{
     io,
@@ -17,21 +17,21 @@ use tokio::{
 
 use crate::reconcile::watch::{Following, GRACE};
 
-/// How long what nobody waits for may still take after the last connection is closed.
+/// The grace period for background work after the last connection is closed.
 const LEAVE: Duration = Duration::from_secs(1);
-/// How long a client may take for its request's head.
+/// The timeout for a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
-/// The most threads for work that blocks, such as commits.
+/// The most threads for blocking work, such as commits.
 const BLOCKING_THREADS: usize = 64;
 
-/// A bound socket, with the signals of the process caught.
+/// A bound socket and the process's signals.
 pub struct Server {
     runtime: Runtime,
     listener: TcpListener,
     signals: Signals,
 }
 
-/// What a service manager may send.
+/// Signals from a service manager.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -39,15 +39,14 @@ struct Signals {
 }
 
 impl Signals {
-    /// Is done when the process is asked to end. A SIGHUP asks for a look at the manifests, where they are followed, and
-    /// for nothing elsewhere.
+    /// Completes on SIGINT or SIGTERM. A SIGHUP triggers a run of the reconcile loop, if there is one.
     async fn stop(&mut self, following: Option<&Following>) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
                 _ = self.hangup.recv() => if let Some(following) = following {
-                    tracing::info!("SIGHUP: looking at the manifests");
+                    tracing::info!("SIGHUP: reading the manifests");
                     following.look();
                 },
             }
@@ -55,7 +54,7 @@ impl Signals {
     }
 }
 
-/// Binds the address. Port 0 takes a free one.
+/// Binds an address. Port 0 selects a free port.
 pub fn bind(address: &str) -> io::Result<Server> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
@@ -73,12 +72,12 @@ pub fn bind(address: &str) -> io::Result<Server> {
 }
 
 impl Server {
-    /// The address that was bound.
+    /// The bound address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Waits for something that has to come before the first request. False when the process is asked to end before.
+    /// Waits for a future before the first request. Returns false if the process is asked to stop.
     pub fn wait(&mut self, ready: impl Future<Output = ()>) -> bool {
         let signals = &mut self.signals;
         self.runtime.block_on(async move {
@@ -89,13 +88,13 @@ impl Server {
         })
     }
 
-    /// Serves until SIGINT or SIGTERM, then finishes what is under way.
+    /// Serves until SIGINT or SIGTERM, then finishes running requests.
     pub fn run(self, router: Router, following: Option<Arc<Following>>) -> io::Result<()> {
         let Self { runtime, listener, mut signals } = self;
         let loop_too = following.clone();
         let stop = async move {
             signals.stop(loop_too.as_deref()).await;
-            // The loop ends while the last requests are answered.
+            // The loop stops while the last requests finish.
             if let Some(following) = loop_too {
                 following.stop();
             }
@@ -103,7 +102,7 @@ impl Server {
         serve(runtime, listener, router, following, stop)
     }
 
-    /// Serves until `stop` is done, then finishes what is under way.
+    /// Serves until `stop` completes, then finishes running requests.
     pub fn run_until(self, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         serve(self.runtime, self.listener, router, None, stop)
     }
@@ -128,7 +127,7 @@ fn serve(
         server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
         server.serve(router.into_make_service()).await
     });
-    // A run that blocks a thread must not hold up the end: a commit is whole or does not happen.
+    // A blocked run must not delay the shutdown: commits are atomic.
     runtime.shutdown_timeout(LEAVE);
     served
 }

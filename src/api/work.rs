@@ -1,4 +1,4 @@
-//! Work that takes its time: off the async workers, a few at once, and given up when nobody waits for it (D52).
+//! Long-running work: off the async workers, limited in number, and cancelled when its client disconnects (D52).
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::answer::ApiError;
 use crate::{model::code::Code, reconcile::cancel::Cancel};
 
-/// How many runs there are at once.
+/// The number of concurrent runs.
 const RUNNING: usize = 2;
-/// How many more may wait, with the bodies that they are about.
+/// The number of waiting runs, whose bodies are in memory.
 const WAITING: usize = 8;
-/// When a client that was turned away may come again, in seconds.
+/// The Retry-After of a rejected request, in seconds.
 const RETRY_AFTER: &str = "5";
-/// The body of a request that is handled without another thread.
+/// The largest body that is handled without another thread.
 const SMALL: usize = 16 << 10;
 
-/// Bounds the runs that requests ask for.
+/// Limits the number of runs.
 pub struct Work {
     places: Arc<Semaphore>,
     running: Arc<Semaphore>,
@@ -29,14 +29,14 @@ impl Default for Work {
     }
 }
 
-/// A place among those who run or wait. It is given back when it is dropped.
+/// A slot for a running or waiting request, released on drop.
 pub struct Place {
     place: OwnedSemaphorePermit,
     running: Arc<Semaphore>,
 }
 
 impl Work {
-    /// A place, or the answer to a client that has to come again.
+    /// Takes a slot, or returns the error for a client that must retry.
     pub fn place(&self) -> Result<Place, ApiError> {
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
             ApiError::of(
@@ -50,7 +50,8 @@ impl Work {
 }
 
 impl Place {
-    /// Waits for its turn, and runs. When the client goes away, the run does not begin, or is given up at its next step.
+    /// Waits for its turn and runs. If the client disconnects, the run does not start, or is cancelled at its next
+    /// step.
     pub async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce(Cancel) -> Result<T, ApiError> + Send + 'static,
@@ -60,7 +61,7 @@ impl Place {
         let guard = Guard(Cancel::default());
         let cancel = guard.0.clone();
         let answer = tokio::task::spawn_blocking(move || {
-            // Both are kept as long as the work lasts, whoever still waits for it.
+            // Both are held until the work ends, even if the client disconnects.
             let _held = (place, turn);
             work(cancel)
         });
@@ -68,7 +69,7 @@ impl Place {
     }
 }
 
-/// Gives a run up when it is dropped. After the run it changes nothing.
+/// Cancels a run on drop; no effect after the run.
 struct Guard(Cancel);
 
 impl Drop for Guard {
@@ -77,7 +78,7 @@ impl Drop for Guard {
     }
 }
 
-/// Does what has to do with a body of some size. With a large one no other request has to wait.
+/// Runs work on a body; with a large one, on another thread, so that other requests do not wait.
 pub async fn with_body<T: Send + 'static>(
     size: usize,
     work: impl FnOnce() -> T + Send + 'static,
@@ -89,5 +90,5 @@ pub async fn with_body<T: Send + 'static>(
 }
 
 fn unanswered() -> ApiError {
-    ApiError::of(Code::Internal, "the request could not be answered")
+    ApiError::of(Code::Internal, "internal error while handling the request")
 }

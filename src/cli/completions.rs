@@ -15,7 +15,7 @@ pub struct Args {
 impl Args {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        // The generator panics where it cannot write.
+        // The generator panics on a write error, so it writes to memory.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "edgewright", &mut script);
         print(script)?;

@@ -1,4 +1,4 @@
-//! The configuration file: what flags and the environment do not say (D32), and the levels of lints (D2).
+//! The configuration file: defaults of options (D32) and levels of lints (D2).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,12 +22,12 @@ use crate::{
     reconcile::LintLevels,
 };
 
-/// The file that is read when it is there and no other one is named.
+/// The file that is read by default, if it exists.
 pub const DEFAULT: &str = "edgewright.config.yaml";
-/// The environment variable that names another one.
+/// The environment variable with the path of another file.
 pub const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 
-/// What a configuration file says.
+/// The contents of a configuration file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct File {
@@ -39,20 +39,20 @@ struct File {
     allowed_labels: Option<BTreeSet<String>>,
 }
 
-/// What is configured.
+/// A parsed configuration file.
 #[derive(Debug, Default)]
 pub struct Config {
     options: BTreeMap<String, String>,
-    /// The file.
+    /// The file's path.
     path: PathBuf,
-    /// Whether it was named, and not just found in the working folder.
+    /// Whether the path was set, rather than found in the working folder.
     named: bool,
     /// The levels of lints.
     pub lints: LintLevels,
 }
 
 impl Config {
-    /// Reads the file that is named, or the default one if it is there.
+    /// Reads the file named by the environment, or the default one if it exists.
     pub fn read() -> Result<Self, Failure> {
         let named = std::env::var_os(VARIABLE).map(PathBuf::from);
         let path = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT));
@@ -90,22 +90,26 @@ impl Config {
         Ok(Self { options, path: path.to_owned(), named: false, lints })
     }
 
-    /// Makes the configured values the defaults of the options that have these names, in every command: a flag and the
-    /// environment still win.
+    /// Sets the configured values as defaults of the options in every command. Flags and the environment take
+    /// precedence.
     pub fn apply(&self, mut command: Command) -> Result<Command, Failure> {
         for (name, value) in &self.options {
-            // Who writes into the working folder, such as a pull request, must not send its token or files anywhere.
+            // A pull request can add this file to the working folder, and must not redirect the token or read other
+            // files.
             if !self.named && ["server", "allow-outside-files"].contains(&name.as_str()) {
-                let message = format!("`{name}` is not taken from a file that nobody has named");
+                let message = format!("`{name}` cannot be set in a configuration file found in the working folder");
                 let fault = Fault::new(Code::NotAllowed, message);
-                return Err(unusable(&self.path, &fault.help(format!("use the flag, its variable, or {VARIABLE}"))));
+                return Err(unusable(
+                    &self.path,
+                    &fault.help(format!("use the flag or its environment variable, or set {VARIABLE}")),
+                ));
             }
             let mut known = false;
             for subcommand in subcommands(&command) {
                 command = command.mut_subcommand(subcommand, |subcommand| set(subcommand, name, value, &mut known));
             }
             if !known {
-                let fault = Fault::new(Code::UnknownField, format!("there is no option `{name}`"));
+                let fault = Fault::new(Code::UnknownField, format!("unknown option `{name}`"));
                 return Err(unusable(&self.path, &fault));
             }
         }
@@ -117,7 +121,7 @@ fn subcommands(command: &Command) -> Vec<String> {
     command.get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
 }
 
-/// Sets the default of an option, here and in the commands below.
+/// Sets the default of an option in a command and its subcommands.
 fn set(mut command: Command, name: &str, value: &str, known: &mut bool) -> Command {
     let found =
         command.get_arguments().find(|argument| argument.get_long() == Some(name)).map(|it| it.get_id().clone());
@@ -136,7 +140,7 @@ fn unusable(path: &Path, fault: &Fault) -> Failure {
     let place = fault.path.to_string();
     let place = if place.is_empty() { place } else { format!(" at {place}") };
     let diagnostic =
-        Diagnostic::error(fault.code, format!("the configuration {}{place}: {}", path.display(), fault.message));
+        Diagnostic::error(fault.code, format!("invalid configuration {}{place}: {}", path.display(), fault.message));
     match &fault.help {
         Some(help) => diagnostic.help(help.clone()).into(),
         None => diagnostic.into(),

@@ -36,7 +36,7 @@ impl Args {
         let compared = during("Comparing", || compare(&options(old), &options(new)));
         let report = compared.report("diff");
         self.output.announce(&report)?;
-        // Nothing is applied here, but whoever reviews should know what a reconcile will refuse.
+        // Nothing is applied, but a reviewer should see what reconcile would refuse.
         show::diagnostics(&report.refusals);
         self.output.conclude(&report)?;
         Ok(match &report.plan {
@@ -46,14 +46,14 @@ impl Args {
         })
     }
 
-    /// How it was, and how it will be.
+    /// The old and the new manifests.
     fn sides(&self) -> Result<[Arc<dyn Tree>; 2], Failure> {
         let usage = |message: &str| Failure::from(Diagnostic::error(Code::Parameter, message));
         let disk = |path: &PathBuf| Arc::new(self.loading.of(vec![path.clone()]));
         match (&self.rev, self.paths.as_slice()) {
             (None, [old, new]) => Ok([disk(old), disk(new)]),
-            (None, _) => Err(usage("two paths are compared, or with --rev two revisions of one")),
-            (Some(_), [_, _]) => Err(usage("with --rev there is one path, whose two revisions are compared")),
+            (None, _) => Err(usage("two paths are required without `--rev`")),
+            (Some(_), [_, _]) => Err(usage("`--rev` accepts one path (found 2)")),
             (Some(range), paths) => {
                 let path = paths.first().cloned().unwrap_or_else(|| PathBuf::from("."));
                 let (old, new) = revisions(range, &path)?;

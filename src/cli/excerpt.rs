@@ -10,15 +10,15 @@ use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanConten
 use crate::model::diagnostic::SourceFile;
 use crate::{manifest::schema::fields, text::escaped};
 
-/// The most characters of a line that are shown around one place.
+/// The most characters of a line shown around one place.
 const MOST_CHARACTERS: usize = 160;
-/// How many of them are in front of the place.
+/// How many of these characters precede the place.
 const BEFORE: usize = 40;
-/// The most lines of one place.
+/// The most lines shown of one place.
 const MOST_LINES: usize = 12;
 /// Places with no more lines than this between them share an excerpt.
 const NEAR: usize = 8;
-/// Stands for what is cut.
+/// Marks cut text.
 const CUT: &str = "…";
 
 /// Excerpts of one file, as a source for miette.
@@ -38,7 +38,7 @@ struct Block {
     range: Range<usize>,
 }
 
-/// A place.
+/// A place in the excerpt.
 struct Mark {
     /// Where it is in the text of the excerpt.
     span: SourceSpan,
@@ -131,13 +131,13 @@ impl Lines<'_> {
         start..start + content.len()
     }
 
-    /// The offset that is `count` characters behind another one, or the end of the text.
+    /// The offset `count` characters after another one, or the end of the text.
     fn forward(&self, from: usize, count: usize) -> usize {
         let rest = self.text.get(from..).unwrap_or_default();
         rest.char_indices().nth(count).map_or(self.text.len(), |(at, _)| from + at)
     }
 
-    /// The offset that is `count` characters before another one, or the start of the text.
+    /// The offset `count` characters before another one, or the start of the text.
     fn back(&self, from: usize, count: usize) -> usize {
         let before = self.text.get(..from).unwrap_or_default();
         before.char_indices().rev().take(count).last().map_or(from, |(at, _)| at)
@@ -149,7 +149,7 @@ struct Extent {
     bytes: Range<usize>,
     first: usize,
     last: usize,
-    /// Whether the lines behind `last` are left out.
+    /// Whether the lines after `last` are cut.
     is_cut: bool,
 }
 
@@ -167,12 +167,12 @@ impl Extent {
         Self { bytes: start..lines.range(last + 1).start, first, last, is_cut: true }
     }
 
-    /// Its lines, with one more on both sides.
+    /// Its lines, plus one on each side.
     fn with_context(&self, lines: &Lines<'_>) -> Range<usize> {
         self.first.saturating_sub(1)..(self.last + 2).min(lines.starts.len())
     }
 
-    /// What is shown of a long line because of this place.
+    /// The part of a long line to show for this place.
     fn window(&self, lines: &Lines<'_>, line: usize) -> Option<Range<usize>> {
         if line == self.first {
             let start = self.bytes.start;
@@ -185,11 +185,11 @@ impl Extent {
     }
 }
 
-/// The text of an excerpt while it is put together.
+/// Builds the text of an excerpt.
 #[derive(Default)]
 struct Copied {
     text: String,
-    /// What was copied: bytes of the file, and where they went. In the order of both.
+    /// The copied byte ranges of the file and their offsets in `text`, in ascending order.
     pieces: Vec<(Range<usize>, usize)>,
 }
 
@@ -235,12 +235,12 @@ impl Copied {
     fn copy(&mut self, lines: &Lines<'_>, range: Range<usize>) {
         let at = self.text.len();
         let text = lines.text.get(range.clone()).unwrap_or_default();
-        // To a terminal, control characters are commands.
+        // Terminals interpret control characters.
         self.text.extend(text.chars().map(|c| if c.is_ascii_control() && c != '\t' { ' ' } else { c }));
         self.pieces.push((range, at));
     }
 
-    /// Where a byte of the file went; what is left out went to the end of what is shown before it.
+    /// The offset in the excerpt of a byte of the file; a cut byte maps to the end of the text shown before it.
     fn position(&self, offset: usize) -> usize {
         let behind = self.pieces.partition_point(|(range, _)| range.start <= offset);
         let piece = behind.checked_sub(1).and_then(|index| self.pieces.get(index));

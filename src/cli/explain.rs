@@ -31,7 +31,7 @@ impl Args {
         };
         if let Some(lint) = lint::find(&name) {
             let example: String = lint.example.trim_matches('\n').lines().map(|line| format!("    {line}\n")).collect();
-            let told = format!(
+            let description = format!(
                 "{}: {}\n\nWhy:     {}\n\nCure:    {}\n\nDefault: {}\n\nExample of the mistake:\n\n{example}",
                 lint.name,
                 lint.summary,
@@ -40,13 +40,13 @@ impl Args {
                 lint.default.as_str()
             );
             let level = format!("metadata.annotations: `edgewright/lint.{}: allow|warn|deny`", lint.name);
-            print(format!("{told}\nA manifest sets its level in {level}.\n"))?;
+            print(format!("{description}\nSet the level in {level}.\n"))?;
             return Ok(Exit::Done);
         }
         let Some(code) = Code::from_name(&name) else {
             let upper = name.to_uppercase();
             let short = upper.trim_start_matches("ERR_EDGEWRIGHT_");
-            let fault = Diagnostic::error(Code::NotFound, format!("there is no code `{name}`"));
+            let fault = Diagnostic::error(Code::NotFound, format!("unknown code or lint `{name}`"));
             let named = |info: &&crate::model::code::CodeInfo| info.name.contains(short);
             let near = REGISTRY.iter().find(named).map(|info| info.name);
             let near = near.or_else(|| nearest(short, REGISTRY.iter().map(|info| info.name)));
@@ -55,7 +55,7 @@ impl Args {
             }
             return Err(match near {
                 Some(near) => fault.help(format!("did you mean `ERR_EDGEWRIGHT_{near}`?")),
-                None => fault.help("`edgewright explain` lists them all"),
+                None => fault.help("run `edgewright explain` to list all codes and lints"),
             }
             .into());
         };

@@ -44,17 +44,17 @@ impl Args {
         } else {
             self.write(Path::new(&self.target), &exported)?;
         }
-        tell(&exported);
+        print_notes(&exported);
         Ok(Exit::Done)
     }
 
     fn write(&self, folder: &Path, exported: &Exported) -> Result<(), Failure> {
         if !self.force && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
             let fault = Diagnostic::error(Code::Conflict, format!("{} is not empty", folder.display()));
-            return Err(fault.help("name another folder, or write into this one with --force").into());
+            return Err(fault.help("use another folder, or write to this one with --force").into());
         }
         let failed = |path: &Path, error: &std::io::Error| {
-            Diagnostic::error(Code::Unreadable, format!("{} cannot be written: {error}", path.display()))
+            Diagnostic::error(Code::Unreadable, format!("cannot write {}: {error}", path.display()))
         };
         fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
         for (name, text) in &exported.files {
@@ -65,15 +65,15 @@ impl Args {
     }
 }
 
-/// What whoever uses the manifests has to know. No value of a secret is told.
-fn tell(exported: &Exported) {
+/// Prints the variables that the manifests need and the skipped resources. Secret values are not printed.
+fn print_notes(exported: &Exported) {
     let mut stderr = anstream::stderr().lock();
     if !exported.variables.is_empty() {
-        let _ = writeln!(stderr, "These environment variables must hold the secrets when the manifests are read:");
+        let _ = writeln!(stderr, "Set these environment variables to the secrets before using the manifests:");
     }
     let width = exported.variables.iter().map(|variable| variable.name.len()).max().unwrap_or_default();
     for variable in &exported.variables {
-        let twice = if variable.ends_with_line_break { " (end it with one line break more)" } else { "" };
+        let twice = if variable.ends_with_line_break { " (append an extra line break)" } else { "" };
         let _ = writeln!(stderr, "  {:width$}  {}{twice}", variable.name, escaped(&variable.field));
     }
     for note in &exported.left_out {

@@ -29,10 +29,10 @@ pub struct Args {
     paths: Vec<PathBuf>,
 }
 
-/// What became of the files.
+/// The results of formatting.
 #[derive(Default)]
 struct Done {
-    /// What standard input became.
+    /// Standard input, formatted.
     formatted: String,
     changed: Vec<String>,
     faults: Vec<Diagnostic>,
@@ -49,7 +49,8 @@ impl Args {
                 continue;
             }
             for file in find(path, &mut done.faults) {
-                // Two paths may lead to one file. What a link leads to is written, not the link.
+                // Format a file once even if two paths lead to it, and write to a link's target rather than replace the
+                // link.
                 let file = match fs::canonicalize(&file) {
                     Ok(real) if !seen.insert(real.clone()) => continue,
                     Ok(real) => (file, real),
@@ -92,8 +93,8 @@ impl Args {
             Ok(formatted) => match if self.check { Ok(()) } else { replace(real, &formatted) } {
                 Ok(()) => done.changed.push(name),
                 Err(error) => {
-                    let fault = Diagnostic::error(Code::Unreadable, format!("{name} cannot be written: {error}"));
-                    done.faults.push(fault.help("check the folder and its permissions; the file is as it was"));
+                    let fault = Diagnostic::error(Code::Unreadable, format!("cannot write {name}: {error}"));
+                    done.faults.push(fault.help("check the folder and its permissions; the file is unchanged"));
                 }
             },
             Err(reason) => done.faults.push(left(&name, &reason)),
@@ -102,18 +103,18 @@ impl Args {
 }
 
 fn unreadable(name: &str, error: &io::Error) -> Diagnostic {
-    Diagnostic::error(Code::Unreadable, format!("{name} cannot be read: {error}"))
+    Diagnostic::error(Code::Unreadable, format!("cannot read {name}: {error}"))
 }
 
 fn left(name: &str, reason: &str) -> Diagnostic {
-    Diagnostic::error(Code::Syntax, format!("{name} is left as it is: {reason}"))
-        .help("`edgewright validate` shows the place of a syntax error")
+    Diagnostic::error(Code::Syntax, format!("cannot format {name}: {reason}"))
+        .help("run `edgewright validate` to locate syntax errors")
 }
 
-/// Puts another text in a file's place at once, with the permissions that it had.
+/// Replaces a file's text atomically and keeps its permissions.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let permissions = fs::metadata(path)?.permissions();
-    // Hidden, so that nobody who follows the folder takes it for a manifest.
+    // A hidden name keeps watchers of the folder from reading it as a manifest.
     let aside = path.with_file_name(format!(".edgewright-fmt.{}.tmp", std::process::id()));
     let written = || {
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;

@@ -68,13 +68,13 @@ enum Command {
     },
 }
 
-/// A role by its name.
+/// Parses a role.
 pub fn role(text: &str) -> Result<Role, String> {
     match text.to_lowercase().as_str() {
         "viewer" => Ok(Role::Viewer),
         "editor" => Ok(Role::Editor),
         "admin" => Ok(Role::Admin),
-        _ => Err("the roles are viewer, editor and admin".into()),
+        _ => Err("expected viewer, editor or admin".into()),
     }
 }
 
@@ -104,8 +104,8 @@ impl Args {
     }
 }
 
-/// Creates a key, and its owner where the store has none of this id. `hand_out` gets the token before the key exists: a
-/// token that could not be handed out must not be the only one that works.
+/// Creates a key, and its owner if the store has none with this id. `hand_out` gets the token before the key exists, so
+/// that no key is created whose token was lost.
 pub fn create(
     store: &Store,
     role: Option<Role>,
@@ -127,7 +127,7 @@ pub fn create(
             operations.push(Operation::Create { key, spec, claim: None, token: None });
         }
         (Some(has), Some(wanted)) if has != wanted => {
-            let fault = Diagnostic::error(Code::Conflict, format!("{owner} has another role already"));
+            let fault = Diagnostic::error(Code::Conflict, format!("`{owner}` already has another role"));
             return Err(fault.help("change it with `edgewright owners set-role`").into());
         }
         (Some(_), _) => {}
@@ -139,7 +139,7 @@ pub fn create(
     commit(store, operations)
 }
 
-/// Commits changes that the command line makes on the store itself.
+/// Commits changes made on the command line.
 pub fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), Failure> {
     let commit = Commit { base: None, operations, author: Author::Local, at: mint::now() };
     store.commit(commit).map(|_| ()).map_err(|error| ApplyError::Commit(error).diagnostic().into())

@@ -1,4 +1,4 @@
-//! The command line: one file a command. Data goes to stdout, diagnostics and progress to stderr (D30).
+//! The command line, one file per command. Data goes to stdout, diagnostics and progress to stderr (D30).
 
 mod completions;
 mod config;
@@ -61,7 +61,7 @@ enum Command {
     Completions(completions::Args),
 }
 
-/// How a run ended (D31).
+/// An exit code (D31).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exit {
     /// Done, or nothing to do.
@@ -78,7 +78,7 @@ enum Exit {
     Stale = 5,
 }
 
-/// An error that ends a command: what to show, and the exit code.
+/// An error that ends a command, with its exit code.
 #[derive(Debug)]
 struct Failure {
     diagnostics: Vec<Diagnostic>,
@@ -122,7 +122,7 @@ fn run() -> Outcome {
         Ok(parsed) => parsed,
         Err(error) => {
             let printed = error.print();
-            // clap's own code for a usage error is 2, which here means that changes are pending.
+            // clap exits with 2 on a usage error, which is the code for pending changes.
             if error.use_stderr() {
                 return Ok(Exit::Error);
             }
@@ -165,26 +165,26 @@ impl StoreArgs {
         Ok(Store::open(&self.store)?)
     }
 
-    /// Opens the store of a command that has no reason to make one.
+    /// Opens the store, which must exist.
     fn open_existing(&self) -> Result<Store, Failure> {
         match self.open_if_there()? {
             Some(store) => Ok(store),
             None => Err(Diagnostic::error(
                 crate::model::code::Code::StoreFormat,
-                format!("there is no store in {}", self.store.display()),
+                format!("no store found in `{}`", self.store.display()),
             )
-            .help("name it with --store; `edgewright reconcile` and `edgewright serve` make one")
+            .help("set --store; `edgewright reconcile` and `edgewright serve` create a store")
             .into()),
         }
     }
 
-    /// Opens the store, if there is one: what only looks must not make one.
+    /// Opens the store if it exists: read-only commands must not create one.
     fn open_if_there(&self) -> Result<Option<Store>, Failure> {
         probe(&self.store)?.then(|| self.open()).transpose()
     }
 }
 
-/// The store's Snapshot, or the empty one where there is no store yet.
+/// The store's snapshot, or an empty one if the store does not exist yet.
 fn snapshot_of(store: Option<&Store>) -> Snapshot {
     store.map(|store| Snapshot::clone(&store.snapshot())).unwrap_or_default()
 }

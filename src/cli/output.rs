@@ -1,4 +1,4 @@
-//! How a command tells what it has to tell: the format, and where it goes. Several commands share these options.
+//! The output options that several commands share: the report's format and destination.
 
 use std::{
     fs,
@@ -31,17 +31,17 @@ pub struct Output {
 fn format(name: &str) -> Result<Format, String> {
     Format::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
-        format!("the formats are {}", names.join(", "))
+        format!("expected one of {}", names.join(", "))
     })
 }
 
 impl Output {
-    /// Whether the text goes to the terminal: always, but where another format takes its place on stdout.
+    /// Whether the text report is printed: always, unless another format is written to stdout.
     fn shows_text(&self) -> bool {
         self.format == Format::Text || self.output.is_some()
     }
 
-    /// Tells what is known before anything is applied. A plan that nobody could see must not be applied.
+    /// Prints the diagnostics and the plan. Fails if stdout does: a plan that could not be shown must not be applied.
     pub fn announce(&self, report: &Report) -> Result<(), Failure> {
         show::diagnostics(&report.diagnostics);
         if report.plan.is_none() {
@@ -53,17 +53,17 @@ impl Output {
         }
     }
 
-    /// Tells how it ended.
+    /// Writes the final report.
     pub fn conclude(&self, report: &Report) -> Result<(), Failure> {
         match &self.output {
             None if self.format == Format::Text => Ok(()),
             None => print_coloured(&render(self.format, report)?),
             Some(file) => {
                 let text = render(self.format, report)?;
-                // A file is no terminal.
+                // Colour codes do not belong in a file.
                 let text = anstream::adapter::strip_str(&text).to_string();
                 fs::write(file, text).map_err(|error| {
-                    let message = format!("the report cannot be written to {}: {error}", file.display());
+                    let message = format!("cannot write the report to `{}`: {error}", file.display());
                     Diagnostic::error(Code::Unreadable, message).into()
                 })
             }
@@ -71,17 +71,21 @@ impl Output {
     }
 }
 
-/// Writes data to standard output. A closed pipe is not a failure: its reader has seen enough (D31).
+/// Writes data to standard output. A closed pipe is not an error: its reader is done (D31).
 pub fn print(data: impl AsRef<[u8]>) -> Result<(), Failure> {
     unless_closed(write(data.as_ref()))
 }
 
-/// The same for data that is worthless unless it arrives, such as a token.
+/// Writes data that must arrive, such as a token: a closed pipe is an error too.
 pub fn hand_over(data: impl AsRef<[u8]>) -> Result<(), Failure> {
+    // A standard output that was closed is the null device by now, and nobody would ever see the data.
+    if is_discarded() {
+        return Err(unwritable(&io::Error::other("it is closed or discarded")));
+    }
     write(data.as_ref()).map_err(|error| unwritable(&error))
 }
 
-/// The failure of something that has tried to write to standard output, unless it is a closed pipe.
+/// Converts a write error on standard output into a failure, unless it is a closed pipe.
 pub fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritable(&error)),
@@ -89,9 +93,16 @@ pub fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Writes what is left in the buffer of standard output, which would otherwise be lost without a word.
+/// Flushes standard output; at exit, a write error would go unnoticed.
 pub fn flush() -> io::Result<()> {
     io::stdout().flush()
+}
+
+/// Whether standard output is the null device.
+fn is_discarded() -> bool {
+    let null = rustix::fs::stat("/dev/null").map(|null| null.st_rdev);
+    let stdout = rustix::fs::fstat(io::stdout()).map(|stdout| stdout.st_rdev);
+    matches!((null, stdout), (Ok(null), Ok(stdout)) if null == stdout)
 }
 
 fn write(data: &[u8]) -> io::Result<()> {
@@ -100,7 +111,7 @@ fn write(data: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Writes a text with colours, which are dropped where they have no place.
+/// Writes text with colours, which are stripped if stdout is not a terminal.
 fn print_coloured(text: &str) -> Result<(), Failure> {
     let mut stdout = anstream::stdout().lock();
     unless_closed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
@@ -108,6 +119,6 @@ fn print_coloured(text: &str) -> Result<(), Failure> {
 
 fn unwritable(error: &io::Error) -> Failure {
     Diagnostic::error(Code::Unreadable, format!("cannot write to standard output: {error}"))
-        .help("check where standard output goes: a disk may be full")
+        .help("check the destination of standard output, such as its free disk space")
         .into()
 }

@@ -1,4 +1,4 @@
-//! `edgewright owners`: who owns API keys, and what they may do (D23).
+//! `edgewright owners`: the owners of API keys and their roles (D23).
 
 use std::sync::Arc;
 

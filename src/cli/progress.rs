@@ -1,4 +1,4 @@
-//! A sign of life for work that takes more than a second: a spinner on a terminal, plain lines elsewhere. On stderr.
+//! Progress on stderr for work that takes more than a second: a spinner on a terminal, plain lines elsewhere.
 
 use std::{
     io::{IsTerminal, Write},
@@ -8,12 +8,12 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Shorter work needs no sign.
+/// Shorter work shows no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often a log is told that the work still goes on.
+/// The interval of plain lines.
 const PLAIN: Duration = Duration::from_secs(10);
 
-/// Does some work, which is called `what` while it lasts.
+/// Runs `work`, with `what` as the progress message.
 pub fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let began = Instant::now();
     let (done, waiting) = channel::<()>();

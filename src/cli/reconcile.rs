@@ -1,6 +1,6 @@
 //! `edgewright reconcile` and `edgewright plan`.
 
-use std::{fs, path::PathBuf};
+use std::{fs, io::Read, path::PathBuf};
 
 use super::{
     Exit, Failure, Outcome, StoreArgs,
@@ -17,6 +17,9 @@ use crate::{
     plan::{outline::Outline, report::Report, safety::Budget, saved::SavedPlan},
     reconcile::LintLevels,
 };
+
+/// No saved plan is larger.
+const MOST_PLAN_BYTES: u64 = 1 << 30;
 
 /// Validate manifests, show the plan, and apply it as one revision.
 #[derive(Debug, clap::Args)]
@@ -53,7 +56,7 @@ pub struct PlanArgs {
 }
 
 impl Args {
-    /// Settles which of a store and a server is meant.
+    /// Chooses between a store and a server.
     pub fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
         self.common.choose(by_flag)
     }
@@ -65,7 +68,7 @@ impl Args {
 }
 
 impl PlanArgs {
-    /// Settles which of a store and a server is meant.
+    /// Chooses between a store and a server.
     pub fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
         self.server.give_way(by_flag("store"), by_flag("server"))
     }
@@ -117,16 +120,16 @@ impl PlanArgs {
             return Ok(exit);
         }
         for name in &left_out {
-            say(&format!("Left out: {name}"));
+            say(&format!("Skipped: {name}"));
         }
-        say("Nothing is deleted until this is in order.");
+        say("No resource is deleted until these errors are fixed.");
         Ok(if exit == Exit::Done || exit == Exit::Pending { Exit::Error } else { exit })
     }
 
     fn target(&self, lints: LintLevels, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
         let mut options = self.ownership.options(self.manifests.tree(), lints);
         if reviewed && !self.ownership.has_budget() {
-            // Just the reviewed plan can run, and it was saved within the budget of its time.
+            // Only the reviewed plan can run, and it was within the limit when it was saved.
             options.budget = Budget::Percent(100.0);
         }
         Ok(match self.server.url() {
@@ -135,7 +138,7 @@ impl PlanArgs {
         })
     }
 
-    /// Whether a plan may run.
+    /// Checks whether a plan may run, and saves it for `--out`.
     fn decide(
         &self,
         report: &Report,
@@ -147,7 +150,7 @@ impl PlanArgs {
             return Ok(());
         }
         if now.is_none() && (reviewed.is_some() || self.out.is_some()) {
-            return Err(Diagnostic::error(Code::Internal, "the server has sent no plan that can be saved").into());
+            return Err(Diagnostic::error(Code::Internal, "the server sent no plan to save").into());
         }
         if let (Some(now), Some(reviewed)) = (now, reviewed) {
             same(reviewed, now)?;
@@ -165,7 +168,7 @@ impl PlanArgs {
         Ok(())
     }
 
-    /// The exit code of a run that has only looked.
+    /// The exit code of a run that changes nothing.
     fn seen(&self, report: &Report) -> Exit {
         match &report.plan {
             None => Exit::Invalid,
@@ -175,10 +178,10 @@ impl PlanArgs {
     }
 }
 
-/// Shows why a run failed, and makes it part of the report.
+/// Shows a failure and adds it to the report.
 fn failed(report: &mut Report, failure: Failure) -> Exit {
     show::diagnostics(&failure.diagnostics);
-    // What the plan was refused for is part of the plan.
+    // Refusals are part of the plan already.
     if failure.exit != Exit::Refused {
         report.diagnostics.extend(failure.diagnostics);
     }
@@ -186,15 +189,19 @@ fn failed(report: &mut Report, failure: Failure) -> Exit {
 }
 
 fn unusable(file: &std::path::Path, reason: &str) -> Failure {
-    Diagnostic::error(Code::Unreadable, format!("the plan {} cannot be used: {reason}", file.display())).into()
+    Diagnostic::error(Code::Unreadable, format!("cannot use the plan {}: {reason}", file.display())).into()
 }
 
 fn read_plan(file: &std::path::Path) -> Result<SavedPlan, Failure> {
-    let text = fs::read_to_string(file).map_err(|error| unusable(file, &error.to_string()))?;
+    let read = fs::File::open(file).and_then(|file| {
+        let mut text = String::new();
+        file.take(MOST_PLAN_BYTES).read_to_string(&mut text).map(|_| text)
+    });
+    let text = read.map_err(|error| unusable(file, &error.to_string()))?;
     SavedPlan::read(&text).map_err(|reason| unusable(file, &reason))
 }
 
-/// Refuses to run anything but what was reviewed, and shows how the two differ.
+/// Fails unless the plan is the reviewed one, and shows the difference.
 fn same(reviewed: &SavedPlan, now: &SavedPlan) -> Result<(), Failure> {
     let reasons = reviewed.differences(now);
     if reasons.is_empty() {
@@ -202,9 +209,9 @@ fn same(reviewed: &SavedPlan, now: &SavedPlan) -> Result<(), Failure> {
     }
     show::difference(&reviewed.diff(now));
     let stale =
-        Diagnostic::error(Code::Stale, format!("this is not the plan that was reviewed: {}", reasons.join("; ")));
+        Diagnostic::error(Code::Stale, format!("the plan differs from the reviewed plan: {}", reasons.join("; ")));
     Err(Failure {
-        diagnostics: vec![stale.help("plan again with --out, and have the new plan reviewed")],
+        diagnostics: vec![stale.help("run plan again with --out, and review the new plan")],
         exit: Exit::Stale,
     })
 }

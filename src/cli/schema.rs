@@ -35,7 +35,7 @@ impl Args {
         let files: BTreeMap<String, String> = schemas.map(|(name, schema)| (name, text(&schema))).collect();
         if let Some(folder) = self.write {
             let failed = |error: std::io::Error| {
-                Diagnostic::error(Code::Unreadable, format!("{} cannot be written: {error}", folder.display()))
+                Diagnostic::error(Code::Unreadable, format!("cannot write {}: {error}", folder.display()))
             };
             fs::create_dir_all(&folder).map_err(failed)?;
             for (name, text) in &files {
@@ -53,7 +53,7 @@ impl Args {
             }
             let fault = Diagnostic::error(
                 Code::Conflict,
-                format!("not up to date in {}: {}", folder.display(), stale.join(", ")),
+                format!("outdated schemas in {}: {}", folder.display(), stale.join(", ")),
             );
             return Err(fault.help(format!("run `edgewright schema --write {}`", folder.display())).into());
         }
@@ -67,11 +67,11 @@ impl Args {
 }
 
 fn unknown(name: &str, files: &BTreeMap<String, String>) -> Failure {
-    let fault = Diagnostic::error(Code::UnknownKind, format!("there is no kind `{name}`"));
+    let fault = Diagnostic::error(Code::UnknownKind, format!("unknown kind `{name}`"));
     let names: Vec<&str> = files.keys().map(String::as_str).collect();
     match nearest(name, names.iter().copied()) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(format!("there are {}", names.join(", "))),
+        None => fault.help(format!("use one of {}", names.join(", "))),
     }
     .into()
 }

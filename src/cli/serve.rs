@@ -60,16 +60,16 @@ impl Args {
             .with_writer(std::io::stderr)
             .try_init();
         if axum::http::HeaderName::from_bytes(self.version_header.as_bytes()).is_err() {
-            let message = format!("`{}` is not a header name", self.version_header);
+            let message = format!("`{}` is not a valid header name", self.version_header);
             return Err(Diagnostic::error(Code::InvalidFormat, message).into());
         }
         if self.manifests.iter().any(|path| path.as_os_str() == "-") {
-            let fault = Diagnostic::error(Code::Parameter, "standard input cannot be followed");
-            return Err(fault.help("name a file or folder with --manifests").into());
+            let fault = Diagnostic::error(Code::Parameter, "`--manifests` cannot be standard input");
+            return Err(fault.help("use a file or folder").into());
         }
         let mut server = bind(&self.listen).map_err(|error| {
             Diagnostic::error(Code::CannotListen, format!("cannot listen on {}: {error}", self.listen))
-                .help("another process may have the port; choose one with --listen")
+                .help("choose a free port with --listen; another process may be using this one")
         })?;
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         let store = Arc::new(self.store.open()?);
@@ -94,7 +94,7 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    /// The first start makes an admin, so that there is somebody who can make others (D23).
+    /// Creates an admin on the first start: without one, nobody could create keys (D23).
     fn create_admin(&self, store: &Store) -> Result<(), Failure> {
         if !rules::has_no_admin(&store.snapshot()) {
             return Ok(());
@@ -103,14 +103,14 @@ impl Args {
         let hand_out = |token: &Secret| -> Result<(), Failure> {
             match &self.admin_token_file {
                 Some(file) => write_token(file, token.expose()).map_err(|error| {
-                    let message = format!("the admin's token cannot be written to {}: {error}", file.display());
+                    let message = format!("cannot write the admin token to `{}`: {error}", file.display());
                     Diagnostic::error(Code::Unreadable, message)
                 })?,
                 None => {
-                    let line = format!("The admin's token, shown only now: {}", token.expose());
+                    let line = format!("Admin token (shown only once): {}", token.expose());
                     show::try_say(&line).map_err(|error| {
-                        let message = format!("the admin's token cannot be shown on standard error: {error}");
-                        Diagnostic::error(Code::Unreadable, message).help("name a file with --admin-token-file")
+                        let message = format!("cannot write the admin token to standard error: {error}");
+                        Diagnostic::error(Code::Unreadable, message).help("set --admin-token-file")
                     })?;
                 }
             }
@@ -119,9 +119,9 @@ impl Args {
         };
         let created = keys::create(store, Some(Role::Admin), None, "first admin".into(), hand_out);
         match (&created, &self.admin_token_file) {
-            (Ok(()), Some(file)) => say(&format!("The admin's token is in {}.", file.display())),
+            (Ok(()), Some(file)) => say(&format!("The admin token is in {}.", file.display())),
             (Err(_), Some(file)) if handed_out => drop(fs::remove_file(file)),
-            (Err(_), None) if handed_out => say("The admin was not created: the token that was shown does not work."),
+            (Err(_), None) if handed_out => say("The admin was not created: the token above does not work."),
             _ => {}
         }
         created
@@ -132,22 +132,22 @@ impl Args {
             return Ok(None);
         }
         let options = self.ownership.options(self.loading.of(self.manifests.clone()), lints);
-        let told = Arc::clone(store);
-        let handle = follow(Arc::clone(store), options, &self.manifests, move |report| tell(&report, told.as_ref()));
-        handle.map(Some).map_err(|error| {
-            Diagnostic::error(Code::Unreadable, format!("the manifests cannot be followed: {error}")).into()
-        })
+        let reported = Arc::clone(store);
+        let handle = follow(Arc::clone(store), options, &self.manifests, move |report| log(&report, reported.as_ref()));
+        handle
+            .map(Some)
+            .map_err(|error| Diagnostic::error(Code::Unreadable, format!("cannot watch the manifests: {error}")).into())
     }
 }
 
-/// How many changes of a plan are named in the log.
+/// The most changes of a plan that are logged.
 const SHOWN_CHANGES: usize = 20;
 
 fn trimmed(url: String) -> String {
     url.trim_end_matches('/').to_owned()
 }
 
-fn tell(report: &Report, store: &Store) {
+fn log(report: &Report, store: &Store) {
     match report {
         Report::Applied(plan) => {
             for change in plan.changes.iter().take(SHOWN_CHANGES) {
@@ -168,9 +168,9 @@ fn tell(report: &Report, store: &Store) {
             show::diagnostics(&planned.diagnostics);
             show::count(&planned.diagnostics, planned.files.len());
             for left_out in planned.left_out_names() {
-                say(&format!("Left out: {left_out}"));
+                say(&format!("Skipped: {left_out}"));
             }
-            say("Nothing is deleted until this is in order.");
+            say("No resource is deleted until these errors are fixed.");
             say(&format!("The rest is applied; the store is at revision {}.", store.snapshot().revision));
         }
         Report::Failed(diagnostics) => {

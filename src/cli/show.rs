@@ -1,4 +1,4 @@
-//! Diagnostics for a terminal: the place, the marked line, the cure.
+//! Diagnostics for a terminal: the position, the highlighted line and the help.
 
 use std::{
     fmt,
@@ -14,16 +14,16 @@ use crate::{
     text::escaped,
 };
 
-/// More than this nobody reads on a terminal.
+/// The most diagnostics printed to a terminal.
 const MOST: usize = 500;
 
-/// Prints diagnostics to stderr, with colour where it is a terminal that takes it.
+/// Prints diagnostics to stderr, in colour if the terminal supports it.
 pub fn diagnostics(diagnostics: &[Diagnostic]) {
     let mut stderr = anstream::stderr().lock();
     let mut handler =
         GraphicalReportHandler::new_themed(GraphicalTheme::unicode()).with_links(false).with_context_lines(1);
     if !std::io::stderr().is_terminal() {
-        // Whoever reads a log wraps it as they like.
+        // Log viewers wrap lines themselves.
         handler = handler.with_width(200).with_wrap_lines(false);
     }
     for diagnostic in diagnostics.iter().take(MOST) {
@@ -34,7 +34,7 @@ pub fn diagnostics(diagnostics: &[Diagnostic]) {
         }
     }
     if diagnostics.len() > MOST {
-        let _ = writeln!(stderr, "… and {} more; --format json has them all\n", diagnostics.len() - MOST);
+        let _ = writeln!(stderr, "… and {} more; use --format json to list all\n", diagnostics.len() - MOST);
     }
 }
 
@@ -54,7 +54,7 @@ pub fn say(line: &str) {
     let _ = try_say(line);
 }
 
-/// Prints a line to stderr, or fails: what follows depends on its being seen.
+/// Prints a line that must be seen to stderr; an error is not ignored.
 pub fn try_say(line: &str) -> io::Result<()> {
     let mut stderr = anstream::stderr();
     writeln!(stderr, "{}", escaped(line))?;
@@ -73,12 +73,12 @@ pub fn count(diagnostics: &[Diagnostic], files: usize) {
     let _ = writeln!(anstream::stderr(), "{line}");
 }
 
-/// A diagnostic as miette wants it.
+/// A diagnostic in miette's form.
 struct Report {
     message: String,
     code: String,
     help: Option<String>,
-    /// None is a place that belongs to another report.
+    /// `None` for a place related to another report.
     severity: Option<Severity>,
     source: Option<Excerpt>,
     labels: Vec<LabeledSpan>,

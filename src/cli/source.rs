@@ -1,4 +1,4 @@
-//! The options that say which manifests are meant; several commands share them.
+//! The options for manifests and ownership that several commands share.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -19,7 +19,7 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// Files and folders, read in this way.
+    /// Files and folders, read with these options.
     pub fn of(&self, paths: Vec<PathBuf>) -> Disk {
         Disk { paths, allow_outside_files: self.allow_outside_files }
     }
@@ -36,7 +36,7 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    /// The files and folders.
+    /// The files and folders to read.
     pub fn tree(&self) -> Disk {
         self.loading.of(self.paths.clone())
     }
@@ -74,12 +74,12 @@ fn source_name(name: &str) -> Result<String, String> {
 }
 
 impl Ownership {
-    /// Whether somebody has said how much may be deleted.
+    /// Whether `--max-deletes` is set.
     pub fn has_budget(&self) -> bool {
         self.max_deletes.is_some()
     }
 
-    /// What a reconciliation needs.
+    /// The options of a reconciliation.
     pub fn options(&self, tree: impl Tree + 'static, lints: LintLevels) -> Options {
         Options {
             tree: Arc::new(tree),

@@ -49,11 +49,11 @@ pub struct Args {
     user_agent: Option<String>,
 }
 
-/// A header as curl takes it.
+/// Parses a header in curl's form.
 fn header(text: &str) -> Result<(String, String), String> {
     match text.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
-        _ => Err("write `Name: value`".into()),
+        _ => Err("expected `Name: value`".into()),
     }
 }
 
@@ -76,7 +76,7 @@ impl Args {
             write_trace(&mut out, &request, &becomes);
             let same = (&was.edge, was.route(), &was.modules) == (&becomes.edge, becomes.route(), &becomes.modules);
             let does = if same { "does not change" } else { "changes" };
-            let _ = writeln!(out, "\nThe plan {does} the way of this request.");
+            let _ = writeln!(out, "\nThe plan {does} the handling of this request.");
             becomes
         } else {
             let trace = trace_in(&self.applied(&Snapshot::default(), &lints)?, &request);
@@ -94,18 +94,19 @@ impl Args {
             _ => ("GET", ""),
         };
         if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphabetic()) {
-            let fault = Diagnostic::error(Code::InvalidFormat, format!("`{}` is not a method", printable(method)));
-            return Err(fault.help("write the method first, such as `edgewright trace POST https://…`").into());
+            let fault =
+                Diagnostic::error(Code::InvalidFormat, format!("`{}` is not an HTTP method", printable(method)));
+            return Err(fault.help("put the method first: `edgewright trace POST https://…`").into());
         }
         let request = Request::new(method, url).map_err(|reason| {
-            Diagnostic::error(Code::InvalidFormat, format!("`{}` is not a URL to trace: {reason}", printable(url)))
-                .help("write it as `https://shop.example.com/cart`")
+            Diagnostic::error(Code::InvalidFormat, format!("invalid URL `{}`: {reason}", printable(url)))
+                .help("use a URL such as `https://shop.example.com/cart`")
         })?;
         let (client_ip, user_agent) = (self.client_ip, self.user_agent.clone());
         Ok(Request { client_ip, user_agent, headers: self.headers.clone(), ..request })
     }
 
-    /// A Snapshot with the plan of the manifests applied. Only the copy in memory changes.
+    /// Returns a copy of the snapshot with the manifests' plan applied.
     fn applied(&self, snapshot: &Snapshot, lints: &LintLevels) -> Result<Snapshot, Failure> {
         let options = self.ownership.options(self.loading.of(self.manifests.clone()), lints.clone());
         let planned = plan(&options, snapshot);
@@ -124,12 +125,12 @@ impl Args {
     }
 }
 
-/// A text without characters that a terminal might obey.
+/// Escapes the characters that a terminal interprets.
 fn plain(text: &str) -> String {
     escaped(text).into_owned()
 }
 
-/// A name where there is one, and the id.
+/// The name, if any, and the id.
 fn cells(named: &Named) -> [String; 2] {
     [plain(named.name.as_deref().unwrap_or("(not owned)")), plain(named.key.id.as_str())]
 }
@@ -154,7 +155,7 @@ fn write_trace(out: &mut String, request: &Request, trace: &Trace) {
     }
     write_table(out, "", &head);
     if trace.route().is_none() {
-        let _ = writeln!(out, "No route takes it.");
+        let _ = writeln!(out, "No route matches.");
     }
     let routes = trace.routes.iter().map(|considered| {
         let mark = if considered.verdict == Verdict::Taken { "*" } else { "-" };
@@ -178,15 +179,23 @@ fn write_trace(out: &mut String, request: &Request, trace: &Trace) {
     });
     let modules: Vec<Vec<String>> = modules.collect();
     if !modules.is_empty() {
-        out.push_str("\nmodules, in the order of traffic\n");
+        out.push_str("\nmodules, in processing order\n");
         write_table(out, "  ", &modules);
     }
 }
 
-/// Rows with every column as wide as its widest cell.
+/// A formatter's width has 16 bits, and no terminal is wider than this.
+const WIDEST: usize = 200;
+
+/// Writes rows with aligned columns.
 fn write_table(out: &mut String, indent: &str, rows: &[Vec<String>]) {
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or_default()
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or_default()
+            .min(WIDEST)
     };
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let widths: Vec<usize> = (0..columns).map(width).collect();

@@ -73,7 +73,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         return;
     }
     for (_, certificate) in certificates {
-        // The names of one that cannot be read are unknown, and it is reported elsewhere.
+        // The names of an unreadable certificate are unknown; it is reported elsewhere.
         let Ok(facts) = certificate.certificate_pem.read().facts() else { return };
         names.add(&facts.subject_alternative_names);
     }

@@ -71,7 +71,7 @@ impl Chain<'_> {
     }
 }
 
-/// Every text with certificates; one that cannot be read has none, which is reported elsewhere.
+/// All texts with certificates; an unreadable one has none and is reported elsewhere.
 pub(super) fn chains<'w>(world: &'w World<'_>) -> impl Iterator<Item = Chain<'w>> {
     let certificates = world.all::<TlsCertificate>();
     let certificates = certificates.map(|(key, it)| (key, "certificate_pem", it.certificate_pem.read().links()));

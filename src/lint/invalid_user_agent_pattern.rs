@@ -53,13 +53,13 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-/// The patterns of a run. Each is parsed once and never compiled: a few bytes such as `\w{100}{10}` take a compiler
-/// longer than thousands of patterns take a parser.
+/// The patterns of a run. Each is parsed once and never compiled: compiling a few bytes such as `\w{100}{10}` takes
+/// longer than parsing thousands of patterns.
 #[derive(Default)]
 struct Patterns<'w> {
-    /// Why a pattern is faulty.
+    /// The error of a pattern.
     known: HashMap<&'w str, Option<String>>,
-    /// Why a Unicode class is faulty.
+    /// The error of a Unicode class.
     classes: HashMap<&'w str, Option<String>>,
 }
 
@@ -81,7 +81,7 @@ fn fault<'w>(pattern: &'w str, known: &mut HashMap<&'w str, Option<String>>) -> 
     }
 }
 
-/// Looks up Unicode classes such as `\p{Greek}`, which the parser takes by any name.
+/// Looks up Unicode classes such as `\p{Greek}`, because the parser accepts any name.
 struct Classes<'w, 'k> {
     pattern: &'w str,
     known: &'k mut HashMap<&'w str, Option<String>>,
@@ -90,7 +90,7 @@ struct Classes<'w, 'k> {
 impl Classes<'_, '_> {
     fn look_up(&mut self, span: &Span) -> Result<(), String> {
         let class = self.pattern.get(span.start.offset..span.end.offset).unwrap_or_default();
-        // As if white space had no meaning, which the pattern may say of itself.
+        // Parse as if white space were insignificant, which a flag in the pattern may set.
         let fault = || regex_syntax::parse(&format!("(?x){class}")).err().map(|error| reason(&error.to_string()));
         match self.known.entry(class).or_insert_with(fault) {
             Some(reason) => Err(reason.clone()),
@@ -122,7 +122,7 @@ impl Visitor for Classes<'_, '_> {
     }
 }
 
-/// The last line of an error, which says what is wrong; those before it draw the pattern.
+/// The last line of an error, which has the reason; the lines before it show the pattern.
 fn reason(error: &str) -> String {
     let line = error.lines().last().unwrap_or_default();
     line.trim().trim_start_matches("error: ").trim_end_matches('.').to_owned()

@@ -112,8 +112,8 @@ fn never_taken(hosts: &BTreeSet<String>, sees_paths: bool, selectors: &[Selector
     found
 }
 
-/// How many hosts of an edge have a route for a match type and path, their own or one with a wildcard. Counted by the
-/// routes: to ask for each path and host would take the product of the two.
+/// The number of hosts of an edge with a route for a match type and path, their own or one with a wildcard. Counted by
+/// route, because a lookup for each path and host would take quadratic time.
 fn covered_hosts<'s>(
     hosts: &BTreeSet<String>,
     first: &HashMap<(&'s str, &'s str, &'s str), usize>,
@@ -130,7 +130,7 @@ fn covered_hosts<'s>(
             let all = under.get(*host).copied().unwrap_or_default();
             if takes(*position) { all } else { 0 }
         } else if hosts.contains(*host) {
-            // A host's own route goes before that of its wildcard, which has counted the host already.
+            // A host's own route takes precedence over that of its wildcard, which has counted the host already.
             let of_wildcard = wildcard.as_deref().and_then(|wildcard| first.get(&(wildcard, *how, *path)));
             isize::from(takes(*position)) - isize::from(of_wildcard.is_some_and(|position| takes(*position)))
         } else {
@@ -141,7 +141,7 @@ fn covered_hosts<'s>(
     covered
 }
 
-/// What an edge sees of a selector, as if for a host.
+/// The parts of a selector that an edge can see, as if for a host.
 fn seen<'s>(it: &'s Selector<'_>, host: &'s str, sees_paths: bool) -> (&'s str, &'s str, &'s str) {
     if sees_paths { (host, it.match_type, it.path) } else { (host, "", "") }
 }

@@ -1,8 +1,8 @@
 //! Limits of a manifest file (D48), checked before a parser spends time or memory on it.
 //!
-//! The YAML reader needs time for each open bracket at each token, and some 200 bytes of memory for each event of a
-//! document. One look at every byte counts what separates values, and tells whether brackets may nest too deep; only
-//! then are the events of the text followed.
+//! The YAML reader takes time for each open bracket at each token, and about 200 bytes of memory per event. One pass
+//! over the bytes counts the separators of values and detects brackets that may nest too deep; only then are the events
+//! followed.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -11,62 +11,58 @@ use saphyr_parser::{Event, Parser, ScanError, Span};
 use super::locate::without_tabs_after_colons;
 use crate::model::{
     code::Code,
+    node::BYTES_OF_A_VALUE,
     unbounded::{self, Excess},
 };
 
-/// How deep values nest at most (D39).
+/// The maximum nesting depth (D39).
 pub const MOST_LEVELS: usize = 128;
-/// How many separators of values a manifest file holds at most, texts and comments included.
+/// The most value separators in a manifest file, including those in text and comments.
 pub const MOST_SEPARATORS: usize = 1_000_000;
-/// How many values a file comes to at most, its aliases expanded. A separator introduces up to three: a mapping, its key
-/// and the value.
+/// The most values of a file with expanded aliases. A separator introduces up to three: a mapping, its key and the
+/// value.
 const MOST_VALUES: usize = 3 * MOST_SEPARATORS + LEAST_ALLOWANCE;
-/// How many values the aliases of the smallest file may come to.
+/// The values that the aliases of the smallest file may expand to.
 const LEAST_ALLOWANCE: usize = 50_000;
-/// How many values each byte of a file adds to that.
+/// The additional values per byte of a file.
 const VALUES_PER_BYTE: usize = 4;
 
-/// What is over a limit, and where.
+/// An exceeded limit and its position.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Overrun {
     /// The registered code.
     pub code: Code,
     /// One sentence without a full stop.
     pub message: String,
-    /// Bytes of the text.
+    /// The byte range in the text.
     pub span: Range<usize>,
-    /// The cure.
+    /// The help.
     pub help: &'static str,
 }
 
 impl Overrun {
     fn levels(span: Range<usize>) -> Self {
         let message = format!("values nest more than {MOST_LEVELS} levels deep");
-        Self {
-            code: Code::Syntax,
-            message,
-            span,
-            help: "look for brackets or dashes that are never closed or indented",
-        }
+        Self { code: Code::Syntax, message, span, help: "check for unclosed brackets and unindented dashes" }
     }
 
     fn values(span: Range<usize>) -> Self {
-        let message = format!("the file holds more than {MOST_SEPARATORS} values");
+        let message = format!("the file contains more than {MOST_SEPARATORS} values");
         Self { code: Code::TooLarge, message, span, help: "split the file" }
     }
 
     fn aliases(span: Range<usize>, most: usize) -> Self {
         let message = format!("with this alias, the file expands to more than {most} values");
-        Self { code: Code::TooLarge, message, span, help: "write the value out, or use the anchor less often" }
+        Self { code: Code::TooLarge, message, span, help: "use the anchor less often, or repeat the value" }
     }
 }
 
-/// How many values a YAML text may come to when its aliases are expanded.
+/// The number of values that a YAML text may expand to.
 pub fn allowance(text: &str) -> usize {
     text.len().saturating_mul(VALUES_PER_BYTE).saturating_add(LEAST_ALLOWANCE).min(MOST_VALUES)
 }
 
-/// The limit that a YAML text exceeds, if any, aliases aside.
+/// The limit that a YAML text exceeds, if any, ignoring aliases.
 pub fn of_yaml(text: &str) -> Option<Overrun> {
     match look(text.as_bytes()) {
         Look::Fine => None,
@@ -75,12 +71,12 @@ pub fn of_yaml(text: &str) -> Option<Overrun> {
     }
 }
 
-/// The alias that brings a YAML text over its allowance.
+/// The alias that exceeds a YAML text's allowance.
 pub fn of_aliases(text: &str) -> Option<Overrun> {
     survey(text, allowance(text))
 }
 
-/// Nesting beyond what the readers take, whichever of them finds it.
+/// The overrun for nesting that a reader rejects.
 pub fn too_deep(span: Range<usize>) -> Overrun {
     Overrun::levels(span)
 }
@@ -93,18 +89,18 @@ pub fn of_json(text: &str) -> Option<Overrun> {
     })
 }
 
-/// What one look at a text tells.
+/// The result of one pass over a text.
 #[derive(Debug, PartialEq, Eq)]
 enum Look {
     Fine,
-    /// Brackets may nest too deep; a closer look is needed.
+    /// Brackets may nest too deep; the events must be checked.
     MaybeDeep,
-    /// The offset of the first separator too many.
+    /// The offset of the first separator over the limit.
     Many(usize),
 }
 
-/// Looks at every byte once. Every comma, bracket, colon, dash and question mark that may separate values is counted,
-/// whatever it is a part of: no value is introduced without one.
+/// Scans every byte once. Counts each comma, bracket, colon, dash and question mark that may separate values, even
+/// inside text: no value is introduced without one.
 fn look(bytes: &[u8]) -> Look {
     let mut depth = Depth::default();
     let (mut separators, mut line_start, mut deep) = (0usize, 0, false);
@@ -128,20 +124,19 @@ fn look(bytes: &[u8]) -> Look {
     if deep { Look::MaybeDeep } else { Look::Fine }
 }
 
-/// An upper bound of how many brackets are open, whatever the quotes, comments and block texts around them are.
+/// An upper bound of the open brackets, whatever quotes, comments and block scalars surround them.
 ///
-/// From a bracket that opens a flow collection up to the one that closes it, the text is read as a YAML scanner does it;
-/// at whatever would need more knowledge, the brackets that are open count as open from then on. So a bracket that really
-/// is open is never missed, while one in a comment or text may be counted for nothing.
+/// Inside a flow collection, the text is read as a YAML scanner does. Where that would need more context, the open
+/// brackets count as open from then on. So no open bracket is missed, while one in a comment or text may be counted.
 #[derive(Default)]
 struct Depth {
-    /// Brackets whose ends are unknown.
+    /// Open brackets with unknown ends.
     unknown: usize,
-    /// Brackets that are followed to their ends.
+    /// Open brackets that are tracked to their ends.
     followed: usize,
     quote: Option<u8>,
     escaped: bool,
-    /// Whether a value can begin here.
+    /// Whether a value can start at this position.
     fresh: bool,
 }
 
@@ -185,8 +180,8 @@ impl Depth {
     }
 }
 
-/// Counts the events of a text up to the first that is over a limit. The size of what an alias stands for is known from
-/// its anchor, so nothing is expanded. Of a text that cannot be read, the part before the fault counts.
+/// Counts the events of a text up to the first over a limit. An alias counts with the size of its anchor, so nothing is
+/// expanded. In an unreadable text, the part before the error counts.
 fn survey(text: &str, allowance: usize) -> Option<Overrun> {
     let readable = without_tabs_after_colons(text);
     let mut parser = Parser::new_from_str(&readable);
@@ -200,10 +195,11 @@ fn survey(text: &str, allowance: usize) -> Option<Overrun> {
             Err(error) => return unreadable(text, &error, allowance),
         };
         match event {
-            Event::Scalar(_, _, anchor, _) => {
-                expanded = expanded.saturating_add(1);
+            Event::Scalar(value, _, anchor, _) => {
+                let size = 1 + value.len() / BYTES_OF_A_VALUE;
+                expanded = expanded.saturating_add(size);
                 if anchor != 0 {
-                    sizes.insert(anchor, 1);
+                    sizes.insert(anchor, size);
                 }
             }
             Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _) => {
@@ -229,13 +225,13 @@ fn survey(text: &str, allowance: usize) -> Option<Overrun> {
     }
 }
 
-/// What a text that the event parser cannot read is refused for. That parser stops at 255 open brackets, before it has
-/// told of the first ones: then what it has scanned is read again without the rest.
+/// The overrun of a text that the event parser rejects. The parser stops at 255 open brackets before it reports the
+/// first of them, so the scanned part is read again without the rest.
 fn unreadable(text: &str, error: &ScanError, allowance: usize) -> Option<Overrun> {
     let at = byte(text, error.marker().index());
     let span = character(text, at);
     if !error.info().contains("recursion limit") {
-        let message = format!("this is not YAML: {}", error.info());
+        let message = format!("invalid YAML: {}", error.info());
         return Some(Overrun { code: Code::Syntax, message, span, help: "check the quotes and brackets" });
     }
     let scanned = text.get(..at).filter(|scanned| scanned.len() < text.len())?;

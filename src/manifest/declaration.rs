@@ -1,4 +1,4 @@
-//! What the documents declare: resources that still name each other, and module sets.
+//! The declarations of the documents: resources with unresolved references, and module sets.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -26,67 +26,67 @@ pub struct Declaration {
     pub kind: Kind,
     /// The name, unique per kind and parent.
     pub name: String,
-    /// The edge or subscription that it is part of, by name or id, and where that is written.
+    /// The edge or subscription that contains it, by name or id, and the path of that reference.
     pub parent: Option<(String, Path)>,
     pub id: Option<String>,
     pub renamed_from: Option<String>,
     pub prevent_destroy: bool,
     pub spec: Arc<dyn AnyResource>,
-    /// Module sets to take, by name.
+    /// Module sets to use, by name.
     pub modules_from: Vec<String>,
     pub token_file: Option<PathBuf>,
-    /// The Spec.
+    /// The origin of the spec.
     pub origin: Origin,
-    /// The envelope's metadata, for faults of the id or name.
+    /// The origin of the document, for faults in the metadata.
     pub head: Origin,
     pub facts: Facts,
-    /// Whether its document has errors: then this is not all that was meant.
+    /// Whether its document has errors, so that the declaration may be incomplete.
     pub faulty: bool,
 }
 
 impl Declaration {
-    /// Whether it stands in the document of its edge or subscription, and has no metadata of its own.
+    /// Whether it is declared inside its edge or subscription, without its own metadata.
     pub fn is_inside_of_parent(&self) -> bool {
         let names_parent = Path::root().join("spec").join("edge");
         self.parent.as_ref().is_some_and(|(_, path)| *path != names_parent)
     }
 }
 
-/// A set of modules that routes can take.
+/// A set of modules for routes.
 #[derive(Debug)]
 pub struct ModuleSet {
     pub modules: Vec<(&'static Slot, Arc<dyn AnyModule>)>,
-    /// The set's `spec`.
+    /// The origin of the `spec`.
     pub origin: Origin,
     pub facts: Facts,
     /// Whether its document has errors.
     pub faulty: bool,
 }
 
-/// What only lints want to know of a manifest.
+/// Facts about a manifest for the lints.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// The secrets that are written as plain text, inside the Spec.
+    /// The paths of plain-text secrets in the spec.
     pub plain_secrets: Vec<Path>,
     /// The document's label keys.
     pub labels: Vec<String>,
-    /// The levels that the document's annotations set (D27).
+    /// The lint levels set by the document's annotations (D27).
     pub levels: BTreeMap<String, Level>,
 }
 
-/// Everything that was declared.
+/// All declarations.
 #[derive(Debug, Default)]
 pub struct Declared {
     pub resources: Vec<Declaration>,
     pub sets: BTreeMap<String, ModuleSet>,
-    /// Every name that stands in a document, faulty or not, with the kind and parent it belongs to: a reference to a
-    /// faulty document is no second fault.
+    /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
+    /// document is not a second error.
     names: Vec<(&'static str, String, String, Origin, Path)>,
     known: HashSet<(&'static str, String)>,
 }
 
 impl Declared {
-    /// Takes over what another file declares.
+    /// Adds the declarations of another file.
     pub fn append(&mut self, other: Declared) {
         self.resources.extend(other.resources);
         for (name, set) in other.sets {
@@ -95,7 +95,7 @@ impl Declared {
         self.names.extend(other.names);
     }
 
-    /// Marks what one document has declared as faulty: everything from the given number of resources on, and its set.
+    /// Marks the declarations of one document as faulty: all resources from index `from` on, and its module set.
     pub fn mark_faulty(&mut self, from: usize, set: &str) {
         self.resources.iter_mut().skip(from).for_each(|declaration| declaration.faulty = true);
         if let Some(set) = self.sets.get_mut(set) {
@@ -103,30 +103,30 @@ impl Declared {
         }
     }
 
-    /// Notes a name that a document declares for a kind and parent.
+    /// Records a declared name.
     pub fn note(&mut self, kind: &'static str, parent: &str, name: String, origin: Origin, path: Path) {
         self.names.push((kind, parent.to_owned(), name, origin, path));
     }
 
-    /// Whether some document declares a name, be it a faulty one.
+    /// Whether a document, even a faulty one, declares a name.
     pub fn knows(&self, kind: &'static str, name: &str) -> bool {
         self.known.contains(&(kind, name.to_owned()))
     }
 
-    /// How many names there are, of every kind.
+    /// The number of names of all kinds.
     pub fn names(&self) -> usize {
         self.names.len()
     }
 
-    /// The names of a kind, for a suggestion.
+    /// The names of a kind, for suggestions.
     pub fn names_of(&self, kind: &'static str) -> impl Iterator<Item = &str> {
         self.names.iter().filter(move |(of, ..)| *of == kind).map(|(_, _, name, ..)| name.as_str())
     }
 
-    /// Reports names that are declared twice, once all files are read, and drops the later ones.
+    /// Reports duplicate names after all files are read, and drops the later declarations.
     pub fn settle(&mut self, diagnostics: &mut Vec<Diagnostic>) {
         let mut first: HashMap<(&'static str, &str, &str), (&Origin, &Path)> = HashMap::new();
-        // Nobody knows which of two declarations was meant, so neither may be applied (D44).
+        // It is unknown which of two declarations is intended, so neither is applied (D44).
         let mut faulty = HashSet::new();
         for (kind, parent, name, origin, path) in &self.names {
             self.known.insert((*kind, name.clone()));
@@ -135,10 +135,9 @@ impl Declared {
                     entry.insert((origin, path));
                 }
                 std::collections::hash_map::Entry::Occupied(entry) => {
-                    let fault =
-                        Fault::new(Code::DuplicateName, format!("the {kind} `{}` is declared twice", printable(name)))
-                            .at(path.clone())
-                            .help("rename or remove one of the two");
+                    let fault = Fault::new(Code::DuplicateName, format!("duplicate {kind} `{}`", printable(name)))
+                        .at(path.clone())
+                        .help("rename or remove one of the two");
                     let mut diagnostic = origin.diagnostic(fault);
                     faulty.insert(origin.document_key());
                     let (origin, path) = entry.get();

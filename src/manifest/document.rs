@@ -1,4 +1,4 @@
-//! The documents of a file, and the envelope that every manifest has (D26).
+//! The documents of a file and the envelope of every manifest (D26).
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -21,13 +21,13 @@ use crate::{
     text::printable,
 };
 
-/// The one version of the manifest format.
+/// The version of the manifest format.
 pub const API_VERSION: &str = "edgewright/v1";
 
-/// The longest path in a message of the YAML reader.
+/// The longest value path in a message of the YAML reader.
 const MOST_PATH_BYTES: usize = 200;
 
-/// What stands around a manifest's `spec`.
+/// The fields of a manifest besides `spec`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Envelope {
@@ -36,17 +36,17 @@ pub struct Envelope {
     pub api_version: String,
     /// The kind of resource.
     pub kind: String,
-    /// What the resource is called, and how edgewright treats it.
+    /// The resource's name, labels and lifecycle options.
     pub metadata: Metadata,
 }
 
-/// What a resource is called, and how edgewright treats it.
+/// The name, labels and lifecycle options of a resource.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metadata {
     /// Lower-case letters, digits, '-' and '.'; unique per kind.
     pub name: String,
-    /// Labels of yours.
+    /// Custom labels.
     pub labels: BTreeMap<String, String>,
     /// Free text, except `edgewright/lint.NAME: allow|warn|deny`.
     pub annotations: BTreeMap<String, String>,
@@ -58,13 +58,13 @@ pub struct Metadata {
     pub prevent_destroy: bool,
 }
 
-/// One document of a file.
+/// A document of a file.
 pub struct Document {
-    /// What it says.
+    /// The content.
     pub node: Node,
-    /// Where it is written.
+    /// The position in the file.
     pub origin: Origin,
-    /// Whether something was wrong already, so that what is read is not all that was meant.
+    /// Whether the document has errors already, so that `node` may be incomplete.
     pub faulty: bool,
 }
 
@@ -84,7 +84,7 @@ pub fn read(file: &Arc<ManifestFile>, findings: &mut Findings) -> Vec<Document> 
     let mut documents = Vec::new();
     let mut take = |number: usize, mut node: Node, findings: &mut Findings| {
         let origin = Origin::new(Arc::clone(file), number);
-        // An empty document between two separators says nothing.
+        // An empty document between two separators declares nothing.
         if node.is_null() {
             return;
         }
@@ -110,7 +110,7 @@ pub fn read(file: &Arc<ManifestFile>, findings: &mut Findings) -> Vec<Document> 
         for (number, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
             match Counted(&allowance).deserialize(document) {
                 Ok(node) => take(number, node, findings),
-                // After a syntax error the reader would report it for ever: the rest of the file is not read.
+                // After a syntax error the reader would repeat it forever, so the rest of the file is not read.
                 Err(error) => {
                     let place = error.location().map(|place| offset(text, place.line(), place.column()));
                     broken = Some((yaml_message(&error), place.unwrap_or_default()));
@@ -138,12 +138,12 @@ pub fn read(file: &Arc<ManifestFile>, findings: &mut Findings) -> Vec<Document> 
     documents
 }
 
-/// A limit that a file exceeds, at its place.
+/// The diagnostic for an exceeded limit.
 fn over(file: &ManifestFile, found: bounds::Overrun) -> Diagnostic {
     Diagnostic::error(found.code, found.message).at(file.place(found.span)).help(found.help)
 }
 
-/// What is no manifest, by the signs of what it is instead: the reader would find fault with its syntax only.
+/// Recognizes files that are not manifests, for which the reader would only report a syntax error.
 fn damage(text: &str) -> Option<(Range<usize>, &'static str, &'static str)> {
     let start = |signs: &[&str], message, help| {
         let sign = signs.iter().find(|sign| text.get(..sign.len()).is_some_and(|it| it.eq_ignore_ascii_case(sign)))?;
@@ -155,24 +155,24 @@ fn damage(text: &str) -> Option<(Range<usize>, &'static str, &'static str)> {
     };
     start(
         &["version https://git-lfs.github.com/"],
-        "this is a pointer of git-lfs, and not the file itself",
+        "a Git LFS pointer, not the file itself",
         "fetch the file with `git lfs pull`",
     )
     .or_else(|| {
-        let help = "it may come from a failed download or a login page: fetch the file again";
-        start(&["<!DOCTYPE html", "<html"], "this is a web page, and no manifest", help)
+        let help = "fetch the file again; it may be an error or login page";
+        start(&["<!DOCTYPE html", "<html"], "an HTML page, not a manifest", help)
     })
     .or_else(|| {
         let help = "keep one of the two sides between `<<<<<<<` and `>>>>>>>`, and remove the markers";
-        marked("<<<<<<< ", "a merge is not finished here", help)
+        marked("<<<<<<< ", "unresolved merge conflict", help)
     })
     .or_else(|| {
         let at = text.find('\0')?;
-        Some((at..at + 1, "there are NUL bytes from here on, so this is no text", "restore the file: it is damaged"))
+        Some((at..at + 1, "not a text file: it contains NUL bytes", "restore the file; it is damaged"))
     })
 }
 
-/// The parser's reason without its place, which the diagnostic shows in a better way.
+/// The parser's reason without its position, which the diagnostic shows.
 fn yaml_message(error: &serde_yaml::Error) -> String {
     let text = error.to_string();
     let end = [" at line ", " at position "].iter().filter_map(|mark| text.find(mark)).min();
@@ -182,31 +182,31 @@ fn yaml_message(error: &serde_yaml::Error) -> String {
         Some((path, reason)) if path.len() > MOST_PATH_BYTES => format!("{}: {reason}", printable(path)),
         _ => reason.to_owned(),
     };
-    format!("this is not YAML: {}", reason.trim_start_matches("invalid type: "))
+    format!("invalid YAML: {}", reason.trim_start_matches("invalid type: "))
 }
 
 fn json_message(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let end = text.find(" at line ").and_then(|end| text.get(..end)).map(str::to_owned);
-    format!("this is not JSON: {}", end.unwrap_or(text))
+    format!("invalid JSON: {}", end.unwrap_or(text))
 }
 
-/// What most often leads to a syntax error at a place.
+/// The most likely cause of a syntax error.
 fn hint(text: &str, offset: usize) -> &'static str {
     let before = text.get(..offset).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
     let rest = text.get(offset..).unwrap_or_default();
     if rest.starts_with('\t') || (line.contains('\t') && line.trim().is_empty()) {
-        return "YAML indents with spaces, never with tabs";
+        return "indent with spaces; YAML does not allow tabs";
     }
     let after = rest.split('\n').next().unwrap_or_default();
     if line.contains("{{") || after.contains("{{") {
-        return "a template has to be rendered first; quote a text that starts with `{`";
+        return "render the template first, or quote the text if it is meant to start with `{`";
     }
     if rest.starts_with(['@', '`', '%', '&', '*', '!']) {
-        return "quote a text that starts with this character";
+        return "quote text that starts with this character";
     }
-    "check the indentation, quotes and brackets here and in the line above"
+    "check the indentation, quotes and brackets of this line and the line above"
 }
 
 /// The byte offset of a line and column, both counted from 1; columns count characters.

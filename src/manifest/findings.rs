@@ -1,11 +1,11 @@
-//! What is wrong with one file: the first hundred errors and warnings with their places, and the number of the others.
+//! The errors and warnings of one file: the first hundred of each with their places, and the number of the others.
 
 use crate::model::{
     diagnostic::{Diagnostic, Severity},
     fault::MOST_FAULTS,
 };
 
-/// Gathers the diagnostics of one file. Nobody reads thousands, and each costs its place and its text.
+/// Collects the diagnostics of one file, limited because each costs time and memory.
 #[derive(Debug, Default)]
 pub struct Findings {
     kept: Vec<Diagnostic>,
@@ -14,7 +14,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Adds an error, which is only made if it is kept.
+    /// Adds an error; `make` is called only if it is kept.
     pub fn error(&mut self, make: impl FnOnce() -> Diagnostic) {
         self.errors += 1;
         if self.errors <= MOST_FAULTS {
@@ -22,7 +22,7 @@ impl Findings {
         }
     }
 
-    /// Adds a warning, which is only made if it is kept.
+    /// Adds a warning; `make` is called only if it is kept.
     pub fn warning(&mut self, make: impl FnOnce() -> Diagnostic) {
         self.warnings += 1;
         if self.warnings <= MOST_FAULTS {
@@ -30,12 +30,12 @@ impl Findings {
         }
     }
 
-    /// How many errors there are, kept or not.
+    /// The number of errors, kept or not.
     pub fn errors(&self) -> usize {
         self.errors
     }
 
-    /// The diagnostics; the last one of each severity names the number of those that were not kept.
+    /// Returns the diagnostics; the last one of each severity states the number of those not kept.
     pub fn into_diagnostics(mut self) -> Vec<Diagnostic> {
         for (severity, count, noun) in
             [(Severity::Error, self.errors, "errors"), (Severity::Warning, self.warnings, "warnings")]

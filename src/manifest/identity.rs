@@ -1,4 +1,4 @@
-//! Which id each declared resource has: the one it names, the one it had before, or a derived one (D11, D54).
+//! Chooses the id of each declared resource: the stated, the previous, or a derived one (D11, D54).
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -19,8 +19,8 @@ use crate::model::{
     snapshot::{Entry, Snapshot},
 };
 
-/// Owned resources by kind, parent and name. Several can have one name: of two sources, or of a replacement whose
-/// predecessor was not pruned.
+/// Owned resources by kind, parent and name. A name can be used by two sources, or by a replacement and its predecessor
+/// that was not pruned.
 type Names<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), Vec<&'a Arc<Entry>>>;
 
 /// The names in a store, as one source sees them.
@@ -48,7 +48,7 @@ impl<'a> Known<'a> {
         Self { snapshot, source, prune, declared, names }
     }
 
-    /// The owned resources with a name; those of this source come first.
+    /// The owned resources with a name, those of this source first.
     pub fn named<'k>(&'k self, kind: Kind, parent: Option<&'k Id>, name: &'k str) -> &'k [&'a Arc<Entry>] {
         self.names.get(&(kind, parent, name)).map(Vec::as_slice).unwrap_or_default()
     }
@@ -60,7 +60,7 @@ pub struct Wanted<'a> {
     pub parent: Option<Id>,
     pub spec: Arc<dyn AnyResource>,
     pub faulty: bool,
-    /// The content that cannot change in place.
+    /// The immutable content.
     fixed: Vec<String>,
 }
 
@@ -83,18 +83,18 @@ impl<'a> Wanted<'a> {
         &self.declaration.name
     }
 
-    /// The name before the rename, if there is a rename.
+    /// The former name, if the resource is renamed.
     fn former(&self) -> Option<&'a str> {
         self.declaration.renamed_from.as_deref().filter(|former| *former != self.declaration.name)
     }
 
-    /// Whether a resource of the store can become this one in place. Content that the manifest leaves open fits all.
+    /// Whether an existing resource can be updated to this one in place. Unset immutable content matches any.
     fn fits(&self, entry: &Entry) -> bool {
         let Ok(existing) = fixed_content(entry.spec.as_ref()) else { return false };
         self.fixed.iter().zip(existing).all(|(wanted, existing)| *wanted == existing || wanted == "\"\"")
     }
 
-    /// Whether the resource will exist at all: an implicit one needs content (D34).
+    /// Whether the resource will exist: an implicit one needs a module (D34).
     fn exists(&self) -> bool {
         let info = self.declaration.kind.info();
         !info.implicit || info.slots.iter().any(|slot| self.spec.module(slot).is_some())
@@ -105,18 +105,20 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The id of a declared resource, and what else the choice tells.
+/// The chosen id of a declared resource.
 pub struct Identity {
     pub id: Id,
-    /// The former name, where declared resources exchange their names.
+    /// The former name, if declared resources swap names.
     pub renamed_from: Option<String>,
-    /// Position of the declared resource that gives up this one's name.
+    /// The index of the declared resource that gives up this one's name.
     pub after: Option<usize>,
     pub fault: Option<Diagnostic>,
+    /// Position of a declared resource that claims the same former name: neither can be meant.
+    pub rival: Option<usize>,
 }
 
-/// Chooses the ids of all declared resources of one kind. The choice depends on the store and the manifests alone, and
-/// not on the order of files: first ids that are stated, then renames, then names that stay, then new resources.
+/// Chooses the ids of all declared resources of one kind, independent of file order: first stated ids, then renames,
+/// then unchanged names, then new resources.
 pub fn choose<'a>(known: &Known<'a>, wanted: &[Wanted<'a>]) -> Vec<Identity> {
     let mut chooser = Chooser {
         known,
@@ -125,6 +127,7 @@ pub fn choose<'a>(known: &Known<'a>, wanted: &[Wanted<'a>]) -> Vec<Identity> {
         taken: HashMap::with_capacity(wanted.len()),
         given_up: HashMap::new(),
         faults: HashMap::new(),
+        rivals: HashMap::new(),
     };
     chooser.take_stated();
     let exchanged = chooser.rename();
@@ -138,11 +141,13 @@ struct Chooser<'k, 'a> {
     wanted: &'k [Wanted<'a>],
     /// The chosen ids.
     ids: Vec<Option<Id>>,
-    /// Who has which resource.
+    /// The declaration that has each resource.
     taken: HashMap<Key, usize>,
-    /// Who has the resource that had a name until now.
+    /// The declaration that has the resource formerly under a name.
     given_up: HashMap<(Option<&'k Id>, &'k str), usize>,
     faults: HashMap<usize, Diagnostic>,
+    /// Of two declarations that are renamed from one resource, the second with the first.
+    rivals: HashMap<usize, usize>,
 }
 
 impl<'k, 'a> Chooser<'k, 'a> {
@@ -171,13 +176,14 @@ impl<'k, 'a> Chooser<'k, 'a> {
         self.take(index, entry.key.id.clone());
     }
 
-    /// Whether a resource is taken under another name. Two declarations of one name get one id, which is then reported.
+    /// Whether a declaration with another name has the resource. Two declarations of one name get one id, which is
+    /// reported.
     fn is_taken(&self, it: &Wanted<'_>, key: &Key) -> bool {
         let by = self.taken.get(key).and_then(|by| self.wanted.get(*by));
         by.is_some_and(|other| other.name() != it.name())
     }
 
-    /// The source's resource that has a name and can become this one.
+    /// The source's resource with a name that can be updated to this one.
     fn free(&self, it: &Wanted<'_>, name: &str) -> Option<&'k Entry> {
         let known: &'k Known<'a> = self.known;
         let named = known.named(it.declaration.kind, it.parent.as_ref(), name).iter().copied();
@@ -186,13 +192,13 @@ impl<'k, 'a> Chooser<'k, 'a> {
         free.next().map(|entry| entry.as_ref())
     }
 
-    /// Whether a declared resource has to look for another resource than the one of its name.
+    /// Whether no resource of its own name fits a declared resource.
     fn lacks(&self, index: usize) -> bool {
         self.is_open(index)
             && self.wanted.get(index).is_some_and(|it| it.exists() && self.free(it, it.name()).is_none())
     }
 
-    /// Ids that manifests state; and types of events, which are ids of their own.
+    /// Takes ids stated in manifests, and event types, which are ids themselves.
     fn take_stated(&mut self) {
         let (known, wanted) = (self.known, self.wanted);
         for (index, it) in wanted.iter().enumerate() {
@@ -203,28 +209,28 @@ impl<'k, 'a> Chooser<'k, 'a> {
             let Some(id) = &it.declaration.id else { continue };
             let key = it.key(Id::new(id));
             match known.snapshot.get(&key) {
-                // Fixed content cannot change in place: with other content it is another resource.
+                // Different immutable content makes it another resource.
                 Some(entry) if !it.fits(entry) => {}
                 Some(entry) => self.take_entry(index, entry.as_ref()),
                 None if self.is_misnamed(it) => {
-                    let fault = Fault::new(Code::UnknownReference, format!("there is no {key} to adopt"));
+                    let fault = Fault::new(Code::UnknownReference, format!("cannot adopt {key}: not found"));
                     let fault = fault.at(Path::root().join("metadata").join("id"));
-                    let help = format!("`{}` has another id: remove this one, or correct it", it.name());
+                    let help = format!("remove or correct the id: `{}` already exists with another id", it.name());
                     self.faults.insert(index, it.declaration.head.diagnostic(fault.help(help)));
                 }
-                // A store that is built anew gets the ids that were adopted before.
+                // A rebuilt store gets the previously adopted ids.
                 None => self.take(index, key.id),
             }
         }
     }
 
-    /// Whether the source owns a resource of this name already: then an id that does not exist is a mistake.
+    /// Whether the source already owns a resource with this name, so that an unknown id is a mistake.
     fn is_misnamed(&self, it: &Wanted<'_>) -> bool {
         let named = self.known.named(it.declaration.kind, it.parent.as_ref(), it.name());
         !it.declaration.kind.info().implicit && named.first().is_some_and(|entry| entry.is_owned_by(self.known.source))
     }
 
-    /// Follows `metadata.renamed_from`, and tells who exchanges names with others.
+    /// Applies `metadata.renamed_from`, and returns the resources that swap names.
     fn rename(&mut self) -> HashSet<usize> {
         let wanted = self.wanted;
         let renamed = |index: &usize| wanted.get(*index).is_some_and(|it| it.former().is_some());
@@ -238,7 +244,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
             by_name.get(&(it.parent.as_ref(), it.former()?)).copied()
         };
         let circles = circles(&renamed, next);
-        // An exchange looks the same before and after. That it was made is recorded in the claims.
+        // A swap looks the same before and after, so the claims record that it was applied.
         for index in circles.iter().flatten().copied() {
             let Some(it) = wanted.get(index).filter(|_| self.is_open(index)) else { continue };
             let made =
@@ -247,8 +253,8 @@ impl<'k, 'a> Chooser<'k, 'a> {
                 self.take_entry(index, entry);
             }
         }
-        // A name that is still in use stays with its resource, so a rename that was made before does nothing. In a chain
-        // of renames, each one frees the name that the next one is for.
+        // A name in use stays with its resource, so a rename that was applied before does nothing. In a chain of
+        // renames, each one frees the name for the next.
         let mut open: VecDeque<usize> = renamed.iter().copied().filter(|index| self.lacks(*index)).collect();
         while let Some(index) = open.pop_front() {
             let Some(it) = wanted.get(index).filter(|_| self.is_open(index)) else { continue };
@@ -271,7 +277,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
         circles.into_iter().flatten().collect()
     }
 
-    /// Whoever has its name in the store keeps its resource.
+    /// Resources with an unchanged name keep their id.
     fn keep(&mut self) {
         let wanted = self.wanted;
         for (index, it) in wanted.iter().enumerate() {
@@ -283,23 +289,26 @@ impl<'k, 'a> Chooser<'k, 'a> {
         }
     }
 
-    /// What is left is new.
+    /// The remaining resources are new and get derived ids.
     fn derive(&mut self) {
         let wanted = self.wanted;
         for (index, it) in wanted.iter().enumerate() {
             if !self.is_open(index) {
                 continue;
             }
-            let rival = it.former().and_then(|former| self.given_up.get(&(it.parent.as_ref(), former)).copied());
-            if let Some(rival) = rival.and_then(|rival| wanted.get(rival)).filter(|_| it.exists()) {
+            let position = it.former().and_then(|former| self.given_up.get(&(it.parent.as_ref(), former)).copied());
+            if let Some(position) = position.filter(|_| it.exists())
+                && let Some(rival) = wanted.get(position)
+            {
                 self.faults.insert(index, renamed_twice(it, rival));
+                self.rivals.insert(index, position);
             }
             let id = (0..u32::MAX).map(|number| it.derived(number)).find(|id| !self.is_occupied(it, id));
             self.take(index, id.unwrap_or_else(|| it.derived(0)));
         }
     }
 
-    /// Whether a derived id belongs to a resource of another name, which keeps it.
+    /// Whether a derived id belongs to a resource with another name, which keeps it.
     fn is_occupied(&self, it: &Wanted<'_>, id: &Id) -> bool {
         let key = it.key(id.clone());
         if self.taken.contains_key(&key) {
@@ -308,7 +317,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
         let known = self.known;
         let claim = known.snapshot.get(&key).and_then(|entry| entry.claim.as_ref());
         claim.is_some_and(|claim| {
-            // An undeclared resource of this source is about to go, unless its document just cannot be read.
+            // An undeclared resource of this source will be pruned, unless its document has errors.
             let stays = || !known.prune || known.declared.knows(it.declaration.kind.info().name, &claim.name);
             claim.name != it.name() && (claim.source != known.source || stays())
         })
@@ -323,13 +332,14 @@ impl<'k, 'a> Chooser<'k, 'a> {
                 renamed_from: it.former().filter(|_| exchanged.contains(&index)).map(str::to_owned),
                 after: giver.filter(|giver| *giver != index),
                 fault: self.faults.remove(&index),
+                rival: self.rivals.get(&index).copied(),
             }
         });
         identities.collect()
     }
 }
 
-/// The circles among items that each lead to one other item at most.
+/// The cycles in a graph where each item has at most one successor.
 fn circles(items: &[usize], next: impl Fn(usize) -> Option<usize>) -> Vec<Vec<usize>> {
     let mut walked: HashMap<usize, usize> = HashMap::new();
     let mut circles = Vec::new();
@@ -339,7 +349,7 @@ fn circles(items: &[usize], next: impl Fn(usize) -> Option<usize>) -> Vec<Vec<us
             walked.insert(at, start);
             here = next(at);
         }
-        // A walk that meets itself has gone round. One that meets an earlier walk has found nothing new.
+        // A walk that meets itself is a cycle. One that meets an earlier walk is not new.
         let Some(first) = here.filter(|at| walked.get(at) == Some(&start)) else { continue };
         let mut circle = vec![first];
         let mut at = next(first);
@@ -363,7 +373,7 @@ fn renamed_twice(it: &Wanted<'_>, rival: &Wanted<'_>) -> Diagnostic {
     diagnostic
 }
 
-/// What a resource cannot change in place, as its id sees it.
+/// The immutable content that is part of the id.
 fn fixed_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
     let fields = spec.kind().info().fixed;
     if fields.is_empty() {
@@ -373,7 +383,7 @@ fn fixed_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
     Ok(fields.iter().map(|field| whole.get(*field).map(ToString::to_string).unwrap_or_default()).collect())
 }
 
-/// The id of a name. Its first owner has number 0; the next one gets another number while the first still has the id.
+/// The derived id of a name. `number` is 0, or higher while another resource still has the lower-numbered ids.
 pub fn derived(kind: Kind, parent: Option<&Id>, name: &str, fixed: &[String], number: u32) -> Id {
     let parent = parent.map(Id::as_str).unwrap_or_default();
     let number = (number > 0).then(|| number.to_string());

@@ -1,4 +1,4 @@
-//! YAML merge keys: `<<: *defaults` puts the entries of another mapping in, where the mapping lacks them.
+//! YAML merge keys: `<<: *defaults` adds the missing entries from another mapping.
 
 use std::collections::HashSet;
 
@@ -10,14 +10,14 @@ use crate::model::{
 
 const MERGE: &str = "<<";
 
-/// Applies every merge key of a document and reports those that cannot be applied.
+/// Applies the merge keys of a document and reports invalid ones.
 pub fn apply(node: &mut Node) -> Vec<Fault> {
     let mut faults = Vec::new();
     visit(node, &mut Path::root(), &mut faults);
     faults
 }
 
-/// `path` is extended and shortened in place: a copy for each value would cost the length of its keys each time.
+/// `path` is extended and truncated in place, because copying it for each value would be slow.
 fn visit(node: &mut Node, path: &mut Path, faults: &mut Vec<Fault>) {
     match node {
         Node::Seq(items) => {
@@ -33,7 +33,7 @@ fn visit(node: &mut Node, path: &mut Path, faults: &mut Vec<Fault>) {
                 visit(value, path, faults);
                 path.0.pop();
             }
-            // Sources were visited above, so what they merge in themselves is already there.
+            // Sources were visited above, so their own merge keys are already applied.
             let mut merged = Vec::new();
             while let Some(at) = entries.iter().position(|(key, _)| key == MERGE) {
                 let (_, source) = entries.remove(at);
@@ -53,15 +53,15 @@ fn is_container(node: &Node) -> bool {
     matches!(node, Node::Seq(_) | Node::Map(_))
 }
 
-/// The entries that a merge key's value stands for. Of a list of mappings, earlier ones win.
+/// Collects the entries of a merge key's value. In a list of mappings, earlier ones win.
 fn gather(source: Node, path: &Path, merged: &mut Vec<(String, Node)>, faults: &mut Vec<Fault>) {
     let fault = |found: &Node, path: Path| {
         Fault::new(
             Code::MergeKey,
-            format!("a merge key takes a mapping or a list of mappings, not {}", found.describe()),
+            format!("a merge key requires a mapping or a list of mappings (found {})", found.describe()),
         )
         .at(path)
-        .help("point it at an anchored mapping: `<<: *defaults`")
+        .help("use an anchored mapping: `<<: *defaults`")
     };
     match source {
         Node::Map(entries) => merged.extend(entries),

@@ -1,8 +1,7 @@
-//! Manifests: from YAML and JSON files to the desired state, with every fault at its line (D26–D29).
+//! Manifests: from YAML and JSON files to the desired state, with every error at its line (D26–D29).
 //!
-//! [`load`] reads and types what the files say and needs nothing but the files; [`resolve::resolve`] turns names into
-//! identifiers against a Snapshot. Both return whatever they could make together with every [`Diagnostic`], so that one
-//! bad file does not hide the faults of the others.
+//! [`load`] reads and decodes the files; [`resolve::resolve`] resolves names to identifiers against a snapshot. Both
+//! return partial results together with every [`Diagnostic`], so that one bad file does not hide the errors of others.
 
 mod bounds;
 mod declaration;
@@ -35,17 +34,17 @@ use reader::declare;
 use tree::Tree;
 use values::Values;
 
-/// What was read.
+/// The loaded manifests.
 #[derive(Debug, Default)]
 pub struct Loaded {
     declared: Declared,
-    /// Everything that is wrong.
+    /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// The files that were read.
+    /// The files.
     pub files: Vec<Arc<ManifestFile>>,
 }
 
-/// Reads manifests. Their order never matters: names are resolved at the end.
+/// Loads manifests. File order does not matter, because names are resolved at the end.
 pub fn load(tree: &dyn Tree) -> Loaded {
     let (files, mut diagnostics) = tree.manifests();
     let read: Vec<(Declared, Vec<Diagnostic>)> = files

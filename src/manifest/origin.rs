@@ -1,4 +1,4 @@
-//! Where a value was written: file, document and path, from which lines and columns are made when somebody looks.
+//! The origin of a value: file, document and path. Lines and columns are computed only when needed.
 
 use std::{
     path::PathBuf,
@@ -12,36 +12,36 @@ use crate::model::{
     fault::{Aim, Fault, Path},
 };
 
-/// A manifest file as it was read.
+/// A manifest file.
 #[derive(Debug)]
 pub struct ManifestFile {
-    /// Its name and text.
+    /// The name and text.
     pub source: Arc<SourceFile>,
-    /// Its folder: value sources are relative to it.
+    /// The folder that value files are relative to.
     pub folder: PathBuf,
-    /// The source tree that it is part of.
+    /// The source tree's root.
     pub root: PathBuf,
     map: OnceLock<SourceMap>,
 }
 
 impl ManifestFile {
-    /// A file that was read as a part of the tree `root`.
+    /// Creates a file of the tree `root`.
     pub fn new(name: String, text: String, folder: PathBuf, root: PathBuf) -> Self {
         Self { source: Arc::new(SourceFile::new(name, text)), folder, root, map: OnceLock::new() }
     }
 
-    /// The positions in the file; worked out when the first fault needs them.
+    /// The positions in the file, computed on first use.
     pub fn map(&self) -> &SourceMap {
         self.map.get_or_init(|| SourceMap::new(&self.source.text))
     }
 
-    /// A range of bytes of the file.
+    /// A byte range of the file.
     pub fn place(&self, span: std::ops::Range<usize>) -> Place {
         Place { file: Arc::clone(&self.source), span }
     }
 }
 
-/// Where a document, or a part of it, was written.
+/// The origin of a document or a part of it.
 #[derive(Debug, Clone)]
 pub struct Origin {
     file: Arc<ManifestFile>,
@@ -50,12 +50,12 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The document with a number, counted from 0.
+    /// The document at an index, from 0.
     pub fn new(file: Arc<ManifestFile>, document: usize) -> Self {
         Self { file, document, base: Path::root() }
     }
 
-    /// The part of this one that a path leads to.
+    /// The origin of a path inside this one.
     #[must_use]
     pub fn part(&self, path: &Path) -> Self {
         Self { base: path.under(&self.base), ..self.clone() }
@@ -67,7 +67,7 @@ impl Origin {
         Self { base: Path::root(), ..self.clone() }
     }
 
-    /// What tells documents apart, within one run.
+    /// A key that identifies the document within one run.
     pub fn document_key(&self) -> (*const ManifestFile, usize) {
         (Arc::as_ptr(&self.file), self.document)
     }
@@ -82,7 +82,7 @@ impl Origin {
         self.file.place(self.file.map().locate(self.document, &path.under(&self.base), aim))
     }
 
-    /// A fault of this part as an error at its line.
+    /// Converts a fault into an error with its place.
     pub fn diagnostic(&self, fault: Fault) -> Diagnostic {
         if fault.code == Code::DuplicateKey
             && let Some((first, second)) = self.file.map().repeated_key(self.document, &fault.path.under(&self.base))
@@ -95,7 +95,7 @@ impl Origin {
         Diagnostic::from_fault(fault, place)
     }
 
-    /// The same as a warning.
+    /// Converts a fault into a warning with its place.
     pub fn warning(&self, fault: Fault) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..self.diagnostic(fault) }
     }

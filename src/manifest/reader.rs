@@ -1,4 +1,4 @@
-//! Takes documents apart into what they declare, and reports what is wrong with each by itself.
+//! Decodes documents into declarations, and reports the errors of each document on its own.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -27,7 +27,7 @@ use crate::{
     text::printable,
 };
 
-/// How an annotation that sets a lint's level starts (D27).
+/// The prefix of annotations that set a lint's level (D27).
 const LINT_ANNOTATION: &str = "edgewright/lint.";
 
 /// A document while it is taken apart.
@@ -36,7 +36,7 @@ pub(super) struct Reader<'a> {
     values: &'a Values<'a>,
     declared: &'a mut Declared,
     findings: &'a mut Findings,
-    /// What the document's next declaration takes along.
+    /// Facts for the document's next declaration.
     facts: Facts,
 }
 
@@ -76,7 +76,7 @@ impl Reader<'_> {
         value
     }
 
-    /// A field of a mapping, decoded; its default where it is not given or faulty.
+    /// Decodes a field of a mapping; returns the default if it is missing or invalid.
     fn field<T: DeserializeOwned + Default>(&mut self, node: &Node, path: &Path, name: &str) -> T {
         match node.get(name).filter(|value| !value.is_null()) {
             Some(value) => self.decode(value, &path.join(name), &[]).unwrap_or_default(),
@@ -84,7 +84,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A Spec of a kind with what its own rules find wrong.
+    /// Decodes and checks a spec.
     fn spec(&mut self, kind: Kind, node: &Node, path: &Path, elsewhere: &[&str]) -> Option<Arc<dyn AnyResource>> {
         let (spec, mut faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
         if let Some(spec) = &spec {
@@ -101,25 +101,25 @@ impl Reader<'_> {
         spec
     }
 
-    /// `compression:` with nothing behind it looks as if it configured something (D38).
+    /// Warns about `compression:` without a value, which looks as if it configured something (D38).
     fn warn_of_null_modules(&mut self, kind: Kind, node: &Node, path: &Path) {
         for slot in kind.info().slots.iter().filter(|slot| node.get(slot.name).is_some_and(Node::is_null)) {
             let fault =
                 Fault::new(Code::NullModule, format!("`{}` is null, so the module is not configured", slot.name))
                     .at(path.join(slot.name))
                     .of_key()
-                    .help(format!("write `{}: {{}}` for a module with its defaults, or remove the key", slot.name));
+                    .help(format!("use `{}: {{}}` for the default settings, or remove the key", slot.name));
             self.findings.warning(|| self.origin.warning(fault));
         }
     }
 
-    /// So does `routes:`, where a file was cut off.
+    /// Warns about `routes:` without a value, which may be a truncated file.
     fn warn_of_null_list(&mut self, node: &Node, name: &str, path: &Path) {
         if node.get(name).is_some_and(Node::is_null) {
-            let fault = Fault::new(Code::NullModule, format!("`{name}` is null, so there are none here"))
+            let fault = Fault::new(Code::NullModule, format!("`{name}` is null, so the list is empty"))
                 .at(path.clone())
                 .of_key()
-                .help(format!("write `{name}: []` if that is meant, or remove the key"));
+                .help(format!("use `{name}: []` if that is intended, or remove the key"));
             self.findings.warning(|| self.origin.warning(fault));
         }
     }
@@ -127,19 +127,20 @@ impl Reader<'_> {
     fn document(&mut self, node: &Node) {
         let root = Path::root();
         let Some(entries) = node.entries() else {
-            let fault = Fault::new(Code::WrongType, format!("a manifest is a mapping, not {}", node.describe()));
-            return self.report(fault.help("separate manifests with a line that holds only `---`"));
+            let fault =
+                Fault::new(Code::WrongType, format!("a manifest must be a mapping (found {})", node.describe()));
+            return self.report(fault.help("separate manifests with a `---` line"));
         };
         let Some(envelope) = self.decode::<Envelope>(node, &root, &["spec"]) else { return };
         let given = |name: &str| entries.iter().any(|(key, value)| key == name && !value.is_null());
         if envelope.api_version != API_VERSION {
             let fault = match envelope.api_version.as_str() {
                 "" => Fault::new(Code::ApiVersion, "`apiVersion` is missing").of_key(),
-                other => Fault::new(Code::ApiVersion, format!("`{}` is not a known apiVersion", printable(other))),
+                other => Fault::new(Code::ApiVersion, format!("unknown apiVersion `{}`", printable(other))),
             };
             let wrong_type = given("apiVersion") && envelope.api_version.is_empty();
             if !wrong_type {
-                self.report(fault.at(root.join("apiVersion")).help(format!("write `apiVersion: {API_VERSION}`")));
+                self.report(fault.at(root.join("apiVersion")).help(format!("set `apiVersion: {API_VERSION}`")));
             }
         }
         let kind = kinds::find(&envelope.kind);
@@ -153,7 +154,7 @@ impl Reader<'_> {
             self.report(Fault::new(Code::Required, "`spec` is missing").at(root.join("spec")).of_key());
         }
         let (Some(kind), true) = (kind, name_is_good) else {
-            // The name or kind is unknown, but the rest of the document can still be looked at.
+            // The name or kind is invalid, but the rest of the document can still be checked.
             if let (Some(kind), Some(spec)) = (kind, spec) {
                 let mut aside = Declared::default();
                 let mut reader = Reader {
@@ -175,7 +176,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The labels, and the levels of lints that annotations set.
+    /// Records the labels and the lint levels set by annotations.
     fn note_facts(&mut self, metadata: &Metadata) {
         self.facts.labels = metadata.labels.keys().cloned().collect();
         for (key, value) in &metadata.annotations {
@@ -183,19 +184,19 @@ impl Reader<'_> {
             let path = Path::root().join("metadata").join("annotations").join(key.as_str());
             if lint::find(name).is_none() {
                 let fault = || {
-                    let message = format!("there is no lint `{}`", printable(name));
+                    let message = format!("unknown lint `{}`", printable(name));
                     let fault = Fault::new(Code::UnknownValue, message).of_key().at(path);
                     match nearest(name, lint::LINTS.iter().map(|lint| lint.name)) {
                         Some(near) => fault.help(format!("did you mean `{LINT_ANNOTATION}{near}`?")),
-                        None => fault.help("`edgewright explain` lists them"),
+                        None => fault.help("run `edgewright explain` to list all lints"),
                     }
                 };
                 self.findings.error(|| self.origin.diagnostic(fault()));
             } else if let Some(level) = Level::from_name(value) {
                 self.facts.levels.insert(name.to_owned(), level);
             } else {
-                let fault = Fault::new(Code::UnknownValue, format!("`{}` is not a level of a lint", printable(value)));
-                self.report(fault.at(path).help("the levels are `allow`, `warn` and `deny`"));
+                let fault = Fault::new(Code::UnknownValue, format!("unknown lint level `{}`", printable(value)));
+                self.report(fault.at(path).help("use `allow`, `warn` or `deny`"));
             }
         }
     }
@@ -204,12 +205,12 @@ impl Reader<'_> {
         self.declared.note(kind, parent, name, self.origin.clone(), path.clone());
     }
 
-    /// Whether the document has a usable name.
+    /// Checks the document's name.
     fn name(&mut self, metadata: &Metadata, node: &Node) -> bool {
         let path = Path::root().join("metadata").join("name");
         let written = node.get("metadata").and_then(|metadata| metadata.get("name"));
         if metadata.name.is_empty() {
-            // A name of the wrong type was reported as such.
+            // A name of the wrong type was reported already.
             if !matches!(written, Some(Node::Number(_) | Node::Bool(_) | Node::Seq(_) | Node::Map(_) | Node::Tagged(_)))
             {
                 self.report(Fault::new(Code::Required, "`metadata.name` is missing").at(path).of_key());
@@ -222,8 +223,8 @@ impl Reader<'_> {
     fn check_name(&mut self, name: &str, path: &Path) -> bool {
         let good = is_name(name);
         if !good {
-            let fault = Fault::new(Code::InvalidName, format!("`{}` is not a name", printable(name)));
-            self.report(fault.at(path.clone()).help("a name has lower-case letters, digits, '-' and '.'"));
+            let fault = Fault::new(Code::InvalidName, format!("invalid name `{}`", printable(name)));
+            self.report(fault.at(path.clone()).help("use lower-case letters, digits, '-' and '.'"));
         }
         good
     }
@@ -310,9 +311,9 @@ impl Reader<'_> {
         if let Some(id) = &metadata.id {
             let good = is_opaque_id(id) && id.contains('_') && (info.implicit || id.starts_with(info.prefix));
             if !good {
-                let message = format!("this cannot be the identifier of a {}", info.name);
+                let message = format!("invalid {} id", info.name);
                 let fault = Fault::new(Code::InvalidFormat, message).at(path.join("id"));
-                self.report(fault.help(format!("those of this kind start with `{}`", info.prefix)));
+                self.report(fault.help(format!("use an id that starts with `{}`", info.prefix)));
             }
         }
         if let Some(name) = metadata.renamed_from.clone() {
@@ -343,7 +344,7 @@ impl Reader<'_> {
             facts: self.facts.clone(),
             faulty: false,
         };
-        // The labels are the document's, not those of the routes inside of it.
+        // The labels belong to the document, not to the routes inside it.
         self.facts.labels.clear();
         self.declared.resources.push_mut(declaration)
     }
@@ -361,12 +362,13 @@ impl Reader<'_> {
         }
     }
 
-    /// The routes that stand inside of their edge.
+    /// Decodes the routes inside an edge.
     fn routes(&mut self, edge: &str, spec: &Node, path: &Path) {
         for (index, node) in self.items(spec, "routes", path).iter().enumerate() {
             let path = path.join(index);
             if node.entries().is_none() {
-                let fault = Fault::new(Code::WrongType, format!("a route is a mapping, not {}", node.describe()));
+                let fault =
+                    Fault::new(Code::WrongType, format!("a route must be a mapping (found {})", node.describe()));
                 self.report(fault.at(path));
                 continue;
             }
@@ -384,7 +386,7 @@ impl Reader<'_> {
                     (true, Some((match_type, matched))) => {
                         (format!("{} {matched}", match_type.as_str()), path.join("match"))
                     }
-                    // Without a match it has no identity; that it lacks one was reported.
+                    // Without a match it has no identity; the missing match was reported already.
                     (true, None) => continue,
                 };
             self.note_name("HttpsEdgeRoute", edge, name.clone(), &name_path);
@@ -401,9 +403,8 @@ impl Reader<'_> {
         self.spec_of(body);
         if metadata.renamed_from.is_some() && metadata.id.is_none() {
             let path = Path::root().join("metadata").join("renamed_from");
-            let fault =
-                Fault::new(Code::NotAllowed, "the sources of a subscription are found by its id, not by its name");
-            self.report(fault.at(path).help("give the subscription's `metadata.id`; then it can have any name"));
+            let fault = Fault::new(Code::NotAllowed, "`renamed_from` of an EventSubscription requires `metadata.id`");
+            self.report(fault.at(path).help("set `metadata.id` to the subscription's id"));
         }
         let parent = metadata.id.clone().unwrap_or_else(|| metadata.name.clone());
         let list = path.join("sources");
@@ -462,11 +463,11 @@ fn unknown_kind(kind: &str) -> Fault {
     if kind.is_empty() {
         return Fault::new(Code::UnknownKind, "`kind` is missing")
             .of_key()
-            .help(format!("the kinds are {}", list(&known)));
+            .help(format!("use one of {}", list(&known)));
     }
-    let fault = Fault::new(Code::UnknownKind, format!("`{}` is not a known kind", printable(kind)));
+    let fault = Fault::new(Code::UnknownKind, format!("unknown kind `{}`", printable(kind)));
     match nearest(kind, known.iter().copied()) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(format!("the kinds are {}", list(&known))),
+        None => fault.help(format!("use one of {}", list(&known))),
     }
 }

@@ -1,4 +1,4 @@
-//! From names to identifiers, and from declarations to the desired state.
+//! Resolves names to identifiers, and declarations to the desired state.
 
 use std::{
     cell::Cell,
@@ -32,38 +32,38 @@ use crate::{
     text::printable,
 };
 
-/// How many names are compared with misspelt ones, in one run: each reference takes as many as there are names.
+/// The most name comparisons for suggestions in one run: each unknown reference is compared with every name.
 const MOST_COMPARISONS: usize = 1_000_000;
 
 /// The desired state of one source.
 #[derive(Debug, Default)]
 pub struct Resolved {
-    /// What the store should hold, in the order of keys.
+    /// The desired resources by key.
     pub desired: BTreeMap<Key, Desired>,
-    /// Where each resource is written.
+    /// The origin of each resource.
     pub origins: HashMap<Key, Origin>,
-    /// What only lints want to know.
+    /// Facts for the lints.
     pub facts: ManifestFacts,
-    /// Where each module set is written.
+    /// The origin of each module set.
     pub set_origins: HashMap<String, Origin>,
-    /// The levels of lints that manifests set for what they declare.
+    /// The lint levels set by manifests for their resources.
     pub levels: HashMap<Subject, BTreeMap<String, Level>>,
-    /// What is wrong with names and references.
+    /// Errors in names and references.
     pub diagnostics: Vec<Diagnostic>,
-    /// What is not all that was meant: its document, a set that it takes, or a name in it is at fault.
+    /// Incomplete resources: the document, a module set or a reference has errors.
     pub faulty: BTreeSet<Key>,
-    /// Which resource takes over the name that another one gives up: it cannot be applied without the other.
+    /// Pairs of a resource and the one that gives up its name: the first cannot be applied without the second.
     pub after: Vec<(Key, Key)>,
 }
 
-/// Like [`resolve`] with nothing but the files: an identifier cannot be looked up, so it is taken to be right.
+/// Like [`resolve`], but without a store: identifiers cannot be looked up and are assumed to exist.
 pub fn resolve_offline(loaded: &Loaded, source: &str) -> Resolved {
     resolve_with(loaded, &Snapshot::default(), source, true, true)
 }
 
-/// Gives every declared resource its key and turns references by name into identifiers.
+/// Assigns every declared resource its key and resolves references by name to identifiers.
 ///
-/// With `prune`, what the source owns and no longer declares is about to go: then its names stand for nothing.
+/// With `prune`, the names of owned resources that are no longer declared cannot be referenced: they will be deleted.
 pub fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool) -> Resolved {
     resolve_with(loaded, snapshot, source, prune, false)
 }
@@ -79,7 +79,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
         out: Resolved::default(),
     };
     let mut declarations: Vec<&Declaration> = loaded.declared.resources.iter().collect();
-    // Parents come before children, and what is named comes before who names it.
+    // Parents come before children, and referenced kinds before the kinds that reference them.
     declarations.sort_by_key(|declaration| declaration.kind);
     for of_one_kind in declarations.chunk_by(|a, b| a.kind == b.kind) {
         resolver.resolve(of_one_kind);
@@ -90,17 +90,17 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
 }
 
 impl Resolved {
-    /// Takes out what is faulty and what depends on it, and tells what that was.
+    /// Removes and returns the faulty resources and their dependents.
     pub fn set_aside(&mut self) -> Vec<Desired> {
         loop {
             let before = self.faulty.len();
-            // Without the rename that frees its name, a resource would take the place of the one that is renamed.
+            // Without the rename that frees its name, a resource would overwrite the renamed one.
             for (key, first) in &self.after {
                 if self.faulty.contains(first) {
                     self.faulty.insert(key.clone());
                 }
             }
-            // Parents and what is named come before children and who names them, so one pass finds all dependents.
+            // Parents and referenced kinds come first, so one pass finds all dependents.
             for (key, desired) in &self.desired {
                 let mut depends = key.parent_key().is_some_and(|parent| self.faulty.contains(&parent));
                 desired.spec.references(&mut |reference| depends |= self.faulty.contains(&reference.target));
@@ -115,7 +115,7 @@ impl Resolved {
         self.faulty.iter().filter_map(|key| self.desired.remove(key)).collect()
     }
 
-    /// Where a subject of a lint is written.
+    /// The origin of a lint's subject.
     pub fn origin(&self, subject: &Subject) -> Option<&Origin> {
         match subject {
             Subject::Resource(key) => self.origins.get(key),
@@ -127,19 +127,19 @@ impl Resolved {
 struct Resolver<'a> {
     loaded: &'a Loaded,
     known: Known<'a>,
-    /// The ids of declared resources that stand by themselves.
+    /// The ids of declared resources without a parent.
     ids: HashMap<(Kind, &'a str), Id>,
-    /// Who writes a token where.
+    /// The API key of each token file.
     token_files: HashMap<PathBuf, (&'a Declaration, Key)>,
-    /// How many names may still be compared.
+    /// The remaining name comparisons.
     comparisons: Cell<usize>,
-    /// Whether there is no store to ask.
+    /// Whether there is no store to look up identifiers in.
     offline: bool,
     out: Resolved,
 }
 
 impl<'a> Resolver<'a> {
-    /// Resolves the declarations of one kind. Their ids are chosen together: one may take over the name of another.
+    /// Resolves the declarations of one kind. Their ids are chosen together, because one may take over another's name.
     fn resolve(&mut self, declarations: &[&'a Declaration]) {
         let wanted: Vec<Wanted<'a>> = declarations.iter().copied().filter_map(|it| self.read(it)).collect();
         let identities = choose(&self.known, &wanted);
@@ -148,11 +148,14 @@ impl<'a> Resolver<'a> {
             if let Some(first) = identity.after.and_then(|first| keys.get(first)) {
                 self.out.after.push((key.clone(), first.clone()));
             }
+            if let Some(rival) = identity.rival.and_then(|rival| keys.get(rival)) {
+                self.out.faulty.insert(rival.clone());
+            }
             self.settle(it, identity, key.clone());
         }
     }
 
-    /// A declaration with its parent's id and everything that its Spec takes from elsewhere.
+    /// A declaration with its parent's id, module sets and references resolved.
     fn read(&mut self, declaration: &'a Declaration) -> Option<Wanted<'a>> {
         let parent = match &declaration.parent {
             None => None,
@@ -188,8 +191,8 @@ impl<'a> Resolver<'a> {
         {
             let path = Path::root().join("token_file");
             let fault =
-                Fault::new(Code::DuplicateName, "two API keys have the same `token_file`, and one token would be lost");
-            let mut diagnostic = declaration.origin.diagnostic(fault.at(path.clone()).help("name another file"));
+                Fault::new(Code::DuplicateName, "duplicate `token_file`: two API keys would write to the same file");
+            let mut diagnostic = declaration.origin.diagnostic(fault.at(path.clone()).help("use another file"));
             diagnostic.related.push((other.origin.place(&path, Aim::Value), "first here".into()));
             self.out.diagnostics.push(diagnostic);
             self.out.faulty.insert(other_key);
@@ -197,7 +200,7 @@ impl<'a> Resolver<'a> {
         let desired = Desired { key: key.clone(), spec, claim, token_file: declaration.token_file.clone() };
         self.note_facts(Subject::Resource(key.clone()), &declaration.facts);
         if let Some(first) = self.out.origins.insert(key.clone(), declaration.origin.clone()) {
-            let fault = Fault::new(Code::DuplicateName, format!("{key} is declared twice"));
+            let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));
             let mut diagnostic = declaration.origin.diagnostic(fault.help("rename or remove one of the two"));
             diagnostic.related.push((first.place(&Path::root(), Aim::Value), "first here".into()));
             self.out.diagnostics.push(diagnostic);
@@ -208,11 +211,11 @@ impl<'a> Resolver<'a> {
         self.out.desired.insert(key, desired);
     }
 
-    /// The id of the edge or subscription that a declaration is part of.
+    /// The id of a declaration's edge or subscription.
     fn parent(&mut self, declaration: &Declaration, name: &str, path: &Path) -> Option<Id> {
         let kind = declaration.kind.info().parent?;
         if kind == Kind::EventSubscription {
-            // Subscriptions are owned elsewhere: without an id of theirs, one is derived from the name.
+            // Subscriptions belong to another system: without an id, one is derived from the name.
             return Some(if name.contains('_') { Id::new(name) } else { derived(kind, None, name, &[], 0) });
         }
         let found = self.find(kind, name);
@@ -224,7 +227,7 @@ impl<'a> Resolver<'a> {
         found
     }
 
-    /// The id behind a name or id of a kind: declared here, or owned by another source.
+    /// The id of a resource given by name or id: declared in this source, or in the store.
     fn find(&self, kind: Kind, name: &str) -> Option<Id> {
         if name.contains('_') {
             let key = Key::new(kind, Id::new(name));
@@ -234,8 +237,8 @@ impl<'a> Resolver<'a> {
         self.ids.get(&(kind, name)).cloned().or_else(|| self.in_store(kind, name))
     }
 
-    /// What a source calls by a name in the store. What this one owns and no longer declares may be about to go, and what
-    /// it declares under another name has given this one up.
+    /// Looks up a name in the store. A name of this source does not count if its resource will be pruned or was
+    /// declared under another name.
     fn in_store(&self, kind: Kind, name: &str) -> Option<Id> {
         let entry: &Entry = self.known.named(kind, None, name).first()?;
         let goes = self.known.prune && entry.is_owned_by(self.known.source);
@@ -244,28 +247,29 @@ impl<'a> Resolver<'a> {
 
     fn unknown(&self, kind: Kind, name: &str) -> Fault {
         let info = kind.info();
-        let fault = Fault::new(Code::UnknownReference, format!("there is no {} `{}`", info.name, printable(name)));
+        let fault = Fault::new(Code::UnknownReference, format!("unknown {} `{}`", info.name, printable(name)));
         match self.near(name, info.name) {
             Some(near) => fault.help(format!("did you mean `{near}`?")),
-            None => fault.help(format!("declare it, or name an existing one by its id (`{}…`)", info.prefix)),
+            None => fault.help(format!("declare it, or use the id of an existing one (`{}…`)", info.prefix)),
         }
     }
 
-    /// The declared name that is most like a misspelt one.
+    /// The declared name most similar to an unknown one.
     fn near(&self, name: &str, kind: &'static str) -> Option<&'a str> {
         let left = self.comparisons.get().checked_sub(self.loaded.declared.names())?;
         self.comparisons.set(left);
         nearest(name, self.loaded.declared.names_of(kind))
     }
 
-    /// The Spec with the modules of its sets: later sets win over earlier ones, the route's own over all.
+    /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override
+    /// all.
     fn with_module_sets(&mut self, declaration: &Declaration) -> Arc<dyn AnyResource> {
         let mut spec = Arc::clone(&declaration.spec);
         for (index, name) in declaration.modules_from.iter().enumerate().rev() {
             let Some(set) = self.loaded.declared.sets.get(name) else {
                 if !self.loaded.declared.knows(MODULE_SET, name) {
                     let fault =
-                        Fault::new(Code::UnknownReference, format!("there is no {MODULE_SET} `{}`", printable(name)));
+                        Fault::new(Code::UnknownReference, format!("unknown {MODULE_SET} `{}`", printable(name)));
                     let fault = match self.near(name, MODULE_SET) {
                         Some(near) => fault.help(format!("did you mean `{near}`?")),
                         None => fault.help("declare it in a manifest of this source"),
@@ -284,7 +288,7 @@ impl<'a> Resolver<'a> {
         spec
     }
 
-    /// The Spec with identifiers where the manifest wrote names.
+    /// The spec with names replaced by identifiers.
     fn with_ids(
         &mut self,
         declaration: &Declaration,
@@ -338,20 +342,20 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Two sources must not own one resource.
+    /// Reports a resource owned by another source.
     fn check_owner(&mut self, declaration: &Declaration, key: &Key) {
         let owner = self.known.snapshot.get(key).and_then(|entry| entry.claim.as_ref());
         if let Some(claim) = owner.filter(|claim| claim.source != self.known.source) {
             let fault = Fault::new(
                 Code::OwnerConflict,
                 format!(
-                    "{key} is owned by the source `{}`, where it is called `{}`",
+                    "{key} is owned by source `{}` under the name `{}`",
                     printable(&claim.source),
                     printable(&claim.name)
                 ),
             );
             let fault = fault.help(format!(
-                "let one source own it: remove it from one of the two, or run with `--source {}` if these are its manifests",
+                "remove it from one of the two sources, or run with `--source {}` if these are its manifests",
                 claim.source
             ));
             let path = Path::root().join("metadata").join(if declaration.id.is_some() { "id" } else { "name" });
@@ -363,7 +367,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Edges that pass TLS through, with all of their routes: the rule spans documents (D15).
+    /// Checks edges that pass TLS through together with their routes, which may be in other documents (D15).
     fn check_pass_through(&mut self) {
         for (key, desired) in &self.out.desired {
             let Some(origin) = self.out.origins.get(key) else { continue };

@@ -1,4 +1,4 @@
-//! JSON Schemas of manifests, one for each kind and one for any, so that an editor completes and explains.
+//! JSON Schemas of manifests, one per kind and one for any kind, for completion and help in editors.
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
@@ -19,13 +19,13 @@ use crate::model::{
 /// The name of the schema of any manifest.
 pub const ANY: &str = "manifest";
 
-/// Every schema by the name of its file without the extension.
+/// All schemas by file name without extension.
 pub fn all() -> BTreeMap<String, Value> {
     let each = KINDS.iter().map(|kind| (kind.name.to_owned(), schema(std::slice::from_ref(kind))));
     each.chain([(ANY.to_owned(), schema(&KINDS))]).collect()
 }
 
-/// The fields of all manifests, by which excerpts hide secrets.
+/// The fields of all manifests, used to hide secrets in excerpts.
 pub fn fields() -> &'static Fields {
     static FIELDS: OnceLock<Fields> = OnceLock::new();
     FIELDS.get_or_init(|| Fields::of(&schema(&KINDS)))
@@ -90,12 +90,12 @@ fn module_set(generator: &mut SchemaGenerator) -> Value {
         properties.retain(|name, _| slots.iter().any(|slot| slot.name == name));
     }
     if let Some(whole) = whole.as_object_mut() {
-        whole.insert("description".into(), json!("Modules that routes take with `modules_from`."));
+        whole.insert("description".into(), json!("Modules that routes use with `modules_from`."));
     }
     whole
 }
 
-/// What a manifest's values may be that those of a request body may not: taken from a file or the environment (D28).
+/// Allows values from files and the environment, which request bodies do not accept (D28).
 fn adapt(definitions: &mut Map<String, Value>) {
     refine(definitions);
     if let Some(metadata) = definitions.get_mut("Metadata") {
@@ -124,6 +124,6 @@ fn adapt(definitions: &mut Map<String, Value>) {
             });
         }
     }
-    // Kinds stand inline in their documents; only what they refer to is left here.
+    // Kinds are inlined in their documents; only referenced definitions stay.
     definitions.retain(|name, _| !Kind::all().any(|info| info.name == name) || name == Kind::EventSource.info().name);
 }

@@ -1,4 +1,4 @@
-//! Values that come from the environment or from a file (D28), for one manifest.
+//! Values from the environment or from files (D28), for one manifest.
 
 use std::{cell::RefCell, collections::BTreeSet, path::PathBuf};
 
@@ -8,7 +8,7 @@ use crate::model::{
     fault::{Fault, Path as FieldPath},
 };
 
-/// The values that one manifest names.
+/// The value sources of one manifest.
 pub struct Values<'a> {
     tree: &'a dyn Tree,
     manifest: &'a ManifestFile,
@@ -16,17 +16,17 @@ pub struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Those of a manifest of a tree.
+    /// Resolves the values of a manifest of `tree`.
     pub fn new(tree: &'a dyn Tree, manifest: &'a ManifestFile) -> Self {
         Self { tree, manifest, plain_secrets: RefCell::default() }
     }
 
-    /// The secrets that were written as plain text in what was decoded since the last call.
+    /// Returns the plain-text secrets decoded since the last call.
     pub fn take_plain_secrets(&self) -> Vec<FieldPath> {
         self.plain_secrets.take().into_iter().collect()
     }
 
-    /// Where a token is written.
+    /// The path to write a token to.
     pub fn token_file(&self, file: PathBuf) -> Result<PathBuf, Fault> {
         self.tree.token_file(self.manifest, file)
     }

@@ -1,4 +1,4 @@
-//! A fault with its place in a file, ready to be shown to a person.
+//! Diagnostics: errors and warnings with their places in files.
 
 use std::{
     fmt,
@@ -16,27 +16,27 @@ use super::{
 };
 use crate::text::tamed;
 
-/// How serious a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Nothing is applied.
     Error,
-    /// Shown; stops nothing.
+    /// Shown only.
     Warning,
 }
 
-/// A file that diagnostics point into.
+/// A file that diagnostics refer to.
 pub struct SourceFile {
-    /// The path as the user would write it; `-` for standard input.
+    /// The path to show; `-` for standard input.
     pub name: String,
-    /// The text. It may hold secrets: whoever shows a part of it takes [`SourceFile::shown`].
+    /// The text. It may contain secrets: use [`SourceFile::shown`] to show parts of it.
     pub text: String,
     shown: OnceLock<String>,
     line_starts: OnceLock<Vec<usize>>,
 }
 
-/// Without the text, which may hold secrets.
+/// Omits the text, which may contain secrets.
 impl fmt::Debug for SourceFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SourceFile({}, {} bytes)", self.name, self.text.len())
@@ -44,12 +44,12 @@ impl fmt::Debug for SourceFile {
 }
 
 impl SourceFile {
-    /// A file with a name and text.
+    /// Creates a file.
     pub fn new(name: String, text: String) -> Self {
         Self { name, text, shown: OnceLock::new(), line_starts: OnceLock::new() }
     }
 
-    /// The offset of each line's first byte; a text without lines has an empty one.
+    /// The offset of each line's first byte; an empty text has one empty line.
     pub fn line_starts(&self) -> &[usize] {
         self.line_starts.get_or_init(|| {
             let behind_breaks = self.text.match_indices('\n').map(|(at, _)| at + 1);
@@ -57,7 +57,7 @@ impl SourceFile {
         })
     }
 
-    /// The offset of a line and column, both from 1; what lies behind the end of a line or file is its end.
+    /// The offset of a line and column, both from 1; positions after the end of a line or file map to its end.
     fn offset(&self, line: usize, column: usize) -> usize {
         let Some(start) = self.line_starts().get(line.saturating_sub(1)).copied() else { return self.text.len() };
         let rest = self.text.get(start..).unwrap_or_default();
@@ -65,36 +65,36 @@ impl SourceFile {
         start + rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at)
     }
 
-    /// The text for a person's eyes, with the same length and the same places. `fields` are those of manifests.
+    /// The text with secrets hidden, of the same length and with the same positions. `fields` are those of manifests.
     pub fn shown(&self, fields: &Fields) -> &str {
         self.shown.get_or_init(|| tamed(&redact(&self.text, fields)))
     }
 }
 
-/// A range of bytes in a file.
+/// A byte range in a file.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The file.
     pub file: Arc<SourceFile>,
-    /// Bytes of its text.
+    /// The byte range in its text.
     pub span: Range<usize>,
 }
 
 impl Place {
-    /// From a line and column, to the line and column behind the last character.
+    /// Creates a place from its start and its exclusive end, each as line and column.
     pub fn at(file: Arc<SourceFile>, start: (usize, usize), end: (usize, usize)) -> Self {
         let start = file.offset(start.0, start.1);
         let end = file.offset(end.0, end.1).max(start);
         Self { file, span: start..end }
     }
 
-    /// Line and column, from 1; columns count characters.
+    /// The line and column of the start, from 1; columns count characters.
     pub fn line_column(&self) -> (usize, usize) {
         self.line_column_of(self.span.start)
     }
 
-    /// Line and column behind the last character. A span that goes on to a later line by nothing but white space, as
-    /// those of YAML blocks do, ends where its text does.
+    /// The line and column after the last character. Trailing white space on later lines, as in YAML blocks, does not
+    /// count.
     pub fn end_line_column(&self) -> (usize, usize) {
         let start = self.span.start;
         let inside = self.file.text.get(self.span.clone()).unwrap_or_default();
@@ -113,12 +113,12 @@ impl Place {
     }
 }
 
-/// The name of what a diagnostic reports: a registered code, or a lint (D10).
+/// The name of a diagnostic: a registered code, or a lint (D10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
-    /// A fault.
+    /// A registered code.
     Code(Code),
-    /// A lint's finding.
+    /// A lint.
     Lint(&'static str),
 }
 
@@ -137,25 +137,25 @@ impl fmt::Display for Name {
     }
 }
 
-/// What is wrong, where, and how to mend it.
+/// An error or warning: the message, the place and the help.
 #[derive(Debug, Clone)]
 pub struct Diagnostic {
-    /// The registered code, or the lint.
+    /// The code or lint.
     pub code: Name,
-    /// How serious it is.
+    /// The severity.
     pub severity: Severity,
     /// One sentence without a full stop.
     pub message: String,
-    /// The cure.
+    /// How to fix it.
     pub help: Option<String>,
-    /// The place at fault, where there is one.
+    /// The place, if any.
     pub place: Option<Place>,
-    /// Another place that has to do with it, and what.
+    /// Related places with their labels.
     pub related: Vec<(Place, String)>,
 }
 
 impl Diagnostic {
-    /// An error that is not about a place in a file.
+    /// Creates an error without a place.
     pub fn error(code: impl Into<Name>, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -167,26 +167,26 @@ impl Diagnostic {
         }
     }
 
-    /// A fault at a place.
+    /// Creates an error from a fault and its place.
     pub fn from_fault(fault: Fault, place: Place) -> Self {
         Self { help: fault.help, place: Some(place), ..Self::error(fault.code, fault.message) }
     }
 
-    /// The same diagnostic with its cure.
+    /// Sets the help.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The same diagnostic at a place.
+    /// Sets the place.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         self.place = Some(place);
         self
     }
 
-    /// File, line and column for sorting and for one-line output.
+    /// The file, line and column for one-line output.
     pub fn position(&self) -> Option<(&str, usize, usize)> {
         let place = self.place.as_ref()?;
         let (line, column) = place.line_column();
@@ -194,13 +194,13 @@ impl Diagnostic {
     }
 }
 
-/// Sorts diagnostics the way people read files. What an alias repeats is told once.
+/// Sorts diagnostics by file and position, and removes duplicates caused by aliases.
 pub fn sort(diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.sort_by_cached_key(|it| {
         let place = it.place.as_ref().map(|place| (place.file.name.clone(), place.span.start));
         (place, it.code, it.message.clone())
     });
-    // By offset: a column takes as long to count as its line is long.
+    // Sorted by offset, because counting a column takes time in proportion to the line.
     let start = |it: &Diagnostic| it.place.as_ref().map(|place| (place.file.name.clone(), place.span.start));
     diagnostics
         .dedup_by(|a, b| a.place.is_some() && a.code == b.code && a.message == b.message && start(a) == start(b));

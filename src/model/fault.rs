@@ -203,10 +203,10 @@ pub trait Check {
     }
 }
 
-/// Longer words are no slip of the hand, and comparing them takes time and memory in proportion to their length.
+/// Longer words are not compared: they are not typing errors, and comparing them takes time and memory.
 const LONGEST_WORD: usize = 100;
 
-/// The known word nearest to a mistyped one, if it is near enough to be what was meant.
+/// Returns the known word most similar to a misspelt one, if it is similar enough to suggest.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST_WORD {
         return None;

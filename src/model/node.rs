@@ -102,17 +102,16 @@ impl Node {
         }
     }
 
-    /// Removes what no document may hold and reports it: the second and later values of a repeated key, keys that are
-    /// too long, and numbers that JSON cannot hold. Of very many faults only the first hundred are reported, the last
-    /// of them with the number of the others.
+    /// Removes and reports invalid content: later values of a duplicate key, keys that are too long, and numbers that
+    /// JSON cannot represent. Only the first hundred faults are reported, the last one with the number of the others.
     pub fn take_faults(&mut self) -> Vec<Fault> {
         let mut found = Found::default();
         self.visit(&mut Path::root(), &mut found);
         found.into_vec()
     }
 
-    /// `path` is the way to this value; it is extended and shortened in place, as a copy for each value would cost the
-    /// length of its keys each time.
+    /// `path` leads to this value; it is extended and truncated in place, because copying it for each value would be
+    /// slow.
     fn visit(&mut self, path: &mut Path, found: &mut Found) {
         match self {
             Node::NotFinite => {
@@ -147,7 +146,7 @@ impl Node {
     }
 }
 
-/// The faults of a document: the first hundred, and how many more there are.
+/// The faults of a document: the first hundred, and the number of the others.
 #[derive(Default)]
 struct Found {
     faults: Vec<Fault>,
@@ -163,7 +162,7 @@ impl Found {
         }
     }
 
-    /// Removes the entries whose keys are repeated or too long. A repeated key is one fault, however often it occurs.
+    /// Removes the entries with duplicate or too long keys. A duplicate key is one fault, however often it occurs.
     fn in_keys(&mut self, entries: &mut Vec<(String, Node)>, path: &Path) {
         let mut seen = HashSet::with_capacity(entries.len());
         let mut reported = HashSet::new();
@@ -185,7 +184,7 @@ impl Found {
                     Fault::new(Code::DuplicateKey, format!("duplicate key `{}`", printable(&quotable_key(key))))
                         .at(path.join(key.as_str()))
                         .of_key()
-                        .help("keep one of the two")
+                        .help("remove one of them")
                 });
             }
             first
@@ -217,8 +216,11 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-/// How many values may still be read (D48). YAML's aliases repeat what they stand for, so a small text can hold very
-/// many values.
+/// As many bytes of a text count as one value more.
+pub const BYTES_OF_A_VALUE: usize = 16;
+
+/// The number of values that may still be read (D48). YAML aliases repeat their value, so a small text can expand to
+/// very many values.
 #[derive(Debug)]
 pub struct Allowance {
     left: Cell<usize>,
@@ -226,18 +228,27 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// So many values, keys and collections included.
+    /// Creates an allowance of values, including keys and collections.
     pub fn new(values: usize) -> Self {
         Self { left: Cell::new(values), exceeded: Cell::new(false) }
     }
 
-    /// Whether reading ended because there were more.
+    /// Whether reading stopped at the limit.
     pub fn is_exceeded(&self) -> bool {
         self.exceeded.get()
     }
 
     fn take(&self) -> bool {
-        match self.left.get().checked_sub(1) {
+        self.take_many(1)
+    }
+
+    /// Takes what a text costs: aliases can repeat a long text as well as a long list.
+    fn take_text(&self, text: &str) -> bool {
+        self.take_many(text.len() / BYTES_OF_A_VALUE)
+    }
+
+    fn take_many(&self, values: usize) -> bool {
+        match self.left.get().checked_sub(values) {
             Some(left) => self.left.set(left),
             None => self.exceeded.set(true),
         }
@@ -245,7 +256,7 @@ impl Allowance {
     }
 }
 
-/// Reads a [`Node`] as long as the allowance lasts.
+/// Reads a [`Node`] within the allowance.
 #[derive(Clone, Copy)]
 pub struct Counted<'a>(pub &'a Allowance);
 
@@ -254,7 +265,7 @@ impl<'de> DeserializeSeed<'de> for Counted<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
         if !self.0.take() {
-            return Err(de::Error::custom("the aliases expand to too many values"));
+            return Err(de::Error::custom("aliases expand to too many values"));
         }
         deserializer.deserialize_any(self)
     }
@@ -293,11 +304,11 @@ impl<'de> de::Visitor<'de> for Counted<'_> {
     fn visit_u128<E: de::Error>(self, value: u128) -> Result<Node, E> {
         self.visit_f64(value as f64)
     }
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Node, E> {
+        if !self.0.take_text(value) {
+            return Err(de::Error::custom("aliases expand to too much text"));
+        }
         Ok(Node::String(value.to_owned()))
-    }
-    fn visit_string<E>(self, value: String) -> Result<Node, E> {
-        Ok(Node::String(value))
     }
     fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
         let mut items = Vec::new();

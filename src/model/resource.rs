@@ -1,4 +1,4 @@
-//! What every resource kind is: a typed Spec, its View, and the type-erased form that the rest of the product handles.
+//! Resource kinds: a typed Spec, its View, and the type-erased form used by the other modules.
 
 use std::{any::Any, fmt::Debug, sync::Arc};
 
@@ -25,63 +25,63 @@ use super::{
 pub trait Resource:
     Serialize + DeserializeOwned + JsonSchema + Check + PartialEq + Clone + Default + Debug + Send + Sync + 'static
 {
-    /// What the kind is called and where it lives.
+    /// The description of the kind.
     const INFO: KindInfo;
 
     /// The response form.
     type View: Serialize + JsonSchema;
 
-    /// The response form of this Spec as the resource `at`.
+    /// Returns the response form of this spec as the resource `at`.
     fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> Self::View;
 
-    /// Names every resource of this service that the Spec points at.
+    /// Visits every reference to a resource of this service.
     fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
 
-    /// Shares the readings of texts that `former` has as well; modules are not its concern.
+    /// Shares parsed texts with `former`, except those in modules.
     fn keep_readings(&mut self, _former: &Self) {}
 }
 
-/// A field that names another resource, which must exist (D20).
+/// A reference to another resource, which must exist (D20).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// The resource that is named.
+    /// The referenced resource.
     pub target: Key,
-    /// The field, inside the Spec or module that names it.
+    /// The path of the field in the spec or module.
     pub path: Path,
 }
 
-/// What a View needs beyond its Spec.
+/// The context of a View.
 #[derive(Clone, Copy)]
 pub struct ViewContext<'a> {
-    /// The revision that is looked at.
+    /// The snapshot.
     pub snapshot: &'a Snapshot,
-    /// The service as clients see it.
+    /// The service's URLs and certificates.
     pub site: &'a Site,
 }
 
-/// The service as clients see it: its addresses, and the certificates it shows to identity providers.
+/// The service's URLs, and its certificates for identity providers.
 pub struct Site {
-    /// Where the API is served, without a slash at the end; every `uri` starts with it (D13).
+    /// The base URL without a trailing slash, the prefix of every `uri` (D13).
     pub base_url: String,
-    /// Where identity providers reach the SAML endpoints (D18).
+    /// The base URL of SAML endpoints for identity providers (D18).
     pub saml_base_url: String,
     /// The PEM certificate that signs SAML requests of a route (D36).
     pub saml_certificate: Box<dyn Fn(&Id) -> String + Send + Sync>,
 }
 
 impl Site {
-    /// The address of a resource.
+    /// The URI of a resource.
     pub fn uri(&self, key: &Key) -> String {
         format!("{}{}", self.base_url, key.path())
     }
 
-    /// A Ref to something in the collection `collection`, such as `backends` (D20).
+    /// A Ref to an item of the collection `collection`, such as `backends` (D20).
     pub fn reference(&self, collection: &str, id: &str) -> Ref {
         Ref { id: id.to_owned(), uri: format!("{}/{collection}/{}", self.base_url, segment(id)) }
     }
 }
 
-/// A resource named by another one.
+/// A reference to a resource in a response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Ref {
     /// Resource identifier.
@@ -90,18 +90,18 @@ pub struct Ref {
     pub uri: String,
 }
 
-/// Whether an endpoint exists, and whether the API specification has it.
+/// Whether an endpoint exists, and whether it is in the API specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
-    /// The specification has it.
+    /// In the specification.
     Specified,
-    /// Beyond the specification (D24).
+    /// An extension of the specification (D24).
     Extension,
-    /// There is none.
+    /// Not available.
     Absent,
 }
 
-/// Which endpoints a kind has.
+/// The endpoints of a kind.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
 pub struct Offers {
@@ -113,7 +113,7 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// All five, as the specification has them.
+    /// All five, as in the specification.
     pub const ALL: Offers = Offers {
         create: Offer::Specified,
         list: Offer::Specified,
@@ -121,7 +121,7 @@ impl Offers {
         patch: Offer::Specified,
         delete: Offer::Specified,
     };
-    /// None: a kind of the inside.
+    /// None, for an internal kind.
     pub const NONE: Offers = Offers {
         create: Offer::Absent,
         list: Offer::Absent,
@@ -129,39 +129,39 @@ impl Offers {
         patch: Offer::Absent,
         delete: Offer::Absent,
     };
-    /// What the specification has of edges and routes, and the extensions that list and delete them.
+    /// The specified endpoints of edges and routes, and extensions to list and delete them.
     pub const EDGE: Offers = Offers { list: Offer::Extension, delete: Offer::Extension, ..Offers::ALL };
-    /// What comes into being with its first part: only to be looked at.
+    /// Read-only, for an implicit kind.
     pub const IMPLICIT: Offers = Offers { list: Offer::Extension, get: Offer::Extension, ..Offers::NONE };
 }
 
-/// The result of decoding a Spec: what could be made of it, and every fault.
+/// The result of decoding a spec: the value, if any, and all faults.
 pub type Decoded<T> = (Option<T>, Vec<Fault>);
 type SpecArc = Arc<dyn AnyResource>;
-/// Decodes a Spec from a request body or manifest, ignoring the named fields that are known elsewhere.
+/// Decodes a spec from a request body or manifest, ignoring the given fields that are known elsewhere.
 pub type DecodeSpec = fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
 /// Decodes the body of a PATCH, ignoring the fields of the first list, and never suggesting those of the second.
 pub type DecodePatch = fn(&Node, &[&str], &[&str]) -> Decoded<SpecArc>;
 
-/// What the product knows of a kind. The table of all kinds is [`Kind::all`].
+/// The description of a kind. [`Kind::all`] lists all kinds.
 pub struct KindInfo {
     /// The kind.
     pub kind: Kind,
     /// The manifest name, such as `HttpsEdge`.
     pub name: &'static str,
-    /// How its identifiers start.
+    /// The prefix of its ids.
     pub prefix: &'static str,
     /// The path of the collection; a parent's id is a `{parameter}`.
     pub collection: &'static str,
-    /// The path parameter that names one of the collection.
+    /// The path parameter of an item.
     pub id_parameter: &'static str,
-    /// The name of the array in a list answer.
+    /// The name of the array in a list response.
     pub list: &'static str,
-    /// The kind it is part of.
+    /// The parent kind.
     pub parent: Option<Kind>,
-    /// The children that its View shows.
+    /// The kind of the children in its View.
     pub children: Option<Kind>,
-    /// The fields that are fixed at creation: a change means a new resource.
+    /// The immutable fields: a change requires a new resource.
     pub fixed: &'static [&'static str],
     /// The fields without which a Spec is invalid; its schema requires them. `Check` reports them.
     pub required: &'static [&'static str],
@@ -169,19 +169,19 @@ pub struct KindInfo {
     pub constraints: fn() -> Vec<Constraint>,
     /// The fields that clients send empty when they mean "not given" (D6).
     pub blank_is_unset: &'static [&'static str],
-    /// Whether it exists just as long as something is configured under it (D34).
+    /// Whether it exists only while it has a module (D34).
     pub implicit: bool,
-    /// Which endpoints it has.
+    /// The endpoints.
     pub offers: Offers,
-    /// The modules it can hold.
+    /// The module slots.
     pub slots: &'static [Slot],
-    /// A Spec with nothing set.
+    /// Returns an empty spec.
     pub empty: fn() -> SpecArc,
-    /// Decodes a body or manifest `spec`, ignoring the named fields that are known elsewhere.
+    /// Decodes a body or manifest `spec`, ignoring the given fields that are known elsewhere.
     pub decode: DecodeSpec,
     /// Decodes the body of a PATCH.
     pub decode_patch: DecodePatch,
-    /// Decodes a stored record's Spec.
+    /// Decodes the spec of a stored record.
     pub restore: fn(&serde_json::value::RawValue) -> Result<SpecArc, serde_json::Error>,
     /// The schema of the write form.
     pub spec_schema: fn(&mut SchemaGenerator) -> Schema,
@@ -190,7 +190,7 @@ pub struct KindInfo {
 }
 
 impl KindInfo {
-    /// The part of a kind's description that follows from its type; a kind names the rest.
+    /// The fields that follow from the type; the kind sets the others.
     pub const fn of<R: Resource>(kind: Kind, name: &'static str) -> KindInfo {
         KindInfo {
             kind,
@@ -231,9 +231,9 @@ impl KindInfo {
 
 /// A [`Resource`] of any kind.
 pub trait AnyResource: Any + Debug + Send + Sync {
-    /// Its kind.
+    /// The kind.
     fn kind(&self) -> Kind;
-    /// Reports what is wrong with it by itself, modules included.
+    /// Reports violations of its own rules, including those of modules.
     fn check(&self, faults: &mut Faults);
     /// Whether both are the same kind and value.
     fn same(&self, other: &dyn AnyResource) -> bool;
@@ -245,9 +245,9 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// The module in a slot.
     fn module(&self, slot: &Slot) -> Option<&dyn AnyModule>;
-    /// This Spec with another module, or none, in a slot.
+    /// Returns a copy with a slot's module replaced or removed.
     fn with_module(&self, slot: &Slot, module: Option<&dyn AnyModule>) -> Arc<dyn AnyResource>;
-    /// This Spec with the named fields of another one of its kind.
+    /// Returns a copy with the given fields of another spec of its kind.
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error>;
     /// For a downcast.
     fn as_any(&self) -> &dyn Any;
@@ -315,7 +315,7 @@ impl<R: Resource> AnyResource for R {
                 whole.insert(field.clone(), value);
             }
         }
-        // Modules are copied: written and read again they would lose what was parsed of their texts.
+        // Modules are copied: serialising them would lose their parsed texts.
         whole.retain(|name, _| R::INFO.slot(name).is_none());
         let mut patched = serde_json::from_value::<R>(Value::Object(whole))?;
         patched.keep_readings(self);

@@ -21,7 +21,7 @@ use super::{
 /// inside its Spec.
 pub fn check(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Option<(Key, Vec<Fault>)> {
     let of_people = |key: &&Key| matches!(key.kind, Kind::ApiKey | Kind::Owner);
-    // One look at all keys answers for each key that has changed.
+    // One pass over all keys covers every changed key.
     let last_admin = changed.iter().find(of_people).map(|key| (key, last_admin_faults(before, after)));
     let others = changed.iter().map(|key| match key.kind {
         Kind::HttpsEdge => (key, edge_faults(before, after, key)),

@@ -13,20 +13,26 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use subtle::ConstantTimeEq;
 
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 pub const MASK: &str = "********";
 
 /// The newtype names of secrets and long texts. The decoder looks up `from_env` and `from_file` for them (D28), and the
 /// writer of [`super::json`] writes them as [`Secrets`] says.
 pub(super) const SOURCED_TEXT: &str = "edgewright::Text";
-/// Like [`SOURCED_TEXT`], of a secret.
+/// Like [`SOURCED_TEXT`], for a secret.
 pub(super) const SOURCED_SECRET: &str = "edgewright::Secret";
+
+/// Longer texts stand in a plan's calls by size and digest.
+const LONGEST_PLANNED: usize = 16 << 10;
 
 /// How a serialization writes secrets and long texts.
 #[derive(Clone, Copy)]
 pub enum Secrets<'a> {
     /// Secrets as [`MASK`], texts in full.
     Masked,
+    /// For the calls of a plan: secrets as [`MASK`], very long texts by size and digest, for a plan can repeat one text
+    /// in each of thousands of routes.
+    Planned,
     /// Secrets and texts in full: for the store's records, and for clients with the permission to see them.
     Revealed,
     /// The state before a change, for a reviewer: secrets as `(secret)`, texts by size and digest. Get it from
@@ -47,7 +53,7 @@ impl Secrets<'_> {
         }
         match self {
             // The writer does not ask in these modes. If it did, masking would be the safe answer.
-            Secrets::Masked | Secrets::Revealed => MASK.into(),
+            Secrets::Masked | Secrets::Planned | Secrets::Revealed => MASK.into(),
             Secrets::Digested(key) => {
                 let digest = blake3::keyed_hash(key, secret.as_bytes()).to_hex();
                 format!("(secret {digest:.16})").into()
@@ -67,13 +73,17 @@ impl Secrets<'_> {
     /// Returns a long public text as it is written.
     pub(super) fn abridged(self, text: &str) -> Cow<'_, str> {
         match self {
-            Secrets::Before(_) | Secrets::After(_) | Secrets::Digested(_) if text.len() > 80 => {
-                let digest = blake3::hash(text.as_bytes()).to_hex();
-                format!("({} bytes, blake3 {digest:.12})", text.len()).into()
-            }
+            Secrets::Before(_) | Secrets::After(_) | Secrets::Digested(_) if text.len() > 80 => abridgement(text),
+            Secrets::Planned if text.len() > LONGEST_PLANNED => abridgement(text),
             _ => text.into(),
         }
     }
+}
+
+/// A text's size and digest.
+fn abridgement(text: &str) -> Cow<'static, str> {
+    let digest = blake3::hash(text.as_bytes()).to_hex();
+    format!("({} bytes, blake3 {digest:.12})", text.len()).into()
 }
 
 /// The secrets of a state before a change. A reviewer learns from it which ones change, and nothing else.
@@ -100,7 +110,7 @@ impl Review {
     }
 }
 
-/// A value that reaches no output: a client secret, a webhook secret, a private key. Equality takes constant time.
+/// A value that is never printed: a client secret, a webhook secret, a private key. Equality takes constant time.
 #[derive(Clone)]
 pub struct Secret(Arc<SecretString>);
 
@@ -110,12 +120,12 @@ impl Secret {
         Self(Arc::new(SecretString::from(text.into())))
     }
 
-    /// The secret itself. Whoever calls this answers for where it goes.
+    /// Returns the secret. The caller must not print or log it.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 
-    /// Whether there is no secret at all.
+    /// Whether the secret is empty.
     pub fn is_empty(&self) -> bool {
         self.expose().is_empty()
     }
@@ -182,12 +192,12 @@ impl<T: fmt::Display + ?Sized> fmt::Display for Exposed<'_, T> {
 
 /// The result of parsing a [`Text`], errors included.
 pub trait Reading: Send + Sync + 'static {
-    /// Parses a text. What it costs is paid once per value.
+    /// Parses a text; called once per value.
     fn read(text: &str) -> Self;
 }
 
-/// A long public text, PEM or XML, that is parsed into an `R` when somebody first asks; clones share the result.
-/// A reviewer sees its size and digest.
+/// A long public text, PEM or XML, that is parsed into an `R` on first use; clones share the result. In reviews, it
+/// shows as size and digest.
 pub struct Text<R>(Arc<Content<R>>);
 
 struct Content<R> {
@@ -201,12 +211,12 @@ impl<R> Text<R> {
         Self(Arc::new(Content { text: text.into(), reading: OnceLock::new() }))
     }
 
-    /// The text itself.
+    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0.text
     }
 
-    /// Shares the reading of `former` if both are the same text.
+    /// Shares the parsed value of `former` if the texts are equal.
     pub fn keep_reading(&mut self, former: &Self) {
         if self == former {
             self.clone_from(former);
@@ -253,7 +263,7 @@ impl<R> Serialize for Text<R> {
     }
 }
 
-/// Reads a text through the newtype that lets a manifest's decoder look up `from_env` and `from_file`.
+/// Deserialises a text through the newtype for which the decoder resolves `from_env` and `from_file`.
 fn sourced<'de, D: Deserializer<'de>>(name: &'static str, deserializer: D) -> Result<String, D::Error> {
     struct Visitor;
     impl<'de> de::Visitor<'de> for Visitor {
@@ -293,7 +303,7 @@ impl JsonSchema for Secret {
         SECRET_SCHEMA.into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "description": "A secret. Answers to viewers mask it."})
+        json_schema!({"type": "string", "description": "A secret. It is masked in responses to viewers."})
     }
 }
 

@@ -20,26 +20,26 @@ use super::{
     secret::Secret,
 };
 
-/// A resource as it stands in a Snapshot.
+/// A resource in a snapshot.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Its key.
+    /// The key.
     pub key: Key,
-    /// What it is.
+    /// The spec.
     pub spec: Arc<dyn AnyResource>,
-    /// When it was created; whole seconds (D13).
+    /// The creation time in whole seconds (D13).
     pub created_at: Timestamp,
-    /// Grows with each creation, so that lists can be newest first (D12).
+    /// The creation order, by which lists are sorted newest first (D12).
     pub order: u64,
-    /// The manifest source that owns it, if one does (D29).
+    /// The claim of the source that owns it, if any (D29).
     pub claim: Option<Claim>,
     /// The hash of an API key's token.
     pub token: Option<Secret>,
-    /// The answer to a GET, once somebody has asked. A changed entry, or one with a changed child, starts without.
+    /// The cached response to a GET. Empty after a change of the entry or a child.
     pub rendered: Arc<OnceLock<Rendered>>,
 }
 
-/// A resource's response form as it goes over the wire.
+/// A serialised response form.
 #[derive(Debug, Clone)]
 pub struct Rendered {
     /// JSON.
@@ -54,13 +54,13 @@ impl Entry {
         self.claim.as_ref().is_some_and(|claim| claim.source == source)
     }
 
-    /// The Spec as its own type.
+    /// The spec as its concrete type.
     pub fn spec_as<R: Resource>(&self) -> Option<&R> {
         self.spec.as_any().downcast_ref()
     }
 }
 
-/// What a revision holds.
+/// The state at a revision.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// The number of the revision; 0 is the empty store.
@@ -70,27 +70,27 @@ pub struct Snapshot {
     entries: OrdMap<Key, Arc<Entry>>,
     /// For lists: kind, parent and order.
     by_order: OrdMap<(Kind, Option<Id>, u64), Key>,
-    /// The place in lists of what was deleted, so that a walk through a list can go on from there (D12).
+    /// The list positions of deleted resources, from which pagination can continue (D12).
     deleted: OrdMap<Key, Tombstone>,
-    /// For deletions: who names whom.
+    /// For deletions: the referrers of each resource.
     users: OrdMap<Key, OrdSet<Key>>,
 }
 
-/// What is kept of a deleted resource.
+/// The record of a deleted resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tombstone {
-    /// Its `order`.
+    /// The `order` of the resource.
     pub order: u64,
     /// The revision that deleted it.
     pub revision: u64,
 }
 
-/// Why a change is refused.
+/// Why a change is rejected.
 #[derive(Debug, Clone)]
 pub struct Refusal {
-    /// The resource at fault.
+    /// The invalid resource.
     pub key: Key,
-    /// What is wrong; paths are inside the resource's Spec.
+    /// The faults, with paths inside the resource's spec.
     pub faults: Vec<Fault>,
 }
 
@@ -101,7 +101,7 @@ impl Refusal {
 }
 
 impl Snapshot {
-    /// Puts a whole revision together, as a store does when it opens.
+    /// Builds a snapshot from all its parts, when a store opens.
     pub fn restore(
         revision: u64,
         next_order: u64,
@@ -116,7 +116,7 @@ impl Snapshot {
         snapshot
     }
 
-    /// The Snapshot of a later revision, from what differs in it: entries, and tombstones of what is gone.
+    /// Returns the snapshot of a later revision from its changes: entries, and tombstones of deleted ones.
     pub fn advance(
         &self,
         revision: u64,
@@ -136,7 +136,7 @@ impl Snapshot {
         Self { revision, next_order, ..next }
     }
 
-    /// The same state without the tombstones of deletions up to a revision.
+    /// Returns the state without the tombstones of deletions up to a revision.
     #[must_use]
     pub fn without_tombstones(mut self, upto: u64) -> Self {
         if upto > 0 {
@@ -146,22 +146,22 @@ impl Snapshot {
         self
     }
 
-    /// What is kept of a deleted resource.
+    /// The tombstone of a deleted resource.
     pub fn tombstone(&self, key: &Key) -> Option<Tombstone> {
         self.deleted.get(key).copied()
     }
 
-    /// Everything that is kept of deleted resources.
+    /// All tombstones.
     pub fn tombstones(&self) -> impl Iterator<Item = (&Key, Tombstone)> {
         self.deleted.iter().map(|(key, tombstone)| (key, *tombstone))
     }
 
-    /// The `order` that the next creation gets.
+    /// The `order` of the next creation.
     pub fn next_order(&self) -> u64 {
         self.next_order
     }
 
-    /// Where a resource stands in its list, or stood when it was deleted.
+    /// The list position of a resource, also after its deletion.
     pub fn order_of(&self, key: &Key) -> Option<u64> {
         self.entries.get(key).map(|entry| entry.order).or_else(|| self.tombstone(key).map(|tombstone| tombstone.order))
     }
@@ -171,28 +171,28 @@ impl Snapshot {
         self.entries.get(key)
     }
 
-    /// A child by its id alone, for the rare address that does not name the parent. Looks at every parent.
+    /// Finds a child by its id alone, for paths without the parent. Checks every parent.
     pub fn find_child(&self, kind: Kind, id: &Id) -> Option<&Arc<Entry>> {
         let parents = self.in_order(kind.info().parent?, None, u64::MAX);
         parents.map(|parent| Key::child(kind, parent.key.id.clone(), id.clone())).find_map(|key| self.entries.get(&key))
     }
 
-    /// Every resource, by key.
+    /// All resources, by key.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.entries.values()
     }
 
-    /// How many resources there are, of every kind.
+    /// The number of resources of all kinds.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// How many resources of a kind there are. Looks at each.
+    /// Counts the resources of a kind, in linear time.
     pub fn count(&self, kind: Kind) -> usize {
         self.by_order.range((kind, None, 0)..).take_while(|((of, ..), _)| *of == kind).count()
     }
 
-    /// Whether there is no resource.
+    /// Whether the snapshot has no resources.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -215,14 +215,13 @@ impl Snapshot {
             .filter_map(|(_, key)| self.entries.get(key))
     }
 
-    /// The resources that name this one.
+    /// The resources that reference this one.
     pub fn users(&self, key: &Key) -> impl Iterator<Item = &Key> {
         self.users.get(key).into_iter().flatten()
     }
 
-    /// Applies a list of Operations in order. Returns the next revision and the keys whose records differ; nothing of
-    /// it is visible to anybody yet. After each Operation every reference resolves; the rules that span several
-    /// resources hold at the end.
+    /// Applies operations in order. Returns the next revision, which is not published yet, and the changed keys. After
+    /// each operation all references resolve; rules that span several resources hold at the end.
     pub fn apply(&self, operations: &[Operation], now: Timestamp) -> Result<(Snapshot, BTreeSet<Key>), Refusal> {
         let mut next = self.clone();
         next.revision += 1;
@@ -240,11 +239,11 @@ impl Snapshot {
         match operation {
             Operation::Create { key, spec, claim, token } => {
                 if key.kind == Kind::Owner && self.entries.contains_key(key) {
-                    // Two keys may be the first of one owner.
+                    // Two new keys may create the same owner.
                     return Ok(());
                 }
                 if self.entries.contains_key(key) {
-                    return Err(Refusal::new(key, Fault::new(Code::Conflict, format!("{key} exists already"))));
+                    return Err(Refusal::new(key, Fault::new(Code::Conflict, format!("{key} already exists"))));
                 }
                 if let Some(parent) = key.parent_key() {
                     self.require_parent(&parent, key, now, touched)?;
@@ -347,7 +346,7 @@ impl Snapshot {
         Entry { key, spec, created_at, order, claim: None, token: None, rendered: Arc::default() }
     }
 
-    /// Puts a changed Spec in the place of an entry's old one.
+    /// Replaces an entry's spec.
     fn change(
         &mut self,
         entry: &Entry,
@@ -357,7 +356,7 @@ impl Snapshot {
         self.put(Entry { spec, rendered: Arc::default(), ..entry.clone() }, touched)
     }
 
-    /// Checks an entry and its references, and puts it in.
+    /// Checks an entry and its references, and inserts it.
     fn put(&mut self, entry: Entry, touched: &mut BTreeSet<Key>) -> Result<(), Refusal> {
         let mut faults = Faults::new();
         entry.spec.check(&mut faults);
@@ -415,12 +414,12 @@ impl Snapshot {
         });
     }
 
-    /// A parent's View shows its children, so its rendered answer is out of date with theirs.
+    /// Drops the cached response of a parent, because it contains its children.
     fn refresh_parent(&mut self, key: &Key) {
         if let Some(parent) = key.parent_key()
             && let Some(entry) = self.entries.get_mut(&parent)
         {
-            // Even if nobody has asked yet: a reader of the older revision may be about to.
+            // Even if it is not cached yet: a reader of the older revision may be about to cache it.
             *entry = Arc::new(Entry { rendered: Arc::default(), ..Entry::clone(entry) });
         }
     }

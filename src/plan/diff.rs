@@ -1,4 +1,4 @@
-//! The difference between a Snapshot and the desired state, with the API's own semantics.
+//! The difference between a snapshot and the desired state, expressed in API operations.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,13 +24,13 @@ use crate::model::{
     snapshot::{Entry, Snapshot},
 };
 
-/// Computes what `source` must do so that its part of the store is as desired. With `prune`, what it owns and no
-/// longer declares is deleted. Creation and change go forward through the kinds, deletion backward, so that every
-/// prefix of the plan keeps references valid.
+/// Computes the plan that brings `source`'s part of the store to the desired state. With `prune`, owned resources that
+/// are no longer declared are deleted. Creations and changes go forward through the kinds and deletions backward, so
+/// that every prefix of the plan keeps references valid.
 pub fn diff(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, source: &str, prune: bool, budget: Budget) -> Plan {
     let mut planner = Planner { snapshot, desired, source, plan: Plan { base: snapshot.revision, ..Plan::default() } };
     let mut wanted: Vec<&Desired> = desired.values().collect();
-    // Ids say nothing to a reader: inside a kind, resources come by name.
+    // Sorted by name within a kind, because ids mean nothing to a reader.
     wanted.sort_by_cached_key(|wanted| (wanted.key.kind, planner.full_name(&wanted.key, &wanted.claim)));
     for wanted in wanted {
         planner.settle(wanted);
@@ -62,7 +62,7 @@ impl Planner<'_> {
         };
         let mut effect = Effect::Change;
         let info = wanted.key.kind.info();
-        // What exists just as long as something is configured under it cannot be claimed once nothing is (D34).
+        // An implicit resource exists only while it has a module, so an empty one cannot be claimed (D34).
         let vanishes = info.implicit && info.slots.iter().all(|slot| spec.module(slot).is_none());
         if entry.claim.as_ref() != Some(&wanted.claim) && !vanishes {
             if operations.is_empty() {
@@ -87,15 +87,15 @@ impl Planner<'_> {
         self.push(wanted, effect, before, operations);
         if let (Some(old), Some(change)) = (&entry.claim, self.plan.changes.last_mut()) {
             if old.name != wanted.claim.name {
-                change.notes.push(format!("was called `{}`", old.name));
+                change.notes.push(format!("renamed from `{}`", old.name));
             } else if is_renamed(old, wanted) {
                 let over = wanted.claim.renamed_from.is_none();
-                let note = if over { "no longer exchanges its name" } else { "exchanges its name" };
+                let note = if over { "name swap ended" } else { "swaps its name" };
                 change.notes.push(note.into());
             }
             match (old.prevent_destroy, wanted.claim.prevent_destroy) {
-                (true, false) => change.notes.push("is no longer protected by `prevent_destroy`".into()),
-                (false, true) => change.notes.push("is protected by `prevent_destroy` from now on".into()),
+                (true, false) => change.notes.push("no longer protected by `prevent_destroy`".into()),
+                (false, true) => change.notes.push("now protected by `prevent_destroy`".into()),
                 _ => {}
             }
         }
@@ -114,7 +114,7 @@ impl Planner<'_> {
             Ok(operations) => operations,
             Err(error) => return self.plan.refusals.push(error.into()),
         };
-        // With nothing configured under it, it does not exist (D34).
+        // Without a module it does not exist (D34).
         if !operations.is_empty() {
             operations.push(Operation::Claim { key: key.clone(), claim });
             self.push(wanted, Effect::Create, None, operations);
@@ -134,8 +134,8 @@ impl Planner<'_> {
         self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file });
     }
 
-    /// An API key that names no owner is owned by its source's bot. An owner that nobody has named before comes into
-    /// being with the key (D23).
+    /// Sets the owner of an API key to the source's bot if the manifest names none, and returns the operation that
+    /// creates the owner if it does not exist yet (D23).
     fn with_owner(&self, wanted: &Desired, entry: Option<&Arc<Entry>>) -> (Arc<dyn AnyResource>, Option<Operation>) {
         let Some(key) = wanted.spec.as_any().downcast_ref::<ApiKey>() else { return (Arc::clone(&wanted.spec), None) };
         let mut key = key.clone();
@@ -182,22 +182,22 @@ impl Planner<'_> {
         }
     }
 
-    /// What is marked `prevent_destroy`, and an edge with routes of somebody else (D35), stay.
+    /// Refuses to delete a resource with `prevent_destroy`, and an edge with routes of other owners (D35).
     fn refuse_if_kept(&mut self, entry: &Entry, claim: &Claim, name: &str) {
         let key = &entry.key;
         if claim.prevent_destroy {
             let declared = |wanted: &&Desired| wanted.key.kind == key.kind && wanted.key.parent == key.parent;
             let mut declared = self.desired.values().filter(declared);
             let (fate, cure) = match declared.any(|wanted| wanted.claim.name == claim.name) {
-                true => ("replaced, for what changes in it is fixed at creation", "take that change back"),
-                false => ("deleted", "put its manifest back"),
+                true => ("replaced, because the change is to an immutable field", "revert the change"),
+                false => ("deleted", "restore its manifest"),
             };
             self.plan.refusals.push(
                 Diagnostic::error(
                     Code::PreventDestroy,
-                    format!("{} {name} ({}) is marked `prevent_destroy` and would be {fate}", key.kind, key.id),
+                    format!("{} {name} ({}) has `prevent_destroy` and would be {fate}", key.kind, key.id),
                 )
-                .help(format!("{cure}, or remove the mark in a change of its own first")),
+                .help(format!("{cure}, or remove `prevent_destroy` in a separate change first")),
             );
         }
         let Some(kind) = key.kind.info().children else { return };
@@ -212,18 +212,18 @@ impl Planner<'_> {
                 Diagnostic::error(
                     Code::InUse,
                     format!(
-                        "{} {name} ({}) would be deleted, and holds what others own: {}",
+                        "{} {name} ({}) would be deleted, but contains resources of other owners: {}",
                         key.kind,
                         key.id,
                         others.join(", ")
                     ),
                 )
-                .help("delete or move those first, or keep it"),
+                .help("delete or move these resources first, or keep it"),
             );
         }
     }
 
-    /// A resource that goes while another of the same kind, parent and name comes is one replacement.
+    /// Marks a deletion and a creation with the same kind, parent and name as one replacement.
     fn mark_replacements(&mut self) {
         let identity = |change: &Change| {
             let (kind, parent, name) = change.identity();
@@ -247,7 +247,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The name with its parent's in front.
+    /// The name prefixed with the parent's name.
     fn full_name(&self, key: &Key, claim: &Claim) -> String {
         let Some(parent) = key.parent_key() else { return claim.name.clone() };
         let desired = self.desired.get(&parent).map(|parent| parent.claim.name.as_str());
@@ -257,13 +257,13 @@ impl Planner<'_> {
     }
 }
 
-/// Whether the claim on a resource differs in what it says of names.
+/// Whether the names in a resource's claim change.
 fn is_renamed(old: &Claim, wanted: &Desired) -> bool {
     old.name != wanted.claim.name || old.renamed_from != wanted.claim.renamed_from
 }
 
-/// The calls that turn one Spec into another: changed plain fields are one PATCH with just those fields; a new or
-/// changed module is a PUT of that module, and one that is gone a DELETE, for PATCH cannot delete.
+/// The calls that turn one spec into another: one PATCH with the changed plain fields, a PUT for each new or changed
+/// module, and a DELETE for each removed module, because PATCH cannot delete.
 fn changes(key: &Key, from: &dyn AnyResource, to: &Arc<dyn AnyResource>) -> Result<Vec<Operation>, JsonError> {
     if from.same(to.as_ref()) {
         return Ok(Vec::new());
@@ -277,7 +277,7 @@ fn changes(key: &Key, from: &dyn AnyResource, to: &Arc<dyn AnyResource>) -> Resu
     if !fields.is_empty() {
         operations.push(Operation::Patch { key: key.clone(), spec: Arc::clone(to), fields });
     }
-    // Puts come first: what exists just as long as it has a module (D34) must not vanish in between.
+    // PUTs come first: an implicit resource (D34) must not vanish in between.
     let mut deletions = Vec::new();
     for slot in slots {
         match (from.module(slot), to.module(slot)) {

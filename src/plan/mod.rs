@@ -1,4 +1,4 @@
-//! The Operations that turn a Snapshot into the desired state. Pure: the same input gives the same plan, anywhere.
+//! Planning: the operations that turn a snapshot into the desired state. Pure: the same input gives the same plan.
 
 mod diff;
 pub mod format;
@@ -17,61 +17,61 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Kind, diagnostic::Diagnostic, id::Id, key::Key, operation::Operation, resource::AnyResource};
 
-/// What would run, from which revision.
+/// The operations to run, and the revision they are based on.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// The revision that it was computed from.
+    /// The revision the plan is based on.
     pub base: u64,
-    /// The changes, by resource, in the order in which they run.
+    /// The changes by resource, in execution order.
     pub changes: Vec<Change>,
-    /// How many resources stay as they are.
+    /// The number of unchanged resources.
     pub unchanged: usize,
-    /// Why it must not run.
+    /// Errors that forbid running the plan.
     pub refusals: Vec<Diagnostic>,
 }
 
-/// Everything that happens to one resource.
+/// All operations on one resource.
 #[derive(Debug, Clone)]
 pub struct Change {
     /// The resource.
     pub key: Key,
-    /// Its name in the manifests, with its parent's in front.
+    /// The name in the manifests, prefixed with the parent's name.
     pub name: String,
-    /// What it comes to.
+    /// The effect on the resource.
     pub effect: Effect,
-    /// What else a reviewer must know: another name, or another protection.
+    /// Notes for the reviewer, such as a changed name or protection.
     pub notes: Vec<String>,
-    /// What it was before.
+    /// The resource before the change.
     pub before: Option<Arc<dyn AnyResource>>,
     /// The operations, in order.
     pub operations: Vec<Operation>,
-    /// Where a new API key's token is written.
+    /// The token file of a new API key.
     pub token_file: Option<PathBuf>,
 }
 
-/// What a change comes to.
+/// The effect of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// A new resource.
     Create,
-    /// A new resource in the place of one that cannot be changed.
+    /// A new resource that replaces one with immutable differences.
     Replace,
-    /// Another content.
+    /// New content.
     Change,
-    /// The same content, owned from now on.
+    /// The same content, now owned by the source.
     Adopt,
-    /// The same content under another name.
+    /// The same content under a new name.
     Rename,
-    /// The same content, with another `prevent_destroy`.
+    /// The same content with a new `prevent_destroy`.
     Protect,
-    /// No longer there.
+    /// Deleted.
     Delete,
-    /// No longer there, for another one has taken its place.
+    /// Deleted, because another resource replaces it.
     Replaced,
 }
 
-/// How many resources each effect has.
+/// The number of resources by effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Summary {
@@ -84,24 +84,24 @@ pub struct Summary {
 }
 
 impl Plan {
-    /// Whether there is nothing to do.
+    /// Whether the plan has no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// All operations, in the order in which they run.
+    /// All operations, in execution order.
     pub fn operations(&self) -> Vec<Operation> {
         self.changes.iter().flat_map(|change| change.operations.iter().cloned()).collect()
     }
 
-    /// The counts.
+    /// The number of changes by effect.
     pub fn summary(&self) -> Summary {
         Summary::of(self.changes.iter().map(|change| change.effect), self.unchanged)
     }
 }
 
 impl Change {
-    /// What makes it the same to a person, whatever its identifier is.
+    /// What identifies the resource to a person, independent of its id.
     fn identity(&self) -> (Kind, Option<&Id>, &str) {
         (self.key.kind, self.key.parent.as_ref(), &self.name)
     }
@@ -117,7 +117,7 @@ impl Summary {
                 Effect::Replace => summary.replace += 1,
                 Effect::Adopt => summary.adopt += 1,
                 Effect::Delete => summary.delete += 1,
-                // The one that takes its place is counted.
+                // Its replacement is counted.
                 Effect::Replaced => {}
             }
         }

@@ -1,4 +1,4 @@
-//! A plan as it is told: what a person, a program or another machine gets to see of it. No secret is in it.
+//! A plan without secrets, as shown to people, programs and other machines.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,54 +16,54 @@ use crate::model::{
     secret::{Review, Secrets},
 };
 
-/// Unchanged lines that are shown around a changed one.
+/// The number of unchanged lines shown around a changed line.
 const CONTEXT: usize = 2;
 
-/// What would run, from which revision.
+/// A plan without its secrets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outline {
-    /// The revision that the plan was computed from.
+    /// The revision the plan is based on.
     pub base: u64,
-    /// How many resources stay as they are.
+    /// The number of unchanged resources.
     pub unchanged: usize,
-    /// The changes, by resource, in the order in which they run.
+    /// The changes by resource, in execution order.
     pub changes: Vec<OutlinedChange>,
 }
 
-/// What happens to one resource.
+/// The change of one resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OutlinedChange {
-    /// What it comes to.
+    /// The effect on the resource.
     pub effect: Effect,
     /// The kind of resource.
     pub kind: String,
-    /// Its name in the manifests, with its parent's in front.
+    /// The name in the manifests, prefixed with the parent's name.
     pub name: String,
-    /// Its identifier.
+    /// The identifier.
     pub id: String,
-    /// What else a reviewer must know: another name, or another protection.
+    /// Notes for the reviewer, such as a changed name or protection.
     pub notes: Vec<String>,
-    /// The calls of the API that do the same, in order; none where only ownership changes.
+    /// The equivalent API calls, in order; empty if only ownership changes.
     pub calls: Vec<Call>,
 }
 
-/// One call of the API.
+/// An API call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Call {
     /// The method.
     pub method: String,
     /// The path.
     pub path: String,
-    /// What it sends, with secrets masked; null if nothing.
+    /// The request body with secrets masked; null if there is none.
     pub body: Value,
-    /// What it changes, line by line: each starts with `+ `, `- ` or two spaces, and `…` stands for lines left out.
+    /// The changed lines: each starts with `+ `, `- ` or two spaces; `…` stands for omitted lines.
     pub lines: Vec<String>,
 }
 
 impl Outline {
-    /// The plan without its secrets.
+    /// Returns a plan without its secrets.
     pub fn of(plan: &Plan) -> Result<Self, JsonError> {
-        // One resource takes the place of another: what differs between the two is what a reviewer looks for.
+        // For a replacement, a reviewer wants the difference between the old and the new resource.
         let replaced = plan.changes.iter().filter(|change| change.effect == Effect::Replaced);
         let replaced: HashMap<_, _> = replaced.map(|change| (change.identity(), &change.before)).collect();
         let changes = plan.changes.par_iter().map(|change| {
@@ -77,12 +77,12 @@ impl Outline {
         Ok(Self { base: plan.base, unchanged: plan.unchanged, changes })
     }
 
-    /// Whether there is nothing to do.
+    /// Whether the plan has no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// The counts.
+    /// The number of changes by effect.
     pub fn summary(&self) -> Summary {
         Summary::of(self.changes.iter().map(|change| change.effect), self.unchanged)
     }
@@ -111,14 +111,14 @@ fn call(
     path: String,
 ) -> Result<Call, JsonError> {
     let lines = match effect {
-        // They are shown where the other one is created.
+        // They are shown with the new resource.
         Effect::Replaced => Vec::new(),
         _ => lines(before, operation)?,
     };
-    Ok(Call { method: method.to_owned(), path, body: operation.body(Secrets::Masked)?, lines })
+    Ok(Call { method: method.to_owned(), path, body: operation.body(Secrets::Planned)?, lines })
 }
 
-/// What an operation changes, line by line. Secrets are only "(secret)" and "changed".
+/// The changed lines of an operation. Secrets show only as "(secret)" and whether they changed.
 fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<Vec<String>, JsonError> {
     let (old, new) = forms(before, operation)?;
     let diff = TextDiff::from_lines(old.as_str(), new.as_str());
@@ -139,7 +139,7 @@ fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<Vec<
     Ok(lines)
 }
 
-/// The YAML write form of what an operation changes, before and after. Secrets are only "(secret)" and "changed".
+/// The YAML of what an operation changes, before and after. Secrets show only as "(secret)" and whether they changed.
 fn forms(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<(String, String), JsonError> {
     let review = Review::default();
     let whole = |spec: &dyn AnyResource, secrets: Secrets<'_>| spec.to_json(secrets).map(Value::Object);
@@ -171,7 +171,7 @@ fn forms(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<(Str
     Ok((yaml(old.transpose()?)?, yaml(new.transpose()?)?))
 }
 
-/// YAML without what is unset: null, "", [], {} and 0 say the same as nothing (D14). Nothing at all is an empty text.
+/// YAML without unset values: null, "", [], {} and 0 mean unset (D14). No value is an empty text.
 fn yaml(value: Option<Value>) -> Result<String, JsonError> {
     let Some(mut value) = value else { return Ok(String::new()) };
     prune_unset(&mut value);

@@ -1,4 +1,4 @@
-//! A plan as text for a terminal: by resource, each call on a line of its own, and what it changes (D30).
+//! A plan as text for a terminal: each resource with its calls, one per line, and the changed lines (D30).
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::text::escaped;
 
-/// The plan with colour; whoever prints it strips the colour where it has no place.
+/// Renders the plan with colour codes; the caller strips them if needed.
 pub fn text(plan: &Outline) -> String {
     let mut out = String::new();
     for change in &plan.changes {
@@ -35,12 +35,12 @@ pub fn sign(effect: Effect) -> &'static str {
     }
 }
 
-/// What is said behind its name and identifier.
+/// The notes after the name and identifier.
 pub fn notes(change: &OutlinedChange) -> String {
     let what = match change.effect {
-        Effect::Replace => Some("takes the place of the one that is deleted below"),
-        Effect::Adopt => Some("is adopted as it is"),
-        Effect::Replaced => Some("is replaced by the one above"),
+        Effect::Replace => Some("replaces the one deleted below"),
+        Effect::Adopt => Some("adopted without changes"),
+        Effect::Replaced => Some("replaced by the one above"),
         _ => None,
     };
     let notes: Vec<&str> = what.into_iter().chain(change.notes.iter().map(String::as_str)).collect();

@@ -1,32 +1,32 @@
-//! What a command has to tell, in whichever format it is told.
+//! The report of a command, independent of its format.
 
 use super::outline::Outline;
 use crate::model::diagnostic::{Diagnostic, Severity};
 
-/// What came of `validate`, `reconcile` or `diff`.
+/// The result of `validate`, `reconcile` or `diff`.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// The command's name.
     pub command: &'static str,
-    /// Faults and findings, sorted by place.
+    /// Errors and warnings, sorted by place.
     pub diagnostics: Vec<Diagnostic>,
-    /// The plan, where one was made.
+    /// The plan, if planning succeeded.
     pub plan: Option<Outline>,
-    /// Why the plan must not run.
+    /// Errors that forbid running the plan.
     pub refusals: Vec<Diagnostic>,
-    /// How many files were read.
+    /// The number of files read.
     pub files: usize,
-    /// Whether the plan was applied, and as which revision.
+    /// The applied revision, if the plan was applied.
     pub applied: Option<u64>,
 }
 
 impl Report {
-    /// How many diagnostics of a severity there are.
+    /// The number of diagnostics with a severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.diagnostics.iter().filter(|it| it.severity == severity).count()
     }
 
-    /// Whether the manifests are at fault.
+    /// Whether the manifests have errors.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0
     }

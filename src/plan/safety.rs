@@ -1,4 +1,4 @@
-//! How much a plan may delete before somebody must say that it is meant (D41).
+//! The deletion limit: a plan that deletes more must be confirmed (D41).
 
 use std::{fmt, str::FromStr};
 
@@ -7,27 +7,26 @@ use serde::{Deserialize, Serialize};
 use super::{Effect, Plan};
 use crate::model::{code::Code, diagnostic::Diagnostic};
 
-/// How much one plan may delete. A replaced resource counts as deleted.
+/// The deletion limit of one plan. A replaced resource counts as deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Budget {
-    /// What a normal day needs: three deletions, or a quarter of what the source owns and at most a hundred; but never
-    /// all of it.
+    /// The default: three resources, or a quarter of the source's resources up to a hundred, but never all of them.
     #[default]
     Normal,
     /// A number of resources.
     Count(usize),
-    /// A share of what the source owns.
+    /// A share of the source's resources.
     Percent(f64),
 }
 
-/// Deletions that are nothing unusual, in a source of any size.
+/// The default number of deletions allowed for a source of any size.
 const FEW: usize = 3;
-/// The share that a normal day deletes at the most.
+/// The default share of resources that may be deleted.
 const PERCENT: f64 = 25.0;
-/// The number that a normal day deletes at the most.
+/// The cap on the default share.
 const MANY: usize = 100;
-/// How many of the deletions a refusal names.
+/// The number of deletions that a refusal names.
 const NAMED: usize = 10;
 
 impl Budget {
@@ -53,11 +52,11 @@ impl FromStr for Budget {
             Some(percent) => number(percent).map(Budget::Percent),
             None => text.parse().ok().map(Budget::Count),
         };
-        parsed.ok_or_else(|| "write a number, such as 20, or a share of what the source owns, such as 50%".into())
+        parsed.ok_or_else(|| "expected a number such as 20, or a share of the source's resources such as 50%".into())
     }
 }
 
-/// The form in documents: nothing for a normal day.
+/// The form in documents: empty for the default.
 impl From<Budget> for String {
     fn from(budget: Budget) -> Self {
         match budget {
@@ -80,15 +79,15 @@ impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Budget::Normal => {
-                write!(f, "a normal day's {FEW}, or {PERCENT} % and at most {MANY}")
+                write!(f, "{FEW}, or {PERCENT} % up to {MANY}")
             }
-            Budget::Count(most) => write!(f, "the {most} that are allowed"),
-            Budget::Percent(most) => write!(f, "the {most} % that are allowed"),
+            Budget::Count(most) => write!(f, "{most}"),
+            Budget::Percent(most) => write!(f, "{most} %"),
         }
     }
 }
 
-/// The refusal of a plan that deletes more than the budget allows of the `owned` resources of its source.
+/// Refuses a plan that deletes more of the source's `owned` resources than the budget allows.
 pub fn over_budget(plan: &Plan, owned: usize, budget: Budget) -> Option<Diagnostic> {
     let deleted: Vec<_> =
         plan.changes.iter().filter(|change| matches!(change.effect, Effect::Delete | Effect::Replaced)).collect();
@@ -102,12 +101,12 @@ pub fn over_budget(plan: &Plan, owned: usize, budget: Budget) -> Option<Diagnost
     }
     let all = deleted.len() == owned && owned > 1 && budget == Budget::Normal;
     let how_many = match all {
-        true => format!("all {owned} resources that the source owns"),
-        false => format!("{} of the {owned} resources that the source owns, more than {budget}", deleted.len()),
+        true => format!("all {owned} resources of the source"),
+        false => format!("{} of the source's {owned} resources (limit: {budget})", deleted.len()),
     };
     let message = format!("the plan would delete {how_many}: {}", names.join(", "));
     let help = format!(
-        "check that the manifests are complete, and are those of this source; if it is meant, allow it once with \
+        "check that the manifests are complete and belong to this source; to delete the resources, run once with \
          --max-deletes {}",
         deleted.len()
     );
@@ -119,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_normal_day_passes_and_an_accident_does_not() {
+    fn a_few_deletions_pass_and_many_do_not() {
         for (deleted, owned) in [(1, 1), (1, 2), (2, 3), (3, 4), (3, 24), (5, 20), (100, 10_000)] {
             assert!(Budget::Normal.allows(deleted, owned), "{deleted} of {owned}");
         }

@@ -75,7 +75,7 @@ impl SavedPlan {
                     resource: format!("{} {}", change.key.kind, change.name),
                     id: operation.key().id.to_string(),
                     call: operation.to_string(),
-                    body: operation.body(Secrets::Masked)?,
+                    body: operation.body(Secrets::Planned)?,
                 })
             })
         });

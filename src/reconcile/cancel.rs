@@ -1,21 +1,21 @@
-//! A run that nobody waits for any longer can be given up.
+//! Cancellation of a run.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-/// Whether a run should be given up. Clones share one state; a run asks between its steps and never inside a commit.
+/// A cancellation flag. Clones share one state; a run checks it between steps and never inside a commit.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Gives the run up.
+    /// Cancels the run.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether the run was given up.
+    /// Whether the run was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }

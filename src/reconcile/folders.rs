@@ -1,5 +1,5 @@
-//! The folders that are watched. A watch belongs to a folder and not to its path, so a folder that is swapped, moved or
-//! made again is watched anew.
+//! The watched folders. A watch belongs to a folder and not to its path, so a folder that is swapped, moved or
+//! recreated needs a new watch.
 
 use std::{
     fs,
@@ -16,35 +16,35 @@ use notify::{
     event::{AccessKind, AccessMode, ModifyKind},
 };
 
-/// How often the watches are made anew in a row, when the folders change meanwhile.
+/// The most attempts to create the watches if the folders change meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// Watches for files and folders, wherever their paths lead.
+/// Watches for files and folders, through links.
 pub struct Folders {
     watcher: RecommendedWatcher,
     paths: Vec<PathBuf>,
-    /// What was watched, path by path.
+    /// The state of each path when its watch was created.
     watched: Vec<Watched>,
-    /// Set when one of the paths, or a folder above it, has come or gone. An inode alone does not tell: it may be given
-    /// to the next folder.
+    /// Set when a path or a parent folder is created or removed. The inode alone is not enough, because a new folder
+    /// may reuse it.
     moved: Arc<AtomicBool>,
     changed: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// What a path was when its watch was made.
-#[derive(PartialEq)]
+/// The state of a path when its watch was created.
+#[derive(Clone, PartialEq)]
 struct Watched {
-    /// The nearest folder above it that exists: there it is seen coming and going.
+    /// The nearest existing parent folder, where its creation and removal are seen.
     above: PathBuf,
     above_is: Option<Identity>,
     is: Option<Identity>,
 }
 
-/// Where a path leads, and device and inode of what is there.
+/// A resolved path with its device and inode.
 type Identity = (PathBuf, u64, u64);
 
 impl Folders {
-    /// Watches paths, and calls `changed` with each event. The folder that a path is in must exist.
+    /// Watches paths and calls `changed` with each event. The parent folder of each path must exist.
     pub fn watch(paths: &[PathBuf], changed: impl Fn() + Send + Sync + 'static) -> notify::Result<Self> {
         let paths: Vec<PathBuf> = paths.iter().filter(|path| path.as_os_str() != "-").cloned().collect();
         if let Some(path) = paths.iter().find(|path| !parent_of(path).is_dir()) {
@@ -55,7 +55,13 @@ impl Folders {
         Ok(Self { watcher, paths, watched, moved, changed })
     }
 
-    /// Makes the watches anew if a path leads somewhere else than before.
+    /// Whether a path resolves differently than when it was watched. A link above the path can be swapped without an
+    /// event in a watched folder.
+    pub fn have_moved(&self) -> bool {
+        self.paths.iter().map(|path| Watched::of(path)).ne(self.watched.iter().map(Watched::clone))
+    }
+
+    /// Recreates the watches if a path resolves differently than before.
     pub fn refresh(&mut self) {
         for _ in 0..ATTEMPTS {
             let moved = self.moved.swap(false, Ordering::AcqRel);
@@ -65,12 +71,12 @@ impl Folders {
             }
             match establish(&self.paths, &self.changed, &self.moved) {
                 Ok((watcher, watched)) => {
-                    // The old watches end after the new ones have begun.
+                    // The new watches start before the old ones end.
                     self.watcher = watcher;
                     self.watched = watched;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the manifests cannot be watched; they are read every 30 seconds");
+                    tracing::warn!(%error, "cannot watch the manifests; polling every 30 seconds");
                     self.moved.store(true, Ordering::Release);
                     return;
                 }
@@ -88,7 +94,7 @@ fn establish(
     let (changed, moved) = (Arc::clone(changed), Arc::clone(moved));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         if let Ok(event) = event {
-            // Reading the manifests opens them: of all accesses only the end of a write means anything.
+            // Reading the manifests also causes access events, so only the end of a write counts.
             if matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write)) {
                 return;
             }
@@ -104,9 +110,9 @@ fn establish(
     })?;
     let mut watched = Vec::new();
     for path in paths {
-        // What the path is comes before the watch: if it changes in between, the next look sees the difference.
+        // Record the path's state before the watch: if it changes in between, the next check sees the difference.
         let now = Watched::of(path);
-        // Editors replace files, and releases swap links: both are seen in the folder above.
+        // Editors replace files, and releases swap links: both events are in the parent folder.
         watcher.watch(&now.above, RecursiveMode::NonRecursive)?;
         if path.is_dir() {
             watcher.watch(path, RecursiveMode::Recursive)?;

@@ -1,4 +1,4 @@
-//! How the loop that follows a folder is doing, in the words of D33: told by `/readyz`, `/metrics` and the log (D52).
+//! The health of the reconcile loop, as a condition (D33), for `/readyz`, `/metrics` and the log (D52).
 
 use std::{
     fmt,
@@ -10,15 +10,15 @@ use jiff::Timestamp;
 
 use crate::store::mint;
 
-/// A run that takes longer is stuck.
+/// A longer run is considered stuck.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
 
 /// Whether the store matches the manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It does.
+    /// In sync.
     Synced,
-    /// It does not.
+    /// Out of sync.
     OutOfSync,
     /// No run has finished yet.
     Unknown,
@@ -30,7 +30,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Why the condition is what it is.
+/// The reason for the condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// The first run has not finished.
@@ -43,7 +43,7 @@ pub enum Reason {
     PartlyApplied,
     /// The manifests have errors.
     Invalid,
-    /// A safety limit refuses the plan.
+    /// A safety limit refused the plan.
     Refused,
     /// The plan could not be applied.
     Failed,
@@ -69,16 +69,16 @@ impl Reason {
     }
 }
 
-/// The state of the loop (D33).
+/// The condition of the loop (D33).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// The type of condition; there is one.
+    /// The condition type; always the same.
     pub kind: &'static str,
     /// Whether the store matches the manifests.
     pub status: Status,
-    /// Why, in one word.
+    /// The reason as one word.
     pub reason: Reason,
-    /// Why, in one sentence.
+    /// The reason as one sentence.
     pub message: String,
     /// When the status last changed.
     pub last_transition_time: Timestamp,
@@ -86,21 +86,21 @@ pub struct Condition {
     pub observed_revision: u64,
 }
 
-/// Whether a server can be sent requests.
+/// Whether the server is ready for requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It can.
+    /// Ready.
     Ready,
-    /// It can: it serves the last good state.
+    /// Ready with the last good state.
     Degraded(String),
-    /// It should not be.
+    /// Not ready.
     NotReady(String),
 }
 
-/// What the loop notes about itself.
+/// The state that the loop records.
 #[derive(Debug)]
 pub struct Health {
-    /// Without a sign of life for so long, the loop is stuck.
+    /// A loop without a heartbeat for this long is considered stuck.
     longest_silence: Duration,
     state: Mutex<State>,
 }
@@ -108,9 +108,9 @@ pub struct Health {
 #[derive(Debug)]
 struct State {
     condition: Condition,
-    /// When the loop last gave a sign of life.
+    /// The last heartbeat.
     beat: Instant,
-    /// When the run under way began.
+    /// The start of the current run.
     running_since: Option<Instant>,
     has_ended: bool,
     /// Whether the store holds resources of the source.
@@ -120,7 +120,7 @@ struct State {
 }
 
 impl Health {
-    /// Of a loop that is about to start, and wakes up more often than every `longest_silence`.
+    /// Creates the health of a loop that starts now and wakes up more often than every `longest_silence`.
     pub fn new(longest_silence: Duration) -> Self {
         let condition = Condition {
             kind: "Synced",
@@ -146,12 +146,12 @@ impl Health {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A sign of life.
+    /// Records a heartbeat.
     pub fn beat(&self) {
         self.state().beat = Instant::now();
     }
 
-    /// A run begins.
+    /// Records the start of a run.
     pub fn begin(&self) {
         let mut state = self.state();
         state.beat = Instant::now();
@@ -159,7 +159,7 @@ impl Health {
         state.last_attempt = Some(mint::now());
     }
 
-    /// A run found that nothing has changed since the last one.
+    /// Records a run without changes since the last one.
     pub fn unchanged(&self) {
         let mut state = self.state();
         if state.condition.status == Status::Synced {
@@ -167,7 +167,7 @@ impl Health {
         }
     }
 
-    /// The result of a run, with the store's revision.
+    /// Records the result of a run and the store's revision.
     pub fn result(&self, reason: Reason, message: String, revision: u64) {
         let mut state = self.state();
         let status = reason.status();
@@ -191,34 +191,34 @@ impl Health {
             Condition { kind: "Synced", status, reason, message, last_transition_time, observed_revision: revision };
     }
 
-    /// The run is over.
+    /// Records the end of the run.
     pub fn end(&self) {
         let mut state = self.state();
         state.beat = Instant::now();
         state.running_since = None;
     }
 
-    /// The store holds resources of the source from before.
+    /// Records that the store already has resources of the source.
     pub fn has_resources(&self) {
         self.state().is_applied = true;
     }
 
-    /// Whether the store is known to hold resources of the source.
+    /// Whether the store is known to have resources of the source.
     pub fn is_applied(&self) -> bool {
         self.state().is_applied
     }
 
-    /// The loop is gone.
+    /// Records that the loop has ended.
     pub fn gone(&self) {
         self.state().has_ended = true;
     }
 
-    /// The state of the loop.
+    /// The condition of the loop.
     pub fn condition(&self) -> Condition {
         self.state().condition.clone()
     }
 
-    /// When a run last began.
+    /// The start of the last run.
     pub fn last_attempt(&self) -> Option<Timestamp> {
         self.state().last_attempt
     }
@@ -228,17 +228,17 @@ impl Health {
         self.state().last_success
     }
 
-    /// Whether the loop runs, and is not stuck.
+    /// Whether the loop is running and not stuck.
     pub fn is_up(&self) -> bool {
         self.trouble().is_none()
     }
 
-    /// What keeps the loop from running.
+    /// The loop's problem, if any.
     pub fn trouble(&self) -> Option<&'static str> {
         self.state().trouble(Instant::now(), self.longest_silence)
     }
 
-    /// Whether the server can be sent requests.
+    /// Whether the server is ready for requests.
     pub fn verdict(&self) -> Verdict {
         self.verdict_at(Instant::now())
     }
@@ -258,7 +258,7 @@ impl Health {
 }
 
 impl State {
-    /// What keeps the loop from running. It is the same text as long as the trouble is the same.
+    /// The loop's problem, if any. The text stays the same while the problem does.
     fn trouble(&self, now: Instant, longest_silence: Duration) -> Option<&'static str> {
         let longer = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;
         if self.has_ended {
@@ -266,7 +266,7 @@ impl State {
         }
         match self.running_since {
             Some(since) if longer(since, LONGEST_RUN) => Some("the reconcile loop is stuck in a run"),
-            None if longer(self.beat, longest_silence) => Some("the reconcile loop gives no sign of life"),
+            None if longer(self.beat, longest_silence) => Some("the reconcile loop is not responding"),
             _ => None,
         }
     }

@@ -16,7 +16,7 @@ use crate::{
     model::{
         desired::Desired,
         diagnostic::{Diagnostic, Name, Severity, sort},
-        fault::{Aim, Fault, Path},
+        fault::{Aim, Fault, MOST_FAULTS, Path},
         key::Key,
         snapshot::{Entry, Refusal, Snapshot},
     },
@@ -126,11 +126,34 @@ fn judge(loaded: &Loaded, mut resolved: Resolved, others: &[Arc<Entry>], lints: 
     // Lints look at the whole; of a part they would say what is not so.
     if !judged.has_errors() {
         let (found, denied) = findings(&judged.resolved, others, lints);
-        judged.diagnostics.extend(found);
+        judged.diagnostics.extend(capped(found));
         judged.resolved.faulty.extend(denied);
     }
     sort(&mut judged.diagnostics);
     judged
+}
+
+/// The first findings of each file and severity (D48); the last of them says how many more there are. A report of all
+/// of them could be larger than the manifests.
+fn capped(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let file = |it: &Diagnostic| (it.place.as_ref().map(|place| place.file.name.clone()), it.severity);
+    sort(&mut found);
+    let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+    for it in &found {
+        *counts.entry(file(it)).or_default() += 1;
+    }
+    let mut seen: BTreeMap<_, usize> = BTreeMap::new();
+    let first = found.into_iter().filter_map(|mut it| {
+        let key = file(&it);
+        let seen = seen.entry(key.clone()).or_default();
+        *seen += 1;
+        let more = counts.get(&key).copied().unwrap_or_default().saturating_sub(MOST_FAULTS);
+        if *seen == MOST_FAULTS && more > 0 {
+            it.message += &format!(" (and {more} more in this file)");
+        }
+        (*seen <= MOST_FAULTS).then_some(it)
+    });
+    first.collect()
 }
 
 /// Sets aside what is faulty, with all that depends on it.

@@ -1,9 +1,9 @@
-//! Where the tokens of new API keys go: into files of whoever reconciles. A store only ever gets their hashes (D23, D27).
+//! Tokens of new API keys, which are written to files on the client. The store gets only their hashes (D23, D27).
 
 use std::{
     collections::BTreeMap,
     fs,
-    io::{self, Write},
+    io::{self, Read, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
@@ -17,16 +17,16 @@ use crate::{
     store::mint,
 };
 
-/// Gives the hash that is kept of a new key's token.
+/// A source of token hashes for new keys.
 pub trait Tokens {
-    /// The hash of the token of a key, which the manifest wants in a file.
+    /// Returns the hash of a key's token, which goes to a file.
     fn hash(&mut self, key: &Id, file: &Path) -> Result<Secret, ApplyError>;
 
-    /// The keys will not come into being after all.
+    /// Removes the tokens, because the keys are not created.
     fn take_back(&mut self);
 }
 
-/// Writes tokens where the manifests want them.
+/// Creates tokens and writes them to the files named by the manifests.
 #[derive(Debug, Default)]
 pub struct TokenFiles {
     written: Vec<PathBuf>,
@@ -47,7 +47,7 @@ impl Tokens for TokenFiles {
     }
 }
 
-/// The hashes that somebody else has made: they have the tokens.
+/// Hashes sent by a client that has the tokens.
 #[derive(Debug, Default)]
 pub struct TokenHashes(pub BTreeMap<Id, Secret>);
 
@@ -59,7 +59,7 @@ impl Tokens for TokenHashes {
     fn take_back(&mut self) {}
 }
 
-/// The operations of a plan, with the hash of each new key's token.
+/// Returns the operations of a plan with the token hash of each new key.
 pub(super) fn with_hashes(plan: &Plan, tokens: &mut dyn Tokens) -> Result<Vec<Operation>, ApplyError> {
     let mut operations = Vec::new();
     for change in &plan.changes {
@@ -76,14 +76,27 @@ pub(super) fn with_hashes(plan: &Plan, tokens: &mut dyn Tokens) -> Result<Vec<Op
     Ok(operations)
 }
 
-/// Writes a token to a file for its user alone (D27), in the place of an older one.
+/// Writes a token to a file that only its user can read (D27), and replaces the file of an earlier token. Anything else
+/// at the path is an error: a device or somebody's file must not be lost to a mistyped option.
 pub fn write_token(path: &Path, token: &str) -> io::Result<()> {
-    // A file that is there may be readable by others, so it is not written into but replaced.
-    let _ = fs::remove_file(path);
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+        Ok(facts) if !facts.is_file() => return Err(io::Error::other("it exists and is not a regular file")),
+        Ok(_) => {
+            let mut start = [0; 3];
+            let known = fs::File::open(path)?.read_exact(&mut start).is_ok() && start == *b"ew_";
+            if !known {
+                return Err(io::Error::other("it exists and holds something other than a token"));
+            }
+            // The existing file may be readable by others, so it is replaced rather than overwritten.
+            fs::remove_file(path)?;
+        }
+    }
     write_new(path, token)
 }
 
-/// Returns the error that [`write_new`] would meet, as far as that can be told without writing.
+/// Returns the error that [`write_new`] would return, as far as it can be predicted without writing.
 pub(super) fn obstacle(path: &Path) -> Option<io::Error> {
     match fs::symlink_metadata(path) {
         Ok(_) => return Some(io::Error::from(rustix::io::Errno::EXIST)),
@@ -94,7 +107,7 @@ pub(super) fn obstacle(path: &Path) -> Option<io::Error> {
     access(folder, Access::WRITE_OK | Access::EXEC_OK).err().map(io::Error::from)
 }
 
-/// Writes a token to a new file: a file that exists may hold another key's only token, or anything else.
+/// Writes a token to a new file. An existing file is an error, because it may contain another key's token.
 fn write_new(path: &Path, token: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(token.as_bytes())?;

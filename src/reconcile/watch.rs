@@ -1,4 +1,4 @@
-//! The loop that keeps a store true to a folder: events only mean "look again", and a timer covers lost ones.
+//! The loop that reconciles a store with a folder: an event only triggers a run, and a timer covers lost events.
 
 use std::{
     fmt,
@@ -33,38 +33,40 @@ use crate::{
     store::{Attempt, Store, history::Outcome as AttemptOutcome},
 };
 
-/// How long work under way may take when the process is to end.
+/// The grace period for a run during shutdown.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// How long the folder must be quiet before it is looked at.
+/// How long the folder must be quiet before a run.
 const QUIET: Duration = Duration::from_millis(150);
-/// A folder that never gets quiet is looked at after this long.
+/// The longest wait for a quiet folder.
 const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
-/// How often the folder is looked at without an event.
+/// How often the paths are resolved: no event tells that a link or folder far above was swapped.
+const TICK: Duration = Duration::from_secs(1);
+/// The interval of runs without events.
 const FULL_LOOK: Duration = Duration::from_secs(30);
-/// After this long even what has not changed is looked at anew.
+/// The interval of full runs, even without changes.
 const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
-/// The loop rests after a panic, longer each time, so that what panics again and again leaves the machine alone.
+/// The pause after a panic, which grows with each one, so that repeated panics do not overload the machine.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
-/// What the loop tells.
+/// A report of the loop.
 #[derive(Debug)]
 pub enum Report {
     /// A plan was applied.
     Applied(Plan),
-    /// The store is true to the folder.
+    /// The store matches the folder.
     InSync {
-        /// How many resources the source has.
+        /// The number of resources of the source.
         unchanged: usize,
         /// The revision of the store.
         revision: u64,
     },
-    /// The folder is broken; the store keeps its last good state.
+    /// The manifests have errors; the store keeps its last good state.
     Invalid(Planned),
-    /// A part of the folder is broken; the rest is applied (D44).
+    /// Some manifests have errors; the rest is applied (D44).
     Partly(Planned),
-    /// The plan must not run, or failed to.
+    /// The plan was refused or failed.
     Failed(Vec<Diagnostic>),
 }
 
@@ -75,12 +77,12 @@ enum Signal {
     Stop,
 }
 
-/// What others may know of the loop, and ask of it.
+/// The status of the loop, and a way to control it.
 #[derive(Debug)]
 pub struct Following {
-    /// The source that the loop reconciles.
+    /// The reconciled source.
     pub source: String,
-    /// How the loop is doing.
+    /// The health of the loop.
     pub health: Health,
     signals: Sender<Signal>,
     cancel: Cancel,
@@ -88,12 +90,12 @@ pub struct Following {
 }
 
 impl Following {
-    /// Asks for a look at the manifests now.
+    /// Requests a run now.
     pub fn look(&self) {
         let _ = self.signals.send(Signal::Look);
     }
 
-    /// Asks the loop to end. A run under way ends before its next step.
+    /// Asks the loop to stop. A current run ends before its next step.
     pub fn stop(&self) {
         self.stopped.get_or_init(Instant::now);
         self.cancel.cancel();
@@ -101,8 +103,7 @@ impl Following {
     }
 }
 
-/// Stops the loop when it is dropped. A run that does not end within the grace period is left behind: its commit is
-/// whole or does not happen.
+/// Stops the loop on drop. A run that does not end within the grace period is abandoned: its commit is atomic.
 pub struct Handle {
     following: Arc<Following>,
     first: Option<oneshot::Receiver<()>>,
@@ -110,12 +111,12 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// What others may know of the loop, and ask of it.
+    /// The status of the loop, and a way to control it.
     pub fn following(&self) -> Arc<Following> {
         Arc::clone(&self.following)
     }
 
-    /// Is done when the first look is.
+    /// Completes after the first run.
     pub fn first_look(&mut self) -> impl Future<Output = ()> + use<> {
         let first = self.first.take();
         async move {
@@ -141,7 +142,7 @@ impl Drop for Handle {
     }
 }
 
-/// Reconciles once: what `reconcile` does, without a person to ask.
+/// Reconciles once, like the `reconcile` command.
 pub fn run_once(store: &Store, options: &Options) -> Report {
     let began = Instant::now();
     let report = look(store, options);
@@ -188,8 +189,8 @@ fn look(store: &Store, options: &Options) -> Report {
     }
 }
 
-/// Looks at the manifests, and then follows the paths that they are in, in a thread of its own. `report` is called after
-/// each look that has something new to tell.
+/// Reconciles the manifests and watches their paths in a separate thread. `report` is called after each run with a new
+/// result.
 pub fn follow(
     store: Arc<Store>,
     mut options: Options,
@@ -197,7 +198,7 @@ pub fn follow(
     report: impl FnMut(Report) + Send + 'static,
 ) -> notify::Result<Handle> {
     let (signals, received) = channel();
-    // The watch comes first, so that no change falls between it and the first look.
+    // The watch starts first, so that no change is lost before the first run.
     let events = signals.clone();
     let folders = Folders::watch(paths, move || {
         let _ = events.send(Signal::Look);
@@ -218,7 +219,7 @@ pub fn follow(
         recorder,
         folders,
         report,
-        told: None,
+        reported: None,
         settled: None,
         following: Arc::clone(&following),
     };
@@ -226,15 +227,15 @@ pub fn follow(
     Ok(Handle { following, first: Some(first), thread: Some(thread.map_err(notify::Error::io)?) })
 }
 
-/// The loop, with what it remembers from one look to the next.
+/// The loop and its state between runs.
 struct Loop<F> {
     store: Arc<Store>,
     options: Options,
     recorder: Arc<Recorder>,
     folders: Folders,
     report: F,
-    /// What was told last. A fault that stays is told once, not with every look.
-    told: Option<blake3::Hash>,
+    /// The digest of the last report. A persistent error is reported once, not with every run.
+    reported: Option<blake3::Hash>,
     settled: Option<Settled>,
     following: Arc<Following>,
 }
@@ -247,7 +248,7 @@ impl<F: FnMut(Report)> Loop<F> {
         while !self.following.cancel.is_cancelled() {
             let goes_on = match rest {
                 Some(rest) => pause(received, rest),
-                None => wait(received),
+                None => wait(received, &self.folders),
             };
             if !goes_on {
                 return;
@@ -256,21 +257,21 @@ impl<F: FnMut(Report)> Loop<F> {
         }
     }
 
-    /// Looks once, and survives it. Returns how long to rest before the next look, if this one has panicked.
+    /// Runs once and catches a panic. Returns how long to pause after a panic.
     fn turn(&mut self, rested: Option<Duration>) -> Option<Duration> {
         self.following.health.begin();
         let began = Instant::now();
-        // What a panic leaves behind here is at worst forgotten: the store changes by whole commits alone.
+        // A panic loses at most this loop's state: the store changes only by atomic commits.
         let looked = catch_unwind(AssertUnwindSafe(|| self.look()));
         let rest = looked.is_err().then(|| rested.map_or(FIRST_REST, |rest| (rest * 2).min(LONGEST_REST)));
         if let Some(rest) = rest {
             self.settled = None;
             measure("panicked", began);
-            tracing::error!(rest_seconds = rest.as_secs(), "a run of the reconcile loop panicked");
-            let fault = Diagnostic::error(Code::Internal, "a defect of edgewright ended this run before it was done");
+            tracing::error!(rest_seconds = rest.as_secs(), "the reconcile loop panicked");
+            let fault = Diagnostic::error(Code::Internal, "internal error in edgewright: the run panicked");
             let report =
                 Report::Failed(vec![fault.help("report it with the panic message in the log; the loop continues")]);
-            // Telling is what may have panicked.
+            // The report itself may have panicked.
             let _ = catch_unwind(AssertUnwindSafe(|| self.tell(report)));
         }
         self.following.health.end();
@@ -286,7 +287,7 @@ impl<F: FnMut(Report)> Loop<F> {
             return;
         }
         let outcome = run_once(self.store.as_ref(), &self.options);
-        // A run that was given up says nothing about the manifests.
+        // A cancelled run has no result.
         if self.following.cancel.is_cancelled() && matches!(outcome, Report::Invalid(_)) {
             return;
         }
@@ -294,7 +295,7 @@ impl<F: FnMut(Report)> Loop<F> {
         self.tell(outcome);
     }
 
-    /// Notes how a run ended, and reports it if that is news.
+    /// Records the result of a run, and reports it if it is new.
     fn tell(&mut self, outcome: Report) {
         let snapshot = self.store.snapshot();
         let (reason, message) = outcome.condition();
@@ -308,9 +309,9 @@ impl<F: FnMut(Report)> Loop<F> {
             }
         }
         let now = digest(&outcome);
-        if self.told != Some(now) {
+        if self.reported != Some(now) {
             // Even if telling panics: once is enough.
-            self.told = Some(now);
+            self.reported = Some(now);
             self.note(&outcome);
             (self.report)(outcome);
         }
@@ -342,7 +343,7 @@ impl Drop for Gone {
 }
 
 impl Report {
-    /// What it means for the state of the loop (D33).
+    /// The reason for the loop's condition (D33).
     fn condition(&self) -> (Reason, String) {
         let errors = |planned: &Planned| {
             let count = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error).count();
@@ -366,7 +367,7 @@ impl Report {
     }
 }
 
-/// That the store was true to the folder.
+/// A record that the store matched the folder.
 struct Settled {
     revision: u64,
     at: Instant,
@@ -378,13 +379,13 @@ impl Settled {
         Some(Self { revision: *revision, at: Instant::now() })
     }
 
-    /// Whether the store has not moved since. Lints look at the time too, so it does not hold for ever.
+    /// Whether the store is unchanged since. Expires, because lints depend on the time.
     fn holds(&self, store: &Store) -> bool {
         store.snapshot().revision == self.revision && self.at.elapsed() < LONGEST_SETTLED
     }
 }
 
-/// What a report says, in short. It is hashed as it is written, for it may be as large as the manifests.
+/// The digest of a report, hashed while writing because the text may be as large as the manifests.
 fn digest(report: &Report) -> blake3::Hash {
     struct Writer(blake3::Hasher);
     impl fmt::Write for Writer {
@@ -395,24 +396,28 @@ fn digest(report: &Report) -> blake3::Hash {
     }
     let mut writer = Writer(blake3::Hasher::new());
     let _ = match report {
-        // That somebody else has changed something is no news of the manifests.
+        // Changes by others are not news about the manifests.
         Report::InSync { unchanged, .. } => fmt::Write::write_fmt(&mut writer, format_args!("in sync {unchanged}")),
         Report::Partly(planned) => {
             let changes = planned.plan.as_ref().map(|plan| plan.changes.len());
-            let told = (&planned.diagnostics, planned.left_out_names(), changes);
-            fmt::Write::write_fmt(&mut writer, format_args!("partly {told:?}"))
+            let news = (&planned.diagnostics, planned.left_out_names(), changes);
+            fmt::Write::write_fmt(&mut writer, format_args!("partly {news:?}"))
         }
         _ => fmt::Write::write_fmt(&mut writer, format_args!("{report:?}")),
     };
     writer.0.finalize()
 }
 
-/// Waits for a reason to look, and for the folder to be quiet. False when the loop should end.
-fn wait(received: &Receiver<Signal>) -> bool {
-    match received.recv_timeout(FULL_LOOK) {
-        Ok(Signal::Look) => {}
-        Err(RecvTimeoutError::Timeout) => return true,
-        Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+/// Waits for a trigger and a quiet folder. Returns false if the loop should stop.
+fn wait(received: &Receiver<Signal>, folders: &Folders) -> bool {
+    let began = Instant::now();
+    loop {
+        match received.recv_timeout(TICK) {
+            Ok(Signal::Look) => break,
+            Err(RecvTimeoutError::Timeout) if folders.have_moved() || began.elapsed() >= FULL_LOOK => return true,
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+        }
     }
     let since = Instant::now();
     while since.elapsed() < LONGEST_DEBOUNCE {
@@ -425,7 +430,7 @@ fn wait(received: &Receiver<Signal>) -> bool {
     true
 }
 
-/// Waits, whatever happens meanwhile. False when the loop should end.
+/// Pauses and ignores events. Returns false if the loop should stop.
 fn pause(received: &Receiver<Signal>, time: Duration) -> bool {
     let since = Instant::now();
     while let Some(left) = time.checked_sub(since.elapsed()) {

@@ -16,12 +16,14 @@ pub struct Retention {
     pub records: u64,
     /// The greatest age of a record.
     pub age: Duration,
+    /// The most bytes on the disk, of all but the newest history file.
+    pub bytes: u64,
 }
 
-/// 100,000 records, and two years.
+/// 100,000 records, two years, and 1 GiB.
 impl Default for Retention {
     fn default() -> Self {
-        Self { records: 100_000, age: Duration::from_secs(2 * 365 * 24 * 3600) }
+        Self { records: 100_000, age: Duration::from_secs(2 * 365 * 24 * 3600), bytes: 1 << 30 }
     }
 }
 

@@ -1,19 +1,19 @@
-//! How text from elsewhere is shown: without characters that change what a terminal or a review shows.
+//! Display of untrusted text, without characters that change what a terminal or review shows.
 
 use std::borrow::Cow;
 
-/// The most characters of a value that a message quotes.
+/// The most characters of a value quoted in a message.
 const QUOTED_CHARS: usize = 60;
-/// The most characters of a path that a message quotes.
+/// The most characters of a path quoted in a message.
 const PATH_CHARS: usize = 255;
 
-/// A value as a message can quote it: cut to one short line, with control, line-break and bidirectional characters
-/// escaped. Otherwise a manifest could rewrite what a reviewer's terminal or log shows.
+/// Shortens a value for a message, and escapes control, line-break and bidirectional characters. Otherwise a manifest
+/// could change what a reviewer's terminal or log shows.
 pub fn printable(text: &str) -> String {
     cut(text, QUOTED_CHARS)
 }
 
-/// Like [`printable`], for the path of a file: longer, as its end tells more than its start.
+/// Like [`printable`], for a file path: longer, because its end matters more than its start.
 pub fn printable_path(text: &str) -> String {
     cut(text, PATH_CHARS)
 }
@@ -26,15 +26,15 @@ fn cut(text: &str, most: usize) -> String {
     printable
 }
 
-/// Whether a character steers what is shown instead of being shown: control characters, line breaks, marks of direction
-/// and invisible characters. Joiners are none of them, because scripts and emoji need them.
+/// Whether a character changes how text is shown: control characters, line breaks, direction marks and invisible
+/// characters, except joiners, which scripts and emoji need.
 pub fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         || matches!(c, '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A whole value on one line, with the characters that [steer](steers) escaped. Everything else stays.
+/// Escapes the characters for which [`steers`] is true, so that the value is on one line.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -50,8 +50,8 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// A text of several lines with a placeholder for each character that [steers]. It has the same length, so places in the
-/// one text are places in the other.
+/// Replaces each character for which [`steers`] is true, except line breaks, with a placeholder of the same length, so
+/// that positions stay the same.
 pub fn tamed(text: &str) -> String {
     let keeps = |c: char| matches!(c, '\n' | '\r' | '\t') || !steers(c);
     let tame = |c: char| match c.len_utf8() {

@@ -90,13 +90,13 @@ pub struct CertificateFacts {
 /// A PEM text of certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain<F> {
-    /// What the first certificate says.
+    /// Facts from the first certificate.
     pub facts: F,
-    /// Every certificate in its order; none where the validity of one is beyond what can be told.
+    /// All certificates in order; `None` if a validity cannot be represented.
     pub links: Vec<Link>,
 }
 
-/// Reads every certificate of a text, and the facts of the first.
+/// Reads all certificates of a text, and the facts of the first.
 fn read<F>(pem: &str, facts: impl FnOnce(&X509Certificate<'_>) -> Result<F, PemFault>) -> Result<Chain<F>, PemFault> {
     with_chain(pem, |chain| {
         let facts = facts(chain.first().ok_or(PemFault::NoBlock)?)?;
@@ -117,8 +117,8 @@ pub fn authority(ca_pem: &str) -> Result<Chain<AuthorityFacts>, PemFault> {
     })
 }
 
-/// Reads a chain, leaf first: every block must be a certificate, and the facts come from the leaf. One that has
-/// expired is as good as any (D19).
+/// Reads a chain, leaf first: every block must be a certificate, and the facts come from the leaf. Expired certificates
+/// are accepted (D19).
 pub fn certificate(certificate_pem: &str) -> Result<Chain<CertificateFacts>, PemFault> {
     read(certificate_pem, |leaf| {
         let subject = leaf.subject();

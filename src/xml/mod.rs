@@ -1,7 +1,7 @@
-//! SAML metadata of identity providers: whether a text is well-formed XML, within bounds of its own (D18, D46).
+//! Checks that the SAML metadata of identity providers is well-formed XML within limits (D18, D46).
 //!
-//! The reader finds where markup begins and ends, and nothing else is left to it: names, attributes, references and
-//! namespaces are checked here. One pass, no recursion, and no step that costs more than the text it looks at.
+//! The reader only finds where markup starts and ends; names, attributes, references and namespaces are checked here.
+//! One pass, no recursion, and each step is linear in its text.
 
 mod namespace;
 mod syntax;
@@ -22,18 +22,18 @@ use crate::text::printable;
 
 /// The most bytes of a document.
 const MOST_BYTES: usize = 1024 * 1024;
-/// The most elements that are open at once.
+/// The most nested elements.
 const MOST_DEPTH: usize = 64;
 /// The most attributes of an element.
 const MOST_ATTRIBUTES: usize = 256;
 /// The most namespace declarations in scope.
 const MOST_NAMESPACES: usize = 1000;
 
-/// Why a text is refused.
+/// Why a text is rejected.
 enum Fault {
-    /// It is not XML.
+    /// Not well-formed XML.
     Malformed(String),
-    /// It may be XML, but not one that is accepted.
+    /// XML that is not accepted.
     Refused(String),
 }
 
@@ -42,7 +42,7 @@ fn malformed(reason: impl Into<String>) -> Fault {
 }
 
 /// Checks that a text is well-formed XML without a DTD, with an EntityDescriptor or EntitiesDescriptor as its root.
-/// The error is one clause that names the line.
+/// The error is one clause with the line.
 pub fn check_entity_descriptor(text: &str) -> Result<(), String> {
     if text.len() > MOST_BYTES {
         return Err(format!("the XML must be at most {MOST_BYTES} bytes long (found {})", text.len()));
@@ -57,7 +57,7 @@ pub fn check_entity_descriptor(text: &str) -> Result<(), String> {
     })
 }
 
-/// Checks a whole document. A fault comes with the offset of the markup or text that it is in.
+/// Checks a whole document. An error has the offset of its markup or text.
 fn walk(text: &str) -> Result<(), (usize, Fault)> {
     if let Some((at, c)) = text.char_indices().find(|(_, c)| !is_char(*c)) {
         return Err((at, malformed(format!("the character U+{:04X} is not allowed", u32::from(c)))));
@@ -68,7 +68,7 @@ fn walk(text: &str) -> Result<(), (usize, Fault)> {
     loop {
         let start = position(&reader);
         let ahead = text.get(start..).unwrap_or_default();
-        // Before the reader looks for its end: a DTD is a language of its own.
+        // Checked before the reader looks for its end, because a DTD has its own syntax.
         if ahead.get(..9).is_some_and(|head| head.eq_ignore_ascii_case("<!DOCTYPE")) {
             return Err((start, Fault::Refused("a document type declaration (DTD) is not accepted".into())));
         }
@@ -85,14 +85,14 @@ fn position(reader: &Reader<&[u8]>) -> usize {
     usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX)
 }
 
-/// The reader's errors in our words, where they are common.
+/// Rewords common errors of the reader.
 fn reason(error: &Error) -> String {
     match error {
         Error::IllFormed(IllFormedError::MismatchedEndTag { expected, found }) => {
             format!("`</{}>` cannot close `<{}>`", printable(found), printable(expected))
         }
         Error::IllFormed(IllFormedError::UnmatchedEndTag(found)) => {
-            format!("`</{}>` closes no element", printable(found))
+            format!("`</{}>` has no start tag", printable(found))
         }
         Error::IllFormed(IllFormedError::UnclosedReference) => NO_REFERENCE.to_owned(),
         Error::IllFormed(IllFormedError::DoubleHyphenInComment) => "`--` inside a comment".to_owned(),
@@ -100,19 +100,19 @@ fn reason(error: &Error) -> String {
     }
 }
 
-const NO_REFERENCE: &str = "`&` does not begin a reference (write `&amp;`)";
+const NO_REFERENCE: &str = "`&` does not start a reference (use `&amp;`)";
 
-/// What is known of the part of a document that was read.
+/// The state of the check.
 #[derive(Default)]
 struct Document<'a> {
-    /// The names of the elements that are open.
+    /// The names of the open elements.
     open: Vec<&'a str>,
     namespaces: Namespaces<'a>,
     has_root: bool,
 }
 
 impl<'a> Document<'a> {
-    /// Checks the markup or text of one event.
+    /// Checks one event.
     fn event(&mut self, event: &Event<'_>, part: &'a str, is_first: bool) -> Result<(), Fault> {
         match event {
             Event::Start(_) => {
@@ -134,7 +134,7 @@ impl<'a> Document<'a> {
                 self.namespaces.close();
                 Ok(())
             }
-            Event::Text(_) if part.contains("]]>") => Err(malformed("`]]>` in text (write `]]&gt;`)")),
+            Event::Text(_) if part.contains("]]>") => Err(malformed("`]]>` in text (use `]]&gt;`)")),
             Event::Text(_) if self.open.is_empty() && !part.trim_matches(SPACE).is_empty() => Err(outside_root()),
             Event::CData(_) | Event::GeneralRef(_) if self.open.is_empty() => Err(outside_root()),
             Event::GeneralRef(_) => {
@@ -151,7 +151,7 @@ impl<'a> Document<'a> {
     /// Opens an element.
     fn start(&mut self, tag: &Tag<'a>) -> Result<(), Fault> {
         if self.open.is_empty() && self.has_root {
-            return Err(malformed("there is more than one root element"));
+            return Err(malformed("more than one root element"));
         }
         if self.open.len() >= MOST_DEPTH {
             return Err(Fault::Refused(format!("elements can be nested at most {MOST_DEPTH} levels deep")));
@@ -168,7 +168,7 @@ impl<'a> Document<'a> {
     fn end(&self) -> Result<(), Fault> {
         match self.open.last() {
             Some(name) => Err(malformed(format!("`<{}>` is not closed", printable(name)))),
-            None if !self.has_root => Err(malformed("there is no root element")),
+            None if !self.has_root => Err(malformed("no root element")),
             None => Ok(()),
         }
     }
@@ -194,13 +194,13 @@ fn instruction(inside: &str) -> Result<(), Fault> {
     Err(malformed(format!("a processing instruction cannot have the name `{}`", printable(target))))
 }
 
-/// The encoding is not looked at: the text was decoded long before.
+/// Checks the XML declaration. The encoding is ignored, because the text is already decoded.
 fn declaration(inside: &str) -> Result<(), Fault> {
     let mut known = ["version", "encoding", "standalone"].into_iter();
     let mut has_version = false;
     for attribute in Attributes::new(inside.strip_prefix("xml").unwrap_or_default()) {
         let name = attribute?.name;
-        // Each name uses up those before it, so that they come in this order and once.
+        // Each name removes those before it, so that they appear once and in this order.
         let fits = known.any(|known| known == name) && (has_version || name == "version");
         if !fits {
             return Err(malformed(format!("`{}` is misplaced in the XML declaration", printable(name))));

@@ -1,4 +1,4 @@
-//! Namespaces: which prefix stands for what, and whether two attributes have one name (Namespaces in XML 1.0).
+//! Namespaces: resolves prefixes and detects duplicate attributes (Namespaces in XML 1.0).
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,16 +16,16 @@ const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
 /// The namespaces in scope.
 #[derive(Default)]
 pub(super) struct Namespaces<'a> {
-    /// A number for each namespace name: names can be long, and are compared for each attribute.
+    /// A number for each namespace name, because comparing long names for each attribute would be slow.
     numbers: HashMap<String, usize>,
-    /// What each prefix stands for, the innermost declaration last. The default namespace has an empty prefix.
+    /// The namespace of each prefix, innermost declaration last. The default namespace has an empty prefix.
     bound: HashMap<&'a str, Vec<usize>>,
-    /// The prefixes that each open element declares.
+    /// The prefixes declared by each open element.
     declared: Vec<Vec<&'a str>>,
     in_scope: usize,
 }
 
-/// What an attribute without a prefix, or one with the prefix `xml`, has for a number.
+/// The numbers of attributes without a prefix and with the prefix `xml`.
 #[derive(PartialEq, Eq, Hash)]
 enum Space {
     None,
@@ -34,8 +34,8 @@ enum Space {
 }
 
 impl<'a> Namespaces<'a> {
-    /// Enters an element: checks its name and attributes, and puts what it declares into scope. Returns the local part
-    /// of its name.
+    /// Enters an element: checks its name and attributes, and opens a scope for its declarations. Returns the local
+    /// part of its name.
     pub(super) fn open(&mut self, tag: &Tag<'a>) -> Result<&'a str, Fault> {
         let (prefix, local) = qualified(tag.name).ok_or_else(|| bad_name(tag.name))?;
         let mut names = HashSet::new();
@@ -68,11 +68,11 @@ impl<'a> Namespaces<'a> {
             }
         }
         self.declared.push(declared);
-        // Declarations hold for the whole tag, also for what is written before them.
+        // Declarations apply to the whole tag, including what precedes them.
         self.resolve(prefix)?;
         let mut expanded = HashSet::new();
         for (written, (prefix, local)) in attributes {
-            // The default namespace is for elements only.
+            // The default namespace applies only to elements.
             let space = if prefix.is_empty() { Space::None } else { self.resolve(prefix)? };
             if !expanded.insert((space, local)) {
                 return Err(duplicate(written));
@@ -120,7 +120,7 @@ impl<'a> Namespaces<'a> {
 }
 
 fn bad_name(name: &str) -> Fault {
-    malformed(format!("`{}` is not a name", printable(name)))
+    malformed(format!("invalid name `{}`", printable(name)))
 }
 
 fn duplicate(name: &str) -> Fault {

@@ -3,7 +3,7 @@
 /// White space.
 pub(super) const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// Whether a document can hold a character at all (XML 1.0, production 2).
+/// Whether a document may contain a character (XML 1.0, production 2).
 pub(super) fn is_char(c: char) -> bool {
     if c < ' ' { SPACE.contains(&c) } else { !matches!(c, '\u{fffe}' | '\u{ffff}') }
 }
@@ -44,7 +44,7 @@ pub(super) fn qualified(name: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// The character that the inside of `&…;` stands for. Without a DTD there are only the five predefined entities.
+/// The character of the reference `&…;`. Without a DTD, only the five predefined entities exist.
 pub(super) fn reference(name: &str) -> Option<char> {
     let number = match name {
         "amp" => return Some('&'),
@@ -55,12 +55,12 @@ pub(super) fn reference(name: &str) -> Option<char> {
         _ => name.strip_prefix('#')?,
     };
     let (digits, radix) = number.strip_prefix('x').map_or((number, 10), |digits| (digits, 16));
-    // The parser of numbers would take a sign.
+    // The number parser would accept a sign.
     let digits = Some(digits).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
     char::from_u32(u32::from_str_radix(digits, radix).ok()?).filter(|c| is_char(*c))
 }
 
-/// The first reference in a text that stands for nothing; an `&` without a `;` is named as what follows it.
+/// The first unknown reference in a text; an `&` without a `;` is identified by the text after it.
 pub(super) fn bad_reference(text: &str) -> Option<&str> {
     text.split('&').skip(1).find_map(|part| match part.split_once(';') {
         Some((name, _)) if reference(name).is_some() => None,
@@ -69,7 +69,7 @@ pub(super) fn bad_reference(text: &str) -> Option<&str> {
     })
 }
 
-/// The value of an attribute: references resolved, and each kind of white space a space (XML 1.0, section 3.3.3).
+/// Normalizes an attribute value: resolves references, and replaces white space with spaces (XML 1.0, section 3.3.3).
 pub(super) fn normalized(value: &str) -> String {
     let plain = |text: &str| text.replace("\r\n", " ").replace(['\r', '\n', '\t'], " ");
     let mut parts = value.split('&');

@@ -1,29 +1,29 @@
-//! A start tag, taken apart.
+//! Parses a start tag.
 
 use super::{Fault, malformed, syntax::SPACE};
 use crate::text::printable;
 
-/// The inside of a start tag.
+/// The contents of a start tag.
 pub(super) struct Tag<'a> {
     /// The element's name.
     pub(super) name: &'a str,
-    /// What follows the name.
+    /// The text after the name.
     pub(super) attributes: &'a str,
 }
 
 impl<'a> Tag<'a> {
-    /// From what stands between `<` and `>` or `/>`.
+    /// Parses the text between `<` and `>` or `/>`.
     pub(super) fn new(inside: &'a str) -> Self {
         let (name, attributes) = inside.split_at(inside.find(SPACE).unwrap_or(inside.len()));
         Self { name, attributes }
     }
 }
 
-/// An attribute as it is written.
+/// An attribute as written.
 pub(super) struct Attribute<'a> {
     /// The name with its prefix, unchecked.
     pub(super) name: &'a str,
-    /// What stands between the quotes; without `<`.
+    /// The text between the quotes, without `<`.
     pub(super) value: &'a str,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// From what follows the name of the tag.
+    /// Parses the text after the tag's name.
     pub(super) fn new(text: &'a str) -> Self {
         Self { rest: text }
     }
@@ -43,7 +43,7 @@ impl<'a> Iterator for Attributes<'a> {
     type Item = Result<Attribute<'a>, Fault>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // After a fault there is nothing more to find.
+        // Stop at the first fault.
         let rest = std::mem::take(&mut self.rest);
         let text = rest.trim_start_matches(SPACE);
         if text.is_empty() {
@@ -57,10 +57,10 @@ impl<'a> Iterator for Attributes<'a> {
         let Some(rest) = rest.trim_start_matches(SPACE).strip_prefix('=') else { return fault("has no value") };
         let rest = rest.trim_start_matches(SPACE);
         let quoted = ['"', '\''].into_iter().find_map(|quote| Some((quote, rest.strip_prefix(quote)?)));
-        let Some((quote, rest)) = quoted else { return fault("has a value without quotes") };
-        let Some((value, rest)) = rest.split_once(quote) else { return fault("has a value without an end") };
+        let Some((quote, rest)) = quoted else { return fault("has an unquoted value") };
+        let Some((value, rest)) = rest.split_once(quote) else { return fault("has an unterminated value") };
         if value.contains('<') {
-            return fault("has `<` in its value (write `&lt;`)");
+            return fault("has `<` in its value (use `&lt;`)");
         }
         self.rest = rest;
         Some(Ok(Attribute { name, value }))

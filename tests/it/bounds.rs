@@ -115,3 +115,20 @@ fn a_file_whose_name_is_not_utf8_is_an_error() {
     assert_eq!((run.code, run.err.matches("ERR_EDGEWRIGHT_UNREADABLE").count()), (3, 1), "{}", run.err);
     assert!(run.err.contains("caf\u{fffd}.yaml"), "{}", run.err);
 }
+
+#[test]
+fn aliases_of_a_long_text_are_refused_before_they_cost_memory() {
+    let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(150_000), "*a,".repeat(50_000));
+    refused(&text, "TOO_LARGE", "alias");
+}
+
+#[test]
+fn lints_of_a_file_are_capped() {
+    let patterns: String = (0..3_000).map(|at| format!("\"((a{at}\",")).collect();
+    let text = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: a}}\nspec:\n  hostports: [\"a.example.com:443\"]\n  routes:\n    - {{match_type: path_prefix, match: /, backend: {{backend_id: bkd_1}}, user_agent_filter: {{deny: [{patterns}]}}}}\n"
+    );
+    let run = validate(&text);
+    assert!(run.err.contains("more in this file)"), "{:.3000}", run.err);
+    assert!(run.err.matches("invalid-user-agent-pattern").count() <= 100, "{}", run.err.len());
+}

@@ -54,7 +54,7 @@ fn a_mistake_in_it_is_an_error_with_a_cure() {
         ("lints: {route-without-backnd: deny}\n", "route-without-backend`?"),
         ("lints: {route-without-backend: no}\n", "allow, warn and deny"),
         ("option: {}\n", "did you mean `options`?"),
-        ("options: {stor: x}\n", "no option `stor`"),
+        ("options: {stor: x}\n", "unknown option `stor`"),
         ("lints: [\n", "ERR_EDGEWRIGHT_SYNTAX"),
     ] {
         folder.write("edgewright.config.yaml", text);
@@ -87,5 +87,10 @@ fn a_store_that_a_flag_names_is_meant_whatever_server_is_configured() {
     let output = command.env("EDGEWRIGHT_SERVER", "http://127.0.0.1:1").output().unwrap();
     assert!(output.status.success() && folder.path("mine/head").exists());
     let run = folder.run("reconcile --store mine --server http://127.0.0.1:1 m");
-    assert_eq!((run.code, run.err.contains("--store and --server name two places")), (1, true), "{}", run.err);
+    assert_eq!(
+        (run.code, run.err.contains("`--store` and `--server` cannot be used together")),
+        (1, true),
+        "{}",
+        run.err
+    );
 }

@@ -101,12 +101,12 @@ fn a_fault_of_an_old_revision_names_the_revision() {
 fn what_cannot_be_compared_says_why() {
     let folder = in_git();
     for (line, reason) in [
-        ("diff storefront", "two paths are compared"),
-        ("diff --rev a..b storefront other", "there is one path"),
-        ("diff --rev before..nowhere storefront", "git knows no revision `nowhere`"),
-        ("diff --rev before..HEAD nowhere", "before:nowhere cannot be read: there is no such file or folder"),
-        ("diff --rev before..HEAD storefront/certs", "no manifest was found in before:storefront/certs"),
-        ("diff --rev before..HEAD /", "is in no git repository"),
+        ("diff storefront", "two paths are required"),
+        ("diff --rev a..b storefront other", "accepts one path"),
+        ("diff --rev before..nowhere storefront", "unknown Git revision `nowhere`"),
+        ("diff --rev before..HEAD nowhere", "before:nowhere cannot be read: no such file or folder"),
+        ("diff --rev before..HEAD storefront/certs", "no manifests found in before:storefront/certs"),
+        ("diff --rev before..HEAD /", "is not in a readable Git repository"),
     ] {
         let run = folder.run(line);
         assert!([1, 3].contains(&run.code) && run.err.contains(reason), "{line}: {} {}", run.code, run.err);
@@ -131,7 +131,7 @@ fn links_inside_of_a_commit_are_followed_and_never_out_of_it() {
     git(&folder, "add .");
     git(&folder, "commit -q -m out");
     let run = folder.run("diff --rev HEAD~1..HEAD storefront");
-    assert_eq!((run.code, run.err.contains("a link leads out of the repository")), (3, true), "{}", run.all());
+    assert_eq!((run.code, run.err.contains("a link leads outside the repository")), (3, true), "{}", run.all());
 }
 
 #[test]

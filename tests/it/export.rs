@@ -89,7 +89,7 @@ fn the_texts_are_what_a_person_would_write() {
     ];
     assert_eq!(names, expected);
     let shop = folder.read("out/https-edge-storefront.yaml");
-    assert!(shop.starts_with("# Exported from revision 1 for the source `default`.\n"), "{shop}");
+    assert!(shop.starts_with("# Exported from revision 1 for source `default`.\n"), "{shop}");
     for part in [
         "  prevent_destroy: true\n",
         "    - name: search\n",
@@ -119,8 +119,8 @@ fn what_nobody_owns_is_adopted_on_request_only() {
 
     let export = folder.ok("export");
     assert_eq!(export.out, "");
-    assert!(export.err.contains("no source owns it (2): --adopt"), "{}", export.err);
-    assert!(export.err.contains("API keys (1)"), "{}", export.err);
+    assert!(export.err.contains("not owned by any source (2); use --adopt"), "{}", export.err);
+    assert!(export.err.contains("API keys not owned by any source (1)"), "{}", export.err);
     folder.ok("export --adopt out");
     let text = folder.read("out/https-edge-made-by-hand.yaml");
     assert!(text.contains(&format!("  name: made-by-hand\n  id: {id}\n")), "{text}");
@@ -161,7 +161,7 @@ fn keys_routes_without_names_and_routes_of_other_edges_come_back() {
     folder.ok("reconcile --source team team");
 
     let export = folder.ok("export out");
-    assert!(export.err.contains("the source `team` owns it (1)"), "{}", export.err);
+    assert!(export.err.contains("owned by source `team` (1)"), "{}", export.err);
     assert_eq!(folder.ok("plan out").out, "No changes: 3 unchanged.\n");
     folder.ok("export --source team theirs");
     let text = folder.read("theirs/routes-of-other-edges.yaml");

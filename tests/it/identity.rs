@@ -155,7 +155,7 @@ fn edges_exchange_their_names_with_all_of_their_routes() {
     // An exchange that is no longer declared is over, and then it can be declared again.
     write(&folder, &[edge("a", "", &two), edge("b", "", &one)]);
     let plan = folder.ok("plan m");
-    assert!(plan.calls().is_empty() && plan.out.contains("(no longer exchanges its name)"), "{}", plan.out);
+    assert!(plan.calls().is_empty() && plan.out.contains("(name swap ended)"), "{}", plan.out);
     // An export says so too: it plans to nothing.
     folder.ok("export out");
     assert!(folder.ok("plan out").out.starts_with("No changes: 6 unchanged."));
@@ -221,7 +221,7 @@ fn a_rename_that_is_set_aside_keeps_its_name_from_others() {
     write(&folder, &[edge("a", "", HOST_2), edge("b", ", renamed_from: a", faulty), edge("x", "", HOST_3)]);
     let run = folder.run("reconcile --isolate m");
     assert_eq!(run.code, 1, "{}", run.all());
-    assert!(run.err.contains("Left out: HttpsEdge a ") && run.err.contains("Left out: HttpsEdge b "), "{}", run.err);
+    assert!(run.err.contains("Skipped: HttpsEdge a ") && run.err.contains("Skipped: HttpsEdge b "), "{}", run.err);
     assert_eq!(names(&folder, "store"), before);
     assert_eq!(folder.snapshot("store").revision, 1);
     // With the fault out of the way both are applied.

@@ -61,7 +61,7 @@ fn the_faulty_and_its_dependents_are_left_out_and_the_rest_is_applied() {
     }
     for left_out in ["bad", "bad/of-bad", "staff", "needs-ca", "good/protected"] {
         assert!(
-            run.err.lines().any(|line| line.starts_with("Left out: ") && line.contains(&format!(" {left_out} ("))),
+            run.err.lines().any(|line| line.starts_with("Skipped: ") && line.contains(&format!(" {left_out} ("))),
             "{left_out}: {}",
             run.err
         );
@@ -115,4 +115,23 @@ fn a_broken_file_does_not_switch_off_what_lints_deny() {
     let run = folder.run("plan --isolate m");
     assert_eq!((run.code, run.err.contains("duplicate-hostport")), (1, true), "{}", run.all());
     assert_eq!(run.out.matches("+ HttpsEdge ").count(), 1, "{}", run.all());
+}
+
+#[test]
+fn of_two_renames_of_one_resource_neither_is_applied() {
+    let folder = Folder::new();
+    let edge = |name: &str, more: &str, host: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}{more}}}\nspec: {{hostports: [\"{host}:443\"]}}\n"
+        )
+    };
+    folder.write("m/1.yaml", &edge("a", "", "a.example.com"));
+    folder.ok("reconcile m");
+    for (first, second) in [("p", "q"), ("q", "p")] {
+        folder.write("m/1.yaml", &edge(first, ", renamed_from: a", "first.example.com"));
+        folder.write("m/2.yaml", &edge(second, ", renamed_from: a", "second.example.com"));
+        let run = folder.run("reconcile --isolate m");
+        assert_eq!(run.code, 1, "{}", run.all());
+        assert_eq!(folder.snapshot("store").revision, 1, "{}", run.all());
+    }
 }

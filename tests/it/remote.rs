@@ -232,7 +232,7 @@ fn what_is_faulty_is_set_aside() {
     assert_eq!(remote.same("plan --isolate m").code, 1);
     let run = remote.same("reconcile --isolate m");
     assert_eq!((run.code, remote.applied().len()), (1, 1), "{}", run.all());
-    assert!(run.err.contains("Left out: HttpsEdge") && run.err.contains("Applied as revision 2."), "{}", run.err);
+    assert!(run.err.contains("Skipped: HttpsEdge") && run.err.contains("Applied as revision 2."), "{}", run.err);
     // What was removed may have been moved into the faulty file.
     fs::remove_file(remote.here.path("m/old.yaml")).unwrap();
     assert_eq!(remote.same("reconcile --isolate m").out, "No changes: 1 unchanged.\n");
@@ -250,7 +250,7 @@ fn a_value_that_is_not_there_is_told_in_the_words_of_this_machine() {
     for (place, from, word) in [
         ("env", "{from_env: HOOK_SECRET}", "`HOOK_SECRET` is not set"),
         ("file", "{from_file: none.txt}", "none.txt"),
-        ("outside", "{from_file: ../../hosts}", "is outside of the source tree"),
+        ("outside", "{from_file: ../../hosts}", "is outside the source tree"),
     ] {
         remote.here.write(&format!("m/{place}.yaml"), &edge(place, "").replace("]}", &hook.replace("FROM", from)));
         for line in ["plan m", "plan --isolate m"] {

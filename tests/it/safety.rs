@@ -38,7 +38,7 @@ fn a_normal_day_needs_no_flag() {
     folder.ok("reconcile m");
     folder.write("m/e.yaml", &edges(11));
     let refused = folder.run("reconcile m");
-    assert_eq!((refused.code, refused.err.contains("would delete 4 of the 15")), (4, true), "{}", refused.err);
+    assert_eq!((refused.code, refused.err.contains("would delete 4 of the source's 15")), (4, true), "{}", refused.err);
     folder.ok("reconcile m --max-deletes 30%");
     assert_eq!(folder.run("reconcile m --max-deletes many").code, 1);
 }

@@ -163,7 +163,7 @@ fn a_folder_with_other_files_is_not_taken_for_a_store() {
     assert_eq!(fs::read_dir(folder.path("m")).unwrap().count(), 1);
     let none = folder.run("keys list");
     assert_eq!(none.code, 1);
-    assert!(none.err.contains("there is no store in store"), "{}", none.err);
+    assert!(none.err.contains("no store found in `store`"), "{}", none.err);
     assert!(!folder.path("store").exists());
 }
 
@@ -210,7 +210,7 @@ fn without_a_file_the_first_admin_token_is_shown_on_stderr_once() {
     let said = until("the address", || Some(folder.read("log")).filter(|log| log.contains("(listening on ")));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(said.contains("shown only now: ew_ak_"), "{said}");
+    assert!(said.contains("(shown only once): ew_ak_"), "{said}");
     let again = folder.serve("");
     assert!(!again.said().contains("ew_"), "{}", again.said());
 }
@@ -269,6 +269,6 @@ fn a_closed_pipe_is_no_failure() {
 fn only_files_and_folders_can_be_followed() {
     let folder = Folder::new();
     let run = folder.run("serve --listen 127.0.0.1:0 --manifests -");
-    assert_eq!((run.code, run.err.contains("standard input cannot be followed")), (1, true), "{}", run.err);
+    assert_eq!((run.code, run.err.contains("`--manifests` cannot be standard input")), (1, true), "{}", run.err);
     assert!(!folder.path("store").exists());
 }

@@ -111,3 +111,25 @@ fn no_admin_is_created_whose_token_could_not_be_shown() {
     let serve = folder.serve("");
     assert_eq!(serve.get("/api_keys").status, 200, "the next start makes the admin");
 }
+
+#[test]
+fn a_token_that_nobody_would_see_makes_no_key() {
+    let folder = Folder::new();
+    folder.ok("keys create --role admin");
+    let mut command = folder.command("keys create --role editor");
+    command.stdout(std::process::Stdio::null());
+    assert!(!command.status().unwrap().success());
+    assert_eq!(folder.ok("keys list").out.lines().count(), 1);
+}
+
+#[test]
+fn an_admin_token_replaces_nothing_but_a_token() {
+    let folder = Folder::new();
+    folder.write("mine.txt", "precious\n");
+    std::os::unix::fs::symlink("mine.txt", folder.path("link")).unwrap();
+    for file in ["mine.txt", "link", "."] {
+        let run = folder.run(&format!("serve --store new --listen 127.0.0.1:0 --admin-token-file {file}"));
+        assert_ne!(run.code, 0, "{file}: {}", run.all());
+        assert_eq!(folder.read("mine.txt"), "precious\n");
+    }
+}

@@ -389,7 +389,7 @@ fn a_name_that_is_about_to_go_stands_for_nothing() {
     folder.write("m/edge.yaml", &edge("two", ", renamed_from: one", "a"));
     for line in ["validate m", "plan m", "reconcile m"] {
         let run = folder.run(line);
-        assert_eq!((run.code, run.err.contains("there is no HttpsEdge `one`")), (3, true), "{line}: {}", run.all());
+        assert_eq!((run.code, run.err.contains("unknown HttpsEdge `one`")), (3, true), "{line}: {}", run.all());
     }
     // A part of the source may name the rest of it, as long as nothing is deleted.
     std::fs::remove_file(folder.path("m/edge.yaml")).unwrap();

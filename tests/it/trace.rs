@@ -85,7 +85,7 @@ fn what_nobody_takes_ends_with_one() {
     let trace = |url: &str| folder.run(&format!("trace {url} --manifests storefront"));
     let run = trace("https://shop.example.com/nowhere");
     assert_eq!(run.code, 1, "{}", run.all());
-    assert_line(&run, "No route takes it.");
+    assert_line(&run, "No route matches.");
     let run = trace("http://shop.example.com/");
     assert_eq!((run.code, run.out.contains("No edge serves shop.example.com:80.")), (1, true), "{}", run.all());
     for bad in ["ftp://shop.example.com", "https://", "GE7 https://shop.example.com"] {
@@ -152,11 +152,26 @@ fn a_plan_is_followed_before_it_is_applied() {
     folder.edit("storefront/shop/storefront.yaml", "match: /catalog", "match: /products");
     let run = folder.ok("trace https://shop.example.com/products/1 --manifests storefront --after");
     let (before, after) = run.out.split_once("\nafter the plan\n").unwrap();
-    assert!(before.contains("\nbefore the plan\n") && before.contains("No route takes it."), "{before}");
-    assert!(after.contains("path_prefix /products") && after.contains("The plan changes the way"), "{after}");
+    assert!(before.contains("\nbefore the plan\n") && before.contains("No route matches."), "{before}");
+    assert!(after.contains("path_prefix /products") && after.contains("The plan changes the handling"), "{after}");
     let same = folder.ok("trace https://shop.example.com/checkout --manifests storefront --after");
-    assert!(same.out.contains("The plan does not change the way of this request."), "{}", same.out);
+    assert!(same.out.contains("The plan does not change the handling of this request."), "{}", same.out);
     assert_eq!(folder.snapshot("store").revision, 1, "nothing was applied");
     let gone = folder.run("trace https://shop.example.com/catalog/1 --manifests storefront --after");
     assert_eq!(gone.code, 1, "what counts is how it will be: {}", gone.all());
+}
+
+#[test]
+fn a_pattern_of_any_length_is_traced() {
+    let folder = Folder::new();
+    let spec = serde_json::json!({
+        "apiVersion": "edgewright/v1", "kind": "HttpsEdge", "metadata": {"name": "e"},
+        "spec": {"hostports": ["a.example.com:443"], "routes": [{
+            "name": "r", "match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"},
+            "user_agent_filter": {"deny": [format!("{}a{}", "(".repeat(40_000), ")".repeat(40_000))]},
+        }]},
+    });
+    folder.write("m/e.json", &spec.to_string());
+    let run = folder.ok("trace https://a.example.com/x --user-agent abc --manifests m");
+    assert!(run.out.len() < 5_000 && run.out.contains("cannot be compiled"), "{:.500}", run.out);
 }

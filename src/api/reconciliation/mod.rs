@@ -1,4 +1,4 @@
-//! `/reconciliations`: manifests that are sent, planned and applied in one revision (D24, D45), and what became of them.
+//! `/reconciliations`: plans and applies sent manifests as one revision (D24, D45), and lists past reconciliations.
 
 pub mod document;
 pub mod wire;
@@ -54,14 +54,14 @@ pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Respons
     let (parts, body) = request.into_parts();
     auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
-    // The place comes before the body, so that no more bodies are in memory than there are places.
+    // Take the slot before the body, to limit the number of bodies in memory.
     let place = app.work.place()?;
     let bytes = body::take(&parts.headers, body, Limits::MANIFESTS).await?;
     let run = move |cancel: Cancel| {
         let caller = auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
         let (node, mut faults) = body::parse(&bytes, Limits::MANIFESTS)?;
         if node.is_null() {
-            return Err(ApiError::of(Code::Syntax, "a JSON object is needed as the body"));
+            return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
         }
         let (request, found) = decode::<Request>(&node, None);
         faults.extend(found);
@@ -95,12 +95,12 @@ pub async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response,
         let next = next.map(|last| format!("{base_url}/reconciliations?limit={limit}&before_id={}", last.id));
         let uri = format!("{base_url}/reconciliations");
         let body = json!({"reconciliations": items, "uri": uri, "next_page_uri": next});
-        Ok(told(StatusCode::OK, &body)?)
+        Ok(json_response(StatusCode::OK, &body)?)
     })
     .await
 }
 
-/// One reconciliation.
+/// Returns one reconciliation.
 pub async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     admit(&app, &request)?;
     query::check(request.uri().query(), &[])?;
@@ -117,13 +117,13 @@ fn admit(app: &App, request: &HttpRequest<Body>) -> Result<Caller, ApiError> {
     auth::admit(app, &app.store.snapshot(), request.method(), request.headers())
 }
 
-/// History is on the disk, and not in the Snapshot.
+/// Reads history on a blocking thread: it is on disk and not in the snapshot.
 async fn on_disk(
     app: Arc<App>,
     read: impl FnOnce(&App) -> Result<Response, ApiError> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let answer = tokio::task::spawn_blocking(move || read(&app)).await;
-    answer.map_err(|_| ApiError::of(Code::Internal, "the request could not be answered"))?
+    answer.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?
 }
 
 fn find(app: &App, id: &str) -> Result<Option<Reconciliation>, ApiError> {
@@ -132,28 +132,28 @@ fn find(app: &App, id: &str) -> Result<Option<Reconciliation>, ApiError> {
     Ok(record.and_then(|record| Reconciliation::of(record, &app.site.base_url)))
 }
 
-/// Where the record of a reconciliation stands in the history.
+/// The position of a reconciliation's record in the history.
 fn position(app: &App, id: &str) -> Result<Option<u64>, ApiError> {
     let Some(revision) = wire::revision_of(id) else { return Ok(None) };
     let record = app.store.record(revision)?;
     Ok(record.filter(|record| matches!(record.author, Author::Source { .. })).map(|record| record.position))
 }
 
-fn told(status: StatusCode, body: &impl Serialize) -> Result<Response, JsonError> {
+fn json_response(status: StatusCode, body: &impl Serialize) -> Result<Response, JsonError> {
     let body = json::bytes(body, Secrets::Masked)?;
     let mut response = (status, Body::from(body)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)
 }
 
-/// A request that is well formed.
+/// A valid request.
 struct Job<'a> {
     app: &'a App,
-    /// The request's, which say who is asking.
+    /// The request's headers, which identify the caller.
     headers: HeaderMap,
     caller: Caller,
     options: Options,
-    /// The names of the files, in their order.
+    /// The file names, in order.
     files: Vec<String>,
     dry_run: bool,
     expect: String,
@@ -174,23 +174,24 @@ impl<'a> Job<'a> {
             faults.push(Fault::new(Code::InvalidFormat, reason).at(field("source")));
         }
         if request.commit.len() > 255 || request.commit.contains(char::is_control) {
-            let fault = Fault::new(Code::InvalidFormat, "`commit` has at most 255 bytes and no control character");
+            let fault =
+                Fault::new(Code::InvalidFormat, "`commit` must be at most 255 bytes without control characters");
             faults.push(fault.at(field("commit")));
         }
         let mut names = BTreeMap::new();
         for (at, file) in request.files.iter().enumerate() {
             let path = field("files").join(at).join("name");
             if file.name.is_empty() || file.name.len() > 4096 {
-                faults.push(Fault::new(Code::InvalidFormat, "a file's name has 1 to 4096 bytes").at(path));
+                faults.push(Fault::new(Code::InvalidFormat, "a file name must have 1 to 4096 bytes").at(path));
             } else if let Some(first) = names.insert(file.name.as_str(), at) {
-                let fault = Fault::new(Code::DuplicateName, format!("this is the name of file {first} too"));
+                let fault = Fault::new(Code::DuplicateName, format!("duplicate file name (same as file {first})"));
                 faults.push(fault.at(path));
             }
         }
         for (key, hash) in &request.token_hashes {
             let hash = hash.expose();
             if hash.len() != 64 || !hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
-                let fault = Fault::new(Code::InvalidFormat, "a hash has 64 hexadecimal digits, in lower case");
+                let fault = Fault::new(Code::InvalidFormat, "a hash must be 64 lower-case hexadecimal digits");
                 faults.push(fault.at(field("token_hashes").join(key.as_str())));
             }
         }
@@ -204,8 +205,8 @@ impl<'a> Job<'a> {
         }
         let own = app.following.as_ref().is_some_and(|following| following.source == request.source);
         if own && !request.dry_run {
-            // The loop would take everything back with its next look.
-            let message = format!("the server itself reconciles source `{}` from its own folder", request.source);
+            // The loop would revert everything in its next run.
+            let message = format!("the server reconciles source `{}` from its own folder", request.source);
             let fault = Fault::new(Code::Conflict, message).at(field("source"));
             return Err(ApiError::new(fault.help("change that folder, or apply under another source name")));
         }
@@ -294,7 +295,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Only admins make keys for others (D23).
+    /// Rejects keys for other owners, unless the caller is an admin (D23).
     fn permit(&self, plan: &Plan) -> Result<(), ApiError> {
         let foreign = |operation: &Operation| match operation {
             Operation::Create { key, spec, .. } if key.kind == Kind::ApiKey => {
@@ -316,7 +317,7 @@ impl<'a> Job<'a> {
         planned.plan.as_ref().map(|plan| SavedPlan::new(plan, planned.desired.values(), &pin)).transpose()
     }
 
-    /// What the plan comes to; empty without one.
+    /// The plan's outcome; empty without a plan.
     fn outcome(&self, planned: &Planned) -> Result<String, JsonError> {
         self.saved(planned)?.map_or_else(|| Ok(String::new()), |saved| saved.outcome())
     }
@@ -333,7 +334,7 @@ impl<'a> Job<'a> {
             saved_plan: saved,
             reconciliation: record.and_then(|record| Reconciliation::of(record, &self.app.site.base_url)),
         };
-        let mut response = told(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run)?;
+        let mut response = json_response(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run)?;
         let uri = run.reconciliation.and_then(|made| HeaderValue::from_str(&made.head.uri).ok());
         if let Some(uri) = uri {
             response.headers_mut().insert(header::LOCATION, uri);
@@ -343,7 +344,7 @@ impl<'a> Job<'a> {
 
     fn invalid(&self, planned: &Planned) -> ApiError {
         let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
-        // The answer has no room for more.
+        // The limit of the response.
         ApiError::from_faults(errors.take(MOST_FAULTS).map(|it| self.fault(it)).collect())
     }
 
@@ -351,7 +352,7 @@ impl<'a> Job<'a> {
         ApiError::from_faults(refusals.iter().take(MOST_FAULTS).map(|it| self.fault(it)).collect())
     }
 
-    /// A diagnostic with the field that its file was sent in.
+    /// Converts a diagnostic, with the field of the file in the request.
     fn fault(&self, it: &Diagnostic) -> Fault {
         let (code, message) = match it.code {
             Name::Code(code) => (code, it.message.clone()),

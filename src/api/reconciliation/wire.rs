@@ -1,4 +1,4 @@
-//! What is sent to `/reconciliations` and what comes back, for the server and for the command line with `--server`.
+//! The request and response bodies of `/reconciliations`, for the server and for the command line with `--server`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{
     store::history::Record,
 };
 
-/// What every identifier of a reconciliation starts with.
+/// The prefix of reconciliation ids.
 const PREFIX: &str = "rec_";
 
 /// Manifests to reconcile with the store.
@@ -21,43 +21,43 @@ const PREFIX: &str = "rec_";
 #[schemars(rename = "ReconciliationRequest")]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// Every manifest of the source, for what it owns and no file declares is deleted.
+    /// All manifests of the source: owned resources that no file declares are deleted.
     #[schemars(length(min = 1))]
     pub files: Vec<SentFile>,
-    /// Plan and change nothing.
+    /// Plan without changing anything.
     #[serde(default)]
     pub dry_run: bool,
-    /// The name under which the resources are owned.
+    /// The source that owns the resources.
     #[serde(default = "default_source")]
     #[schemars(length(min = 1, max = 255))]
     pub source: String,
-    /// Whether what the source owns and no longer declares is deleted.
+    /// Whether to delete owned resources that are no longer declared.
     #[serde(default = "yes")]
     pub prune: bool,
-    /// Whether what is faulty is set aside with its dependents, and the rest goes on.
+    /// Whether to skip faulty resources and their dependents, and apply the rest.
     #[serde(default)]
     pub isolate: bool,
-    /// How much may be deleted: a number of resources such as `20`, or a share of what the source owns such as `50%`;
-    /// empty for what a normal day needs.
+    /// The deletion limit: a number of resources such as `20`, or a share of the source's resources such as `50%`;
+    /// empty for the default.
     #[serde(default)]
     #[schemars(with = "String")]
     pub max_deletes: Budget,
-    /// The commit of the manifests, where they are in git.
+    /// The Git commit of the manifests, if any.
     #[serde(default)]
     #[schemars(length(max = 255))]
     pub commit: String,
-    /// Levels of lints by name: `allow`, `warn` or `deny`.
+    /// Lint levels by name: `allow`, `warn` or `deny`.
     #[serde(default)]
     pub lints: BTreeMap<String, String>,
-    /// The label keys that manifests may use; null for any.
+    /// The allowed label keys; null for any.
     #[serde(default)]
     #[schemars(with = "Option<Vec<String>>")]
     pub allowed_labels: Option<BTreeSet<String>>,
-    /// The `outcome` of the dry run that was looked at: nothing else is applied. Empty for anything.
+    /// The `outcome` of the reviewed dry run: no other plan is applied. Empty to apply any plan.
     #[serde(default)]
     pub expect: String,
-    /// The SHA-256 of the secret part of each new API key's token, in hexadecimal digits, by the identifier of the key.
-    /// A token is `ew_`, the identifier, `_` and the secret part.
+    /// The SHA-256 of the secret part of each new API key's token, in hexadecimal, by key id. A token is `ew_`, the id,
+    /// `_` and the secret part.
     #[serde(default)]
     pub token_hashes: BTreeMap<String, Secret>,
 }
@@ -70,59 +70,60 @@ fn yes() -> bool {
     true
 }
 
-/// What came of a request.
+/// The result of a reconciliation request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ReconciliationRun")]
 pub struct Run {
-    /// The report, in the format that `--format json` has.
+    /// The report, in the format of `--format json`.
     #[serde(flatten)]
     pub report: Document,
-    /// What was set aside: kind, identifier and name.
+    /// The skipped resources: kind, id and name.
     pub left_out: Vec<String>,
-    /// The plan as it can be saved, reviewed and expected; null when no plan could be made.
+    /// The plan as a document to save and review; null if planning failed.
     pub saved_plan: Option<SavedPlan>,
-    /// What the plan comes to, as `expect` names it; empty when no plan could be made.
+    /// The digest of the plan's result, for `expect`; empty if planning failed.
     pub outcome: String,
-    /// What was made; null for a dry run, and where there was nothing to do.
+    /// The new reconciliation; null for a dry run and for an empty plan.
     pub reconciliation: Option<Reconciliation>,
 }
 
-/// A revision that a source has made.
+/// A revision created by a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reconciliation {
-    /// What lists show of it.
+    /// The fields shown in lists.
     #[serde(flatten)]
     pub head: Head,
-    /// What ran, in order: each call as `METHOD path`, and in parentheses what has no call, such as a change of ownership.
+    /// The operations in order: each call as `METHOD path`, and operations without a call, such as ownership changes,
+    /// in parentheses.
     pub calls: Vec<String>,
 }
 
-/// What a list shows of a reconciliation.
+/// A reconciliation in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ReconciliationItem")]
 pub struct Head {
-    /// The identifier: its digits are the revision.
+    /// The id; its digits are the revision.
     pub id: String,
-    /// Its address.
+    /// The URI.
     pub uri: String,
-    /// When it was committed.
+    /// The time of the commit.
     pub created_at: String,
-    /// The revision that it made.
+    /// The created revision.
     pub revision: u64,
-    /// The source that owns what it made.
+    /// The source.
     pub source: String,
-    /// The commit of the manifests, where they were in git, or empty.
+    /// The Git commit of the manifests, or empty.
     pub commit: String,
-    /// The API key that it came with; empty for one on the machine of the store.
+    /// The API key of the request; empty for a local reconciliation.
     pub key_id: String,
-    /// The owner of that key, or empty.
+    /// The owner of the API key, or empty.
     pub owner_id: String,
-    /// How many changes it made.
+    /// The number of changes.
     pub operations: usize,
 }
 
 impl Reconciliation {
-    /// A record of the store, if a source has made it.
+    /// Converts a record of the store, if it was created by a source.
     pub fn of(record: Record, base_url: &str) -> Option<Self> {
         let Author::Source { source, commit, through } = record.author else { return None };
         let (key, owner) = through.map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();
@@ -143,12 +144,12 @@ impl Reconciliation {
     }
 }
 
-/// The identifier of the reconciliation that made a revision: it sorts as the revisions do.
+/// The id of the reconciliation of a revision; ids sort like revisions.
 pub fn id_of(revision: u64) -> String {
     format!("{PREFIX}{revision:027}")
 }
 
-/// The revision in an identifier.
+/// The revision in an id.
 pub fn revision_of(id: &str) -> Option<u64> {
     let revision = id.strip_prefix(PREFIX)?.parse().ok()?;
     (id_of(revision) == id).then_some(revision)

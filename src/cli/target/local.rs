@@ -1,4 +1,4 @@
-//! A store of this machine, which this process has for itself.
+//! A local store, opened exclusively by this process.
 
 use super::{Proposal, Target};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     store::{Attempt, CommitError, Store, history::Outcome},
 };
 
-/// Plans against a store, which is only made once there is something good to put into it.
+/// Plans against a local store, which is created only when a valid plan is applied.
 pub struct Local {
     options: Options,
     args: StoreArgs,
@@ -21,7 +21,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// Opens the store, if it is there.
+    /// Opens the store if it exists.
     pub fn open(options: Options, args: StoreArgs) -> Result<Self, Failure> {
         let store = args.open_if_there()?;
         Ok(Self { options, args, store, planned: None })

@@ -1,4 +1,4 @@
-//! Where `reconcile` plans and applies: a store of this machine, or a server.
+//! The targets of `reconcile`: a local store or a server.
 
 mod local;
 mod server;
@@ -12,24 +12,24 @@ use crate::{
     plan::{report::Report, saved::SavedPlan},
 };
 
-/// What came of planning.
+/// The result of planning.
 pub struct Proposal {
-    /// What there is to tell.
+    /// The report to show.
     pub report: Report,
-    /// What was set aside, for a person (D44).
+    /// Descriptions of the skipped resources (D44).
     pub left_out: Vec<String>,
-    /// The plan as a document, where one was asked for.
+    /// The plan as a document, if requested.
     pub saved: Option<SavedPlan>,
-    /// Why the tokens of new keys cannot be written on this machine.
+    /// Why token files of new keys cannot be written.
     pub unwritable: Vec<Diagnostic>,
 }
 
-/// Something that plans and applies.
+/// A store to plan against and apply to.
 pub trait Target {
-    /// Reads the manifests and plans. Changes nothing. `document` asks for the plan as a document too.
+    /// Reads the manifests and plans without changing anything. `document` requests the plan as a document too.
     fn propose(&mut self, document: bool) -> Result<Proposal, Failure>;
 
-    /// Applies what was proposed last, as the revision that is returned.
+    /// Applies the last proposal and returns its revision.
     fn apply(&mut self) -> Result<u64, Failure>;
 
     /// Records that what was proposed is not applied, and why.

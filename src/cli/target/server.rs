@@ -1,4 +1,4 @@
-//! A store that a server has, reached through its `/reconciliations`.
+//! A store behind a running server, reached through `/reconciliations`.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -42,12 +42,12 @@ use crate::{
     },
 };
 
-/// The environment variable that holds the token. A flag would show it to everybody on the machine.
+/// The environment variable with the token. A flag would expose it in the process list.
 const TOKEN: &str = "EDGEWRIGHT_TOKEN";
-/// How long a connection may take.
+/// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(600);
+/// The response timeout.
+const RESPONSE: Duration = Duration::from_secs(600);
 
 /// The server that a command works through.
 #[derive(Debug, Clone, clap::Args)]
@@ -65,8 +65,8 @@ impl ServerArgs {
     /// Lets `--store` on the command line override a server from the environment; both flags together are an error.
     pub fn give_way(&mut self, store_by_flag: bool, server_by_flag: bool) -> Result<(), Failure> {
         if store_by_flag && server_by_flag {
-            let fault = Diagnostic::error(Code::Parameter, "--store and --server name two places to work on");
-            return Err(fault.help("leave one of them out").into());
+            let fault = Diagnostic::error(Code::Parameter, "`--store` and `--server` cannot be used together");
+            return Err(fault.help("remove one of them").into());
         }
         if store_by_flag {
             self.server = None;
@@ -74,13 +74,13 @@ impl ServerArgs {
         Ok(())
     }
 
-    /// The address of the server, if there is one.
+    /// The server's URL, if one is set.
     pub fn url(&self) -> Option<&str> {
         self.server.as_deref().filter(|url| !url.is_empty())
     }
 }
 
-/// Plans and applies through a server. Whatever can be told from the files alone is told before anything is sent.
+/// Plans and applies through a server. Errors in the files alone are reported before anything is sent.
 pub struct Server {
     agent: Agent,
     url: String,
@@ -90,17 +90,17 @@ pub struct Server {
     proposed: Option<Proposed>,
 }
 
-/// What was proposed last.
+/// The last proposal.
 struct Proposed {
     files: Vec<SentFile>,
-    /// New keys, and where their tokens go.
+    /// New API keys and the paths of their token files.
     keys: Vec<(Id, PathBuf)>,
     outcome: String,
     /// The plan as it was shown, to say how another one differs.
     shown: Option<SavedPlan>,
 }
 
-/// What a server refuses with (D9).
+/// A server's error response (D9).
 #[derive(Deserialize)]
 struct Refusal {
     error_code: String,
@@ -116,24 +116,24 @@ struct RefusalItem {
 }
 
 impl Server {
-    /// A server, which is not asked anything yet.
+    /// Prepares a client. Sends nothing yet.
     pub fn new(url: &str, args: &ServerArgs, options: Options) -> Result<Self, Failure> {
         let url = address(url)?;
         let token = std::env::var(TOKEN).unwrap_or_default();
         if token.trim().is_empty() {
-            let fault = Diagnostic::error(Code::Unauthenticated, format!("there is no token for {url}"));
-            return Err(fault.help(format!("put the token of an API key into the variable {TOKEN}")).into());
+            let fault = Diagnostic::error(Code::Unauthenticated, format!("no token is set for {url}"));
+            return Err(fault.help(format!("set {TOKEN} to the token of an API key")).into());
         }
         if let Some(host) = url.strip_prefix("http://").filter(|host| !is_this_machine(host)) {
             let _ = writeln!(
                 anstream::stderr(),
-                "The token and every secret go to {host} over http, so anybody on the way can read them."
+                "Warning: the token and all secrets are sent to {host} over unencrypted HTTP."
             );
         }
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(ANSWER))
+            .timeout_global(Some(RESPONSE))
             .max_redirects(0)
             .user_agent(concat!("edgewright/", env!("CARGO_PKG_VERSION")))
             .tls_config(ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build())
@@ -166,19 +166,18 @@ impl Server {
         }
     }
 
-    /// Sends a request.
-    fn send(&self, request: &Request) -> Result<Run, Unheard> {
-        let unheard = |reason: String| match request.dry_run {
-            true => Unheard::Refused(self.unreachable(&reason)),
-            // Of an application nobody knows how far it came.
-            false => Unheard::Silence(format!("there is no answer from {}: {reason}", self.url)),
+    fn send(&self, request: &Request) -> Result<Run, SendError> {
+        let no_response = |reason: String| match request.dry_run {
+            true => SendError::Refused(self.unreachable(&reason)),
+            // Without a response, nobody knows whether the plan was applied.
+            false => SendError::NoResponse(format!("no response from {}: {reason}", self.url)),
         };
-        let body = json::bytes(request, Secrets::Revealed).map_err(|error| unheard(error.to_string()))?;
+        let body = json::bytes(request, Secrets::Revealed).map_err(|error| no_response(error.to_string()))?;
         if body.len() > Limits::MANIFESTS.bytes {
             let (size, most) = (body.len() >> 20, Limits::MANIFESTS.bytes >> 20);
-            let message = format!("the manifests have {size} MiB with their values, and a server takes {most} MiB");
-            let help = "split them into sources of their own, or reconcile on the machine of the store";
-            return Err(Unheard::Refused(Diagnostic::error(Code::BodyTooLarge, message).help(help).into()));
+            let message = format!("the manifests and their values are too large: {size} MiB, the limit is {most} MiB");
+            let help = "split the manifests into several sources, or run reconcile on the store's machine";
+            return Err(SendError::Refused(Diagnostic::error(Code::BodyTooLarge, message).help(help).into()));
         }
         let sent = self
             .agent
@@ -187,51 +186,51 @@ impl Server {
             .header(&self.version_header, "2")
             .header("Content-Type", "application/json")
             .send(&body);
-        let mut answer = sent.map_err(|error| match error {
-            ureq::Error::Io(error) => unheard(error.to_string()),
-            error => unheard(error.to_string()),
+        let mut response = sent.map_err(|error| match error {
+            ureq::Error::Io(error) => no_response(error.to_string()),
+            error => no_response(error.to_string()),
         })?;
-        let status = answer.status().as_u16();
-        let text = answer.body_mut().with_config().limit(u64::MAX).read_to_vec();
-        let text = text.map_err(|error| unheard(error.to_string()))?;
+        let status = response.status().as_u16();
+        let text = response.body_mut().with_config().limit(u64::MAX).read_to_vec();
+        let text = text.map_err(|error| no_response(error.to_string()))?;
         if status >= 500 && !request.dry_run && !is_turned_away(&text) {
-            return Err(unheard(format!("it has status {status}")));
+            return Err(no_response(format!("status {status}")));
         }
         if !matches!(status, 200 | 201) {
-            return Err(Unheard::Refused(self.refused(status, &text)));
+            return Err(SendError::Refused(self.refused(status, &text)));
         }
         serde_json::from_slice(&text).map_err(|_| match request.dry_run {
-            true => Unheard::Refused(self.stranger(status)),
-            false => unheard("what came is no report".into()),
+            true => SendError::Refused(self.foreign_response(status)),
+            false => no_response("the response is not a report".into()),
         })
     }
 
-    /// The failure of something that is no server of ours.
-    fn stranger(&self, status: u16) -> Failure {
-        let message = format!("{} answers with status {status}, and not as edgewright does", self.url);
-        let help = "check the address of --server, and what stands in front of the server";
+    /// The failure for a response that is not from edgewright.
+    fn foreign_response(&self, status: u16) -> Failure {
+        let message = format!("unexpected response from {} (status {status}): not an edgewright server", self.url);
+        let help = "check the URL in --server and any proxy in front of the server";
         Diagnostic::error(Code::Unreadable, message).help(help).into()
     }
 
     fn unreachable(&self, reason: &str) -> Failure {
-        Diagnostic::error(Code::Unreadable, format!("{} cannot be reached: {reason}", self.url))
-            .help("check the address of --server, and that the server runs")
+        Diagnostic::error(Code::Unreadable, format!("cannot reach {}: {reason}", self.url))
+            .help("check the URL in --server, and that the server is running")
             .into()
     }
 
-    /// What a server has refused, for a person.
+    /// Converts an error response into a failure.
     fn refused(&self, status: u16, text: &[u8]) -> Failure {
-        let Ok(refusal) = serde_json::from_slice::<Refusal>(text) else { return self.stranger(status) };
+        let Ok(refusal) = serde_json::from_slice::<Refusal>(text) else { return self.foreign_response(status) };
         let one = |code: &str, msg: &str| {
             let known = Code::from_name(code);
             let help = match known {
-                Some(Code::Unauthenticated) => "put the token of an API key that was not revoked into EDGEWRIGHT_TOKEN",
-                Some(Code::VersionHeader) => "name the header of this server with --version-header",
-                Some(Code::NotFound) => "check the address of --server: there is nothing else behind it",
+                Some(Code::Unauthenticated) => "set EDGEWRIGHT_TOKEN to the token of an API key that is not revoked",
+                Some(Code::VersionHeader) => "set --version-header to the name of the server's version header",
+                Some(Code::NotFound) => "check the path of the URL in --server",
                 Some(code) => code.info().cure,
-                None => "the server is another version",
+                None => "use the same edgewright version as the server",
             };
-            Diagnostic::error(known.unwrap_or(Code::Internal), format!("the server refuses: {msg}")).help(help)
+            Diagnostic::error(known.unwrap_or(Code::Internal), format!("rejected by the server: {msg}")).help(help)
         };
         let exit = match Code::from_name(&refusal.error_code) {
             Some(Code::Stale) => Exit::Stale,
@@ -246,11 +245,12 @@ impl Server {
         Failure { diagnostics, exit }
     }
 
-    /// What the server's run tells, with its places in the files of this machine.
+    /// Converts the server's run into a proposal, with places in the local files.
     fn proposal(&mut self, run: Run, files: Vec<SentFile>, validated: Planned) -> Proposal {
         let known: HashMap<&str, Arc<SourceFile>> =
             validated.files.iter().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();
-        // What was found here already is told in the words of this machine, where the values were not found.
+        // For an unset variable or unreadable file, the local diagnostic says more: the values are read on this
+        // machine.
         let here = |it: Diagnostic| {
             let of_value = matches!(it.code, Name::Code(Code::EnvUnset | Code::FileUnreadable));
             let same = |own: &&Diagnostic| of_value && own.place.is_some() && own.position() == it.position();
@@ -288,45 +288,48 @@ impl Server {
     }
 
     /// Sends the apply of what was proposed, once.
-    fn send_apply(&self, proposed: &Proposed, tokens: &mut TokenFiles) -> Result<Run, Unheard> {
+    fn send_apply(&self, proposed: &Proposed, tokens: &mut TokenFiles) -> Result<Run, SendError> {
         let mut request =
             Request { dry_run: false, expect: proposed.outcome.clone(), ..self.request(proposed.files.clone()) };
         for (key, file) in &proposed.keys {
             match tokens.hash(key, file) {
                 Ok(hash) => request.token_hashes.insert(key.to_string(), hash),
-                Err(error) => return Err(Unheard::Refused(error.diagnostic().into())),
+                Err(error) => return Err(SendError::Refused(error.diagnostic().into())),
             };
         }
         self.send(&request)
     }
 }
 
-/// Whether an answer is that of a server that did not begin with a request. A proxy's 503 says nothing of the kind.
+/// Whether the server itself turned the request away before starting on it. A proxy's 503 does not prove that.
 fn is_turned_away(text: &[u8]) -> bool {
     let refusal = serde_json::from_slice::<Refusal>(text);
     refusal.is_ok_and(|refusal| Code::from_name(&refusal.error_code) == Some(Code::Unavailable))
 }
 
-/// The address of a server without a slash at its end.
+/// Validates a server URL and removes trailing slashes.
 fn address(text: &str) -> Result<String, Failure> {
-    // A password has no place on a command line, and none in the messages that show the address.
+    // A password does not belong on a command line, or in the messages that show the URL.
     let text = text.trim_end_matches('/');
     let parsed = text.parse::<Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
     let host = parsed.as_ref().and_then(Uri::authority).map(|authority| authority.as_str());
     match host {
         Some(host) if host.contains('@') => {
-            let fault = Diagnostic::error(Code::InvalidFormat, "the address of --server has a name or password in it");
-            Err(fault.help(format!("leave it out, and put the token of an API key into {TOKEN}")).into())
+            let fault = Diagnostic::error(
+                Code::InvalidFormat,
+                "the URL in `--server` must not contain a user name or password",
+            );
+            Err(fault.help(format!("remove it, and set {TOKEN} to the token of an API key")).into())
         }
         Some(_) => Ok(text.to_owned()),
         None => {
-            let fault = Diagnostic::error(Code::InvalidFormat, format!("`{text}` is not the address of a server"));
-            Err(fault.help("write it as `https://edge.example.com`").into())
+            let fault = Diagnostic::error(Code::InvalidFormat, format!("`{text}` is not an HTTP or HTTPS URL"));
+            Err(fault.help("use a URL such as `https://edge.example.com`").into())
         }
     }
 }
 
-/// Whether what is sent to a host and port stays on this machine.
+/// Whether a host and port are on this machine.
 fn is_this_machine(address: &str) -> bool {
     let host = address.split('/').next().unwrap_or_default();
     let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
@@ -334,20 +337,20 @@ fn is_this_machine(address: &str) -> bool {
     host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Why there is no report.
-enum Unheard {
-    /// The server refuses, or was not reached: nothing has changed.
+/// Why a request has no report.
+enum SendError {
+    /// The server rejected the request or was not reached: nothing has changed.
     Refused(Failure),
-    /// Nobody knows.
-    Silence(String),
+    /// There is no usable response: the plan may have been applied or not.
+    NoResponse(String),
 }
 
-impl From<Unheard> for Failure {
-    fn from(unheard: Unheard) -> Self {
-        match unheard {
-            Unheard::Refused(failure) => failure,
-            Unheard::Silence(reason) => Diagnostic::error(Code::Timeout, reason)
-                .help("plan again: the new plan shows whether anything was applied")
+impl From<SendError> for Failure {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Refused(failure) => failure,
+            SendError::NoResponse(reason) => Diagnostic::error(Code::Timeout, reason)
+                .help("run plan again to see whether the changes were applied")
                 .into(),
         }
     }
@@ -357,23 +360,23 @@ impl Target for Server {
     fn propose(&mut self, _document: bool) -> Result<Proposal, Failure> {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let validated = validate_loaded(&loaded, &self.options.lints);
-        // Whether there is what a name means is the server's to say: another source may own it.
-        let told_here =
+        // Only the server can resolve every reference: another source may own the target.
+        let is_local_error =
             |it: &Diagnostic| it.severity == Severity::Error && it.code != Name::Code(Code::UnknownReference);
-        let stops = validated.diagnostics.iter().any(told_here) && !self.options.isolate;
+        let stops = validated.diagnostics.iter().any(is_local_error) && !self.options.isolate;
         if stops || (validated.has_errors() && files.is_empty()) {
             let (report, unwritable) = (validated.report("plan"), Vec::new());
             return Ok(Proposal { report, left_out: Vec::new(), saved: None, unwritable });
         }
-        // What was not read cannot be sent. Without it the rest must not read as if it had been removed.
+        // Unreadable files are not sent. With pruning, their resources would be deleted.
         let unread = [Code::Unreadable, Code::EmptySource, Code::EmptyFile, Code::NotUtf8].map(Name::Code);
         let unread: Vec<Diagnostic> =
             validated.diagnostics.iter().filter(|it| unread.contains(&it.code)).cloned().collect();
         self.options.prune &= unread.is_empty();
         let run = during("Planning", || self.send(&self.request(files.clone())))?;
-        // Without it, anything would be applied.
+        // Without the outcome, the server could not tell whether it applies this very plan.
         if run.report.plan.is_some() && run.outcome.is_empty() {
-            return Err(self.stranger(200));
+            return Err(self.foreign_response(200));
         }
         let mut proposal = self.proposal(run, files, validated);
         proposal.report.diagnostics.extend(unread);
@@ -387,16 +390,18 @@ impl Target for Server {
         let answer = during("Applying", || self.send_apply(&proposed, &mut tokens));
         match answer {
             Ok(Run { report: Document { applied: Some(revision), .. }, .. }) => Ok(revision),
-            Ok(_) => Err(Unheard::Silence(format!("{} does not say what it has applied", self.url)).into()),
-            Err(Unheard::Refused(failure)) => {
+            Ok(_) => {
+                Err(SendError::NoResponse(format!("the response from {} has no applied revision", self.url)).into())
+            }
+            Err(SendError::Refused(failure)) => {
                 tokens.take_back();
                 if failure.exit == Exit::Stale {
                     self.show_difference(proposed);
                 }
                 Err(failure)
             }
-            // The tokens stay: the keys that they belong to may exist by now.
-            Err(silence @ Unheard::Silence(_)) => Err(silence.into()),
+            // Keep the token files: their keys may exist by now.
+            Err(error @ SendError::NoResponse(_)) => Err(error.into()),
         }
     }
 }

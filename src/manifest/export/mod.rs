@@ -1,7 +1,7 @@
-//! The state of a store as manifests that plan to nothing. Pure: a Snapshot in, texts out.
+//! Exports a store as manifests whose plan is empty. Pure: a snapshot in, texts out.
 //!
-//! What the source owns keeps the name of its claim. What nobody owns can only be matched by its id, so it is exported
-//! on request, with `metadata.id`. Secrets become `{from_env: NAME}`; their values are in no text.
+//! Owned resources keep the name of their claim. Unowned resources can only be matched by id, so they are exported on
+//! request with `metadata.id`. Secrets become `{from_env: NAME}`; their values are never exported.
 
 mod text;
 
@@ -31,32 +31,32 @@ use crate::model::{
 };
 use text::{envelope, is_its_match, prune, slug, spaced, unique, yaml};
 
-/// What came of an export.
+/// The result of an export.
 #[derive(Debug, Default)]
 pub struct Exported {
-    /// File names and texts; a name has no folder.
+    /// File names without folder, and texts.
     pub files: Vec<(String, String)>,
     /// The environment variables that the manifests need.
     pub variables: Vec<Variable>,
-    /// What was left out, in words.
+    /// Messages about skipped resources.
     pub left_out: Vec<String>,
 }
 
 /// An environment variable that holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The field that it is for, such as `HttpsEdgeRoute shop/account: oidc.client_secret`.
+    /// The field with the secret, such as `HttpsEdgeRoute shop/account: oidc.client_secret`.
     pub field: String,
-    /// Whether the secret ends with a line break: one is dropped when it is read, so the value needs one more.
+    /// Whether the secret ends with a line break: one is dropped on reading, so the value needs another.
     pub ends_with_line_break: bool,
 }
 
-/// Exports what `source` owns, and with `adopt` also what nobody owns.
+/// Exports the resources of `source`, and with `adopt` also unowned resources.
 pub fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Result<Exported, JsonError> {
     let (names, taken) = (HashMap::new(), HashSet::new());
-    let mut exporter = Exporter { snapshot, source, adopt, names, taken, told: 0, out: Exported::default() };
+    let mut exporter = Exporter { snapshot, source, adopt, names, taken, listed: 0, out: Exported::default() };
     exporter.choose_names()?;
     for of in &KINDS {
         if let (Some(kind), Export::File(file, documents)) = (of.resource, &of.export) {
@@ -84,12 +84,12 @@ pub(super) struct Exporter<'a> {
     snapshot: &'a Snapshot,
     source: &'a str,
     adopt: bool,
-    /// The names of what is exported.
+    /// The names of the exported resources.
     names: HashMap<Key, String>,
     /// The names of the variables.
     taken: HashSet<String>,
-    /// How many of the variables stand on top of a file already.
-    told: usize,
+    /// The number of variables already listed in a file header.
+    listed: usize,
     out: Exported,
 }
 
@@ -99,8 +99,8 @@ impl Exporter<'_> {
         entry.claim.as_ref().is_some_and(|claim| claim.source == self.source)
     }
 
-    /// Whether a resource is exported. The key of an admin is not to be adopted by accident, and its owner is not at
-    /// all; subscriptions are there as long as one of their sources is.
+    /// Whether a resource is exported. Unowned API keys are not, so that an admin's key is not adopted by accident;
+    /// owners and subscriptions cannot be declared by themselves.
     fn takes(&self, entry: &Entry) -> bool {
         let adopted = self.adopt && entry.claim.is_none() && entry.key.kind != Kind::ApiKey;
         let declared = !matches!(entry.key.kind, Kind::Owner | Kind::EventSubscription);
@@ -122,7 +122,7 @@ impl Exporter<'_> {
         self.names.get(key).map(String::as_str).unwrap_or_default()
     }
 
-    /// Claims' names first, so that a derived one gives way to them.
+    /// Takes the names of claims first, so that derived names avoid them.
     fn choose_names(&mut self) -> Result<(), JsonError> {
         let mut taken: BTreeMap<(Kind, Option<Id>), BTreeSet<String>> = BTreeMap::new();
         let snapshot = self.snapshot;
@@ -168,14 +168,14 @@ impl Exporter<'_> {
     fn document(&self, entry: &Entry, name: String, spec: Map<String, Value>) -> Value {
         let mut metadata = Map::new();
         metadata.insert("name".into(), name.into());
-        // What another system owns, or nobody, is only to be found by its id.
+        // Unowned and external resources can only be matched by id.
         if !self.owns(entry) || entry.key.kind.info().implicit {
             metadata.insert("id".into(), entry.key.id.as_str().into());
         }
         if entry.claim.as_ref().is_some_and(|claim| claim.prevent_destroy) {
             metadata.insert("prevent_destroy".into(), true.into());
         }
-        // Names that were exchanged plan to nothing only as long as the manifests say so.
+        // Swapped names have an empty plan only while the manifests state the swap.
         if let Some(former) = entry.claim.as_ref().and_then(|claim| claim.renamed_from.as_deref()) {
             metadata.insert("renamed_from".into(), former.into());
         }
@@ -214,7 +214,7 @@ impl Exporter<'_> {
         Ok(documents)
     }
 
-    /// A route as a document of its own.
+    /// A route as a separate document.
     fn route(&mut self, route: &Entry, edge: &str) -> Result<Value, JsonError> {
         let claimed = self.name(&route.key).to_owned();
         let name = if is_name(&claimed) { claimed } else { slug(route.key.id.as_str()) };
@@ -223,7 +223,7 @@ impl Exporter<'_> {
         spec.extend(self.spec(route, &format!("{edge}/{name}"))?);
         let keeps_name = route.claim.as_ref().is_some_and(|claim| claim.name == name);
         let mut document = self.document(route, name, spec);
-        // Under another name than the claim's, the id has to tell which route it is.
+        // If the name differs from the claim's, the id identifies the route.
         if let Some(metadata) = document.get_mut("metadata").and_then(Value::as_object_mut)
             && !keeps_name
         {
@@ -269,7 +269,7 @@ impl Exporter<'_> {
         documents.collect()
     }
 
-    /// A Spec without defaults, with variables for secrets and names for references.
+    /// A spec without defaults, with variables for secrets and names for references.
     fn spec(&mut self, entry: &Entry, name: &str) -> Result<Map<String, Value>, JsonError> {
         let info = entry.key.kind.info();
         let named = self.with_names(&entry.spec);
@@ -290,7 +290,7 @@ impl Exporter<'_> {
         let mut kept = Map::new();
         for (field, mut value) in masked {
             let default = defaults.get(&field).unwrap_or(&Value::Null);
-            // A module that is there with its defaults is written as `{}`.
+            // A module with default settings is written as `{}`.
             if value != *default || is_module(&field) {
                 prune(&mut value, default);
                 kept.insert(field, value);
@@ -299,7 +299,7 @@ impl Exporter<'_> {
         Ok(kept)
     }
 
-    /// The Spec with the names of exported authorities in the place of their ids.
+    /// The spec with the ids of exported authorities replaced by names.
     fn with_names(&self, spec: &Arc<dyn AnyResource>) -> Arc<dyn AnyResource> {
         let mut named = Arc::clone(spec);
         for slot in spec.kind().info().slots {
@@ -315,7 +315,8 @@ impl Exporter<'_> {
         }
         named
     }
-    /// Puts a variable in the place of each secret: where the two forms differ, one is masked.
+
+    /// Replaces each secret with a variable. A value is a secret where its masked and revealed forms differ.
     fn hide(&mut self, at: &Field<'_>, path: &str, value: &mut Value, real: &Value) {
         match (&mut *value, real) {
             (Value::Object(fields), Value::Object(real)) => {
@@ -343,7 +344,7 @@ impl Exporter<'_> {
         }
     }
 
-    /// A name for a variable that no other one has.
+    /// A unique name for a variable.
     fn variable(&mut self, words: &str) -> String {
         let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
         let wanted: String = words.chars().map(upper).collect();
@@ -359,15 +360,14 @@ impl Exporter<'_> {
             return;
         }
         let (revision, source) = (self.snapshot.revision, printable(self.source));
-        let mut text = format!("# Exported from revision {revision} for the source `{source}`.\n");
-        let variables = self.out.variables.get(self.told..).unwrap_or_default();
-        self.told = self.out.variables.len();
+        let mut text = format!("# Exported from revision {revision} for source `{source}`.\n");
+        let variables = self.out.variables.get(self.listed..).unwrap_or_default();
+        self.listed = self.out.variables.len();
         if kind == Kind::ApiKey {
-            text +=
-                "# A token cannot be exported: only where a key is made anew, its token is written to `token_file`.\n";
+            text += "# Tokens cannot be exported. `token_file` is written only when a key is created.\n";
         }
         if !variables.is_empty() {
-            text += "# The secrets come from these environment variables:\n";
+            text += "# Set these environment variables to the secrets:\n";
         }
         for variable in variables {
             text += &format!("#   {}\n", variable.name);
@@ -391,20 +391,22 @@ impl Exporter<'_> {
         }
         let mut notes = Vec::new();
         if unowned > 0 {
-            notes.push(format!("left out, for no source owns it ({unowned}): --adopt exports it with its id"));
+            notes.push(format!(
+                "skipped: not owned by any source ({unowned}); use --adopt to export them with their ids"
+            ));
         }
         if keys > 0 {
-            notes.push(format!("left out, for no source owns it and a token cannot be exported: API keys ({keys})"));
+            notes.push(format!("skipped: API keys not owned by any source ({keys}); tokens cannot be exported"));
         }
         for (source, count) in others {
             let source = printable(source);
-            notes.push(format!("left out, for the source `{source}` owns it ({count}): --source exports it"));
+            notes.push(format!("skipped: owned by source `{source}` ({count}); use --source to export them"));
         }
         self.out.left_out = notes;
     }
 }
 
-/// Where a Spec's fields are, for the names of variables.
+/// The resource of a field, for the names of variables.
 struct Field<'a> {
     kind: &'static str,
     name: &'a str,

@@ -1,4 +1,4 @@
-//! The texts of an export: values without defaults, YAML, names.
+//! Text of an export: values without defaults, YAML, names.
 
 use std::collections::BTreeSet;
 
@@ -10,25 +10,25 @@ use crate::{
     text::steers,
 };
 
-/// A document around a Spec.
+/// Wraps a spec in a document.
 pub fn envelope(kind: Kind, metadata: Map<String, Value>, spec: Map<String, Value>) -> Value {
     json!({"apiVersion": API_VERSION, "kind": kind.info().name, "metadata": metadata, "spec": spec})
 }
 
-/// Whether a route without a name goes by its match, as it is now.
+/// Whether a route's name is its current match.
 pub fn is_its_match(entry: &Entry, name: &str) -> bool {
     let route = entry.spec_as::<HttpsEdgeRoute>();
     let identity = route.and_then(|route| Some(format!("{} {}", route.match_type?.as_str(), route.r#match)));
     identity.is_some_and(|identity| identity == name)
 }
 
-/// Removes what has its default value.
+/// Removes fields with default values.
 pub fn prune(value: &mut Value, default: &Value) {
     match (value, default) {
         (Value::Object(fields), Value::Object(defaults)) => {
             fields.retain(|field, value| defaults.get(field) != Some(&*value));
             for (field, value) in fields {
-                // What the default does not have is the user's own data, such as a header.
+                // Fields without a default are user data, such as headers.
                 if let Some(default) = defaults.get(field) {
                     prune(value, default);
                 }
@@ -40,7 +40,7 @@ pub fn prune(value: &mut Value, default: &Value) {
     }
 }
 
-/// The fields of what has no default of its own are blank by default.
+/// Removes blank fields of a value without its own default.
 fn drop_blank(fields: &mut Map<String, Value>) {
     fields.retain(|_, value| match value {
         Value::Null => false,
@@ -56,8 +56,8 @@ fn drop_blank(fields: &mut Map<String, Value>) {
     }
 }
 
-/// A document as YAML. What YAML's line breaks would alter, and what has characters that steer a terminal, is written as
-/// JSON, which is YAML as well.
+/// Writes a document as YAML. If YAML would not preserve the text, or the text contains terminal control characters, it
+/// is written as JSON, which is also YAML.
 pub fn yaml(document: &Value) -> String {
     let text = serde_yaml::to_string(document).unwrap_or_default();
     let is_plain = !text.contains(|c: char| steers(c) && !matches!(c, '\n' | '\t'));
@@ -67,20 +67,20 @@ pub fn yaml(document: &Value) -> String {
     let escape = |c: char| match u32::from(c) {
         _ if c == '\n' || !steers(c) => c.to_string(),
         code @ ..=0xffff => format!("\\u{code:04x}"),
-        // Unlike JSON, YAML has no pairs of surrogates.
+        // Unlike JSON, YAML has no surrogate pairs.
         code => format!("\\U{code:08x}"),
     };
     format!("{document:#}\n").chars().map(escape).collect()
 }
 
-/// A text as a name: lower-case letters, digits and dashes.
+/// Converts text to a name of lower-case letters, digits and dashes.
 pub fn slug(text: &str) -> String {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let whole = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
     whole.chars().take(40).collect::<String>().trim_end_matches('-').to_owned()
 }
 
-/// The name, or with a number behind it the first one that is not taken yet.
+/// The name, with a number appended if it is taken.
 pub fn unique(taken: &mut BTreeSet<String>, name: String) -> String {
     let others = (2..).map(|number| format!("{name}-{number}"));
     let free = std::iter::once(name.clone()).chain(others).find(|name| !taken.contains(name));

@@ -1,36 +1,36 @@
-//! The lines of a YAML text, and where each one belongs.
+//! Splits YAML into lines with their indentation levels.
 //!
-//! This knows just enough of YAML to tell structure from content: keys, dashes, quotes, brackets and block texts. It may
-//! be wrong about rare forms; whoever uses the lines compares what they say.
+//! It knows just enough YAML to tell structure from content: keys, dashes, quotes, brackets and block scalars. It may
+//! be wrong about rare forms, so the caller compares the parsed documents.
 
 use super::scan::{Rest, Scan, key_end, rest_of};
 
-/// A line of the new text.
+/// A line of the formatted text.
 #[derive(Debug)]
 pub struct Line {
-    /// What it is.
+    /// The kind of line.
     pub kind: LineKind,
-    /// Its text without the line break.
+    /// The text without the line break.
     pub text: String,
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LineKind {
-    /// An empty line that says nothing.
+    /// An empty line outside a scalar.
     Blank,
     /// A comment.
     Comment,
     /// `---`, `...` or a directive.
     Marker,
-    /// A key of a document's mapping.
+    /// A top-level key.
     Key(String),
-    /// Any other line, or a part of a text.
+    /// Any other line, or part of a scalar.
     Other,
 }
 
 impl Line {
-    /// The key of a document's mapping that the line begins.
+    /// The top-level key at the start of the line.
     pub fn key(&self) -> Option<&str> {
         match &self.kind {
             LineKind::Key(key) => Some(key),
@@ -38,19 +38,19 @@ impl Line {
         }
     }
 
-    /// Whether it is a comment in a column.
+    /// Whether it is a comment at a column.
     pub fn is_comment_at(&self, column: usize) -> bool {
         self.kind == LineKind::Comment && indent_of(&self.text) == column
     }
 
-    /// Whether it is part of no value.
+    /// Whether it is not part of a value.
     pub fn is_outside(&self) -> bool {
         self.kind == LineKind::Blank || self.is_comment_at(0)
     }
 }
 
-/// Splits a text into lines: without trailing blanks, and with `indent` by two columns a level. Nothing, when the text has
-/// forms that are not known here.
+/// Splits a text into lines without trailing whitespace and, with `indent`, indented by two columns per level. Returns
+/// `None` for unsupported YAML.
 pub fn split(text: &str, indent: bool) -> Option<Vec<Line>> {
     let mut splitter = Splitter {
         lines: text.lines().collect(),
@@ -67,7 +67,7 @@ pub fn split(text: &str, indent: bool) -> Option<Vec<Line>> {
     Some(splitter.out)
 }
 
-/// A block mapping or sequence that has begun.
+/// An open block mapping or sequence.
 #[derive(Debug, Clone, Copy)]
 struct Level {
     old: usize,
@@ -81,7 +81,7 @@ struct Splitter<'a> {
     indent: bool,
     open: Vec<Level>,
     out: Vec<Line>,
-    /// Comments whose place depends on what comes next: where they are in `out`, and their column.
+    /// Comments whose indentation depends on the next line: their index in `out` and their column.
     comments: Vec<(usize, usize)>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Splitter<'a> {
         } else if is_marker(trimmed) {
             self.place_comments(None);
             self.open.clear();
-            // What stands behind a marker on its line would be a level of its own.
+            // Content after a marker on the same line would open its own level.
             let rest = trimmed.get(3..).unwrap_or_default().trim_start();
             let alone = rest.is_empty() || rest.starts_with('#') || trimmed.starts_with('%');
             self.push(LineKind::Marker, trimmed);
@@ -121,7 +121,7 @@ impl<'a> Splitter<'a> {
         Some(())
     }
 
-    /// A line that begins an entry, an item or a value.
+    /// Handles a line that starts an entry, an item or a value.
     fn structure(&mut self, column: usize, body: &str) -> Option<()> {
         let before = if self.comments.is_empty() { Vec::new() } else { self.open.clone() };
         let (mut at, mut rest, mut text) = (column, body, String::new());
@@ -163,7 +163,7 @@ impl<'a> Splitter<'a> {
                 first.get_or_insert(level.new);
                 value = rest.get(colon + 1..).unwrap_or_default();
             } else {
-                // A value on a line of its own is deeper than what it belongs to.
+                // A value on its own line is deeper than its parent.
                 if first.is_none() {
                     self.leave(|level| level.old >= at);
                     let inside = self.open.last().map_or(0, |level| level.new + 2);
@@ -187,16 +187,16 @@ impl<'a> Splitter<'a> {
         Some(())
     }
 
-    /// Ends the levels that a line in some column is no part of.
+    /// Closes the levels for which `ends` is true.
     fn leave(&mut self, ends: impl Fn(&Level) -> bool) {
         while self.open.last().is_some_and(&ends) {
             self.open.pop();
         }
     }
 
-    /// The level of an entry or item in a column; a new one, where none is open there.
+    /// The level of an entry or item at a column; opens a new one if needed.
     fn enter(&mut self, column: usize, sequence: bool) -> Level {
-        // A sequence may stand in the column of its key, and ends with the next key.
+        // A sequence may be at the column of its key, and ends with the next key.
         self.leave(|level| level.old > column || (level.old == column && level.sequence && !sequence));
         match self.open.last() {
             Some(level) if level.old == column && level.sequence == sequence => *level,
@@ -209,7 +209,7 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Gives waiting comments the column of what they stand above or behind.
+    /// Indents pending comments like the line below or the value above them.
     fn place_comments(&mut self, next: Option<(&[Level], usize, usize)>) {
         for (at, column) in std::mem::take(&mut self.comments) {
             let open = next.map_or(self.open.as_slice(), |(before, ..)| before);
@@ -225,14 +225,14 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// A line moved as far as the level that it belongs to.
+    /// A line shifted with its level.
     fn moved(&self, line: &str, owner: Option<Level>) -> String {
         let Some(level) = owner.filter(|_| self.indent) else { return line.to_owned() };
         let column = (indent_of(line) + level.new).saturating_sub(level.old);
         format!("{}{}", " ".repeat(column), line.trim_start_matches(' '))
     }
 
-    /// The further lines of a plain text, with the empty ones between them.
+    /// Copies the continuation lines of a plain scalar, including empty lines between them.
     fn plain(&mut self, owner: Option<Level>) {
         loop {
             let below = self.lines.get(self.at..).unwrap_or_default();
@@ -251,19 +251,20 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// The further lines of quotes or brackets, until they are closed.
+    /// Copies the lines of quotes or brackets until they are closed.
     fn quoted(&mut self, owner: Option<Level>, mut scan: Scan) {
         while scan.is_open() {
             let Some(line) = self.take() else { return };
             scan = scan.over(line);
-            // Blanks before a line break inside of quotes are no part of the text, but may look as if they were.
+            // Keep trailing whitespace inside quotes: it is not part of the value, but removing it may look like a
+            // change.
             let line = if scan.quote.is_some() { line } else { line.trim_end() };
             let line = if line.trim().is_empty() { String::new() } else { self.moved(line, owner) };
             self.push(LineKind::Other, line);
         }
     }
 
-    /// The lines of a block text.
+    /// Copies the lines of a block scalar.
     fn block(&mut self, owner: Option<Level>, keep: bool, explicit: Option<usize>) {
         let is_empty = |line: &str| line.trim_matches(' ').is_empty();
         let below = self.lines.get(self.at..).unwrap_or_default();
@@ -273,7 +274,7 @@ impl<'a> Splitter<'a> {
         let content = explicit.map(|columns| old + columns).or(first).unwrap_or(usize::MAX);
         let inside = |line: &str| is_empty(line) || (indent_of(line) >= content && !is_marker(line));
         let mut lines: Vec<&str> = below.iter().copied().take_while(|line| inside(line)).collect();
-        // Empty lines at its end are no part of it.
+        // Trailing empty lines are not part of it.
         while !keep && lines.last().is_some_and(|line| is_empty(line) && line.len() <= content) {
             lines.pop();
         }

@@ -1,7 +1,7 @@
-//! Manifests in one form, comments kept. Pure: a text in, a text out.
+//! Formats manifests and keeps comments. Pure: text in, text out.
 //!
-//! YAML is not written anew but moved, line by line. What comes out is taken only when it is proven to say the same: both
-//! texts are read, and every document must be equal; and both hold the same lines, but for blanks.
+//! YAML is not serialized but moved line by line. The result is used only if it is equivalent: both texts must parse to
+//! equal documents and contain the same lines apart from whitespace.
 
 mod lines;
 mod scan;
@@ -13,10 +13,10 @@ use super::bounds;
 use crate::model::node::{Allowance, Counted, Node};
 use lines::{Line, LineKind, split};
 
-/// The order of a manifest's keys; others come behind them.
+/// The order of a manifest's keys; other keys follow.
 const ORDER: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
 
-/// Formats a file; `name` tells JSON from YAML. The error says why the file has to stay as it is.
+/// Formats a file; `name` tells JSON from YAML. The error explains why the file cannot be formatted.
 pub fn format(name: &str, text: &str) -> Result<String, String> {
     let plain = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     if plain.trim().is_empty() {
@@ -30,7 +30,7 @@ fn rank(key: &str) -> usize {
 }
 
 fn json(text: &str) -> Result<String, String> {
-    let reason = |error: serde_json::Error| format!("it is not JSON: {error}");
+    let reason = |error: serde_json::Error| format!("invalid JSON: {error}");
     let before: Node = serde_json::from_str(text).map_err(reason)?;
     let value = match serde_json::from_str::<Value>(text).map_err(reason)? {
         Value::Object(entries) => {
@@ -42,16 +42,16 @@ fn json(text: &str) -> Result<String, String> {
     };
     let formatted = format!("{value:#}\n");
     let after: Node = serde_json::from_str(&formatted).map_err(reason)?;
-    if in_order(before) == in_order(after) { Ok(formatted) } else { Err("a key stands twice in one mapping".into()) }
+    if in_order(before) == in_order(after) { Ok(formatted) } else { Err("duplicate key".into()) }
 }
 
 fn yaml(text: &str) -> Result<String, String> {
     let before = documents(text)?;
     if before.iter().any(has_tag) {
-        return Err("it has a YAML tag, whose value cannot be compared".into());
+        return Err("YAML tags are not supported".into());
     }
     let letters_before = letters(text);
-    // Keys in order and lines indented; where one of the two cannot be proven, the other one alone.
+    // Sort keys and indent lines; if the result is not equivalent, try only one of the two.
     for (sorted, indented) in [(true, true), (false, true), (true, false), (false, false)] {
         let Some(lines) = split(text, indented) else { continue };
         let formatted = join(if sorted { sort(lines) } else { lines });
@@ -59,10 +59,10 @@ fn yaml(text: &str) -> Result<String, String> {
             return Ok(formatted);
         }
     }
-    Err("it cannot be proven that it would say the same".into())
+    Err("the formatted file might not be equivalent".into())
 }
 
-/// The documents of a file, their keys in order.
+/// The documents of a file with sorted keys.
 fn documents(text: &str) -> Result<Vec<Node>, String> {
     if let Some(found) = bounds::of_yaml(text) {
         return Err(found.message);
@@ -70,7 +70,7 @@ fn documents(text: &str) -> Result<Vec<Node>, String> {
     let allowance = Allowance::new(bounds::allowance(text));
     let documents = serde_yaml::Deserializer::from_str(text);
     let read = documents.map(|document| Counted(&allowance).deserialize(document).map(in_order));
-    read.collect::<Result<_, _>>().map_err(|error| format!("it is not YAML: {error}"))
+    read.collect::<Result<_, _>>().map_err(|error| format!("invalid YAML: {error}"))
 }
 
 fn in_order(mut node: Node) -> Node {
@@ -89,7 +89,7 @@ fn has_tag(node: &Node) -> bool {
     }
 }
 
-/// The lines without blanks, in an order that says nothing: no comment is lost while they are equal.
+/// The sorted lines without whitespace: while they are equal, no comment is lost.
 fn letters(text: &str) -> Vec<String> {
     let lines = text.lines().map(|line| line.chars().filter(|c| !c.is_whitespace()).collect::<String>());
     let mut lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
@@ -97,7 +97,7 @@ fn letters(text: &str) -> Vec<String> {
     lines
 }
 
-/// Puts the top-level keys of every document in order.
+/// Sorts the top-level keys of every document.
 fn sort(lines: Vec<Line>) -> Vec<Line> {
     let mut sorted = Vec::with_capacity(lines.len());
     let mut document = Vec::new();
@@ -113,8 +113,8 @@ fn sort(lines: Vec<Line>) -> Vec<Line> {
     sorted
 }
 
-/// What stands on top of a document stays there, and what stands behind its last value stays behind. Every other comment
-/// goes with the key that it stands right above.
+/// Sorts a document's keys. Leading and trailing comments keep their position; any other comment moves with the key
+/// below it.
 fn sort_document(mut lines: Vec<Line>) -> Vec<Line> {
     let is_key = |line: &Line| matches!(line.kind, LineKind::Key(_));
     let ranks: Vec<usize> = lines.iter().filter_map(Line::key).map(rank).collect();
@@ -128,7 +128,7 @@ fn sort_document(mut lines: Vec<Line>) -> Vec<Line> {
     for line in lines {
         if is_key(&line) {
             let above = match blocks.last_mut() {
-                // The comments right above it were taken for a part of the value before.
+                // The comments directly above were counted as part of the preceding value.
                 Some((_, before)) => {
                     let own = before.iter().rposition(|line| !line.is_comment_at(0)).map_or(0, |last| last + 1);
                     before.split_off(own)
@@ -147,7 +147,7 @@ fn sort_document(mut lines: Vec<Line>) -> Vec<Line> {
     head.into_iter().chain(blocks.into_iter().flat_map(|(_, block)| block)).chain(tail).collect()
 }
 
-/// The text of lines, with at most one empty line in a row, and none at the ends.
+/// Joins lines, with at most one consecutive empty line and none at the start or end.
 fn join(lines: Vec<Line>) -> String {
     let mut text = String::new();
     let mut empty = false;

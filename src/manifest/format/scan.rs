@@ -1,18 +1,18 @@
-//! Just enough of YAML's scalars to know where a key and a value end.
+//! A scanner with just enough YAML to find the end of a key and a value.
 
-/// What a value leaves for the lines below.
+/// How a value continues on the following lines.
 pub enum Rest {
-    /// Nothing, or a collection.
+    /// No continuation, or a collection.
     Nothing,
-    /// A plain text may go on.
+    /// A plain scalar may continue.
     Plain,
     /// Quotes or brackets are open.
     Open(Scan),
-    /// A block text follows: whether its end is kept, and its explicit indentation.
+    /// A block scalar follows, with its chomping and explicit indentation.
     Block { keep: bool, explicit: Option<usize> },
 }
 
-/// Where the colon of a key is, if the text begins with `key:`.
+/// The offset of a key's colon, if the text starts with `key:`.
 pub fn key_end(text: &str) -> Option<usize> {
     let start = text.len() - without_properties(text).len();
     let rest = text.get(start..)?;
@@ -42,7 +42,7 @@ fn without_properties(text: &str) -> &str {
     rest
 }
 
-/// What stands behind a key or dash, seen from the lines below.
+/// How the value after a key or dash continues.
 pub fn rest_of(value: &str) -> Rest {
     let value = without_properties(value);
     match value.chars().next() {
@@ -60,15 +60,15 @@ pub fn rest_of(value: &str) -> Rest {
     }
 }
 
-/// Which quotes and brackets are open.
+/// The open quotes and brackets.
 #[derive(Debug, Clone, Copy)]
 pub struct Scan {
-    /// The quote that is open.
+    /// The open quote.
     pub quote: Option<char>,
     depth: usize,
-    /// Whether a value could begin here.
+    /// Whether a value can start at this position.
     fresh: bool,
-    /// Where the value was closed.
+    /// The end of the value.
     end: usize,
 }
 
@@ -84,7 +84,7 @@ impl Scan {
         self.quote.is_some() || self.depth > 0
     }
 
-    /// Goes over one more line, up to where the value ends.
+    /// Scans one more line, up to the end of the value.
     pub fn over(mut self, line: &str) -> Self {
         let mut chars = line.char_indices().peekable();
         let mut before = ' ';

@@ -1,4 +1,4 @@
-//! Puts a [`SourceMap`] together from the events of a parser.
+//! Builds a [`SourceMap`] from parser events.
 
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
@@ -19,7 +19,7 @@ pub fn build(text: &str) -> SourceMap {
     };
     let readable = without_tabs_after_colons(text);
     let mut parser = Parser::new_from_str(&readable);
-    // After an error the parser would give the same error for ever.
+    // After an error the parser would repeat it forever.
     while let Some(Ok((event, span))) = parser.next_event() {
         builder.event(event, span);
     }
@@ -28,13 +28,13 @@ pub fn build(text: &str) -> SourceMap {
     }
     let mut map = builder.map;
     if map.documents.is_empty() {
-        // serde_yaml gives one document for an empty file, the parser none.
+        // serde_yaml reads an empty file as one document, the parser as none.
         map.documents.push(Document { mark: 0..0, root: None });
     }
     map
 }
 
-/// A collection that has begun; `key` waits for its value.
+/// An open collection; `key` waits for its value.
 struct Frame {
     node: usize,
     key: Option<usize>,
@@ -43,10 +43,10 @@ struct Frame {
 struct Builder<'a> {
     map: SourceMap,
     text: &'a str,
-    /// The parser counts characters. Its events go forward, so a cursor turns them into bytes.
+    /// The parser counts characters. A cursor converts them to bytes, because events only move forward.
     chars: usize,
     bytes: usize,
-    /// The line last looked at: many collections on one long line must not each search its end.
+    /// The last line, cached so that many collections on one long line do not each search its end.
     line: Range<usize>,
     open: Vec<Frame>,
     anchors: HashMap<usize, usize>,
@@ -83,7 +83,7 @@ impl Builder<'_> {
                 self.open(Kind::Mapping(Vec::new()), anchor, properties, span);
             }
             Event::SequenceEnd | Event::MappingEnd => {
-                // The closing token of a flow collection takes the blanks and the comment after it along.
+                // The span of the closing token includes the whitespace and comment after it.
                 let start = self.byte(span.start.index());
                 self.close(start + usize::from(self.rest(start).starts_with([']', '}']) && !span.is_empty()));
             }
@@ -95,7 +95,7 @@ impl Builder<'_> {
         let from = self.byte(span.start.index());
         let missing = empty && style == ScalarStyle::Plain;
         if missing && properties == 0 {
-            // The span is that of whichever token came next. An empty item still has its dash.
+            // The span is that of the next token. An empty item still has its dash.
             return if self.in_mapping() || self.open.is_empty() {
                 None
             } else {
@@ -110,9 +110,9 @@ impl Builder<'_> {
             return Some(indicator..self.line_end(indicator));
         }
         let end = match style {
-            // The token takes the blanks and the comment after it along.
+            // The span includes the whitespace and comment after the token.
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => start + quoted(self.rest(start)),
-            // A block scalar without content has an empty span where the next key is.
+            // A block scalar without content has an empty span at the next key.
             ScalarStyle::Literal | ScalarStyle::Folded if span.is_empty() => start,
             ScalarStyle::Literal | ScalarStyle::Folded => self.line_end(start),
             ScalarStyle::Plain => {
@@ -124,7 +124,7 @@ impl Builder<'_> {
         (start < end).then_some(start..end)
     }
 
-    /// The `|` or `>` of the block scalar whose text starts at `start`: the parser tells only where the text is.
+    /// The `|` or `>` of the block scalar whose text starts at `start`; the parser reports only the text's position.
     fn indicator_before(&self, start: usize) -> Option<usize> {
         let mut end = start;
         for line in self.text.get(..start)?.split_inclusive('\n').rev() {
@@ -146,7 +146,7 @@ impl Builder<'_> {
         let from = self.byte(span.start.index());
         let mut start = self.content(from, properties);
         if properties == 0 && matches!(kind, Kind::Sequence(_)) && self.in_mapping() {
-            // A sequence no deeper than its key is said to start after its first dash.
+            // The parser reports a sequence at the column of its key as starting after its first dash.
             start = self.dash_before(start).unwrap_or(start);
         }
         let end = self.line_end(start);
@@ -154,7 +154,7 @@ impl Builder<'_> {
         self.open.push(Frame { node, key: None });
     }
 
-    /// Ends the innermost collection, whose text goes no further than `end`.
+    /// Closes the innermost collection, whose text ends at `end` or before.
     fn close(&mut self, end: usize) {
         let Some(Frame { node, key }) = self.open.pop() else {
             return;
@@ -169,18 +169,18 @@ impl Builder<'_> {
             }
         }
         if let Some(key) = key {
-            // Cut off by a syntax error: the key at least is known.
+            // Truncated by a syntax error: keep the key.
             entries.push((key, self.map.nodes.len()));
             self.map.nodes.push(Node { span: None, text: None, kind: Kind::Scalar });
         }
-        // Stable: of equal keys the one written first stays first.
+        // A stable sort keeps equal keys in file order.
         entries.sort_by(|a, b| self.map.text(a.0).cmp(&self.map.text(b.0)));
         if let Some(Node { kind: Kind::Mapping(list), .. }) = self.map.nodes.get_mut(node) {
             *list = entries;
         }
     }
 
-    /// Stores a node and hangs it into the collection it stands in.
+    /// Stores a node and adds it to its collection.
     fn add(&mut self, span: Option<Range<usize>>, text: Option<Box<str>>, kind: Kind, anchor: usize) -> usize {
         let id = self.map.nodes.len();
         self.map.nodes.push(Node { span, text, kind });
@@ -233,7 +233,7 @@ impl Builder<'_> {
         self.text.get(from..).unwrap_or_default()
     }
 
-    /// Where a node's own text starts, after its anchor and its tag.
+    /// The start of a node's text, after its anchor and tag.
     fn content(&self, from: usize, properties: usize) -> usize {
         let mut rest = self.rest(from);
         for _ in 0..properties {
@@ -249,7 +249,7 @@ impl Builder<'_> {
         self.text.len() - rest.len()
     }
 
-    /// The end of the line, without blanks at its end.
+    /// The end of the line without trailing whitespace.
     fn line_end(&mut self, at: usize) -> usize {
         if !(self.line.start..=self.line.end).contains(&at) {
             let line = self.rest(at).split(['\n', '\r']).next().unwrap_or_default();
@@ -258,7 +258,7 @@ impl Builder<'_> {
         self.line.end
     }
 
-    /// The dash of a sequence's item, if nothing but blanks stands between it and `at`.
+    /// The dash of a sequence item, if only whitespace is between it and `at`.
     fn dash_before(&self, at: usize) -> Option<usize> {
         let before = self.text.get(..at)?.trim_end().strip_suffix('-')?;
         let margin = before.trim_end_matches([' ', '-']);
@@ -266,8 +266,8 @@ impl Builder<'_> {
     }
 }
 
-/// The parser refuses `key:<tab>value`, which `serde_yaml` reads. A blank in place of the tab changes no
-/// position.
+/// Replaces tabs after colons with spaces, which keeps positions: the parser rejects `key:<tab>value`, but `serde_yaml`
+/// accepts it.
 pub fn without_tabs_after_colons(text: &str) -> Cow<'_, str> {
     if !text.contains('\t') {
         return Cow::Borrowed(text);
@@ -280,7 +280,7 @@ pub fn without_tabs_after_colons(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(replace).collect())
 }
 
-/// Length of the quoted scalar that `text` starts with, or of its first line.
+/// The length of the quoted scalar at the start of `text`, or of its first line.
 fn quoted(text: &str) -> usize {
     let quote = text.chars().next().unwrap_or_default();
     let mut escaped = false;

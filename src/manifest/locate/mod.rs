@@ -1,8 +1,8 @@
 //! Finds the place of a field path in a YAML file.
 //!
-//! Values are read without positions. Only when there is a fault to show is the file parsed a second
-//! time, as events, to learn where everything stands. All spans are bytes of the text given, at most
-//! one line long. Aliases stay references in an arena: a file is never expanded.
+//! Values are read without positions. Only when there is an error to show, the file is parsed a second time as events
+//! to find the positions. Spans are byte ranges of at most one line. Aliases stay references in an arena, so a file is
+//! never expanded.
 
 mod build;
 
@@ -12,11 +12,11 @@ pub use build::without_tabs_after_colons;
 
 use crate::model::fault::{Aim, Path, Segment};
 
-/// Longest key text taken through an alias: one long anchor used as a key thousands of times would
-/// otherwise be compared and copied thousands of times.
+/// The longest key text read through an alias: a long anchor used as a key thousands of times would otherwise be
+/// compared and copied thousands of times.
 const MAX_ALIAS_KEY: usize = 256;
 
-/// Positions of everything in one file.
+/// The positions of all nodes in one file.
 #[derive(Debug)]
 pub struct SourceMap {
     nodes: Vec<Node>,
@@ -26,16 +26,16 @@ pub struct SourceMap {
 
 #[derive(Debug)]
 struct Document {
-    /// The `---`, or an empty range where a document begins without one.
+    /// The `---`, or an empty range if the document starts without one.
     mark: Range<usize>,
     root: Option<usize>,
 }
 
 #[derive(Debug)]
 struct Node {
-    /// `None` where nothing is written: the value of `key:`.
+    /// `None` for an empty value, such as that of `key:`.
     span: Option<Range<usize>>,
-    /// Kept for keys, and for anchored scalars since an alias may use them as a key.
+    /// Kept for keys, and for anchored scalars because an alias may use them as a key.
     text: Option<Box<str>>,
     kind: Kind,
 }
@@ -51,7 +51,7 @@ enum Kind {
 }
 
 impl SourceMap {
-    /// Never fails: after a syntax error it knows what came before it.
+    /// Builds the map. Never fails: after a syntax error it covers the text before it.
     #[must_use]
     pub fn new(text: &str) -> SourceMap {
         build::build(text)
@@ -65,8 +65,8 @@ impl SourceMap {
 
     /// Byte range of `path` in a document, or of its nearest ancestor that exists.
     ///
-    /// A path leads through aliases and merge keys to where the value was really written; a path that
-    /// ends at an alias gives the alias. A collection is shown by its first line.
+    /// A path is followed through aliases and merge keys to the actual value; a path that ends at an alias
+    /// gives the alias. A collection is located by its first line.
     #[must_use]
     pub fn locate(&self, document: usize, path: &Path, aim: Aim) -> Range<usize> {
         let Some(found) = self.documents.get(document) else {
@@ -87,7 +87,7 @@ impl SourceMap {
         }
     }
 
-    /// Where the last key of a path stands first in its mapping, and where it stands again.
+    /// The first two positions of a path's last key in its mapping.
     #[must_use]
     pub fn repeated_key(&self, document: usize, path: &Path) -> Option<(Range<usize>, Range<usize>)> {
         let (Segment::Key(key), way) = path.0.split_last()? else { return None };
@@ -100,7 +100,7 @@ impl SourceMap {
         Some((same.next()?, same.next()?))
     }
 
-    /// Byte offset where a document's content starts; the end of the text if there is no such document.
+    /// The byte offset of a document's content, or the end of the text if the document does not exist.
     #[must_use]
     pub fn document_start(&self, document: usize) -> usize {
         self.documents.get(document).map_or(self.length, |found| {
@@ -122,7 +122,7 @@ impl SourceMap {
         }
     }
 
-    /// What the node is, an alias being what it stands for.
+    /// The node's id and kind; an alias resolves to its target.
     fn resolve(&self, node: usize) -> Option<(usize, &Kind)> {
         let id = match self.nodes.get(node)?.kind {
             Kind::Alias(target) => target?,
@@ -139,9 +139,9 @@ impl SourceMap {
         }
     }
 
-    /// The entry in the mapping itself, else in what it merges, the first named winning.
+    /// The entry in the mapping, or in its merged mappings, of which the first wins.
     fn entry(&self, mapping: usize, key: &str) -> Option<(Option<usize>, usize)> {
-        // A mapping may merge itself, or the same one along many ways: each is looked at once.
+        // A mapping may merge itself, or another one several times: visit each once.
         let mut seen = HashSet::new();
         let mut pending = vec![mapping];
         while let Some(next) = pending.pop() {

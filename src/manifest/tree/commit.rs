@@ -1,4 +1,4 @@
-//! Manifests as a commit of a git repository has them. No work tree is touched, and no program is run.
+//! Manifests in a commit of a Git repository, read without a work tree and without running Git.
 
 use std::{
     cell::Cell,
@@ -19,7 +19,7 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic, fault::Fault},
 };
 
-/// More links on the way to one file are taken to be a circle.
+/// A path with more links than this is treated as a loop.
 const MOST_LINKS: usize = 16;
 /// The mode of a symbolic link.
 const LINK: i32 = 0o120_000;
@@ -30,11 +30,11 @@ pub struct Commit {
     /// The folder of the work tree.
     root: PathBuf,
     id: Oid,
-    /// The revision as it was named.
+    /// The revision as given.
     revision: String,
-    /// Each path as it was given, and inside of the repository.
+    /// Each path as given, and relative to the repository.
     paths: Vec<(PathBuf, PathBuf)>,
-    /// Whether the names of files start with the revision: where those of another state are shown too.
+    /// Whether file names start with the revision, to tell them from those of another revision.
     labelled: bool,
     allow_outside_files: bool,
 }
@@ -45,8 +45,8 @@ impl fmt::Debug for Commit {
     }
 }
 
-/// The two sides of a range of revisions, such as `main..HEAD`, for the repository around a path. `A...B` begins where
-/// B left A; of `A` alone the other side is the work tree. The error is for a person.
+/// The two sides of a revision range such as `main..HEAD`, in the repository of a path. `A...B` starts at the merge
+/// base; with `A` alone, the other side is the work tree.
 pub fn revisions(range: &str, path: &Path) -> Result<(String, Option<String>), Diagnostic> {
     let or_head = |name: &str| if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() };
     if let Some((a, b)) = range.split_once("...") {
@@ -54,8 +54,8 @@ pub fn revisions(range: &str, path: &Path) -> Result<(String, Option<String>), D
         let (a, b) = (or_head(a), or_head(b));
         let base = repository.merge_base(commit(&repository, &a)?, commit(&repository, &b)?);
         let base = base.map_err(|_| {
-            Diagnostic::error(Code::Unreadable, format!("`{a}` and `{b}` have no commit in common"))
-                .help(shallow_hint(&repository).unwrap_or("compare them with two dots"))
+            Diagnostic::error(Code::Unreadable, format!("`{a}` and `{b}` have no merge base"))
+                .help(shallow_hint(&repository).unwrap_or("use two dots instead of three"))
         })?;
         return Ok((base.to_string(), Some(b)));
     }
@@ -65,12 +65,12 @@ pub fn revisions(range: &str, path: &Path) -> Result<(String, Option<String>), D
     })
 }
 
-/// The commit that is checked out around paths, if all of them are at the same one; with `-dirty` at its end if anything
-/// at the paths is not as it was committed. Git compares only what is at the paths, once per repository.
+/// The checked-out commit of paths, if it is the same for all of them; with the suffix `-dirty` if the paths have
+/// uncommitted changes. Only the paths are compared, once per repository.
 pub fn commit_of(paths: &[PathBuf]) -> Option<String> {
     let mut repositories: BTreeMap<PathBuf, (Repository, Vec<PathBuf>)> = BTreeMap::new();
     for path in paths {
-        // A link can lead into another repository: what counts is where the files are.
+        // A link can lead into another repository, whose commit counts.
         let path = path.canonicalize().ok()?;
         let repository = discover(&path).ok()?;
         let at = repository.path().to_owned();
@@ -89,32 +89,32 @@ pub fn commit_of(paths: &[PathBuf]) -> Option<String> {
     commit.map(|commit| if dirty { format!("{commit}-dirty") } else { commit.to_string() })
 }
 
-/// Whether something at the paths of a repository is not as it was committed; nothing, if a path is outside.
+/// Whether the paths have uncommitted changes; `None` if a path is outside the repository.
 fn is_dirty(repository: &Repository, paths: &[PathBuf]) -> Option<bool> {
     let root = repository.workdir()?.canonicalize().ok()?;
     let inside = paths.iter().map(|path| path.strip_prefix(&root).ok()).collect::<Option<Vec<_>>>()?;
     let mut options = StatusOptions::new();
     options.include_untracked(true).include_ignored(false).exclude_submodules(true).disable_pathspec_match(true);
-    // Without a limit to paths, all of the repository is compared: that is right only for its top folder.
+    // Without a path filter the whole repository is compared, which is right only for its top folder.
     if !inside.iter().any(|path| path.as_os_str().is_empty()) {
         for path in inside {
             options.pathspec(path);
         }
     }
-    // What cannot be compared may be anything.
+    // If the status cannot be read, assume changes.
     Some(!repository.statuses(Some(&mut options)).is_ok_and(|statuses| statuses.is_empty()))
 }
 
 fn discover(path: &Path) -> Result<Repository, Diagnostic> {
     let whole = whole(path);
-    // A path that one of two revisions lacks need not be there now.
+    // The path may exist in only one of two revisions, and not in the work tree.
     let there = whole.ancestors().find(|path| path.exists()).unwrap_or(&whole);
     Repository::discover(there).map_err(|error| {
         let help = match error.code() {
-            ErrorCode::Owner => "it belongs to another user: `git config --global --add safe.directory` allows it",
-            _ => "a revision can only be read inside of a git repository",
+            ErrorCode::Owner => "run `git config --global --add safe.directory` if you trust its owner",
+            _ => "use a path inside a Git repository",
         };
-        let message = format!("{} is in no git repository that can be read: {}", path.display(), error.message());
+        let message = format!("{} is not in a readable Git repository: {}", path.display(), error.message());
         Diagnostic::error(Code::Unreadable, message).help(help)
     })
 }
@@ -126,17 +126,17 @@ fn whole(path: &Path) -> PathBuf {
 fn commit(repository: &Repository, revision: &str) -> Result<Oid, Diagnostic> {
     let found = repository.revparse_single(revision).and_then(|object| object.peel_to_commit());
     found.map(|commit| commit.id()).map_err(|_| {
-        Diagnostic::error(Code::Unreadable, format!("git knows no revision `{revision}`"))
-            .help(shallow_hint(repository).unwrap_or("name a branch, a tag or a commit; `git rev-parse` must know it"))
+        Diagnostic::error(Code::Unreadable, format!("unknown Git revision `{revision}`"))
+            .help(shallow_hint(repository).unwrap_or("use a branch, tag or commit"))
     })
 }
 
 fn shallow_hint(repository: &Repository) -> Option<&'static str> {
-    repository.is_shallow().then_some("this clone is shallow: fetch its history first, such as `git fetch --unshallow`")
+    repository.is_shallow().then_some("run `git fetch --unshallow`: this clone is shallow")
 }
 
 impl Commit {
-    /// The paths as a revision has them. `labelled` puts the revision in front of the names of files.
+    /// Opens the paths at a revision. `labelled` prefixes file names with the revision.
     pub fn open(
         revision: &str,
         paths: &[PathBuf],
@@ -150,14 +150,14 @@ impl Commit {
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let inside = |path: &PathBuf| {
             let whole = whole(path);
-            // Of what is no longer there only the part that is can be followed through links.
+            // Links can be followed only in the part of the path that still exists.
             let there = whole.ancestors().find(|path| path.exists()).unwrap_or(&whole);
             let rest = whole.strip_prefix(there).unwrap_or(Path::new(""));
             let real = there.canonicalize().unwrap_or_else(|_| there.to_owned());
             let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
             match real.strip_prefix(&root) {
                 Ok(inside) => Ok((path.clone(), inside.to_owned())),
-                Err(_) => Err(unreadable(path.display(), "it is not in the repository of the other paths")),
+                Err(_) => Err(unreadable(path.display(), "not in the same repository as the other paths")),
             }
         };
         let paths = paths.iter().map(inside).collect::<Result<_, _>>()?;
@@ -169,7 +169,7 @@ impl Commit {
         if self.labelled { format!("{}:{}", self.revision, path.display()) } else { path.display().to_string() }
     }
 
-    /// Runs something on the files of the commit.
+    /// Calls `run` with the files of the commit.
     fn with<R>(&self, run: impl FnOnce(&Files<'_>) -> Result<R, String>) -> Result<R, String> {
         let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
         let tree = repository.find_commit(self.id).and_then(|commit| commit.tree());
@@ -238,23 +238,23 @@ impl Tree for Commit {
         }
     }
 
-    /// Paths of a commit start at the top of the repository, wherever edgewright runs.
+    /// Paths are relative to the top of the repository, wherever edgewright runs.
     fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
         outside_of(&self.root.join(&manifest.root), self.root.join(&manifest.folder).join(file))
     }
 }
 
-/// What is found below a path, and where manifests may be.
+/// The state of a walk below a path.
 #[derive(Default)]
 struct Walk {
-    /// The folder that was named, or that of the file that was.
+    /// The given folder, or the folder of the given file.
     root: PathBuf,
     anywhere: bool,
-    /// The folders that are being looked into, so that a link back to one of them is an error and not an endless walk.
+    /// The folders on the current path, to detect links that loop.
     open: Vec<PathBuf>,
-    /// Of each manifest the path to show, the path where it really is, and the bytes.
+    /// Each manifest's path to show, resolved path and bytes.
     found: Vec<(PathBuf, PathBuf, Vec<u8>)>,
-    /// What links reach outside the root (D50), by the paths to show.
+    /// The paths to show of links that lead outside the root (D50).
     outside: Vec<PathBuf>,
 }
 
@@ -268,11 +268,11 @@ impl Walk {
 struct Files<'r> {
     repository: &'r Repository,
     tree: git2::Tree<'r>,
-    /// The bytes of the manifests that a walk has found.
+    /// The total size of the manifests found.
     total: Cell<u64>,
 }
 
-/// Something in a commit, with the path where it really is.
+/// An entry of a commit with its resolved path.
 struct Entry {
     path: PathBuf,
     id: Oid,
@@ -280,7 +280,7 @@ struct Entry {
 }
 
 impl Files<'_> {
-    /// What a path leads to, through links.
+    /// Resolves a path through links.
     fn find(&self, path: &Path) -> Result<Entry, String> {
         let mut path = plain(path);
         for _ in 0..=MOST_LINKS {
@@ -289,15 +289,15 @@ impl Files<'_> {
                 Step::Link(target) => path = target,
             }
         }
-        Err("its links lead in a circle".into())
+        Err("symbolic links form a loop".into())
     }
 
-    /// Follows a path to its end, or through the first link on its way.
+    /// Resolves a path up to its end or its first link.
     fn step(&self, path: &Path) -> Result<Step, String> {
         let mut here = Entry { path: PathBuf::new(), id: self.tree.id(), kind: ObjectType::Tree };
         let mut parts = path.components().filter(|part| !matches!(part, Component::CurDir));
         while let Some(part) = parts.next() {
-            let missing = || "there is no such file or folder".to_owned();
+            let missing = || "no such file or folder".to_owned();
             let folder = self.repository.find_tree(here.id).map_err(|_| missing())?;
             let name = part.as_os_str().to_str().ok_or_else(missing)?;
             let entry = folder.get_name(name).ok_or_else(missing)?;
@@ -308,7 +308,7 @@ impl Files<'_> {
                 let mut leads = plain(&here.path.join(target));
                 leads.extend(parts);
                 if leads.is_absolute() || leads.starts_with("..") {
-                    return Err("a link leads out of the repository".into());
+                    return Err("a link leads outside the repository".into());
                 }
                 return Ok(Step::Link(plain(&leads)));
             }
@@ -329,11 +329,11 @@ impl Files<'_> {
     fn read(&self, entry: &Entry) -> Result<Vec<u8>, String> {
         match entry.kind {
             ObjectType::Blob => self.blob(entry.id),
-            _ => Err("it is not a file".into()),
+            _ => Err("not a file".into()),
         }
     }
 
-    /// Takes the manifests below a folder.
+    /// Collects the manifests below a folder.
     fn walk(&self, folder: &Entry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
         let tree = self.repository.find_tree(folder.id).map_err(|error| error.message().to_owned())?;
         for item in &tree {
@@ -341,7 +341,7 @@ impl Files<'_> {
                 let name = String::from_utf8_lossy(item.name_bytes()).into_owned();
                 let folder = item.kind() == Some(ObjectType::Tree);
                 if !is_hidden(&name) && (folder || is_manifest(&name)) {
-                    return Err(format!("{}: its name is not UTF-8", shown.join(name).display()));
+                    return Err(format!("{}: file name is not UTF-8", shown.join(name).display()));
                 }
                 continue;
             };
@@ -358,16 +358,16 @@ impl Files<'_> {
             };
             match entry.kind {
                 ObjectType::Tree | ObjectType::Blob if !walk.allows(&entry) => {
-                    // Another file outside matters only to a manifest that names it.
+                    // A file outside that is not a manifest matters only if a manifest references it.
                     if entry.kind == ObjectType::Tree || is_manifest(name) {
                         walk.outside.push(shown);
                     }
                 }
                 ObjectType::Tree if is_manifest(name) => {
-                    return Err(about("it is called as a manifest is, but it is no file".into()));
+                    return Err(about("has a manifest extension but is not a regular file".into()));
                 }
                 ObjectType::Tree if walk.open.contains(&entry.path) => {
-                    return Err(about("it links to a folder above".into()));
+                    return Err(about("links to a parent folder".into()));
                 }
                 ObjectType::Tree => {
                     walk.open.push(entry.path.clone());
@@ -391,6 +391,6 @@ impl Files<'_> {
 
 enum Step {
     There(Entry),
-    /// The path with the link replaced by what it leads to.
+    /// The path with the link replaced by its target.
     Link(PathBuf),
 }

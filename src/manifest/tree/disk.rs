@@ -1,4 +1,4 @@
-//! Files and folders of this machine, and standard input.
+//! Local files and folders, and standard input.
 
 use std::{
     collections::HashSet,
@@ -24,7 +24,7 @@ use crate::{
 pub struct Disk {
     /// Files, folders, or `-` for standard input.
     pub paths: Vec<PathBuf>,
-    /// Whether manifests and values may come from files outside the folders (D28, D50).
+    /// Whether manifests and values may be read from files outside the folders (D28, D50).
     pub allow_outside_files: bool,
 }
 
@@ -50,7 +50,7 @@ impl Tree for Disk {
                 diagnostics.push(no_manifest(path.display()));
             }
             for Found { path, inside } in found {
-                // Two paths may lead to one file; it is one source of documents all the same.
+                // Two paths may lead to one file, which must be read only once.
                 let identity = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
                 if !seen.insert(identity) {
                     continue;
@@ -77,7 +77,7 @@ impl Tree for Disk {
     }
 
     fn commit(&self) -> Option<String> {
-        // Nobody knows where standard input is from.
+        // The commit of standard input is unknown.
         let known = !self.paths.iter().any(|path| path.as_os_str() == "-");
         known.then(|| commit_of(&self.paths)).flatten()
     }
@@ -97,14 +97,14 @@ impl Tree for Disk {
         let read = match read {
             Ok(bytes) => Ok(bytes),
             Err(Refusal::Outside) => return Err(outside(name)),
-            Err(Refusal::NotAFile) => Err("it is not a file of at most 4 MiB".to_owned()),
+            Err(Refusal::NotAFile) => Err("not a regular file".to_owned()),
             Err(Refusal::Io(error)) => Err(error.to_string()),
         };
         value_of(name, &path, read)
     }
 }
 
-/// All of a file, or an error: a part of it would read as if the rest had been removed.
+/// Reads a whole file, or fails: with a truncated file, the missing resources would be deleted.
 fn read_whole(source: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(MOST_MANIFEST_BYTES + 1).read_to_end(&mut bytes)?;

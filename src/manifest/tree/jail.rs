@@ -1,5 +1,5 @@
-//! Files below one folder, opened relative to a handle of it: a link cannot lead outside, even when somebody swaps it
-//! between a check and a read (D50).
+//! Files below one folder, opened relative to its handle: a link cannot lead outside, even if it is swapped between
+//! check and read (D50).
 
 use std::{
     ffi::{OsStr, OsString},
@@ -17,30 +17,30 @@ use cap_std::{
 use super::{is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, unreadable};
 use crate::model::diagnostic::Diagnostic;
 
-/// Opening a FIFO must not wait for a writer.
+/// Opens a FIFO without waiting for a writer.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 /// Why a file or folder cannot be read.
 #[derive(Debug)]
 pub enum Refusal {
-    /// It is outside the root.
+    /// The path is outside the root.
     Outside,
-    /// It is a folder, a device, a FIFO or a socket.
+    /// The path is a folder, a device, a FIFO or a socket.
     NotAFile,
-    /// The system's reason.
+    /// The operating system's error.
     Io(io::Error),
 }
 
 impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Self {
-        // cap-std marks an escape by its kind only; an error of the system also has a number.
+        // cap-std marks an escape by its kind only; a system error also has a number.
         let escape = error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
         if escape { Refusal::Outside } else { Refusal::Io(error) }
     }
 }
 
 impl Refusal {
-    /// The refusal as an error about a manifest, or a folder of manifests, below a root.
+    /// Converts the refusal into an error about a manifest or folder below `root`.
     pub fn diagnostic(self, path: &Path, root: &Path) -> Diagnostic {
         match self {
             Refusal::Outside => outside_manifest(path, root),
@@ -50,11 +50,11 @@ impl Refusal {
     }
 }
 
-/// A manifest file that was found.
+/// A found manifest file.
 pub struct Found {
-    /// The path as the user would write it.
+    /// The path to show.
     pub path: PathBuf,
-    /// The path below the root.
+    /// The path relative to the root.
     pub inside: PathBuf,
 }
 
@@ -75,7 +75,7 @@ impl Shape {
     }
 }
 
-/// A folder, and what may be read through it.
+/// A folder and the permission to read outside it.
 pub struct Jail {
     /// The folder's path.
     pub root: PathBuf,
@@ -84,13 +84,13 @@ pub struct Jail {
 }
 
 impl Jail {
-    /// Opens a folder, which is trusted together with the links that lead to it.
+    /// Opens a folder. Its path is trusted, including links in it.
     pub fn new(root: &Path, allow_outside: bool) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(root, ambient_authority())?;
         Ok(Self { root: root.to_owned(), dir, allow_outside })
     }
 
-    /// Reads a regular file. Of one with more than `most` bytes, it returns one byte more than that.
+    /// Reads a regular file, up to `most` bytes plus one.
     pub fn read(&self, inside: &Path, most: u64) -> Result<Vec<u8>, Refusal> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(NONBLOCK);
@@ -98,7 +98,7 @@ impl Jail {
         read_file(self.reach(inside, jailed, open_anywhere)?, most)
     }
 
-    /// Opens something below the root; with permission, anywhere.
+    /// Opens a path below the root, or anywhere if allowed.
     fn reach<T>(
         &self,
         inside: &Path,
@@ -113,8 +113,8 @@ impl Jail {
         if self.allow_outside {
             return anywhere(&path).map_err(Refusal::from);
         }
-        // An absolute link counts as an escape wherever it leads. This is only a guess at the path inside the root:
-        // the open that follows is held to the root as well.
+        // cap-std treats every absolute link as an escape. This only guesses the path inside the root:
+        // the following open is restricted to the root again.
         let (real, root) = (path.canonicalize()?, self.root.canonicalize()?);
         let rest = real.strip_prefix(&root).map_err(|_| Refusal::Outside)?;
         jailed(or_here(rest)).map_err(Refusal::from)
@@ -132,7 +132,7 @@ impl Jail {
         )
     }
 
-    /// A folder's device and inode, and the sorted names in it.
+    /// A folder's device and inode, and its sorted entries.
     fn list(&self, inside: &Path) -> Result<((u64, u64), Vec<OsString>), Refusal> {
         let folder = self.reach(
             inside,
@@ -148,8 +148,8 @@ impl Jail {
         Ok(((facts.dev(), facts.ino()), names))
     }
 
-    /// Finds manifests in a folder and those below it. `above` are the folders on the way to it: a link back to one of
-    /// them is an error and not an endless walk.
+    /// Finds manifests in a folder and its subfolders. `above` holds the folders on the path, to detect links that
+    /// loop.
     fn walk(
         &self,
         inside: &Path,
@@ -163,7 +163,7 @@ impl Jail {
             Err(refusal) => return diagnostics.push(refusal.diagnostic(&path, &self.root)),
         };
         if above.contains(&identity) {
-            return diagnostics.push(unreadable(path.display(), "it is a link to a folder that contains it"));
+            return diagnostics.push(unreadable(path.display(), "links to a parent folder"));
         }
         above.push(identity);
         for name in names.iter().filter(|name| !is_hidden(&name.to_string_lossy())) {
@@ -196,16 +196,16 @@ impl Jail {
                     self.walk(inside, above, found, diagnostics);
                 }
             }
-            // A folder outside may hold manifests, and leaving them out would delete what they declare. Another file
-            // outside matters only to a manifest that names it.
+            // A folder outside may contain manifests, and skipping them would delete their resources. Any other file
+            // matters only if a manifest references it.
             Err(Refusal::Outside) if !named && fs::metadata(&path).is_ok_and(|it| !it.is_dir()) => {}
             Err(refusal) => diagnostics.push(refusal.diagnostic(&path, &self.root)),
         }
     }
 }
 
-/// The manifest files at or below a path, and the jail in which to read them. A folder is its own root. The root of a
-/// file is the folder that it is in: a shell expands `*.yaml` to names that nobody has looked at.
+/// The manifest files at or below a path, and the jail to read them in. The root is the folder itself, or the folder of
+/// the file: a shell expands `*.yaml` to names that nobody has checked.
 pub fn search(path: &Path, allow_outside: bool, diagnostics: &mut Vec<Diagnostic>) -> Option<(Jail, Vec<Found>)> {
     let folder = path.is_dir();
     let root = if folder { path.to_owned() } else { parent_of(path) };
@@ -230,18 +230,18 @@ pub fn search(path: &Path, allow_outside: bool, diagnostics: &mut Vec<Diagnostic
     Some((jail, found))
 }
 
-/// The manifest files at or below a path, wherever links lead.
+/// The manifest files at or below a path, through any links.
 pub fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     let found = search(path, true, diagnostics).map(|(_, found)| found).unwrap_or_default();
     found.into_iter().map(|it| it.path).collect()
 }
 
-/// Opens a file by any path.
+/// Opens a file without restriction.
 pub fn open_anywhere(path: &Path) -> io::Result<fs::File> {
     fs::OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path)
 }
 
-/// Reads a file if it is a regular one: a FIFO, which was opened without waiting for its writer, would never end.
+/// Reads a regular file; reading a FIFO might never end.
 pub fn read_file(file: fs::File, most: u64) -> Result<Vec<u8>, Refusal> {
     if !file.metadata()?.is_file() {
         return Err(Refusal::NotAFile);

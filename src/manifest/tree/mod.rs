@@ -1,4 +1,4 @@
-//! Where manifests, and the files that they name, are read from: folders, a commit of git, or a request.
+//! The places that manifests and their value files are read from: folders, a Git commit, or a request.
 
 mod commit;
 mod disk;
@@ -29,32 +29,32 @@ use crate::{
     text::{printable, printable_path},
 };
 
-/// Larger files are not manifests; the limit keeps a stray database dump or device from filling the memory.
+/// The size limit of a manifest file, so that a stray database dump or device cannot exhaust memory.
 const MOST_MANIFEST_BYTES: u64 = 64 << 20;
-/// How many files a source has at most.
+/// The most files of a source.
 const MOST_FILES: usize = 100_000;
-/// How many bytes the files of a source have at most, together.
+/// The most bytes of all files of a source.
 const MOST_TOTAL_BYTES: u64 = 1 << 30;
-/// No key, certificate or metadata is larger.
+/// The size limit of a value file; keys, certificates and metadata are smaller.
 const MOST_VALUE_BYTES: u64 = 4 << 20;
 
-/// Where manifests, and what they take values from (D28), are read.
+/// Reads manifests and their value sources (D28).
 pub trait Tree: fmt::Debug + Send + Sync {
-    /// Every manifest file, in the order of their paths, and what is wrong with the files as such.
+    /// All manifest files in path order, and the errors in reading them.
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
 
-    /// The commit of git that the manifests are from, if they are from one.
+    /// The Git commit of the manifests, if known.
     fn commit(&self) -> Option<String>;
 
-    /// The text of a file that a manifest names, relative to the manifest.
+    /// The text of a file referenced by a manifest, relative to the manifest.
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault>;
 
-    /// The value of an environment variable that a manifest names.
+    /// The value of an environment variable referenced by a manifest.
     fn variable(&self, _manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         let shown = printable(quotable_source(name));
         let unset = |state: &str| {
             Fault::new(Code::EnvUnset, format!("the environment variable `{shown}` is {state}"))
-                .help("set it where edgewright runs")
+                .help("set it in edgewright's environment")
         };
         match std::env::var(name) {
             Ok(value) if !value.trim().is_empty() => Ok(value),
@@ -64,25 +64,24 @@ pub trait Tree: fmt::Debug + Send + Sync {
         }
     }
 
-    /// Where a token is written. A token is a secret and the tree is shared, so the file must be somewhere else; the
-    /// path of the fault is the file's own.
+    /// The path to write a token to. It must be outside the tree, because a token is a secret and the tree is shared.
     fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
         let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         outside_of(&whole(&manifest.root), whole(&manifest.folder.join(file)))
     }
 }
 
-/// The path of a token, if it is outside the source tree. Both paths are absolute.
+/// Checks that a token's path is outside the source tree. Both paths are absolute.
 fn outside_of(root: &Path, file: PathBuf) -> Result<PathBuf, Fault> {
     if plain(&file).starts_with(plain(root)) {
-        let message = "the token would be written into the source tree, where others can read it";
+        let message = "a token file must be outside the source tree";
         let fault = Fault::new(Code::NotAllowed, message).at(FieldPath::root());
-        return Err(fault.help("name a file outside of the tree"));
+        return Err(fault.help("use a path outside the tree, which others can read"));
     }
     Ok(file)
 }
 
-/// A path without `.` and `..`, by its words alone.
+/// Normalizes `.` and `..` lexically.
 pub fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -97,7 +96,7 @@ pub fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// The folder that a path is in.
+/// The parent folder of a path.
 fn parent_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -105,28 +104,28 @@ fn parent_of(path: &Path) -> PathBuf {
     }
 }
 
-/// Whether a file or folder is looked into: hidden ones (`.git`, a mounted volume's `..data`) are not.
+/// Whether a file or folder is skipped as hidden, such as `.git` or a mounted volume's `..data`.
 fn is_hidden(name: &str) -> bool {
     name.starts_with('.')
 }
 
-/// Whether a file in a folder is a manifest, by its name.
+/// Whether a file name is that of a manifest.
 fn is_manifest(name: &str) -> bool {
     let extension = Path::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    // The configuration of edgewright itself may stand beside the manifests (D43).
+    // The configuration file may be in the same folder (D43).
     name != "edgewright.config.yaml"
         && ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 fn no_manifest(place: impl fmt::Display) -> Diagnostic {
-    Diagnostic::error(Code::EmptySource, format!("no manifest was found in {place}"))
-        .help("manifests are files that end in .yaml, .yml or .json")
+    Diagnostic::error(Code::EmptySource, format!("no manifests found in {place}"))
+        .help("use a folder with .yaml, .yml or .json files")
 }
 
-/// What is called as a manifest is but is none: Docker makes a folder where the file that it should mount is missing.
+/// A path named like a manifest that is not a file: Docker creates a folder if the file to mount is missing.
 fn no_file(name: impl fmt::Display) -> Diagnostic {
-    unreadable(name, "it is called as a manifest is, but it is no file")
-        .help("put the file there, or rename what is there")
+    unreadable(name, "it has a manifest extension but is not a regular file")
+        .help("replace it with the file, or rename it")
 }
 
 fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> Diagnostic {
@@ -134,61 +133,61 @@ fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> Diagnostic 
         .help("check the path and its permissions")
 }
 
-/// A name that nobody could type, and no report could repeat.
+/// A file name that a report cannot show.
 fn not_utf8(name: impl fmt::Display) -> Diagnostic {
-    unreadable(name, "its name is not UTF-8").help("rename the file")
+    unreadable(name, "file name is not UTF-8").help("rename the file")
 }
 
-/// A source of more files, or more text, than are read (D48).
+/// The error for a source over the limits (D48).
 fn too_many(place: impl fmt::Display) -> Diagnostic {
     let (files, size) = (MOST_FILES, MOST_TOTAL_BYTES >> 20);
-    let message = format!("{place} holds more than {files} manifests or {size} MiB of them");
-    Diagnostic::error(Code::TooLarge, message).help("name the folder of the manifests, or split the source in two")
+    let message = format!("{place} contains more than {files} manifests or more than {size} MiB");
+    Diagnostic::error(Code::TooLarge, message).help("use the folder of the manifests, or split the source")
 }
 
 fn too_large() -> io::Error {
-    io::Error::other(format!("it is larger than {} MiB", MOST_MANIFEST_BYTES >> 20))
+    io::Error::other(format!("larger than {} MiB", MOST_MANIFEST_BYTES >> 20))
 }
 
-/// The value that a file holds, or what is wrong with it.
+/// The text of a value file.
 fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<String, Fault> {
     let shown = printable(quotable_source(name));
     let path = if shown == name { path.display().to_string() } else { shown.to_owned() };
     let unreadable = |reason: &str| {
         Fault::new(Code::FileUnreadable, format!("`{shown}` cannot be read: {reason}"))
-            .help(format!("the path is relative to the manifest: {path}"))
+            .help(format!("check the path, which is relative to the manifest: {path}"))
     };
     let bytes = read.map_err(|reason| unreadable(&reason))?;
     if bytes.len() as u64 > MOST_VALUE_BYTES {
-        return Err(unreadable("it is not a file of at most 4 MiB"));
+        return Err(unreadable("larger than 4 MiB"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8"))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("not UTF-8"))?;
     if text.trim().is_empty() {
-        return Err(unreadable("it is empty"));
+        return Err(unreadable("empty file"));
     }
     if text.contains('\0') {
-        return Err(unreadable("it is not text: it has NUL bytes"));
+        return Err(unreadable("not a text file: it contains NUL bytes"));
     }
     Ok(text)
 }
 
-/// A manifest, or a folder of them, that a link reaches outside the root.
+/// The error for a link to a manifest or folder outside the root.
 fn outside_manifest(path: &Path, root: &Path) -> Diagnostic {
     let name = path.display().to_string();
     let message = format!("`{name}` is a link that leads outside `{}`", root.display());
-    // Its text was never read, so the place is the beginning of an empty file.
+    // The text is not read, so the place is the start of an empty file.
     let file = Arc::new(SourceFile::new(name, String::new()));
     Diagnostic::error(Code::OutsideFile, message)
         .at(Place { file, span: 0..0 })
-        .help("move what it leads to into the folder, or run with --allow-outside-files")
+        .help("move the target into the folder, or run with --allow-outside-files")
 }
 
 fn outside(name: &str) -> Fault {
-    Fault::new(Code::OutsideFile, format!("`{}` is outside of the source tree", printable_path(quotable_source(name))))
+    Fault::new(Code::OutsideFile, format!("`{}` is outside the source tree", printable_path(quotable_source(name))))
         .help("move the file into the tree, or run with --allow-outside-files")
 }
 
-/// A manifest file, if its bytes are text. What is not UTF-8, or nothing at all, is reported at its place.
+/// Converts bytes to a manifest file; reports bytes that are not UTF-8, and empty files.
 fn manifest_file(
     name: String,
     bytes: &[u8],
@@ -205,17 +204,17 @@ fn manifest_file(
     if let Some(offset) = bad_byte {
         let offset = offset.saturating_sub(bom);
         diagnostics.push(
-            Diagnostic::error(Code::NotUtf8, "the file is not UTF-8 from here on")
+            Diagnostic::error(Code::NotUtf8, "invalid UTF-8")
                 .at(file.place(offset..offset + '\u{fffd}'.len_utf8()))
-                .help("save it as UTF-8"),
+                .help("save the file as UTF-8"),
         );
         return None;
     }
     if empty {
         diagnostics.push(
-            Diagnostic::error(Code::EmptyFile, "the file is empty; it may be half-written")
+            Diagnostic::error(Code::EmptyFile, "empty file, possibly half-written")
                 .at(file.place(0..0))
-                .help("restore its content, delete the file, or leave a comment in it"),
+                .help("restore its content, delete the file, or add a comment to keep it"),
         );
         return None;
     }

@@ -1,4 +1,4 @@
-//! A tree that remembers what was read from it: so that it can be sent, or told whether it is still the same.
+//! A tree that records what is read from it, to send the content or to detect changes.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -12,7 +12,7 @@ use crate::{
     model::{diagnostic::Diagnostic, fault::Fault, secret::Secret},
 };
 
-/// Another tree, with a memory of the last time that it was read.
+/// A tree with a record of the last read.
 #[derive(Debug)]
 pub struct Recorder {
     tree: Arc<dyn Tree>,
@@ -21,17 +21,17 @@ pub struct Recorder {
 
 #[derive(Debug, Default)]
 struct Memory {
-    /// Of the names and texts of the manifests.
+    /// The digest of the manifests' names and texts.
     manifests: Option<blake3::Hash>,
-    /// What the manifests took, by their names.
+    /// The values that each manifest took, by manifest name.
     values: BTreeMap<String, Vec<SentValue>>,
-    /// The name of the manifest, `from_file` and `from_env` of each of them.
+    /// The manifest name, `from_file` and `from_env` of each value.
     noted: HashSet<(String, String, String)>,
-    /// Whether something could not be read.
+    /// Whether a read failed.
     faulty: bool,
 }
 
-/// Reads manifests, and makes of them what can be sent.
+/// Reads manifests and returns them with the files to send.
 pub fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SentFile>) {
     let recorder = Recorder::new(Arc::clone(tree));
     let loaded = load(&recorder);
@@ -46,13 +46,13 @@ pub fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SentFile>) {
 }
 
 impl Recorder {
-    /// A tree that was not read yet.
+    /// Wraps a tree. Nothing is read yet.
     pub fn new(tree: Arc<dyn Tree>) -> Self {
         Self { tree, memory: Mutex::default() }
     }
 
-    /// Whether the manifests, and every value that they took, are what they were when they were last read. What could
-    /// not be read then may be there now.
+    /// Whether the manifests and their values are the same as in the last read. False if that read had failures, which
+    /// may be fixed by now.
     pub fn unchanged(&self) -> bool {
         let (files, diagnostics) = self.tree.manifests();
         let memory = self.memory();

@@ -1,4 +1,4 @@
-//! Manifests that somebody has read already and sends, with the values that they take from files and the environment.
+//! Manifests in a request, with the values that they take from files and the environment.
 
 use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 
@@ -12,32 +12,32 @@ use crate::{
     text::{printable, printable_path},
 };
 
-/// A manifest file that was sent.
+/// A manifest file in a request.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SentFile {
-    /// Its path, for messages: nothing is read there.
+    /// The path, used only in messages.
     #[schemars(length(min = 1, max = 4096))]
     pub name: String,
-    /// Its text: YAML, or JSON if the name ends in `.json`.
+    /// The text: YAML, or JSON if the name ends in `.json`.
     pub text: String,
     /// The values that its documents take from files and the environment.
     #[serde(default)]
     pub values: Vec<SentValue>,
 }
 
-/// Without the text, which may hold secrets.
+/// Omits the text, which may contain secrets.
 impl fmt::Debug for SentFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SentFile({}, {} bytes, {} values)", self.name, self.text.len(), self.values.len())
     }
 }
 
-/// What `{from_file: PATH}` or `{from_env: NAME}` stands for in a manifest that was sent (D28).
+/// The value of `{from_file: PATH}` or `{from_env: NAME}` in a sent manifest (D28).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SentValue {
-    /// The path as the manifest has it; empty for a variable.
+    /// The path as written in the manifest; empty for a variable.
     #[serde(default)]
     pub from_file: String,
     /// The variable's name; empty for a file.
@@ -47,17 +47,17 @@ pub struct SentValue {
     pub value: Secret,
 }
 
-/// Manifests that were sent. Nothing is read from this machine, whatever they say.
+/// Manifests in a request. Nothing is read from the server's disk or environment.
 #[derive(Debug, Clone)]
 pub struct Sent {
     files: Vec<SentFile>,
     commit: Option<String>,
-    /// Of each file by its name, where its values are by `from_file` and `from_env`.
+    /// The index of each file by name, and of its values by `from_file` and `from_env`.
     by_name: HashMap<String, (usize, HashMap<(String, String), usize>)>,
 }
 
 impl Sent {
-    /// Takes what was sent.
+    /// Indexes sent files.
     pub fn new(files: Vec<SentFile>, commit: Option<String>) -> Self {
         let by_name = files.iter().enumerate().map(|(at, file)| {
             let mut values = HashMap::new();
@@ -88,7 +88,7 @@ impl Tree for Sent {
             files.extend(manifest_file(sent.name.clone(), bytes, nowhere(), nowhere(), &mut diagnostics));
         }
         if self.files.is_empty() {
-            diagnostics.push(Diagnostic::error(Code::EmptySource, "no manifest was sent"));
+            diagnostics.push(Diagnostic::error(Code::EmptySource, "the request has no manifests"));
         }
         (files, diagnostics)
     }
@@ -101,9 +101,9 @@ impl Tree for Sent {
         self.value(manifest, name, "").ok_or_else(|| {
             Fault::new(
                 Code::FileUnreadable,
-                format!("the content of `{}` was not sent", printable_path(quotable_source(name))),
+                format!("the request does not contain the content of `{}`", printable_path(quotable_source(name))),
             )
-            .help("send it in the file's `values`, with `from_file` as it stands in the manifest")
+            .help("send it in the file's `values`, with `from_file` as in the manifest")
         })
     }
 
@@ -111,13 +111,16 @@ impl Tree for Sent {
         self.value(manifest, "", name).ok_or_else(|| {
             Fault::new(
                 Code::EnvUnset,
-                format!("the value of the environment variable `{}` was not sent", printable(quotable_source(name))),
+                format!(
+                    "the request does not contain the value of the environment variable `{}`",
+                    printable(quotable_source(name))
+                ),
             )
-            .help("send it in the file's `values`, with `from_env` as it stands in the manifest")
+            .help("send it in the file's `values`, with `from_env` as in the manifest")
         })
     }
 
-    /// Whoever sent the manifest writes the token.
+    /// The client writes the token, so any path is accepted.
     fn token_file(&self, _manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
         Ok(file)
     }

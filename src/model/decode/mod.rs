@@ -43,8 +43,8 @@ pub fn decode_with<T: DeserializeOwned>(
     run(node, Context { known_elsewhere, sources, ..Context::default() })
 }
 
-/// Like [`decode_with`], for a change of what exists: the top-level fields that are `fixed` are known, but never suggested
-/// for a misspelt one, because the change would be refused with them.
+/// Like [`decode_with`], for a change of an existing resource: the `fixed` top-level fields are known, but never
+/// suggested for a misspelt one, because they cannot change.
 pub fn decode_patch<T: DeserializeOwned>(
     node: &Node,
     known_elsewhere: &[&str],
@@ -63,11 +63,11 @@ fn run<T: DeserializeOwned>(node: &Node, context: Context<'_>) -> (Option<T>, Ve
             Ok(value) => return (Some(value), faults),
             Err(error) => {
                 let entry = error.entry.unwrap_or_default();
-                // What was set aside for a fault of its own is not missing.
+                // An entry set aside for its own fault is not missing.
                 if !aside.contains(&error.fault.path) {
                     faults.push(*error.fault);
                 }
-                // An entry that cannot be set aside, or not once more, spoils the whole.
+                // If the entry cannot be set aside, the whole document is faulty.
                 if entry == Path::root() || !aside.insert(&entry) || faults.len() >= MOST_FAULTS {
                     return (None, faults);
                 }
@@ -79,15 +79,14 @@ fn run<T: DeserializeOwned>(node: &Node, context: Context<'_>) -> (Option<T>, Ve
 #[derive(Default)]
 struct Context<'a> {
     known_elsewhere: &'a [&'a str],
-    /// Known, and not suggested.
+    /// Known fields that are not suggested.
     fixed: &'a [&'a str],
     sources: Option<&'a dyn ValueSource>,
-    /// What value sources gave, so that decoding again does not read a file again.
+    /// The values of value sources, so that decoding again does not read a file again.
     resolved: RefCell<HashMap<(String, String), Result<String, Fault>>>,
 }
 
-/// The entries that are set aside, as a tree: a value is asked for by one step at a time, at the same cost however deep it
-/// is and however long its keys are.
+/// The entries set aside, as a tree: each lookup is one step, whatever the depth and the length of the keys.
 #[derive(Default)]
 struct Aside {
     whole: bool,
@@ -207,7 +206,7 @@ impl de::Error for DecodeError {
             Unexpected::Float(_) | Unexpected::Signed(_) | Unexpected::Unsigned(_) | Unexpected::Bool(_)
                 if expected.contains("string") =>
             {
-                fault.help("put it in quotes")
+                fault.help("quote it")
             }
             _ => fault,
         })

@@ -16,7 +16,7 @@ pub(super) struct Value<'de, 'p> {
     pub node: &'de Node,
     pub at: At<'p>,
     pub context: &'p Context<'p>,
-    /// What is set aside inside of this value, if anything is.
+    /// The entries set aside inside this value, if any.
     pub aside: Option<&'p Aside>,
 }
 
@@ -43,7 +43,7 @@ impl<'de> Value<'de, '_> {
         self.aside.and_then(|aside| aside.below(step)).is_some_and(|aside| aside.whole)
     }
 
-    /// Visits the entries of a mapping that are set and not set aside. Rejects fields that are not in `fields`, if
+    /// Visits the entries of a mapping that are not null and not set aside. Rejects fields that are not in `fields`, if
     /// given.
     fn entries<V: Visitor<'de>>(
         self,
@@ -91,11 +91,11 @@ impl<'de> Value<'de, '_> {
         let here = |fault: Fault| DecodeError::new(fault.at(Path::root().join(source.as_str())));
         let known = ["from_env", "from_file"];
         if !known.contains(&source.as_str()) {
-            // What is no misspelt source may be the secret itself, in brackets.
-            // Then neither the message nor the path may name it.
+            // If it is not a misspelt source, it may be the secret itself in brackets.
+            // So neither the message nor the path may contain it.
             return Err(match nearest(source, known) {
                 Some(_) => here(unknown_field(source, known)),
-                None => DecodeError::new(Fault::new(Code::UnknownField, "unknown source of a value").help(hint)),
+                None => DecodeError::new(Fault::new(Code::UnknownField, "unknown value source").help(hint)),
             });
         }
         let Node::String(argument) = argument else {
@@ -114,14 +114,14 @@ impl<'de> Value<'de, '_> {
 }
 
 fn tagged() -> DecodeError {
-    // The tag is not quoted: a secret that starts with `!` and lacks its quotes is read as one.
+    // The message does not show the tag: an unquoted secret that starts with `!` is read as a tag.
     DecodeError::new(
-        Fault::new(Code::Tag, "a YAML tag has no meaning in a manifest")
-            .help("remove the tag, or quote a text that starts with `!`"),
+        Fault::new(Code::Tag, "YAML tags are not supported in manifests")
+            .help("remove the tag, or quote text that starts with `!`"),
     )
 }
 
-/// Forwards the numeric and textual requests: the node says what it is, the visitor says whether it takes it.
+/// Forwards requests for numbers and strings: the node reports its type, and the visitor accepts or rejects it.
 macro_rules! forward {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -193,13 +193,13 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
                 visitor.visit_str(text)
             }
             Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(&self.resolve(entries)?),
-            // A number may be the secret, without its quotes.
+            // The number may be an unquoted secret.
             Node::Number(_) | Node::NotFinite | Node::Bool(_) if name == SOURCED_SECRET => {
                 let fault =
                     Fault::new(Code::WrongType, format!("expected a string, found {}", self.node.describe_type()));
-                Err(DecodeError::new(fault.help("put it in quotes")))
+                Err(DecodeError::new(fault.help("quote it")))
             }
-            // Here null is data, and not "not given".
+            // In this position null is data rather than unset.
             Node::Map(_) if name == FREE_FORM => {
                 visitor.visit_newtype_struct(self.node.to_json()).map_err(de::Error::custom)
             }

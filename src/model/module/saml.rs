@@ -28,7 +28,7 @@ pub const NAMEID_FORMATS: &[&str] = &[
 ];
 const PERSISTENT: &str = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent";
 
-/// Whether an `idp_metadata` is SAML metadata; if not, why.
+/// The result of checking an `idp_metadata`, with the reason if it is not SAML metadata.
 pub struct IdpMetadata(Result<(), String>);
 
 impl Reading for IdpMetadata {

@@ -6,11 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Module;
-use crate::model::{
-    fault::{Check, Faults},
-    key::Key,
-    resource::ViewContext,
-    traffic::{Effect, Request, Stage, Step},
+use crate::{
+    model::{
+        fault::{Check, Faults},
+        key::Key,
+        resource::ViewContext,
+        traffic::{Effect, Request, Stage, Step},
+    },
+    text::printable,
 };
 
 /// What a compiled pattern can take, in bytes. The time to compile it grows with this.
@@ -55,9 +58,11 @@ impl UserAgentFilter {
         let mut first = |patterns: &[String]| patterns.iter().find(|&pattern| is_match(pattern)).cloned();
         let (allowed, denied) = (first(&self.allow), first(&self.deny));
         match (allowed, denied, unreadable) {
-            (Some(pattern), ..) => (Effect::Passes, format!("allowed by {pattern}")),
-            (None, _, Some(pattern)) => (Effect::Depends, format!("unknown: {pattern} cannot be compiled")),
-            (None, Some(pattern), None) => (Effect::Refused, format!("denied by {pattern}")),
+            (Some(pattern), ..) => (Effect::Passes, format!("allowed by {}", printable(&pattern))),
+            (None, _, Some(pattern)) => {
+                (Effect::Depends, format!("unknown: {} cannot be compiled", printable(&pattern)))
+            }
+            (None, Some(pattern), None) => (Effect::Refused, format!("denied by {}", printable(&pattern))),
             (None, None, None) if self.deny.is_empty() && !self.allow.is_empty() => {
                 (Effect::Refused, "no pattern allows it".into())
             }

@@ -1,4 +1,4 @@
-//! Which words name secrets: those of the schemas, what is spelt like them, and what the world calls its secrets.
+//! Detects names of secrets: those in the schemas, misspelt ones, and common words for secrets.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use crate::model::secret::SECRET_SCHEMA;
 
-/// Words inside the name of a secret, in lower case and without separators.
+/// Words that make a name secret, in lower case and without separators.
 const STEMS: &[&str] =
     &["secret", "password", "passwd", "passphrase", "token", "private", "credential", "apikey", "authorization"];
-/// Parts of a name that are too short for any misspelling.
+/// Parts of a name that are too short to match misspelt.
 const SHORT: &[&str] = &["pass", "pwd", "pw", "psk"];
-/// Words that name a secret even where nothing separates them from it.
+/// Words that make a name secret even without a separator.
 const ALONE: &[&str] = &["password", "passwd", "passphrase"];
 
-/// The names of fields, as the schemas of manifests have them.
+/// The field names in the schemas of manifests.
 #[derive(Debug, Default)]
 pub struct Fields {
     secret: BTreeSet<String>,
@@ -22,7 +22,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Gathers the fields of a JSON Schema. Where one name has two meanings, it is that of a secret.
+    /// Collects the fields of a JSON Schema. An ambiguous name counts as secret.
     pub fn of(schema: &Value) -> Self {
         let mut fields = Self::default();
         fields.gather(schema);
@@ -51,17 +51,17 @@ impl Fields {
         self.secret.iter().map(String::as_str)
     }
 
-    /// Whether a field with exactly this name is no secret.
+    /// Whether a field with exactly this name is public.
     pub(super) fn is_public(&self, name: &str) -> bool {
         self.public.contains(name)
     }
 
-    /// Whether there is a field with exactly this name.
+    /// Whether a field with exactly this name exists.
     pub(super) fn knows(&self, name: &str) -> bool {
         self.public.contains(name) || self.secret.contains(name)
     }
 
-    /// Whether a key is that of a secret, or may be meant to be.
+    /// Whether a key is that of a secret, possibly misspelt.
     pub(super) fn is_secret(&self, name: &str) -> bool {
         if self.is_public(name) {
             return false;
@@ -72,7 +72,7 @@ impl Fields {
             || parts(name).iter().any(|it| suspect(it))
     }
 
-    /// The same of a word without a colon.
+    /// Like [`Self::is_secret`], for a word without a colon.
     pub(super) fn is_secret_alone(&self, name: &str) -> bool {
         let plain = plain(name);
         !self.is_public(name) && (self.is_near(&plain) || ALONE.contains(&plain.as_str()))
@@ -87,7 +87,7 @@ fn suspect(part: &str) -> bool {
     SHORT.contains(&part) || (part.len() >= 4 && STEMS.iter().any(|stem| strsim::damerau_levenshtein(stem, part) <= 1))
 }
 
-/// Whether the schema of a property is that of a secret, or of a list or choice of secrets.
+/// Whether a property's schema is a secret, or a list or choice of secrets.
 fn is_secret(property: &Value) -> bool {
     let mut choices = ["anyOf", "oneOf", "allOf"].iter().filter_map(|word| property.get(word)?.as_array()).flatten();
     let target = property.get("$ref").and_then(Value::as_str).and_then(|to| to.rsplit('/').next());
@@ -98,7 +98,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|it| it.to_ascii_lowercase()).collect()
 }
 
-/// The words that a name is made of, in lower case: `clientSecret_2` is `client`, `secret` and `2`.
+/// Splits a name into words in lower case: `clientSecret_2` is `client`, `secret` and `2`.
 fn parts(name: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut follows_lower = false;

@@ -1,4 +1,4 @@
-//! Hides secrets in the text of a manifest, for the lines around a fault that a person is shown.
+//! Hides secrets in the text of a manifest, for excerpts in diagnostics.
 
 mod fields;
 mod pem;
@@ -11,24 +11,23 @@ use std::{collections::BTreeSet, ops::Range};
 pub use fields::Fields;
 use shape::{continues_base64, indentation, is_base64, is_plain_key, is_token, key, reference, separator, value_end};
 
-/// Shorter values are not looked for elsewhere in the file: they are words that public text has too.
+/// Shorter values are not searched elsewhere in the file, because public text may contain them.
 const SHORTEST_REPEATED: usize = 6;
-/// More values of one file are not looked for elsewhere in it, which would take too long.
+/// The most values to search elsewhere in the file, to bound the time.
 const MOST_REPEATED: usize = 256;
-/// A longer run of characters is looked at piece by piece.
+/// A longer run of characters is checked in pieces.
 const LONGEST_TOKEN: usize = 512;
-/// Aliases of aliases are followed this far.
+/// The most levels of aliases to follow.
 const MOST_PASSES: usize = 8;
-/// The start of every token of edgewright itself.
+/// The prefix of edgewright's own tokens.
 const OWN_TOKEN: &str = "ew_ak_";
 
-/// The text with a `*` for each byte of a secret that is written in it. Every other byte stays where it is, so places
-/// in the one text are places in the other. It looks at words, not at structure: a file with a syntax error is where
-/// it is needed most. When in doubt it hides more.
+/// Replaces each byte of a secret with `*`; all other bytes keep their position. It works on words rather than
+/// structure, because it is needed most for files with syntax errors. When in doubt it hides more.
 pub fn redact(text: &str, fields: &Fields) -> String {
     let mut mask = Mask(vec![false; text.len()]);
     if text.contains('\0') {
-        // Somebody's memory or environment, but no manifest.
+        // A dump of memory or the environment rather than a manifest.
         mask.hide(0..text.len());
         return mask.apply(text);
     }
@@ -40,7 +39,7 @@ pub fn redact(text: &str, fields: &Fields) -> String {
         let mut scanner = Scanner::new(fields, aliases.clone(), &mut mask);
         lines(text).for_each(|(start, line)| scanner.line(start, line));
         let Scanner { values, aliases: named, .. } = scanner;
-        // An anchor stands in front of the aliases that tell that its value is secret.
+        // An anchor precedes the aliases that reveal that its value is secret.
         if named == aliases || passes == MOST_PASSES {
             break values;
         }
@@ -53,7 +52,7 @@ pub fn redact(text: &str, fields: &Fields) -> String {
     mask.apply(text)
 }
 
-/// A key as a message may quote it: without what a forgotten blank or colon has made a part of it.
+/// A key that is safe to quote: without a value that a missing space or colon made part of it.
 pub fn quotable_key(key: &str) -> String {
     let end = key.find(|c: char| c.is_whitespace() || c == ':' || c == '=');
     let (name, more) = end.and_then(|end| key.split_at_checked(end)).unwrap_or((key, ""));
@@ -64,7 +63,7 @@ pub fn quotable_key(key: &str) -> String {
     }
 }
 
-/// The name of a variable, or a path, as a message may quote it. Somebody may have put the secret itself there.
+/// A variable name or path that is safe to quote, because it may be the secret itself.
 pub fn quotable_source(name: &str) -> &str {
     if shape::is_value(name) { "(hidden)" } else { name }
 }
@@ -79,7 +78,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Which bytes are hidden.
+/// The hidden bytes.
 struct Mask(Vec<bool>);
 
 impl Mask {
@@ -102,7 +101,7 @@ impl Mask {
     }
 }
 
-/// A run of lines that are nothing but base64 is a key without its label, unless a public label is around it.
+/// Hides lines of base64 as a key without its label, unless they are inside a public label.
 fn hide_base64(text: &str, public: &[Range<usize>], mask: &mut Mask) {
     let mut inside = false;
     for (start, line) in lines(text) {
@@ -115,26 +114,26 @@ fn hide_base64(text: &str, public: &[Range<usize>], mask: &mut Mask) {
     }
 }
 
-/// A secret whose value may go on over the next lines.
+/// A secret whose value may continue on the next lines.
 struct Open {
-    /// The indentation of its key.
+    /// The key's indentation.
     indentation: usize,
-    /// Whether nothing of the value has been seen yet.
+    /// Whether the value has not started yet.
     empty: bool,
-    /// Whether it has turned out to be kept elsewhere.
+    /// Whether it is a reference to a value elsewhere.
     referred: bool,
 }
 
-/// Goes through a text line by line.
+/// Scans a text line by line.
 struct Scanner<'t, 'f, 'm> {
     fields: &'f Fields,
     mask: &'m mut Mask,
     open: Option<Open>,
     /// Whether the last key was that of a public field.
     public: bool,
-    /// The values that were hidden: a comment may repeat one.
+    /// The hidden values, which a comment may repeat.
     values: BTreeSet<&'t str>,
-    /// The anchors that secrets refer to.
+    /// The anchors referenced by secrets.
     aliases: BTreeSet<&'t str>,
 }
 
@@ -146,7 +145,7 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
     fn line(&mut self, start: usize, line: &'t str) {
         let indentation = indentation(line);
         if ["---", "..."].contains(&line.trim_end()) {
-            // A block that is indented too little may begin with what looks like the end of a document.
+            // A block with too little indentation may start with text that looks like the end of a document.
             self.open = self.open.take().filter(|open| open.empty);
             return;
         }
@@ -170,10 +169,10 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
         self.words(start, line, indentation);
     }
 
-    /// Looks at each word of a line.
+    /// Checks each word of a line.
     fn words(&mut self, start: usize, line: &'t str, indentation: usize) {
         let comment = comment(line);
-        // Found once: a line can have as many words as it has bytes.
+        // Computed once, because a line can have very many words.
         let signs = line.len() - line.trim_start_matches([' ', '\t', '-', '?', '"', '\'', '{', '[', ',']).len();
         let flow = line.find(['{', '[']).unwrap_or(line.len());
         let mut at = 0;
@@ -195,7 +194,7 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
                 let (gap, sign) = separated.unwrap_or((0, ' '));
                 match self.value(start, line, word.end + gap, flow < word.start) {
                     Value::Ends(end) => at = end,
-                    // A line of a shell script, a query or a comment has no next line.
+                    // A value in a shell script, query or comment does not continue on the next line.
                     Value::Open if sign == '=' || in_comment => return,
                     Value::Open => {
                         let empty = line.get(word.end + gap..).is_some_and(says_nothing);
@@ -227,7 +226,7 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
         }
     }
 
-    /// Hides the value that begins at an offset of a line.
+    /// Hides the value that starts at an offset of a line.
     fn value(&mut self, start: usize, line: &'t str, from: usize, in_flow: bool) -> Value {
         let value = line.get(from..).unwrap_or_default();
         match reference(value) {
@@ -240,7 +239,7 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
         end.map_or(Value::Open, |end| Value::Ends(from + end))
     }
 
-    /// Hides a value, and remembers it.
+    /// Hides and records a value.
     fn hide(&mut self, start: usize, value: &'t str) {
         self.mask.hide(start..start + value.len());
         let plain = value.get(..comment(value)).unwrap_or_default().trim();
@@ -257,17 +256,17 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
     }
 }
 
-/// What became of a value.
+/// Where a value ends.
 enum Value {
-    /// It ends at this offset of the line.
+    /// At this offset of the line.
     Ends(usize),
-    /// It may go on.
+    /// It may continue.
     Open,
-    /// The same of one that says where the secret is.
+    /// It may continue, and is a reference to the secret.
     OpenReference,
 }
 
-/// Whether nothing but the signs in front of a block stands behind a key.
+/// Whether only block indicators follow a key.
 fn says_nothing(value: &str) -> bool {
     value.split_whitespace().all(|word| word.starts_with(['&', '!', '|', '>', '#']))
 }
@@ -281,7 +280,7 @@ fn next_word(line: &str, from: usize) -> Option<Range<usize>> {
     Some(start..start + word.find(|c: char| !part(c)).unwrap_or(word.len()))
 }
 
-/// Where the comment of a line begins, or the line ends.
+/// The start of a line's comment, or the end of the line.
 fn comment(line: &str) -> usize {
     let begins = |at: usize| line.get(..at).is_some_and(|before| before.is_empty() || before.ends_with([' ', '\t']));
     line.match_indices('#').map(|(at, _)| at).find(|at| begins(*at)).unwrap_or(line.len())

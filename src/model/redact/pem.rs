@@ -1,4 +1,4 @@
-//! PEM blocks, wherever they stand: those that are public may be shown.
+//! PEM blocks: only public ones may be shown.
 
 use std::ops::Range;
 
@@ -6,11 +6,11 @@ use super::{Fields, Mask, lines, shape};
 
 const BEGIN: &str = "-----BEGIN";
 const END: &str = "-----END";
-/// The labels of what everybody may see.
+/// The labels of public blocks.
 const PUBLIC: &[&str] =
     &["CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE", "CERTIFICATE REQUEST", "PUBLIC KEY"];
 
-/// Hides the blocks that are not public, and returns where the others are.
+/// Hides private blocks, and returns the ranges of public ones.
 pub(super) fn hide(text: &str, fields: &Fields, mask: &mut Mask) -> Vec<Range<usize>> {
     let mut public = Vec::new();
     let mut at = 0;
@@ -20,7 +20,7 @@ pub(super) fn hide(text: &str, fields: &Fields, mask: &mut Mask) -> Vec<Range<us
         let body = block.get(BEGIN.len()..).unwrap_or_default();
         let label = body.split(['-', '\n', '\r']).next().unwrap_or_default().trim();
         if PUBLIC.contains(&label) {
-            // What begins before this one has ended is a block of its own.
+            // A block that starts before this one ends is a separate block.
             let next = body.find(BEGIN).map_or(block.len(), |next| BEGIN.len() + next);
             let length = length(block.get(..next).unwrap_or_default(), fields);
             public.push(start..start + length);
@@ -34,7 +34,7 @@ pub(super) fn hide(text: &str, fields: &Fields, mask: &mut Mask) -> Vec<Range<us
     public
 }
 
-/// Bytes of the block that a text starts with: to the end of its last line, or to the next field of the manifest.
+/// The length of the block at the start of a text, up to its last line or the next field of the manifest.
 fn length(block: &str, fields: &Fields) -> usize {
     let field = lines(block).skip(1).find(|(_, line)| {
         let content = line.get(shape::indentation(line)..).unwrap_or_default();

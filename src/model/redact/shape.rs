@@ -1,15 +1,15 @@
-//! What a piece of text looks like: a key, a reference to a value, the end of a value, a token.
+//! Heuristics for text: keys, references to values, ends of values, tokens.
 
-/// Shorter texts are words.
+/// Shorter texts are treated as words.
 const SHORTEST_TOKEN: usize = 20;
-/// Fewer characters of base64 may be a word or a path.
+/// Shorter base64 may be a word or a path.
 const SHORTEST_BASE64: usize = 40;
-/// A value that may end in more places than this counts as one that does not end on its line.
+/// A value with more possible ends than this counts as one that does not end on its line.
 const MOST_ENDS: usize = 64;
-/// Longer words are no keys.
+/// The longest word that can be a key.
 const LONGEST_KEY: usize = 40;
 
-/// A text that is random by its looks: long, with letters and digits that no words explain.
+/// Whether a text looks random: long, with letters and digits that are not words.
 pub(super) fn is_token(text: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric() && !"_-+=".contains(c)).any(|run| {
         run.len() >= SHORTEST_TOKEN
@@ -29,31 +29,31 @@ fn is_word(part: &str) -> bool {
     word || part.len() <= 4
 }
 
-/// A line that holds nothing but base64, and enough of it.
+/// Whether a line consists only of enough base64.
 pub(super) fn is_base64(line: &str) -> bool {
     let line = unwrapped(line);
     line.len() >= SHORTEST_BASE64 && continues_base64(line) && line.bytes().any(|it| it.is_ascii_digit())
 }
 
-/// A line that may be the last one of some base64.
+/// Whether a line may be the last line of base64.
 pub(super) fn continues_base64(line: &str) -> bool {
     let line = unwrapped(line);
     line.bytes().any(|it| it.is_ascii_alphabetic())
         && line.bytes().all(|it| it.is_ascii_alphanumeric() || b"+/=_-".contains(&it))
 }
 
-/// A line of text without the signs that JSON and YAML put around it.
+/// A line of text without the surrounding JSON or YAML syntax.
 fn unwrapped(line: &str) -> &str {
     let line = line.trim().trim_matches(['"', '\'', ',']);
     line.strip_suffix("\\n").unwrap_or(line)
 }
 
-/// Bytes in front of a line's first key or value: white space, and the signs of lists and explicit keys.
+/// The bytes before a line's first key or value: white space, and list and key indicators.
 pub(super) fn indentation(line: &str) -> usize {
     line.len() - line.trim_start_matches([' ', '-', '\t', '?']).len()
 }
 
-/// The key that a line starts with, behind its indentation.
+/// The key at the start of a line, after its indentation.
 pub(super) fn key(line: &str) -> Option<&str> {
     let line = line.trim_start_matches(['{', '[', ' ']);
     let bare = line.trim_start_matches(['"', '\'']);
@@ -65,12 +65,12 @@ pub(super) fn key(line: &str) -> Option<&str> {
     (separated && !word.is_empty()).then_some(word)
 }
 
-/// Whether a word can be a key, and is unlikely to be a part of a secret.
+/// Whether a word can be a key and is unlikely to be part of a secret.
 pub(super) fn is_plain_key(word: &str) -> bool {
     word.len() <= LONGEST_KEY && word.bytes().all(|it| it.is_ascii_alphabetic() || b"_-./".contains(&it))
 }
 
-/// Bytes up to a value, behind the key's closing quote, and the sign that separates the two.
+/// The bytes between the key's closing quote and the value, and their separator.
 pub(super) fn separator(behind_key: &str) -> Option<(usize, char)> {
     let rest = behind_key.trim_start_matches(['"', '\'']).trim_start();
     let sign = rest.chars().next().filter(|sign| [':', '='].contains(sign))?;
@@ -78,7 +78,7 @@ pub(super) fn separator(behind_key: &str) -> Option<(usize, char)> {
     (sign == ':' || !value.starts_with('=')).then_some((behind_key.len() - value.len(), sign))
 }
 
-/// A value that says where the secret is, instead of what it is: its bytes, and whether its bracket is closed.
+/// A reference to a secret instead of its value: its bytes, and whether its bracket is closed.
 pub(super) fn reference(value: &str) -> Option<(usize, bool)> {
     let start = value.trim_start();
     let inner = start.strip_prefix('{');
@@ -104,14 +104,14 @@ pub(super) fn reference(value: &str) -> Option<(usize, bool)> {
     }
 }
 
-/// Whether something that should be a name or a path is a secret value instead.
+/// Whether a supposed name or path looks like a secret value.
 pub(super) fn is_value(text: &str) -> bool {
     let extension = text.rsplit_once('.').map_or("", |(_, extension)| extension);
     let file = (1..=5).contains(&extension.len()) && extension.bytes().all(|it| it.is_ascii_alphanumeric());
     text.contains(['\n', '\r']) || text.contains("-----") || (is_token(text) && !file)
 }
 
-/// Where a value in brackets ends, if that is certain: what follows must be another key, or the end.
+/// The end of a value in brackets, if it is certain: another key or the end must follow.
 pub(super) fn value_end(value: &str) -> Option<usize> {
     let text = value.trim_start();
     let blank = value.len() - text.len();
@@ -132,7 +132,7 @@ fn is_end(rest: &str) -> bool {
     next.is_empty() || (separated && key(next).is_some())
 }
 
-/// Behind the quote that closes a text, past escaped ones.
+/// The offset after the closing quote of a text, past escaped quotes.
 fn closing_quote(text: &str, quote: char) -> Option<usize> {
     let mut escaped = true; // the opening quote itself
     for (at, character) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! Annotations for the log of a GitHub workflow, which it shows at the lines of a pull request.
+//! GitHub workflow commands, shown as annotations on the lines of a pull request.
 
 use std::fmt::Write;
 
@@ -23,7 +23,7 @@ fn annotation(it: &Diagnostic) -> String {
         let (end_line, end_column) = place.end_line_column();
         properties.push(format!("file={}", property(&escaped(path_of(place)))));
         properties.push(format!("line={line}"));
-        // GitHub takes columns only inside of one line, and its end column is the last one that is meant.
+        // GitHub accepts columns only for a single line, and its end column is inclusive.
         if line == end_line {
             properties.push(format!("col={column}"));
             properties.push(format!("endLine={end_line}"));
@@ -43,12 +43,12 @@ fn annotation(it: &Diagnostic) -> String {
     format!("::{} {}::{}", level(it.severity), properties.join(","), data(&text))
 }
 
-/// A text behind the second `::`.
+/// Escapes the text after the second `::`.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A text between the commas in front of it.
+/// Escapes a property value.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -1,4 +1,4 @@
-//! JSON for programs: documented and versioned (docs/formats.md). A report can be read back from it.
+//! JSON for programs: documented, versioned (docs/formats.md), and readable back into a report.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
     plan::{outline::Outline, report::Report},
 };
 
-/// The name and version of the format. Fields are added under the same version; anything else is a new one.
+/// The name and version of the format. New fields keep the version; any other change needs a new one.
 pub const VERSION: &str = "edgewright/report/v1";
 
 /// A report as a document.
@@ -24,21 +24,21 @@ pub const VERSION: &str = "edgewright/report/v1";
 pub struct Document {
     /// `edgewright/report/v1`.
     pub format: String,
-    /// The command that was run.
+    /// The command.
     pub command: String,
-    /// How much there is of everything.
+    /// Counts of changes, diagnostics and files.
     pub summary: Counts,
-    /// Faults and findings.
+    /// Errors and warnings.
     pub diagnostics: Vec<Item>,
-    /// Why the plan must not run.
+    /// Errors that forbid running the plan.
     pub refusals: Vec<Item>,
-    /// What would run, or ran; null when no plan could be made.
+    /// The plan; null if planning failed.
     pub plan: Option<Outline>,
-    /// The revision as which the plan was applied, or null.
+    /// The applied revision, or null.
     pub applied: Option<u64>,
 }
 
-/// How much there is of everything.
+/// Counts of changes, diagnostics and files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct Counts {
@@ -56,33 +56,33 @@ pub struct Counts {
 /// A diagnostic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Item {
-    /// A registered code, or the name of a lint.
+    /// A registered code or a lint name.
     pub code: String,
-    /// How serious it is.
+    /// The severity.
     pub severity: Severity,
     /// One sentence.
     pub message: String,
-    /// The cure, or null.
+    /// The fix, or null.
     pub help: Option<String>,
     /// The place.
     #[serde(flatten)]
     pub spot: Spot,
-    /// Other places that have to do with it.
+    /// Related places.
     pub related: Vec<Related>,
 }
 
-/// Another place that has to do with a diagnostic.
+/// A place related to a diagnostic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Related {
     /// The place.
     #[serde(flatten)]
     pub spot: Spot,
-    /// What it has to do with it.
+    /// How the place is related.
     pub message: String,
 }
 
-/// A place in a file; all null for what is not about one. Lines and columns count from 1, columns in characters; the end
-/// is behind the last character.
+/// A place in a file; all null if the diagnostic has no place. Lines and columns count from 1, columns in characters;
+/// the end is exclusive.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct Spot {
@@ -139,13 +139,13 @@ impl Item {
         }
     }
 
-    /// The diagnostic, with its places in the files that are known by name.
+    /// Converts the item back into a diagnostic, with places in `files`.
     pub fn diagnostic(&self, files: &HashMap<&str, Arc<SourceFile>>) -> Diagnostic {
         let known = Code::from_name(&self.code).map(Name::Code);
         let known = known.or_else(|| lint::find(&self.code).map(|lint| Name::Lint(lint.name)));
         let related = self.related.iter().filter_map(|it| Some((it.spot.place(files)?, it.message.clone())));
         Diagnostic {
-            // Another version may know more codes than this one.
+            // A newer version may have sent a code unknown to this one.
             code: known.unwrap_or(Name::Code(Code::Internal)),
             severity: self.severity,
             message: if known.is_some() { self.message.clone() } else { format!("{}: {}", self.code, self.message) },

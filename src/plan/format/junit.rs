@@ -1,4 +1,4 @@
-//! JUnit XML, for test reports: a case for each file with findings, one for the rest of them, and one for the plan.
+//! JUnit XML for test reports: one case per file with findings, one for all other files, and one for the plan.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -12,17 +12,17 @@ use crate::{
     text::escaped,
 };
 
-/// A case of the suite. A case has one failure at most, as every reader of the format takes it.
+/// A test case. It has at most one failure, because not every reader of the format accepts more.
 struct Case<'a> {
     /// The kind of check.
     class: &'static str,
     name: String,
     failures: Vec<&'a Diagnostic>,
-    /// What is shown beside the failure.
-    said: String,
+    /// The text shown besides the failure.
+    output: String,
 }
 
-/// The report as one suite.
+/// Renders the report as one suite.
 pub fn render(report: &Report) -> String {
     let cases = cases(report);
     let failed = cases.iter().filter(|case| !case.failures.is_empty()).count();
@@ -49,7 +49,7 @@ fn cases(report: &Report) -> Vec<Case<'_>> {
             None => elsewhere.push(it),
         }
     }
-    // Those two never count as read.
+    // Files with these errors do not count as read.
     let unread = |it: &&Diagnostic| [Name::Code(Code::EmptyFile), Name::Code(Code::NotUtf8)].contains(&it.code);
     let read = files.values().filter(|found| !found.iter().any(unread)).count();
     let others = report.files.saturating_sub(read);
@@ -62,19 +62,19 @@ fn cases(report: &Report) -> Vec<Case<'_>> {
     }
     if report.plan.is_some() {
         let failures = report.refusals.iter().collect();
-        cases.push(Case { class: "plan", name: "plan".to_owned(), failures, said: summary(report) });
+        cases.push(Case { class: "plan", name: "plan".to_owned(), failures, output: summary(report) });
     }
     cases
 }
 
 fn case(name: String, found: Vec<&Diagnostic>) -> Case<'_> {
     let (failures, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.severity == Severity::Error);
-    Case { class: "manifest", name, failures, said: lines(&warnings) }
+    Case { class: "manifest", name, failures, output: lines(&warnings) }
 }
 
 fn write_case(out: &mut String, case: &Case<'_>) -> std::fmt::Result {
     write!(out, "    <testcase classname=\"{}\" name=\"{}\" time=\"0\"", case.class, attribute(&escaped(&case.name)))?;
-    if case.failures.is_empty() && case.said.is_empty() {
+    if case.failures.is_empty() && case.output.is_empty() {
         return writeln!(out, "/>");
     }
     writeln!(out, ">")?;
@@ -87,13 +87,13 @@ fn write_case(out: &mut String, case: &Case<'_>) -> std::fmt::Result {
         let text = text(&lines(&case.failures));
         writeln!(out, "      <failure type=\"{code}\" message=\"{message}\">{text}</failure>")?;
     }
-    if !case.said.is_empty() {
-        writeln!(out, "      <system-out>{}</system-out>", text(&case.said))?;
+    if !case.output.is_empty() {
+        writeln!(out, "      <system-out>{}</system-out>", text(&case.output))?;
     }
     writeln!(out, "    </testcase>")
 }
 
-/// Diagnostics as compilers print them, each with its cure on a line of its own.
+/// Diagnostics in the style of compilers, each help on its own line.
 fn lines(diagnostics: &[&Diagnostic]) -> String {
     let lines = diagnostics.iter().map(|it| {
         let place = it.place.as_ref().map(|place| format!("{}: ", position(place))).unwrap_or_default();
@@ -109,7 +109,7 @@ fn lines(diagnostics: &[&Diagnostic]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A text between tags, without what XML cannot hold at all.
+/// Escapes text between tags and drops characters that XML cannot represent.
 fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -128,7 +128,7 @@ fn text(text: &str) -> String {
     out
 }
 
-/// A text between quotes, where a line break would become a space.
+/// Escapes an attribute value, where a line break would become a space.
 fn attribute(value: &str) -> String {
     text(value).replace('\n', "&#10;").replace('\t', "&#9;")
 }

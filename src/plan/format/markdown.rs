@@ -1,4 +1,4 @@
-//! Markdown for a comment on a pull request: the verdict, what was found, and each change with its lines.
+//! Markdown for a comment on a pull request: the verdict, the diagnostics, and each change with its lines.
 
 use super::{everything, level, position, summary, verdict};
 use crate::{
@@ -12,14 +12,14 @@ use crate::{
     text::escaped,
 };
 
-/// By this a bot finds the comment that it replaces.
+/// Marks the comment, so that a bot can find and replace it.
 pub const MARKER: &str = "<!-- edgewright -->";
-/// GitHub takes comments of 65,536 characters.
+/// The limit of a comment; GitHub accepts 65,536 characters.
 pub const MOST_CHARACTERS: usize = 65_000;
-/// What is kept free for the line that says how much is left out.
+/// The characters reserved for the line that counts the omitted items.
 const NOTE: usize = 100;
 
-/// The report as a comment. It ends between two diagnostics or changes when it would become too long.
+/// Renders the report as a comment. A long report is cut between two diagnostics or changes.
 pub fn render(report: &Report) -> String {
     let mut page = Page::default();
     let title = format!("edgewright {}: {} — {}", report.command, verdict(report), summary(report));
@@ -28,18 +28,18 @@ pub fn render(report: &Report) -> String {
     let changes = report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
     if !found.is_empty() {
         page.push("\n");
-        // Warnings without end must not leave a plan without room.
+        // Many warnings must not crowd out the plan.
         let most = if changes.is_empty() { MOST_CHARACTERS } else { MOST_CHARACTERS / 2 };
         page.list(most, "diagnostics", found.len(), found.into_iter().map(item));
     }
-    // What goes is what a reviewer must see, even where there is no room for all.
+    // Deletions come first: a reviewer must see them even if the comment is cut.
     let goes = |change: &&OutlinedChange| matches!(change.effect, Effect::Delete | Effect::Replace | Effect::Replaced);
     let in_order = changes.iter().filter(goes).chain(changes.iter().filter(|change| !goes(change)));
     page.list(MOST_CHARACTERS, "changes", changes.len(), in_order.map(details));
     page.text
 }
 
-/// A text that knows how long it is.
+/// A text and its length in characters.
 #[derive(Default)]
 struct Page {
     text: String,
@@ -52,7 +52,7 @@ impl Page {
         self.characters += part.chars().count();
     }
 
-    /// Adds parts as long as there is room, and says how many are left out.
+    /// Adds parts while there is room, then the number of omitted parts.
     fn list(&mut self, most: usize, what: &str, count: usize, parts: impl Iterator<Item = String>) {
         for (at, part) in parts.enumerate() {
             if self.characters + part.chars().count() + NOTE > most {
@@ -94,7 +94,7 @@ fn details(change: &OutlinedChange) -> String {
     out + "</details>\n"
 }
 
-/// A block of code, between fences that are longer than any inside of it.
+/// A code block, with fences longer than any inside it.
 fn fenced(lines: &[String]) -> String {
     let text: String = lines.iter().map(|line| escaped(line) + "\n").collect();
     let longest = text.split(|c: char| c != '`').map(str::len).max().unwrap_or_default();
@@ -102,7 +102,7 @@ fn fenced(lines: &[String]) -> String {
     format!("{fence}diff\n{text}{fence}\n\n")
 }
 
-/// A sentence. What it has between backticks is set as code.
+/// Renders a sentence, with text between backquotes as code.
 fn inline(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     // An odd number of backticks makes an even number of parts.
@@ -117,7 +117,7 @@ fn code(text: &str) -> String {
     if text.is_empty() { escape("``") } else { format!("<code>{}</code>", escape(text)) }
 }
 
-/// A text that stays as it is in Markdown and HTML, on one line, and calls nobody by `@name` or `#number`.
+/// Escapes text for Markdown and HTML, on one line, without `@name` mentions and `#number` links.
 fn escape(text: &str) -> String {
     let text = escaped(text);
     let mut out = String::with_capacity(text.len());
@@ -127,7 +127,7 @@ fn escape(text: &str) -> String {
         let inside = in_word && chars.peek().is_some_and(|next| next.is_alphanumeric());
         in_word = c.is_alphanumeric();
         match c {
-            // Inside of a word it means nothing.
+            // Inside a word, Markdown ignores it.
             '_' if inside => out.push(c),
             '@' | '#' => out.push_str(&format!("{c}<!-- -->")),
             '&' | '<' | '>' | '\\' | '`' | '*' | '_' | '[' | ']' | '{' | '}' | '|' | '~' | '!' | '$' => {

@@ -1,4 +1,4 @@
-//! Formats of a report: one file each (D30). All are pure, and none shows a secret. docs/formats.md describes them.
+//! Report formats, one file each (D30). All are pure, and none shows a secret. See docs/formats.md.
 
 pub mod github;
 pub mod json;
@@ -12,10 +12,10 @@ use crate::model::{
     json::JsonError,
 };
 
-/// How a report is told.
+/// A report format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
-    /// For a terminal: the plan alone, for diagnostics go to stderr.
+    /// For a terminal: only the plan, because diagnostics go to stderr.
     #[default]
     Text,
     /// For programs.
@@ -53,7 +53,7 @@ impl Format {
     }
 }
 
-/// The report in a format. Text has colour; whoever prints it strips the colour where it has no place.
+/// Renders the report. Text has colour codes; the caller strips them if needed.
 pub fn render(format: Format, report: &Report) -> Result<String, JsonError> {
     Ok(match format {
         Format::Text => report.plan.as_ref().map(text::text).unwrap_or_default(),
@@ -65,12 +65,12 @@ pub fn render(format: Format, report: &Report) -> Result<String, JsonError> {
     })
 }
 
-/// Faults and findings of the manifests, then the refusals of the plan.
+/// The diagnostics of the manifests, then the refusals of the plan.
 fn everything(report: &Report) -> impl Iterator<Item = &Diagnostic> {
     report.diagnostics.iter().chain(&report.refusals)
 }
 
-/// How the run ended, in a few words.
+/// The result of the run.
 fn verdict(report: &Report) -> String {
     let invalid = report.has_errors();
     match (&report.plan, report.applied) {
@@ -84,7 +84,7 @@ fn verdict(report: &Report) -> String {
     }
 }
 
-/// What was read and found, and what the plan comes to, in one line.
+/// The counts of files, findings and changes, in one line.
 fn summary(report: &Report) -> String {
     let mut line = format!("{}, {}", plural(report.files, "file"), plural(report.count(Severity::Error), "error"));
     for (count, word) in [(report.count(Severity::Warning), "warning"), (report.refusals.len(), "refusal")] {
@@ -102,13 +102,13 @@ fn plural(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
-/// `file:line:column`, as editors and terminals take it.
+/// `file:line:column`, as editors and terminals expect it.
 fn position(place: &Place) -> String {
     let (line, column) = place.line_column();
     format!("{}:{line}:{column}", place.file.name)
 }
 
-/// A file's path without the `./` that shells and people put in front.
+/// A file's path without a leading `./`.
 fn path_of(place: &Place) -> &str {
     place.file.name.trim_start_matches("./")
 }

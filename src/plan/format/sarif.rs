@@ -17,7 +17,7 @@ const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os
 
 /// The report as a SARIF log of one run.
 pub fn render(report: &Report) -> String {
-    // Each code that is used, with the worst severity that it has here: an error sorts before a warning.
+    // Each used code with its worst severity: errors sort before warnings.
     let mut used: BTreeMap<Name, Severity> = BTreeMap::new();
     for it in everything(report) {
         let severity = used.entry(it.code).or_insert(it.severity);
@@ -76,7 +76,7 @@ fn lint_level(level: Level) -> &'static str {
     }
 }
 
-/// `seen` counts what has the same code, file and message, so that each gets a fingerprint of its own.
+/// `seen` counts results with the same code, file and message, so that each gets its own fingerprint.
 fn result(it: &Diagnostic, code: String, index: Option<usize>, seen: &mut HashMap<blake3::Hash, usize>) -> Value {
     let text = match &it.help {
         Some(help) => format!("{}\nhelp: {}", escaped(&it.message), escaped(help)),
@@ -114,14 +114,14 @@ fn location(place: &Place) -> Value {
     })
 }
 
-/// A path as a relative reference, or as a `file:` address where it is absolute.
+/// A path as a relative reference, or as a `file:` URL if it is absolute.
 fn uri(path: &str) -> String {
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     let scheme = if path.starts_with('/') { "file://" } else { "" };
     format!("{scheme}{}", utf8_percent_encode(path, KEPT))
 }
 
-/// The same fault has the same fingerprint when the lines above it change.
+/// A fingerprint that stays the same when lines above the fault change.
 fn fingerprint(it: &Diagnostic, code: &str, seen: &mut HashMap<blake3::Hash, usize>) -> String {
     let file = it.place.as_ref().map(path_of).unwrap_or_default();
     let hash = blake3::hash(format!("{code}\0{file}\0{}", it.message).as_bytes());

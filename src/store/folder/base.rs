@@ -22,6 +22,17 @@ const MAGIC: [u8; 8] = *b"ewbase2\n";
 /// Writes go out in pieces of about this size.
 const CHUNK: usize = 1 << 20;
 
+/// Says which store a file is part of, so that files of two stores are never taken for one.
+pub type StoreId = [u8; 16];
+
+/// The id of the store with a root secret, of which it tells nothing.
+pub fn id_of(root_secret: &[u8; 32]) -> StoreId {
+    let mut id = StoreId::default();
+    let derived = blake3::derive_key("edgewright 2026 store files", root_secret);
+    id.copy_from_slice(derived.first_chunk::<16>().unwrap_or(&[0; 16]));
+    id
+}
+
 /// What stands in front of the records.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {

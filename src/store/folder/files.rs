@@ -60,8 +60,8 @@ pub fn create_folder(path: &Path) -> Result<(), StoreError> {
     created.map_err(|error| StoreError::io("create", path, &error))
 }
 
-/// Takes the folder's lock for as long as the file is open.
-pub fn lock(folder: &Path) -> Result<File, StoreError> {
+/// Takes the folder's lock for as long as the files are open.
+pub fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
     let path = folder.join(LOCK);
     // A full disk or a read-only mount must not make a store unreadable: an existing lock file is only opened.
     let file = match OpenOptions::new().write(true).open(&path) {
@@ -70,9 +70,15 @@ pub fn lock(folder: &Path) -> Result<File, StoreError> {
     };
     let file = file.map_err(|error| StoreError::io("open", &path, &error))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(locked(folder)),
+        Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path, &error)),
+    }
+    // The folder as well, where the file system can: people remove lock files.
+    let held = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
+    match held.try_lock() {
         Err(TryLockError::WouldBlock) => Err(locked(folder)),
-        Err(TryLockError::Error(error)) => Err(StoreError::io("lock", &path, &error)),
+        _ => Ok([file, held]),
     }
 }
 

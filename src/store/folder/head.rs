@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::{
+    base::StoreId,
     files::{private, sync_folder},
     frame::{hash_at, number},
 };
@@ -19,8 +20,8 @@ use crate::{
 };
 
 const MAGIC: [u8; 8] = *b"ewhead2\n";
-/// Magic, counter, position, generation, chain hash, checksum.
-const SLOT: usize = 8 + 8 + 8 + 8 + 32 + 32;
+/// Magic, counter, position, generation, chain hash, store, checksum.
+const SLOT: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
 /// Each slot has a disk sector of its own: a torn write of one cannot reach the other.
 const STRIDE: u64 = 4096;
 
@@ -33,6 +34,8 @@ pub struct Head {
     pub generation: u64,
     /// Its hash.
     pub hash: Hash,
+    /// The store that it is part of.
+    pub store: StoreId,
 }
 
 /// The open file.
@@ -68,13 +71,15 @@ impl HeadFile {
         let failed = |error: std::io::Error| StoreError::io("open", &path, &error);
         let file = File::options().read(true).write(true).open(&path).map_err(failed)?;
         let slots = [0, 1].map(|slot| read(&file, slot));
-        if slots.iter().flatten().any(|(magic, ..)| *magic != MAGIC && magic.starts_with(b"ewhead")) {
-            let message = format!("{} was written by a newer version of edgewright", path.display());
-            return Err(StoreError::new(Code::StoreFormat, message));
-        }
+        let newer = slots.iter().flatten().any(|(magic, _)| *magic != MAGIC && magic.starts_with(b"ewhead"));
         let newest = slots.into_iter().flatten().filter_map(|(_, slot)| slot).max_by_key(|(counter, _)| *counter);
-        let (counter, head) =
-            newest.ok_or_else(|| StoreError::corrupt(&path, "neither of its two slots can be read"))?;
+        let (counter, head) = newest.ok_or_else(|| match newer {
+            true => {
+                let message = format!("{} was written by a newer version of edgewright", path.display());
+                StoreError::new(Code::StoreFormat, message)
+            }
+            false => StoreError::corrupt(&path, "neither of its two slots can be read"),
+        })?;
         Ok((Self { file, counter }, head))
     }
 
@@ -86,6 +91,7 @@ impl HeadFile {
             slot.extend_from_slice(&number.to_le_bytes());
         }
         slot.extend_from_slice(&head.hash);
+        slot.extend_from_slice(&head.store);
         slot.extend_from_slice(blake3::hash(&slot).as_bytes());
         self.file.write_all_at(&slot, ((self.counter + 1) % 2) * STRIDE)?;
         self.counter += 1;
@@ -116,6 +122,7 @@ fn read(file: &File, slot: u64) -> Option<([u8; 8], Slot)> {
             position: number::<8>(&bytes, 16)?,
             generation: number::<8>(&bytes, 24)?,
             hash: hash_at(&bytes, 32)?,
+            store: bytes.get(64..80)?.try_into().ok()?,
         };
         Some((number::<8>(&bytes, 8)?, head))
     });

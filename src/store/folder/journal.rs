@@ -3,25 +3,31 @@
 use std::{
     fs::{self, File},
     io,
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
 use super::{
+    base::StoreId,
     files::{private, sync_folder},
     frame::{self, Unreadable, hash_at, number},
 };
-use crate::store::{
-    StoreError,
-    engine::{Batch, Hash, Tip},
+use crate::{
+    model::code::Code,
+    store::{
+        StoreError,
+        engine::{Batch, Hash, Tip},
+    },
 };
 
 const MAGIC: [u8; 8] = *b"ewjrnl2\n";
-/// Magic, position, revision, next order, hash, checksum.
-const HEAD: usize = 8 + 8 + 8 + 8 + 32 + 32;
+/// Magic, position, revision, next order, hash, store, checksum.
+const HEAD: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
 
 /// What a journal or history file holds.
 pub struct Content {
+    /// The store that it is part of.
+    pub store: StoreId,
     /// The batch before its first.
     pub start: Tip,
     /// Its batches, and where each starts.
@@ -50,9 +56,9 @@ pub struct Journal {
 
 impl Journal {
     /// Creates a journal that goes on from `start`.
-    pub fn create(path: PathBuf, start: Tip) -> Result<Self, StoreError> {
+    pub fn create(path: PathBuf, store: StoreId, start: Tip) -> Result<Self, StoreError> {
         let failed = |error: io::Error| StoreError::io("create", &path, &error);
-        let head = head(start);
+        let head = head(store, start);
         let temporary = path.with_extension("tmp");
         let file = private().read(true).write(true).create(true).truncate(true).open(&temporary).map_err(failed)?;
         file.write_all_at(&head, 0).map_err(failed)?;
@@ -88,6 +94,11 @@ impl Journal {
                 Err(_) => AppendError::Unsure(error),
             });
         }
+        // Somebody removed the folder: the bytes would be gone with the process.
+        if self.file.metadata().is_ok_and(|file| file.nlink() == 0) {
+            let message = format!("{} was deleted while the store was open", self.path.display());
+            return Err(AppendError::Unsure(StoreError::new(Code::StoreFailed, message)));
+        }
         // After a failed sync nobody knows what is on the disk, and a second sync would not tell.
         self.file.sync_data().map_err(|error| AppendError::Unsure(StoreError::io("sync", &self.path, &error)))?;
         self.length += bytes.len() as u64;
@@ -104,21 +115,22 @@ pub enum AppendError {
     Unsure(StoreError),
 }
 
-fn head(start: Tip) -> Vec<u8> {
+fn head(store: StoreId, start: Tip) -> Vec<u8> {
     let mut head = Vec::with_capacity(HEAD);
     head.extend_from_slice(&MAGIC);
     for number in [start.position, start.revision, start.next_order] {
         head.extend_from_slice(&number.to_le_bytes());
     }
     head.extend_from_slice(&start.hash);
+    head.extend_from_slice(&store);
     head.extend_from_slice(blake3::hash(&head).as_bytes());
     head
 }
 
 /// Writes a file of batches without their changes: what a journal becomes once a base has made them superfluous.
-pub fn write_history(path: &Path, start: Tip, batches: &[(u64, Batch)]) -> Result<(), StoreError> {
+pub fn write_history(path: &Path, store: StoreId, start: Tip, batches: &[(u64, Batch)]) -> Result<(), StoreError> {
     super::files::write_whole(path, |writer| {
-        writer.write_all(&head(start))?;
+        writer.write_all(&head(store, start))?;
         let mut bytes = Vec::new();
         for (_, batch) in batches {
             bytes.clear();
@@ -135,9 +147,9 @@ pub fn read(path: &Path, with_changes: bool) -> Result<Content, StoreError> {
         io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
         _ => StoreError::io("read", path, &error),
     })?;
-    let start =
+    let (store, start) =
         start_of(&bytes).ok_or_else(|| StoreError::corrupt(path, "its first bytes are not what was written"))?;
-    let mut content = Content { start, batches: Vec::new(), end: HEAD as u64, rest: None };
+    let mut content = Content { store, start, batches: Vec::new(), end: HEAD as u64, rest: None };
     let mut rest = bytes.get(HEAD..).unwrap_or_default();
     let mut before = start;
     while !rest.is_empty() {
@@ -171,16 +183,14 @@ pub fn read_at(path: &Path, offset: u64, length: usize) -> io::Result<Option<Bat
     Ok(frame::decode(&bytes, false).ok().map(|(batch, _)| batch))
 }
 
-fn start_of(bytes: &[u8]) -> Option<Tip> {
+fn start_of(bytes: &[u8]) -> Option<(StoreId, Tip)> {
     let (written, sum) = bytes.get(..HEAD)?.split_at_checked(HEAD - 32)?;
     if !written.starts_with(&MAGIC) || blake3::hash(written).as_bytes() != sum {
         return None;
     }
     let hash: Hash = hash_at(written, 32)?;
-    Some(Tip {
-        position: number::<8>(written, 8)?,
-        revision: number::<8>(written, 16)?,
-        next_order: number::<8>(written, 24)?,
-        hash,
-    })
+    let store: StoreId = written.get(64..80)?.try_into().ok()?;
+    let (position, revision, next_order) =
+        (number::<8>(written, 8)?, number::<8>(written, 16)?, number::<8>(written, 24)?);
+    Some((store, Tip { position, revision, next_order, hash }))
 }

@@ -1,7 +1,7 @@
 //! The thread that keeps the index of the history behind the journals, so that no commit waits for sled.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io,
     path::{Path, PathBuf},
     sync::{
@@ -21,7 +21,7 @@ use crate::{
     model::code::Code,
     store::{
         StoreError,
-        engine::{Batch, Query, Tip},
+        engine::{Batch, Hash, Query, Tip},
         history::{Record, Retention},
         mint,
     },
@@ -102,6 +102,7 @@ impl Librarian {
     pub fn find(&self, query: &Query, before: u64, limit: usize, upto: u64) -> Result<Vec<Arc<[u8]>>, StoreError> {
         let index = self.index(upto)?;
         let mut last = None;
+        let mut place = String::new();
         // A checkpoint moves records from one file to another; then the index knows better at the second try.
         for _ in 0..3 {
             let records: io::Result<Option<Vec<Arc<[u8]>>>> = index
@@ -109,6 +110,7 @@ impl Librarian {
                 .into_iter()
                 .map(|(position, location)| {
                     let path = location.part.path(&self.folder, location.generation);
+                    place = format!("record {position} in {} at byte {}", path.display(), location.offset);
                     let batch = journal::read_at(&path, location.offset, location.length as usize)?;
                     Ok(batch.filter(|batch| batch.position == position).map(|batch| batch.record))
                 })
@@ -119,8 +121,8 @@ impl Librarian {
                 Err(error) => last = Some(error),
             }
         }
-        let reason = last.map_or_else(|| "a record is not where the index says".to_owned(), |error| error.to_string());
-        Err(StoreError::corrupt(&self.folder, format!("the history cannot be read: {reason}")))
+        let reason = last.map_or_else(|| "its checksum does not match".to_owned(), |error| error.to_string());
+        Err(StoreError::corrupt(&self.folder, format!("{place} cannot be read: {reason}")))
     }
 
     fn index(&self, upto: u64) -> Result<Arc<Index>, StoreError> {
@@ -144,7 +146,7 @@ impl Librarian {
         for old in Part::Journal.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
             let (from, to) = (Part::Journal.path(&self.folder, old), Part::History.path(&self.folder, old));
             let content = journal::read(&from, false)?;
-            journal::write_history(&to, content.start, &content.batches)?;
+            journal::write_history(&to, content.store, content.start, &content.batches)?;
             if let Some(index) = &index {
                 // The index must know the new place before the old one is gone.
                 let written = journal::read(&to, false)?;
@@ -160,15 +162,20 @@ impl Librarian {
         let mut histories = Part::History.generations(&self.folder)?;
         histories.pop();
         let mut oldest = None;
+        let size =
+            |generation: u64| fs::metadata(Part::History.path(&self.folder, generation)).map_or(0, |it| it.len());
+        let mut total: u64 = histories.iter().map(|generation| size(*generation)).sum();
         for generation in histories {
             let path = Part::History.path(&self.folder, generation);
+            let own = size(generation);
             let content = journal::read(&path, false)?;
             let Some((_, last)) = content.batches.last() else { continue };
             let age = mint::now().duration_since(Record::from_bytes(&last.record)?.at);
             let old = age.unsigned_abs() > retention.age && age.is_positive();
-            if !old && tip.position - last.position < retention.records {
+            if !old && tip.position - last.position < retention.records && total <= retention.bytes {
                 break;
             }
+            total -= own;
             oldest = Some(last.position + 1);
             files::remove(&path)?;
         }
@@ -269,9 +276,22 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
     }
     let (from, hash) = applied.unwrap_or_default();
     let mut known = applied.is_none();
+    let mut end: Option<(u64, Hash)> = None;
     for (part, generation) in logs(folder)? {
-        let content = journal::read(&part.path(folder, generation), false)?;
+        let path = part.path(folder, generation);
+        let content = journal::read(&path, false)?;
+        let start = (content.start.position, content.start.hash);
+        // The newest history file is always kept, so a journal never begins in the void.
+        let continues = end.map_or(part == Part::History || start.0 == 0, |end| end == start);
+        if !continues {
+            let found = format!("the history before record {} is missing", start.0 + 1);
+            return Err(StoreError::corrupt(&path, found));
+        }
+        if part == Part::History && content.rest.is_some() {
+            return Err(StoreError::corrupt(&path, format!("the record at byte {} cannot be read", content.end)));
+        }
         let last = content.batches.last().map_or(content.start, |(_, batch)| Tip::after(batch));
+        end = Some((last.position, last.hash));
         if last.position < from {
             continue;
         }

@@ -134,7 +134,7 @@ fn convert(folder: &Path, db: &Db) -> Result<(), StoreError> {
         return Err(damaged(&format!("its revision is {revision}, and its history ends at {}", tip.revision)));
     }
     tip.next_order = next_order;
-    journal::write_history(&Part::History.path(folder, HISTORY), Tip::default(), &batches)?;
+    journal::write_history(&Part::History.path(folder, HISTORY), base::id_of(&root_secret), Tip::default(), &batches)?;
     let mut broken = None;
     let mut records = db.scan_prefix("r/").chain(db.scan_prefix("d/")).map_while(|row| match row {
         Ok((key, value)) => Some((String::from_utf8_lossy(&key).into_owned(), value.to_vec())),
@@ -147,18 +147,20 @@ fn convert(folder: &Path, db: &Db) -> Result<(), StoreError> {
     if let Some(error) = broken {
         return Err(error);
     }
-    finish(folder, tip)
+    finish(folder, &root_secret, tip)
 }
 
 fn create_empty(folder: &Path) -> Result<(), StoreError> {
-    let header = Header::new(Tip::default(), &crate::store::mint::random_secret());
+    let root_secret = crate::store::mint::random_secret();
+    let header = Header::new(Tip::default(), &root_secret);
     base::write(&Part::Base.path(folder, GENERATION), &header, &mut std::iter::empty())?;
-    finish(folder, Tip::default())
+    finish(folder, &root_secret, Tip::default())
 }
 
-fn finish(folder: &Path, tip: Tip) -> Result<(), StoreError> {
-    Journal::create(Part::Journal.path(folder, GENERATION), tip)?;
-    HeadFile::create(folder, Head { position: tip.position, generation: GENERATION, hash: tip.hash })?;
+fn finish(folder: &Path, root_secret: &[u8; 32], tip: Tip) -> Result<(), StoreError> {
+    let store = base::id_of(root_secret);
+    Journal::create(Part::Journal.path(folder, GENERATION), store, tip)?;
+    HeadFile::create(folder, Head { position: tip.position, generation: GENERATION, hash: tip.hash, store })?;
     Ok(())
 }
 

@@ -29,6 +29,7 @@ use std::{
     time::Duration,
 };
 
+use base::StoreId;
 use files::Part;
 use head::{Head, HeadFile};
 use index::Location;
@@ -60,7 +61,8 @@ pub struct FolderEngine {
     since_base: AtomicU64,
     broken: AtomicBool,
     root_secret: [u8; 32],
-    _lock: File,
+    id: StoreId,
+    _lock: [File; 2],
 }
 
 struct Writing {
@@ -126,6 +128,7 @@ impl FolderEngine {
             since_base: AtomicU64::new(content.since_base),
             broken: AtomicBool::new(false),
             root_secret: content.state.root_secret,
+            id: base::id_of(&content.state.root_secret),
             opened: Mutex::new(Some(content.state)),
             writing: Mutex::new(writing),
             _lock: lock,
@@ -143,7 +146,8 @@ impl Engine for FolderEngine {
             return Ok(state);
         }
         let writing = self.writing();
-        let head = Head { position: writing.tip.position, generation: writing.generation, hash: writing.tip.hash };
+        let (position, hash) = (writing.tip.position, writing.tip.hash);
+        let head = Head { position, generation: writing.generation, hash, store: self.id };
         Ok(read(&self.folder, head)?.state)
     }
 
@@ -172,7 +176,7 @@ impl Engine for FolderEngine {
             }
         }
         writing.tip = Tip::after(last);
-        let head = Head { position: last.position, generation: writing.generation, hash: last.hash };
+        let head = Head { position: last.position, generation: writing.generation, hash: last.hash, store: self.id };
         // The batches are durable whatever becomes of this write: it only helps to tell damage from an interrupted write.
         let _ = writing.head.write(head);
         let generation = writing.generation;
@@ -257,7 +261,7 @@ impl Engine for FolderEngine {
     fn rotate(&self) -> Result<(), StoreError> {
         let mut writing = self.writing();
         let generation = writing.generation + 1;
-        writing.journal = Journal::create(Part::Journal.path(&self.folder, generation), writing.tip)?;
+        writing.journal = Journal::create(Part::Journal.path(&self.folder, generation), self.id, writing.tip)?;
         writing.generation = generation;
         writing.rotated = Some((generation, writing.tip));
         Ok(())
@@ -284,9 +288,11 @@ impl Engine for FolderEngine {
 
 /// Makes an empty store. The head comes last: a folder without one was never a store.
 fn create(folder: &Path) -> Result<(), StoreError> {
-    if let Some(generation) = Part::Base.generations(folder)?.last()
-        && journal::read(&Part::Journal.path(folder, *generation), false).is_ok_and(|it| !it.batches.is_empty())
-    {
+    let used = librarian::logs(folder)?.iter().any(|(part, generation)| {
+        *part == Part::History
+            || journal::read(&part.path(folder, *generation), false).is_ok_and(|it| !it.batches.is_empty())
+    });
+    if used {
         return Err(StoreError::corrupt(&head::path(folder), "the file is missing"));
     }
     let root_secret = mint::random_secret();
@@ -295,15 +301,16 @@ fn create(folder: &Path) -> Result<(), StoreError> {
         &base::Header::new(Tip::default(), &root_secret),
         &mut std::iter::empty(),
     )?;
-    Journal::create(Part::Journal.path(folder, FIRST_GENERATION), Tip::default())?;
-    HeadFile::create(folder, Head { position: 0, generation: FIRST_GENERATION, hash: [0; 32] })?;
+    let store = base::id_of(&root_secret);
+    Journal::create(Part::Journal.path(folder, FIRST_GENERATION), store, Tip::default())?;
+    HeadFile::create(folder, Head { position: 0, generation: FIRST_GENERATION, hash: [0; 32], store })?;
     Ok(())
 }
 
 /// The generation of the newest base. Bases are written whole, so the newest one counts.
 fn content_base(folder: &Path) -> Result<u64, StoreError> {
     let newest = Part::Base.generations(folder)?.last().copied();
-    newest.ok_or_else(|| StoreError::corrupt(&Part::Base.path(folder, FIRST_GENERATION), "the file is missing"))
+    newest.ok_or_else(|| StoreError::corrupt(folder, "it has no base file"))
 }
 
 /// Reads a folder and holds it against what was acknowledged. Changes nothing.
@@ -312,10 +319,25 @@ fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
     let base = base::read(&Part::Base.path(folder, newest))?;
     let mut state = State { tip: base.tip, root_secret: base.root_secret, records: base.records, batches: Vec::new() };
     let last = Part::Journal.generations(folder)?.last().copied().unwrap_or(newest).max(acknowledged.generation);
+    // Files of another store, or of an older copy of this one, must not pass for a part of it.
+    let (path, store) = (Part::Base.path(folder, newest), base::id_of(&base.root_secret));
+    if store != acknowledged.store {
+        return Err(StoreError::corrupt(&path, "it is part of another store than `head`"));
+    }
+    if base.tip.position > acknowledged.position || last < newest {
+        let found = format!(
+            "it starts behind record {}, and `head` acknowledges record {} (was a backup copied over a newer store?)",
+            base.tip.position, acknowledged.position
+        );
+        return Err(StoreError::corrupt(&path, found));
+    }
     let (mut tip, mut end, mut since_base) = (base.tip, 0, 0);
     for generation in newest..=last {
         let path = Part::Journal.path(folder, generation);
         let content = journal::read(&path, true)?;
+        if content.store != store {
+            return Err(StoreError::corrupt(&path, "it is part of another store"));
+        }
         if (content.start.position, content.start.hash) != (tip.position, tip.hash) {
             return Err(StoreError::corrupt(&path, format!("it does not continue record {}", tip.position)));
         }
@@ -357,7 +379,8 @@ fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
 /// Whether a folder has files that are no part of a store that was about to be created.
 fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
-        name == "lock" || name == "head.tmp" || ["base.", "journal."].iter().any(|part| name.starts_with(part))
+        ["lock", "index", "head.tmp"].contains(&name)
+            || ["base.", "journal.", "history."].iter().any(|part| name.starts_with(part))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| {
         entries.any(|entry| entry.is_ok_and(|it| it.file_name().to_str().is_none_or(|name| !ours(name))))

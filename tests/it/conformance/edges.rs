@@ -213,7 +213,7 @@ fn termination_rows() -> Vec<Row> {
             .edge()
             .send(put, json!({"min_version": 1.3}))
             .fails(400, "WRONG_TYPE", "/min_version")
-            .says("quotes"),
+            .says("quote it"),
         row("versions and ends are words of a list")
             .edge()
             .send(put, json!({"terminate_at": "agent", "min_version": "1.4"}))

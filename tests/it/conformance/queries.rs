@@ -41,11 +41,11 @@ pub fn rows() -> Vec<Row> {
             .also("PARAMETER", "/limits")
             .call("GET /api_keys?color=red&color=blue")
             .fails(400, "PARAMETER", "/color")
-            .says("the query parameters of this endpoint are `limit`, `before_id`"),
+            .says("use one of `limit`, `before_id`"),
         row("an unknown parameter comes before what does not exist")
             .call("GET /api_keys/ak_unknown?limit=1")
             .fails(400, "PARAMETER", "")
-            .says("this endpoint takes no query parameters")
+            .says("this endpoint has no query parameters")
             .call("DELETE /edges/https/edghts_unknown?dry_run=true")
             .fails(400, "PARAMETER", ""),
         row("an empty query is none").call("GET /api_keys?").succeeds(200),

@@ -380,7 +380,7 @@ fn refusal_rows() -> Vec<Row> {
             .shows("/refusals/0/code", json!("ERR_EDGEWRIGHT_TOO_MANY_DELETIONS"))
             .send(POST, request(&many[0], json!({})))
             .fails(409, "TOO_MANY_DELETIONS", "")
-            .says("would delete 4 of the 5 resources")
+            .says("would delete 4 of the source's 5 resources")
             .send(POST, request(&many[0], json!({"max_deletes": "3"})))
             .fails(409, "TOO_MANY_DELETIONS", "")
             .send(POST, request(&many[0], json!({"max_deletes": "79%"})))

@@ -157,14 +157,14 @@ fn what_is_no_server_is_told_from_one_that_refuses() {
         (page("404 Not Found"), page("200 OK"), format!("http://{}/x", remote.serve.address));
     let nowhere = format!("http://{}", "x".repeat(70));
     for (url, code, word) in [
-        ("http://127.0.0.1:1", "UNREADABLE", "http://127.0.0.1:1/reconciliations cannot be reached"),
-        (nowhere.as_str(), "UNREADABLE", "cannot be reached"),
-        (not_found.as_str(), "UNREADABLE", "status 404, and not as edgewright does"),
-        (found.as_str(), "UNREADABLE", "not as edgewright does"),
+        ("http://127.0.0.1:1", "UNREADABLE", "cannot reach http://127.0.0.1:1/reconciliations"),
+        (nowhere.as_str(), "UNREADABLE", "cannot reach"),
+        (not_found.as_str(), "UNREADABLE", "(status 404): not an edgewright server"),
+        (found.as_str(), "UNREADABLE", "not an edgewright server"),
         (behind.as_str(), "NOT_FOUND", "--server"),
-        ("ftp://x", "INVALID_FORMAT", "`ftp://x` is not the address of a server"),
-        ("localhost:8484", "INVALID_FORMAT", "`localhost:8484` is not the address of a server"),
-        ("http://[::1", "INVALID_FORMAT", "`http://[::1` is not the address of a server"),
+        ("ftp://x", "INVALID_FORMAT", "`ftp://x` is not an HTTP or HTTPS URL"),
+        ("localhost:8484", "INVALID_FORMAT", "`localhost:8484` is not an HTTP or HTTPS URL"),
+        ("http://[::1", "INVALID_FORMAT", "`http://[::1` is not an HTTP or HTTPS URL"),
     ] {
         let run = finish(through(&remote.here, url, &remote.serve.token, "plan m"), "");
         assert_eq!((run.code, run.out.as_str()), (1, ""), "{url}\n{}", run.all());

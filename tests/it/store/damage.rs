@@ -142,3 +142,91 @@ fn a_lost_index_is_made_anew() {
     fs::write(path.join("index/db"), "not of sled").unwrap();
     assert!(whole_or_refused(&path, &expected, "a foreign index"));
 }
+
+/// A store with several generations: each of its commits is large enough for a checkpoint.
+fn large_store(path: &Path, commits: std::ops::Range<usize>) {
+    let store = Store::open(path).unwrap();
+    for number in commits {
+        commit(&store, edge(number, 4000)).unwrap();
+    }
+}
+
+fn names(folder: &Path, part: &str) -> Vec<PathBuf> {
+    files(folder).into_keys().filter(|name| name.to_string_lossy().starts_with(part)).collect()
+}
+
+fn refused(path: &Path, what: &str) {
+    let before = files(path);
+    let error = Store::open(path).err().unwrap_or_else(|| panic!("{what}: it opens"));
+    assert_eq!(error.code, Code::StoreCorrupt, "{what}: {error}");
+    assert_eq!(files(path), before, "{what}: a refused store was changed");
+}
+
+#[test]
+fn files_of_another_store_or_time_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    small_store(&at("one"));
+    small_store(&at("two"));
+    let copied = |from: &str, file: &Path| {
+        let _ = fs::remove_dir_all(at("mixed"));
+        copy(&at("one"), &at("mixed"));
+        fs::copy(at(from).join(file), at("mixed").join(file)).unwrap();
+        at("mixed")
+    };
+    for file in ["base.0000000001", "journal.0000000001", "head"] {
+        refused(&copied("two", Path::new(file)), &format!("{file} of another store"));
+    }
+    large_store(&at("large"), 0..4);
+    let newer = names(&at("large"), "base").pop().unwrap();
+    refused(&copied("large", &newer), "a newer base of another store");
+
+    large_store(&at("grown"), 0..1);
+    copy(&at("grown"), &at("backup"));
+    large_store(&at("grown"), 1..5);
+    assert_ne!(names(&at("grown"), "base"), names(&at("backup"), "base"), "no checkpoint was written");
+    copy(&at("backup"), &at("grown"));
+    refused(&at("grown"), "a backup that was copied over a newer store");
+
+    fs::remove_file(at("one/head")).unwrap();
+    refused(&at("one"), "no head");
+}
+
+#[test]
+fn two_processes_never_write_even_when_the_lock_file_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = Store::open(&path).unwrap();
+    fs::remove_file(path.join("lock")).unwrap();
+    assert_eq!(Store::open(&path).err().unwrap().code, Code::StoreLocked);
+    commit(&store, vec![small(1)]).unwrap();
+    fs::remove_dir_all(&path).unwrap();
+    assert!(commit(&store, vec![small(2)]).is_err(), "nothing of it would be left");
+    assert!(store.health().is_err());
+}
+
+#[test]
+fn a_gap_in_the_history_is_told_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    large_store(&at("store"), 0..7);
+    let histories = names(&at("store"), "history");
+    assert!(histories.len() >= 2, "{histories:?}");
+    let broken = |what: &str, damage: &dyn Fn(&Path)| {
+        let _ = fs::remove_dir_all(at("broken"));
+        copy(&at("store"), &at("broken"));
+        fs::remove_dir_all(at("broken/index")).unwrap();
+        damage(&at("broken").join(histories.last().unwrap()));
+        let store = Store::open(at("broken")).unwrap();
+        let error = store.history(&Query::All, u64::MAX, 10).err().unwrap_or_else(|| panic!("{what}: it is read"));
+        assert_eq!(error.code, Code::StoreCorrupt, "{what}");
+        assert!(store.verify().is_err(), "{what}");
+    };
+    broken("a file is missing", &|path| fs::remove_file(path).unwrap());
+    broken("a byte has changed", &|path| {
+        let mut bytes = fs::read(path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(path, bytes).unwrap();
+    });
+}

@@ -74,7 +74,7 @@ fn sixty_four_writers_are_faster_than_one() {
 fn a_busy_store_stays_small() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    let retention = Retention { records: 50, age: Duration::from_secs(3600) };
+    let retention = Retention { records: 50, ..Retention::default() };
     let store = Store::open_with(&path, retention).unwrap();
     commit(&store, edge(1, 10)).unwrap();
     let big = "x".repeat(200);
