@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 use crate::{
     model::{
         code::Code,
-        fault::{Fault, MOST_FAULTS, Path},
+        fault::{Fault, MOST_FAULTS, Path, Segment},
         json::JsonError,
+        redact::quotable_key,
         snapshot::Rendered,
     },
     store::{CommitError, StoreError, mint},
@@ -99,9 +100,14 @@ impl From<JsonError> for ApiError {
 /// The longest JSON pointer in an answer: keys of a body can be of any length.
 const MOST_POINTER_BYTES: usize = 1024;
 
-/// The field of a fault as a JSON pointer, or the nearest field around it whose pointer is short enough.
+/// The field of a fault as a JSON pointer, or the nearest field around it whose pointer is short enough and names no
+/// key that a message would not quote: such a key may contain a secret.
 fn pointer(path: &Path) -> String {
     let mut path = path.clone();
+    let unquotable = |step: &Segment| matches!(step, Segment::Key(key) if quotable_key(key) != *key);
+    if let Some(at) = path.0.iter().position(unquotable) {
+        path.0.truncate(at);
+    }
     loop {
         let pointer = path.to_string();
         if pointer.len() <= MOST_POINTER_BYTES || path.0.pop().is_none() {

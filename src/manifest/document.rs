@@ -10,6 +10,7 @@ use super::{
     findings::Findings,
     merge,
     origin::{ManifestFile, Origin},
+    syntax,
 };
 use crate::{
     model::{
@@ -18,14 +19,10 @@ use crate::{
         node::{Allowance, Counted, Node},
         unbounded,
     },
-    text::printable,
 };
 
 /// The one version of the manifest format.
 pub const API_VERSION: &str = "edgewright/v1";
-
-/// The longest path in a message of the YAML reader.
-const MOST_PATH_BYTES: usize = 200;
 
 /// What stands around a manifest's `spec`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -113,7 +110,7 @@ pub fn read(file: &Arc<ManifestFile>, findings: &mut Findings) -> Vec<Document> 
                 // After a syntax error the reader would report it for ever: the rest of the file is not read.
                 Err(error) => {
                     let place = error.location().map(|place| offset(text, place.line(), place.column()));
-                    broken = Some((yaml_message(&error), place.unwrap_or_default()));
+                    broken = Some((format!("this is not YAML: {}", syntax::reason(&error)), place.unwrap_or_default()));
                     break;
                 }
             }
@@ -170,19 +167,6 @@ fn damage(text: &str) -> Option<(Range<usize>, &'static str, &'static str)> {
         let at = text.find('\0')?;
         Some((at..at + 1, "there are NUL bytes from here on, so this is no text", "restore the file: it is damaged"))
     })
-}
-
-/// The parser's reason without its place, which the diagnostic shows in a better way.
-fn yaml_message(error: &serde_yaml::Error) -> String {
-    let text = error.to_string();
-    let end = [" at line ", " at position "].iter().filter_map(|mark| text.find(mark)).min();
-    let reason = end.and_then(|end| text.get(..end)).unwrap_or(&text);
-    // The reason starts with the path of the value, whose keys can be of any length.
-    let reason = match reason.rsplit_once(": ") {
-        Some((path, reason)) if path.len() > MOST_PATH_BYTES => format!("{}: {reason}", printable(path)),
-        _ => reason.to_owned(),
-    };
-    format!("this is not YAML: {}", reason.trim_start_matches("invalid type: "))
 }
 
 fn json_message(error: &serde_json::Error) -> String {
