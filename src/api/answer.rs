@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     model::{
         code::Code,
-        fault::{Fault, MOST_FAULTS, Path, Segment},
+        fault::{Fault, MOST_FAULTS, Segment},
         json::JsonError,
         redact::quotable_key,
         snapshot::Rendered,
@@ -102,9 +102,14 @@ const MOST_POINTER_BYTES: usize = 1024;
 
 /// The field of a fault as a JSON pointer, or the nearest field around it whose pointer is short enough and names no
 /// key that a message would not quote: such a key may contain a secret.
-fn pointer(path: &Path) -> String {
-    let mut path = path.clone();
-    let unquotable = |step: &Segment| matches!(step, Segment::Key(key) if quotable_key(key) != *key);
+fn pointer(fault: &Fault) -> String {
+    let mut path = fault.path.clone();
+    let unknown = matches!(fault.code, Code::UnknownField | Code::DuplicateKey);
+    let unquotable = |step: &Segment| match step {
+        // The key of a map of the client's, such as a header, may have a blank.
+        Segment::Key(key) => (unknown || key.contains([':', '='])) && quotable_key(key) != *key,
+        Segment::Index(_) => false,
+    };
     if let Some(at) = path.0.iter().position(unquotable) {
         path.0.truncate(at);
     }
@@ -132,7 +137,7 @@ impl IntoResponse for ApiError {
         let mut details = Map::new();
         let operation = mint::fresh("op_");
         details.insert("operation_id".into(), json!(operation.as_str()));
-        let field = pointer(&first.path);
+        let field = pointer(first);
         if !field.is_empty() {
             details.insert("field".into(), json!(field));
         }
@@ -146,7 +151,7 @@ impl IntoResponse for ApiError {
             let errors = self.faults.iter().map(|fault| {
                 json!({
                     "error_code": fault.code.to_string(),
-                    "field": pointer(&fault.path),
+                    "field": pointer(fault),
                     "msg": message(fault),
                 })
             });
