@@ -35,6 +35,9 @@ const LOGINS: &[(&str, &str)] = &[
     ("two-sources", "client_secret: {from_env: NONE, from_file: hunter2-none}\n        scopes: 1\n"),
     ("not-a-variable", "client_secret: {from_env: hunter2a8f5f167f44f4964e6c998dee827110c}\n"),
     ("not-a-file", "client_secret: {from_file: hunter2a8f5f167f44f4964e6c998dee827110c}\n"),
+    ("word-as-variable", "client_secret: {from_env: hunter2}\n"),
+    ("word-as-file", "client_secret: {from_file: hunter2}\n"),
+    ("alias-as-key", "client_secret: &s hunter2\n        *s : 1\n"),
     ("block", "client_secret: |\nhunter2\n        scopes: [a]\n"),
     ("quote", "client_secret: \"hunter2\n        scopes: [a]\n"),
     ("flow", "scopes: {client_secret: hunter2\n"),
@@ -121,6 +124,13 @@ fn hiding_takes_time_in_proportion_to_the_text() {
         format!("{{secret: a{}", long(",")),
         long("-----BEGIN CERTIFICATE-----\n"),
         long("secret: &a *a\n"),
+        long("\"secret\",\""),
+        long("[secret\n"),
+        long("\\u"),
+        long("# secret a b "),
+        long("a://"),
+        long("Bearer "),
+        long("from_env:"),
         (0..5_000).map(|at| format!("secret: &a{at} *a{}\n", at + 1)).collect(),
     ] {
         let began = Instant::now();

@@ -8,7 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::{Tree, manifest_file};
 use crate::{
     manifest::origin::ManifestFile,
-    model::{code::Code, diagnostic::Diagnostic, fault::Fault, redact::quotable_source, secret::Secret},
+    model::{
+        code::Code,
+        diagnostic::Diagnostic,
+        fault::Fault,
+        redact::{quotable_path, quotable_variable},
+        secret::Secret,
+    },
     text::{printable, printable_path},
 };
 
@@ -101,7 +107,7 @@ impl Tree for Sent {
         self.value(manifest, name, "").ok_or_else(|| {
             Fault::new(
                 Code::FileUnreadable,
-                format!("the content of `{}` was not sent", printable_path(quotable_source(name))),
+                format!("the content of `{}` was not sent", printable_path(quotable_path(name))),
             )
             .help("send it in the file's `values`, with `from_file` as it stands in the manifest")
         })
@@ -111,7 +117,7 @@ impl Tree for Sent {
         self.value(manifest, "", name).ok_or_else(|| {
             Fault::new(
                 Code::EnvUnset,
-                format!("the value of the environment variable `{}` was not sent", printable(quotable_source(name))),
+                format!("the value of the environment variable `{}` was not sent", printable(quotable_variable(name))),
             )
             .help("send it in the file's `values`, with `from_env` as it stands in the manifest")
         })
