@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 use crate::{
     model::{
         code::Code,
-        fault::{Fault, MOST_FAULTS, Path},
+        fault::{Fault, MOST_FAULTS, Segment},
         json::JsonError,
+        redact::quotable_key,
         snapshot::Rendered,
     },
     store::{CommitError, StoreError, mint},
@@ -99,9 +100,19 @@ impl From<JsonError> for ApiError {
 /// The longest JSON pointer in a response: keys of a body can have any length.
 const MOST_POINTER_BYTES: usize = 1024;
 
-/// The field of a fault as a JSON pointer, or the nearest enclosing field with a pointer that is short enough.
-fn pointer(path: &Path) -> String {
-    let mut path = path.clone();
+/// The field of a fault as a JSON pointer, or the nearest field around it whose pointer is short enough and names no
+/// key that a message would not quote: such a key may contain a secret.
+fn pointer(fault: &Fault) -> String {
+    let mut path = fault.path.clone();
+    let unknown = matches!(fault.code, Code::UnknownField | Code::DuplicateKey);
+    let unquotable = |step: &Segment| match step {
+        // The key of a map of the client's, such as a header, may have a blank.
+        Segment::Key(key) => (unknown || key.contains([':', '='])) && quotable_key(key) != *key,
+        Segment::Index(_) => false,
+    };
+    if let Some(at) = path.0.iter().position(unquotable) {
+        path.0.truncate(at);
+    }
     loop {
         let pointer = path.to_string();
         if pointer.len() <= MOST_POINTER_BYTES || path.0.pop().is_none() {
@@ -126,7 +137,7 @@ impl IntoResponse for ApiError {
         let mut details = Map::new();
         let operation = mint::fresh("op_");
         details.insert("operation_id".into(), json!(operation.as_str()));
-        let field = pointer(&first.path);
+        let field = pointer(first);
         if !field.is_empty() {
             details.insert("field".into(), json!(field));
         }
@@ -140,7 +151,7 @@ impl IntoResponse for ApiError {
             let errors = self.faults.iter().map(|fault| {
                 json!({
                     "error_code": fault.code.to_string(),
-                    "field": pointer(&fault.path),
+                    "field": pointer(fault),
                     "msg": message(fault),
                 })
             });

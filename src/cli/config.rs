@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::Failure;
 use crate::{
+    manifest::syntax,
     model::{
         code::Code,
         decode::decode,
@@ -65,8 +66,8 @@ impl Config {
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         let fail = |fault: Fault| unusable(path, &fault);
-        let mut node: Node =
-            serde_yaml::from_str(text).map_err(|error| fail(Fault::new(Code::Syntax, error.to_string())))?;
+        let mut node: Node = serde_yaml::from_str(text)
+            .map_err(|error| fail(Fault::new(Code::Syntax, syntax::reason_and_place(&error))))?;
         if node.is_null() {
             return Ok(Self::default());
         }

@@ -231,7 +231,12 @@ fn unreadable(text: &str, error: &ScanError, allowance: usize) -> Option<Overrun
     let at = byte(text, error.marker().index());
     let span = character(text, at);
     if !error.info().contains("recursion limit") {
-        let message = format!("invalid YAML: {}", error.info());
+        // The one reason that quotes a character of the text.
+        let reason = match error.info() {
+            info if info.starts_with("unexpected character") => "unexpected character",
+            info => info,
+        };
+        let message = format!("invalid YAML: {reason}");
         return Some(Overrun { code: Code::Syntax, message, span, help: "check the quotes and brackets" });
     }
     let scanned = text.get(..at).filter(|scanned| scanned.len() < text.len())?;

@@ -10,22 +10,17 @@ use super::{
     findings::Findings,
     merge,
     origin::{ManifestFile, Origin},
+    syntax,
 };
-use crate::{
-    model::{
-        code::Code,
-        diagnostic::Diagnostic,
-        node::{Allowance, Counted, Node},
-        unbounded,
-    },
-    text::printable,
+use crate::model::{
+    code::Code,
+    diagnostic::Diagnostic,
+    node::{Allowance, Counted, Node},
+    unbounded,
 };
 
 /// The version of the manifest format.
 pub const API_VERSION: &str = "edgewright/v1";
-
-/// The longest value path in a message of the YAML reader.
-const MOST_PATH_BYTES: usize = 200;
 
 /// The fields of a manifest besides `spec`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -113,7 +108,7 @@ pub fn read(file: &Arc<ManifestFile>, findings: &mut Findings) -> Vec<Document> 
                 // After a syntax error the reader would repeat it forever, so the rest of the file is not read.
                 Err(error) => {
                     let place = error.location().map(|place| offset(text, place.line(), place.column()));
-                    broken = Some((yaml_message(&error), place.unwrap_or_default()));
+                    broken = Some((format!("invalid YAML: {}", syntax::reason(&error)), place.unwrap_or_default()));
                     break;
                 }
             }
@@ -170,19 +165,6 @@ fn damage(text: &str) -> Option<(Range<usize>, &'static str, &'static str)> {
         let at = text.find('\0')?;
         Some((at..at + 1, "not a text file: it contains NUL bytes", "restore the file; it is damaged"))
     })
-}
-
-/// The parser's reason without its position, which the diagnostic shows.
-fn yaml_message(error: &serde_yaml::Error) -> String {
-    let text = error.to_string();
-    let end = [" at line ", " at position "].iter().filter_map(|mark| text.find(mark)).min();
-    let reason = end.and_then(|end| text.get(..end)).unwrap_or(&text);
-    // The reason starts with the path of the value, whose keys can be of any length.
-    let reason = match reason.rsplit_once(": ") {
-        Some((path, reason)) if path.len() > MOST_PATH_BYTES => format!("{}: {reason}", printable(path)),
-        _ => reason.to_owned(),
-    };
-    format!("invalid YAML: {}", reason.trim_start_matches("invalid type: "))
 }
 
 fn json_message(error: &serde_json::Error) -> String {

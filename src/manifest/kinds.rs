@@ -127,7 +127,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 fn token_file(_: &mut SchemaGenerator) -> Value {
-    json!({"type": "string", "description": "Where the token is written, once: a file outside of the source tree."})
+    json!({"type": "string", "description": "Where the token is written, once: a file outside the source tree."})
 }
 
 fn edge(_: &mut SchemaGenerator) -> Value {

@@ -17,6 +17,7 @@ mod origin;
 mod reader;
 pub mod resolve;
 pub mod schema;
+pub mod syntax;
 pub mod tree;
 mod values;
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::locate::SourceMap;
+use super::{locate::SourceMap, schema::fields};
 use crate::model::{
     code::Code,
     diagnostic::{Diagnostic, Place, Severity, SourceFile},
@@ -82,8 +82,13 @@ impl Origin {
         self.file.place(self.file.map().locate(self.document, &path.under(&self.base), aim))
     }
 
-    /// Converts a fault into an error with its place.
-    pub fn diagnostic(&self, fault: Fault) -> Diagnostic {
+    /// A fault of this part as an error at its line.
+    pub fn diagnostic(&self, mut fault: Fault) -> Diagnostic {
+        // An alias of a secret is a key or value like any other for whoever made the message.
+        let source = &self.file.source;
+        if fault.message.contains('`') {
+            fault.message = source.message(&fault.message, fields());
+        }
         if fault.code == Code::DuplicateKey
             && let Some((first, second)) = self.file.map().repeated_key(self.document, &fault.path.under(&self.base))
         {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     code::Code,
     fault::Fault,
-    redact::{Fields, redact},
+    redact::{Fields, Redacted},
 };
 use crate::text::tamed;
 
@@ -32,7 +32,7 @@ pub struct SourceFile {
     pub name: String,
     /// The text. It may contain secrets: use [`SourceFile::shown`] to show parts of it.
     pub text: String,
-    shown: OnceLock<String>,
+    shown: OnceLock<Redacted>,
     line_starts: OnceLock<Vec<usize>>,
 }
 
@@ -67,7 +67,20 @@ impl SourceFile {
 
     /// The text with secrets hidden, of the same length and with the same positions. `fields` are those of manifests.
     pub fn shown(&self, fields: &Fields) -> &str {
-        self.shown.get_or_init(|| tamed(&redact(&self.text, fields)))
+        &self.redacted(fields).text
+    }
+
+    /// A message about the file without the secrets of the file that it quotes.
+    pub fn message(&self, message: &str, fields: &Fields) -> String {
+        self.redacted(fields).message(message)
+    }
+
+    fn redacted(&self, fields: &Fields) -> &Redacted {
+        self.shown.get_or_init(|| {
+            let mut redacted = Redacted::new(&self.text, fields);
+            redacted.text = tamed(&redacted.text);
+            redacted
+        })
     }
 }
 

@@ -9,7 +9,7 @@ mod scan;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
-use super::bounds;
+use super::{bounds, syntax};
 use crate::model::node::{Allowance, Counted, Node};
 use lines::{Line, LineKind, split};
 
@@ -70,7 +70,7 @@ fn documents(text: &str) -> Result<Vec<Node>, String> {
     let allowance = Allowance::new(bounds::allowance(text));
     let documents = serde_yaml::Deserializer::from_str(text);
     let read = documents.map(|document| Counted(&allowance).deserialize(document).map(in_order));
-    read.collect::<Result<_, _>>().map_err(|error| format!("invalid YAML: {error}"))
+    read.collect::<Result<_, _>>().map_err(|error| format!("invalid YAML: {}", syntax::reason_and_place(&error)))
 }
 
 fn in_order(mut node: Node) -> Node {

@@ -24,7 +24,7 @@ use crate::{
         code::Code,
         diagnostic::{Diagnostic, Place, SourceFile},
         fault::{Fault, Path as FieldPath},
-        redact::quotable_source,
+        redact::{quotable_path, quotable_variable},
     },
     text::{printable, printable_path},
 };
@@ -51,7 +51,7 @@ pub trait Tree: fmt::Debug + Send + Sync {
 
     /// The value of an environment variable referenced by a manifest.
     fn variable(&self, _manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
-        let shown = printable(quotable_source(name));
+        let shown = printable(quotable_variable(name));
         let unset = |state: &str| {
             Fault::new(Code::EnvUnset, format!("the environment variable `{shown}` is {state}"))
                 .help("set it in edgewright's environment")
@@ -151,7 +151,7 @@ fn too_large() -> io::Error {
 
 /// The text of a value file.
 fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<String, Fault> {
-    let shown = printable(quotable_source(name));
+    let shown = printable(quotable_path(name));
     let path = if shown == name { path.display().to_string() } else { shown.to_owned() };
     let unreadable = |reason: &str| {
         Fault::new(Code::FileUnreadable, format!("`{shown}` cannot be read: {reason}"))
@@ -183,7 +183,7 @@ fn outside_manifest(path: &Path, root: &Path) -> Diagnostic {
 }
 
 fn outside(name: &str) -> Fault {
-    Fault::new(Code::OutsideFile, format!("`{}` is outside the source tree", printable_path(quotable_source(name))))
+    Fault::new(Code::OutsideFile, format!("`{}` is outside the source tree", printable_path(quotable_path(name))))
         .help("move the file into the tree, or run with --allow-outside-files")
 }
 

@@ -8,7 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::{Tree, manifest_file};
 use crate::{
     manifest::origin::ManifestFile,
-    model::{code::Code, diagnostic::Diagnostic, fault::Fault, redact::quotable_source, secret::Secret},
+    model::{
+        code::Code,
+        diagnostic::Diagnostic,
+        fault::Fault,
+        redact::{quotable_path, quotable_variable},
+        secret::Secret,
+    },
     text::{printable, printable_path},
 };
 
@@ -101,7 +107,7 @@ impl Tree for Sent {
         self.value(manifest, name, "").ok_or_else(|| {
             Fault::new(
                 Code::FileUnreadable,
-                format!("the request does not contain the content of `{}`", printable_path(quotable_source(name))),
+                format!("the request does not contain the content of `{}`", printable_path(quotable_path(name))),
             )
             .help("send it in the file's `values`, with `from_file` as in the manifest")
         })
@@ -113,7 +119,7 @@ impl Tree for Sent {
                 Code::EnvUnset,
                 format!(
                     "the request does not contain the value of the environment variable `{}`",
-                    printable(quotable_source(name))
+                    printable(quotable_variable(name))
                 ),
             )
             .help("send it in the file's `values`, with `from_env` as in the manifest")

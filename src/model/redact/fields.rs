@@ -9,7 +9,11 @@ use crate::model::secret::SECRET_SCHEMA;
 /// Words that make a name secret, in lower case and without separators.
 const STEMS: &[&str] =
     &["secret", "password", "passwd", "passphrase", "token", "private", "credential", "apikey", "authorization"];
-/// Parts of a name that are too short to match misspelt.
+/// The same, but too close to other words for any misspelling.
+const EXACT_STEMS: &[&str] = &["scrt", "hmac", "accesskey", "clientkey", "signingkey", "keypem"];
+/// As much of a secret field's name is enough to know it by.
+const SHORTEST_START: usize = 8;
+/// Parts of a name that are too short for any misspelling.
 const SHORT: &[&str] = &["pass", "pwd", "pw", "psk"];
 /// Words that make a name secret even without a separator.
 const ALONE: &[&str] = &["password", "passwd", "passphrase"];
@@ -19,28 +23,35 @@ const ALONE: &[&str] = &["password", "passwd", "passphrase"];
 pub struct Fields {
     secret: BTreeSet<String>,
     public: BTreeSet<String>,
+    /// The fields whose values are mappings with a secret.
+    holders: BTreeSet<String>,
 }
 
 impl Fields {
     /// Collects the fields of a JSON Schema. An ambiguous name counts as secret.
     pub fn of(schema: &Value) -> Self {
         let mut fields = Self::default();
-        fields.gather(schema);
-        let Self { secret, public } = &mut fields;
+        let mut guarded = BTreeSet::new();
+        definitions_with_secrets(schema, &mut guarded);
+        fields.gather(schema, &guarded);
+        let Self { secret, public, .. } = &mut fields;
         public.retain(|name| !secret.contains(name));
         fields
     }
 
-    fn gather(&mut self, schema: &Value) {
+    fn gather(&mut self, schema: &Value, guarded: &BTreeSet<&str>) {
         match schema {
-            Value::Array(items) => items.iter().for_each(|item| self.gather(item)),
+            Value::Array(items) => items.iter().for_each(|item| self.gather(item, guarded)),
             Value::Object(members) => {
                 let properties = members.get("properties").and_then(Value::as_object);
                 for (name, property) in properties.into_iter().flatten() {
                     let names = if is_secret(property) { &mut self.secret } else { &mut self.public };
                     names.insert(name.clone());
+                    if refers(property, &|name| guarded.contains(name)) {
+                        self.holders.insert(name.clone());
+                    }
                 }
-                members.values().for_each(|member| self.gather(member));
+                members.values().for_each(|member| self.gather(member, guarded));
             }
             _ => {}
         }
@@ -61,14 +72,25 @@ impl Fields {
         self.public.contains(name) || self.secret.contains(name)
     }
 
-    /// Whether a key is that of a secret, possibly misspelt.
+    /// Whether the value of a field is a mapping with a secret: a plain text in its place may be the secret.
+    pub(super) fn holds_secret(&self, name: &str) -> bool {
+        self.holders.contains(name)
+    }
+
+    /// Whether a word is exactly the name of a secret, as a remark would have it.
+    pub(super) fn names_secret(&self, name: &str) -> bool {
+        self.secret.contains(name) || ALONE.contains(&name)
+    }
+
+    /// Whether a key is that of a secret, or may be meant to be.
     pub(super) fn is_secret(&self, name: &str) -> bool {
-        if self.is_public(name) {
+        // Most words of a large file are numbers, and every word is asked about.
+        if !name.bytes().any(|byte| byte.is_ascii_alphabetic()) || self.is_public(name) {
             return false;
         }
         let plain = plain(name);
         self.is_near(&plain)
-            || STEMS.iter().any(|stem| plain.contains(stem))
+            || STEMS.iter().chain(EXACT_STEMS).any(|stem| plain.contains(stem))
             || parts(name).iter().any(|it| suspect(it))
     }
 
@@ -79,19 +101,43 @@ impl Fields {
     }
 
     fn is_near(&self, plain_name: &str) -> bool {
-        self.secret.iter().any(|field| strsim::damerau_levenshtein(&plain(field), plain_name) <= 2)
+        self.secret.iter().map(|field| plain(field)).any(|field| {
+            (field.len().abs_diff(plain_name.len()) <= 2 && strsim::damerau_levenshtein(&field, plain_name) <= 2)
+                || (plain_name.len() >= SHORTEST_START && field.starts_with(plain_name))
+        })
     }
 }
 
 fn suspect(part: &str) -> bool {
-    SHORT.contains(&part) || (part.len() >= 4 && STEMS.iter().any(|stem| strsim::damerau_levenshtein(stem, part) <= 1))
+    SHORT.contains(&part)
+        || (part.len() >= 4
+            && STEMS
+                .iter()
+                .any(|stem| stem.len().abs_diff(part.len()) <= 1 && strsim::damerau_levenshtein(stem, part) <= 1))
 }
 
 /// Whether a property's schema is a secret, or a list or choice of secrets.
 fn is_secret(property: &Value) -> bool {
+    refers(property, &|name| name == SECRET_SCHEMA)
+}
+
+/// Whether a property is of a definition with such a name, or a list or choice of those.
+fn refers(property: &Value, is_wanted: &dyn Fn(&str) -> bool) -> bool {
     let mut choices = ["anyOf", "oneOf", "allOf"].iter().filter_map(|word| property.get(word)?.as_array()).flatten();
     let target = property.get("$ref").and_then(Value::as_str).and_then(|to| to.rsplit('/').next());
-    target == Some(SECRET_SCHEMA) || property.get("items").is_some_and(is_secret) || choices.any(is_secret)
+    target.is_some_and(is_wanted)
+        || property.get("items").is_some_and(|items| refers(items, is_wanted))
+        || choices.any(|choice| refers(choice, is_wanted))
+}
+
+/// Gathers the names of the definitions that have a secret among their own properties.
+fn definitions_with_secrets<'s>(schema: &'s Value, found: &mut BTreeSet<&'s str>) {
+    for (name, definition) in schema.get("$defs").and_then(Value::as_object).into_iter().flatten() {
+        let mut properties = definition.get("properties").and_then(Value::as_object).into_iter().flatten();
+        if properties.any(|(_, property)| is_secret(property)) {
+            found.insert(name);
+        }
+    }
 }
 
 fn plain(name: &str) -> String {

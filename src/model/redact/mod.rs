@@ -1,7 +1,9 @@
 //! Hides secrets in the text of a manifest, for excerpts in diagnostics.
 
+mod apart;
 mod fields;
 mod pem;
+mod remark;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -9,7 +11,10 @@ mod tests;
 use std::{collections::BTreeSet, ops::Range};
 
 pub use fields::Fields;
-use shape::{continues_base64, indentation, is_base64, is_plain_key, is_token, key, reference, separator, value_end};
+use shape::{
+    continues_base64, indentation, is_base64, is_known_token, is_plain_key, is_token, key, reference, separator,
+    value_end,
+};
 
 /// Shorter values are not searched elsewhere in the file, because public text may contain them.
 const SHORTEST_REPEATED: usize = 6;
@@ -19,22 +24,55 @@ const MOST_REPEATED: usize = 256;
 const LONGEST_TOKEN: usize = 512;
 /// The most levels of aliases to follow.
 const MOST_PASSES: usize = 8;
-/// The prefix of edgewright's own tokens.
+/// The keys of a value that is kept elsewhere.
+const SOURCES: [&str; 2] = ["from_env", "from_file"];
+/// The start of every token of edgewright itself.
 const OWN_TOKEN: &str = "ew_ak_";
 
 /// Replaces each byte of a secret with `*`; all other bytes keep their position. It works on words rather than
 /// structure, because it is needed most for files with syntax errors. When in doubt it hides more.
 pub fn redact(text: &str, fields: &Fields) -> String {
+    Redacted::new(text, fields).text
+}
+
+/// A text without its secrets, and the secrets.
+pub struct Redacted {
+    /// The text as [`redact`] returns it.
+    pub text: String,
+    secrets: Vec<String>,
+}
+
+impl Redacted {
+    /// Hides the secrets of a text.
+    pub fn new(text: &str, fields: &Fields) -> Self {
+        let (text, secrets) = hide_secrets(text, fields);
+        Self { text, secrets }
+    }
+
+    /// A message about the text without the secrets it quotes: an alias can repeat a secret in any field, and as a key.
+    pub fn message(&self, message: &str) -> String {
+        let quotes = |part: &str| self.secrets.iter().any(|secret| part.contains(secret.as_str()));
+        if !quotes(message) {
+            return message.to_owned();
+        }
+        // Quoted parts stand between backquotes. What is around them is edgewright's own.
+        let parts = message.split('`').enumerate();
+        let parts = parts.map(|(at, part)| if at % 2 == 1 && quotes(part) { "(hidden)" } else { part });
+        parts.collect::<Vec<_>>().join("`")
+    }
+}
+
+fn hide_secrets(text: &str, fields: &Fields) -> (String, Vec<String>) {
     let mut mask = Mask(vec![false; text.len()]);
     if text.contains('\0') {
         // A dump of memory or the environment rather than a manifest.
         mask.hide(0..text.len());
-        return mask.apply(text);
+        return (mask.apply(text), Vec::new());
     }
     let public = pem::hide(text, fields, &mut mask);
     let mut aliases = BTreeSet::new();
     let mut passes = 0;
-    let repeated = loop {
+    let mut repeated = loop {
         passes += 1;
         let mut scanner = Scanner::new(fields, aliases.clone(), &mut mask);
         lines(text).for_each(|(start, line)| scanner.line(start, line));
@@ -46,26 +84,37 @@ pub fn redact(text: &str, fields: &Fields) -> String {
         aliases = named;
     };
     hide_base64(text, &public, &mut mask);
-    for value in repeated {
-        text.match_indices(value).for_each(|(at, found)| mask.hide(at..at + found.len()));
+    let apart = apart::hide(text, fields, &mut mask).into_iter().chain(apart::hide_userinfo(text, &mut mask));
+    for value in apart.map(plain) {
+        if is_repeated(value, fields) && repeated.len() < MOST_REPEATED {
+            repeated.insert(value);
+        }
     }
-    mask.apply(text)
+    for value in &repeated {
+        text.match_indices(*value).for_each(|(at, found)| mask.hide(at..at + found.len()));
+    }
+    (mask.apply(text), repeated.into_iter().map(str::to_owned).collect())
 }
 
 /// A key that is safe to quote: without a value that a missing space or colon made part of it.
 pub fn quotable_key(key: &str) -> String {
     let end = key.find(|c: char| c.is_whitespace() || c == ':' || c == '=');
     let (name, more) = end.and_then(|end| key.split_at_checked(end)).unwrap_or((key, ""));
-    match (is_token(name), more.is_empty()) {
+    match (is_token(name) || is_known_token(name), more.is_empty()) {
         (true, _) => "…".to_owned(),
         (_, true) => name.to_owned(),
         (_, false) => format!("{name}…"),
     }
 }
 
-/// A variable name or path that is safe to quote, because it may be the secret itself.
-pub fn quotable_source(name: &str) -> &str {
-    if shape::is_value(name) { "(hidden)" } else { name }
+/// The name of a variable as a message may quote it. Somebody may have put the secret itself there.
+pub fn quotable_variable(name: &str) -> &str {
+    if shape::is_variable(name) { name } else { "(hidden)" }
+}
+
+/// The path of a file as a message may quote it. Somebody may have put the secret itself there.
+pub fn quotable_path(path: &str) -> &str {
+    if shape::is_path(path) { path } else { "(hidden)" }
 }
 
 /// Each line with the offset of its first byte, without its line break.
@@ -129,6 +178,10 @@ struct Scanner<'t, 'f, 'm> {
     fields: &'f Fields,
     mask: &'m mut Mask,
     open: Option<Open>,
+    /// The indentation of a key whose value must be a mapping, and is on the lines below it.
+    holder: Option<usize>,
+    /// Whether a comment ended with the key of a secret.
+    remark: bool,
     /// Whether the last key was that of a public field.
     public: bool,
     /// The hidden values, which a comment may repeat.
@@ -139,7 +192,7 @@ struct Scanner<'t, 'f, 'm> {
 
 impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
     fn new(fields: &'f Fields, aliases: BTreeSet<&'t str>, mask: &'m mut Mask) -> Self {
-        Self { fields, mask, open: None, public: false, values: BTreeSet::new(), aliases }
+        Self { fields, mask, open: None, holder: None, remark: false, public: false, values: BTreeSet::new(), aliases }
     }
 
     fn line(&mut self, start: usize, line: &'t str) {
@@ -166,14 +219,28 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
             }
             self.open = None;
         }
+        let content = line.get(indentation..).unwrap_or_default();
+        let remark = content.strip_prefix('#').filter(|_| self.remark);
+        self.remark = remark.is_some_and(|remark| key(remark.trim_start()).is_none());
+        if self.remark {
+            return self.hide(start + indentation + 1, remark.unwrap_or_default());
+        }
+        if !content.is_empty() && !content.starts_with('#') {
+            let holder = self.holder.take();
+            if holder.is_some_and(|holder| indentation > holder && is_scalar(content) && key(content).is_none()) {
+                return self.hide(start, line);
+            }
+        }
         self.words(start, line, indentation);
     }
 
     /// Checks each word of a line.
     fn words(&mut self, start: usize, line: &'t str, indentation: usize) {
         let comment = comment(line);
-        // Computed once, because a line can have very many words.
-        let signs = line.len() - line.trim_start_matches([' ', '\t', '-', '?', '"', '\'', '{', '[', ',']).len();
+        // Found once: a line can have as many words as it has bytes.
+        let signs = signs(line);
+        let prose = if line.trim_start().starts_with("//") { 0 } else { line.find("/*").unwrap_or(line.len()) };
+        let prose = prose.min(comment);
         let flow = line.find(['{', '[']).unwrap_or(line.len());
         let mut at = 0;
         while let Some(word) = next_word(line, at) {
@@ -187,15 +254,31 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
             let first = word.start <= signs;
             let separated = separator(behind);
             let secret = match separated {
-                Some(_) => self.fields.is_secret(name),
-                None => first && self.fields.is_secret_alone(name),
+                Some((_, sign)) => {
+                    self.fields.is_secret(name)
+                        // An alias as a key, and `tls.key`.
+                        || (sign == ':' && (before.ends_with('*') || (name == "key" && before.ends_with('.'))))
+                        || (SOURCES.contains(&name) && line.get(word.start..).and_then(reference).is_none())
+                }
+                None => first && word.start < prose && self.fields.is_secret_alone(name),
             };
+            let in_prose = (word.start >= prose && self.fields.names_secret(name)) || remark::introduces(name);
+            let told = if in_prose && separated.is_none() { remark::value(name, behind) } else { None };
+            if let Some(told) = told {
+                let told = word.end + told.start..word.end + told.end;
+                self.hide(start + told.start, line.get(told.clone()).unwrap_or_default());
+                at = told.end;
+                continue;
+            }
             if secret || (before.ends_with('&') && self.aliases.contains(name)) {
                 let (gap, sign) = separated.unwrap_or((0, ' '));
                 match self.value(start, line, word.end + gap, flow < word.start) {
                     Value::Ends(end) => at = end,
-                    // A value in a shell script, query or comment does not continue on the next line.
-                    Value::Open if sign == '=' || in_comment => return,
+                    // A line of a shell script, a query or a comment has no next line.
+                    Value::Open if sign == '=' || in_comment => {
+                        self.remark = in_comment && line.get(word.end + gap..).is_some_and(says_nothing);
+                        return;
+                    }
                     Value::Open => {
                         let empty = line.get(word.end + gap..).is_some_and(says_nothing);
                         self.open = Some(Open { indentation, empty, referred: false });
@@ -214,12 +297,25 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
             });
             if is_key && !in_comment {
                 self.public = self.fields.is_public(name);
+                let gap = separated.map_or(0, |(gap, _)| gap);
+                let value = line.get(word.end + gap..).unwrap_or_default();
+                if self.fields.holds_secret(name) {
+                    if says_nothing(value) {
+                        self.holder = Some(indentation);
+                    } else if is_scalar(value) {
+                        self.hide(start + word.end + gap, value);
+                        return;
+                    }
+                }
                 continue;
             }
             let near = behind.get(..behind.floor_char_boundary(LONGEST_TOKEN)).unwrap_or_default();
             let length = near.find(|c: char| c.is_whitespace() || "\"',;{}[]()<>".contains(c)).unwrap_or(near.len());
             let token = line.get(word.start..word.end + length).unwrap_or_default();
-            if token.contains(OWN_TOKEN) || ((in_comment || !self.public) && is_token(token)) {
+            if token.contains(OWN_TOKEN) || is_known_token(token) {
+                self.hide(start + word.start, token);
+                at = word.end + length;
+            } else if (in_comment || !self.public) && is_token(token) {
                 self.mask.hide(start + word.start..start + word.end + length);
                 at = word.end + length;
             }
@@ -242,21 +338,31 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
     /// Hides and records a value.
     fn hide(&mut self, start: usize, value: &'t str) {
         self.mask.hide(start..start + value.len());
-        let plain = value.get(..comment(value)).unwrap_or_default().trim();
-        let plain = plain.trim_matches(|c: char| c.is_whitespace() || "\"',{}[]:-".contains(c));
-        let plain = match plain.split_once(char::is_whitespace) {
-            Some((sign, rest)) if sign.starts_with(['&', '!']) => rest.trim().trim_matches(['"', '\'']),
-            _ => plain,
-        };
+        let plain = plain(value);
         if let Some(alias) = plain.strip_prefix('*') {
             self.aliases.insert(alias);
-        } else if plain.len() >= SHORTEST_REPEATED && self.values.len() < MOST_REPEATED && !self.fields.knows(plain) {
+        } else if is_repeated(plain, self.fields) && self.values.len() < MOST_REPEATED {
             self.values.insert(plain);
         }
     }
 }
 
-/// Where a value ends.
+/// A hidden value without its quotes, brackets, anchor, tag and comment.
+fn plain(value: &str) -> &str {
+    let plain = value.get(..comment(value)).unwrap_or_default().trim();
+    let plain = plain.trim_matches(|c: char| c.is_whitespace() || "\"',{}[]:-".contains(c));
+    match plain.split_once(char::is_whitespace) {
+        Some((sign, rest)) if sign.starts_with(['&', '!']) => rest.trim().trim_matches(['"', '\'']),
+        _ => plain,
+    }
+}
+
+/// Whether a hidden value is looked for elsewhere.
+fn is_repeated(plain: &str, fields: &Fields) -> bool {
+    plain.len() >= SHORTEST_REPEATED && !fields.knows(plain)
+}
+
+/// What became of a value.
 enum Value {
     /// At this offset of the line.
     Ends(usize),
@@ -266,7 +372,34 @@ enum Value {
     OpenReference,
 }
 
-/// Whether only block indicators follow a key.
+/// Bytes of the signs in front of a line's first word: of lists, brackets, quotes and explicit keys, anchors and tags.
+fn signs(line: &str) -> usize {
+    let mut rest = line;
+    for _ in 0..MOST_PASSES {
+        rest = rest.trim_start_matches([' ', '\t', '-', '?', '"', '\'', '{', '[', ',']);
+        let Some(end) = rest.find([' ', '\t']).filter(|_| rest.starts_with(['&', '!'])) else { break };
+        rest = rest.get(end..).unwrap_or_default();
+    }
+    line.len() - rest.len()
+}
+
+/// Whether a value is neither a mapping nor a list nor null, nor stands for another one.
+fn is_scalar(value: &str) -> bool {
+    let value = value.trim_start();
+    if value.starts_with(['{', '[']) {
+        return false;
+    }
+    let value = value.get(..comment(value)).unwrap_or_default().trim_end();
+    let value = match value.split_once(char::is_whitespace) {
+        Some((sign, rest)) if sign.starts_with(['&', '!']) => rest.trim_start(),
+        _ => value,
+    };
+    let other = value.starts_with(['{', '}', '[', ']', '*', '&', '!', '-', '?', ',', '#']) || value.starts_with("<<");
+    let first = value.split([',', '}', ']']).next().unwrap_or_default().trim_end();
+    !other && !["", "null", "~"].contains(&first)
+}
+
+/// Whether nothing but the signs in front of a block stands behind a key.
 fn says_nothing(value: &str) -> bool {
     value.split_whitespace().all(|word| word.starts_with(['&', '!', '|', '>', '#']))
 }

@@ -8,6 +8,35 @@ const SHORTEST_BASE64: usize = 40;
 const MOST_ENDS: usize = 64;
 /// The longest word that can be a key.
 const LONGEST_KEY: usize = 40;
+/// More escapes behind a key are not skipped.
+const MOST_ESCAPES: usize = 8;
+/// A variable's name without `_` that has digits and is as long may be a secret.
+const LONGEST_PLAIN_VARIABLE: usize = 15;
+/// How the tokens of well-known services start.
+const TOKEN_STARTS: &[&str] = &[
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "sk_live_",
+    "sk_test_",
+    "rk_live_",
+    "rk_test_",
+    "whsec_",
+    "xoxa-",
+    "xoxb-",
+    "xoxe-",
+    "xoxp-",
+    "xoxr-",
+    "xoxs-",
+    "AIza",
+    "eyJ",
+];
+/// What follows such a start at least.
+const SHORTEST_REST: usize = 4;
 
 /// Whether a text looks random: long, with letters and digits that are not words.
 pub(super) fn is_token(text: &str) -> bool {
@@ -16,6 +45,17 @@ pub(super) fn is_token(text: &str) -> bool {
             && run.bytes().any(|it| it.is_ascii_digit())
             && run.bytes().any(|it| it.is_ascii_alphabetic())
             && !run.split(['-', '_']).all(is_word)
+    })
+}
+
+/// A text with a token of a well-known service, whatever the token looks like otherwise.
+pub(super) fn is_known_token(text: &str) -> bool {
+    let is_rest = |rest: &str| rest.len() >= SHORTEST_REST;
+    let is_access_key =
+        |rest: &str| is_rest(rest) && rest.bytes().all(|it| it.is_ascii_uppercase() || it.is_ascii_digit());
+    text.split(|c: char| !c.is_ascii_alphanumeric() && !"_-".contains(c)).any(|run| {
+        TOKEN_STARTS.iter().any(|start| run.strip_prefix(start).is_some_and(is_rest))
+            || run.strip_prefix("AKIA").is_some_and(is_access_key)
     })
 }
 
@@ -70,9 +110,29 @@ pub(super) fn is_plain_key(word: &str) -> bool {
     word.len() <= LONGEST_KEY && word.bytes().all(|it| it.is_ascii_alphabetic() || b"_-./".contains(&it))
 }
 
-/// The bytes between the key's closing quote and the value, and their separator.
+/// What stands behind the closing quotes of a key, past escaped quotes and white space, and the number of the quotes.
+pub(super) fn closing(behind_key: &str) -> (&str, usize) {
+    let (mut rest, mut quotes) = (behind_key, 0);
+    for _ in 0..MOST_ESCAPES {
+        let bare = rest.trim_start_matches(['"', '\'']);
+        quotes += rest.len() - bare.len();
+        rest = bare;
+        let Some(escape) = rest.strip_prefix('\\') else { break };
+        let mut characters = escape.chars();
+        match characters.next() {
+            Some('"' | '\'') => quotes += 1,
+            Some('u') => _ = characters.nth(3),
+            Some(_) => {}
+            None => break,
+        }
+        rest = characters.as_str();
+    }
+    (rest, quotes)
+}
+
+/// Bytes up to a value, behind the key's closing quote, and the sign that separates the two.
 pub(super) fn separator(behind_key: &str) -> Option<(usize, char)> {
-    let rest = behind_key.trim_start_matches(['"', '\'']).trim_start();
+    let rest = closing(behind_key).0.trim_start();
     let sign = rest.chars().next().filter(|sign| [':', '='].contains(sign))?;
     let value = rest.strip_prefix(sign)?;
     (sign == ':' || !value.starts_with('=')).then_some((behind_key.len() - value.len(), sign))
@@ -89,9 +149,8 @@ pub(super) fn reference(value: &str) -> Option<(usize, bool)> {
     let argument = argument.trim_start_matches(['"', '\'']);
     let end = argument.find(|c: char| c.is_whitespace() || "\"',{}[]".contains(c)).unwrap_or(argument.len());
     let (argument, behind) = argument.split_at_checked(end)?;
-    let wrong = |c: char| variable.is_some() && !c.is_ascii_alphanumeric() && c != '_';
-    let number = argument.bytes().all(|it| it.is_ascii_digit());
-    if argument.is_empty() || number || argument.contains(wrong) || is_value(argument) {
+    let is_name = if variable.is_some() { is_variable(argument) } else { is_path(argument) };
+    if !is_name {
         return None;
     }
     let behind = behind.trim_start_matches(['"', '\'']).trim_start();
@@ -104,11 +163,28 @@ pub(super) fn reference(value: &str) -> Option<(usize, bool)> {
     }
 }
 
-/// Whether a supposed name or path looks like a secret value.
-pub(super) fn is_value(text: &str) -> bool {
+/// Whether a text is the name of a variable, and not a secret in its place.
+pub(super) fn is_variable(text: &str) -> bool {
+    let random =
+        text.len() > LONGEST_PLAIN_VARIABLE && !text.contains('_') && text.contains(|c: char| c.is_ascii_digit());
+    text.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+        && text.bytes().all(|it| it.is_ascii_uppercase() || it.is_ascii_digit() || it == b'_')
+        && !random
+        && !is_value(text)
+}
+
+/// Whether a text is the path of a file, and not a secret in its place.
+pub(super) fn is_path(text: &str) -> bool {
+    text.contains(['/', '\\', '.'])
+        && text.chars().all(|c| c.is_alphanumeric() || " ._-/\\~:()@,".contains(c))
+        && !is_value(text)
+}
+
+/// Whether something that should be a name or a path is a secret value instead.
+fn is_value(text: &str) -> bool {
     let extension = text.rsplit_once('.').map_or("", |(_, extension)| extension);
     let file = (1..=5).contains(&extension.len()) && extension.bytes().all(|it| it.is_ascii_alphanumeric());
-    text.contains(['\n', '\r']) || text.contains("-----") || (is_token(text) && !file)
+    text.contains(['\n', '\r']) || text.contains("-----") || is_known_token(text) || (is_token(text) && !file)
 }
 
 /// The end of a value in brackets, if it is certain: another key or the end must follow.
@@ -132,8 +208,8 @@ fn is_end(rest: &str) -> bool {
     next.is_empty() || (separated && key(next).is_some())
 }
 
-/// The offset after the closing quote of a text, past escaped quotes.
-fn closing_quote(text: &str, quote: char) -> Option<usize> {
+/// Behind the quote that closes a text, past escaped ones.
+pub(super) fn closing_quote(text: &str, quote: char) -> Option<usize> {
     let mut escaped = true; // the opening quote itself
     for (at, character) in text.char_indices() {
         match character {

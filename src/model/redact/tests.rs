@@ -29,7 +29,8 @@ fn fields() -> Fields {
         "from_env",
         "from_file",
     ];
-    let public: serde_json::Map<_, _> = public.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+    let mut public: serde_json::Map<_, _> = public.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+    public.insert("login".into(), json!({"anyOf": [{"$ref": "#/$defs/App"}, {"type": "null"}]}));
     Fields::of(&json!({
         "properties": public,
         "$defs": {
@@ -145,12 +146,54 @@ const MISTAKES: &[(&str, &str)] = &[
     ("a token in a field that nobody knows", "hmac: hunter2a8f5f167f44f4964e6c998dee827110c\n"),
     ("a token in a comment", "# hunter2a8f5f167f44f4964e6c998dee827110c\n"),
     ("a token of edgewright", "description: ew_ak_hunter2\n"),
+    ("JSON with the colon on the next line", "{\"a\": {\"client_secret\"\n:\"hunter2\"}}"),
+    ("JSON with empty lines around the colon", "{\"a\": {\"client_secret\"\n\n:\n\n[\"hunter2\"]}}"),
+    ("JSON without a colon on two lines", "{\"a\": {\"client_secret\"\n\"hunter2\"}}"),
+    ("JSON without a colon on one line", "{\"a\": 1, \"client_secret\" \"hunter2\"}"),
+    ("JSON with a comma for a colon", "{\"a\": 1, \"client_secret\",\"hunter2\"}"),
+    ("JSON with an escape in the key", "{\"a\": 1, \"client_secret\\t\":\"hunter2\"}"),
+    ("JSON inside of JSON", "{\"foo\":\"{\\\"client_secret\\\":\\\"hunter2\\\"}\"}"),
+    ("a comment in JSON", "{\"a\": 1} /* client_secret hunter2 */"),
+    ("a flow with the colon on the next line", "oauth: {client_secret\n: hunter2}"),
+    ("a flow with a quoted key and the colon on the next line", "oauth: {\"client_secret\"\n : \"hunter2\"}"),
+    ("a pair in a list with the colon on the next line", "oauth: [client_secret\n : hunter2]"),
+    ("an explicit key with an anchor", "? &k client_secret\n: hunter2\n"),
+    ("an explicit key with a tag", "? !!str client_secret\n: hunter2\n"),
+    ("an alias as a key", "cookie_prefix: &k client_secret\n*k : hunter2\n"),
+    ("an alias of a secret as a key", "client_secret: &a hunter2\n*a : x\n"),
+    ("a name and a value", "{name: client_secret, value: hunter2}"),
+    ("a name and a value on two lines", "- name: client_secret\n  value: hunter2\n"),
+    ("a pair as a list", "[client_secret, hunter2]"),
+    ("a comment with a word behind the key", "# secret hunter2\n"),
+    ("a comment with a password", "# password hunter2\n"),
+    ("a comment with a verb", "# client_secret is hunter2\n"),
+    ("a comment on two lines", "# client_secret:\n# hunter2\n"),
+    ("a comment with a URL", "# https://user:hunter2@host/\n"),
+    ("a URL in a public field", "issuer: https://user:hunter2@host/\n"),
+    ("a URL with a slash in the password", "issuer: https://user:a/hunter2@host/\n"),
+    ("a token of a service in a public field", "issuer: ghp_hunter2\n"),
+    ("another token of a service", "description: see sk_live_hunter2\n"),
+    ("a web token", "description: eyJhunter2.abc.def\n"),
+    ("a secret as the name of a variable", "certificate_pem: {from_env: hunter2}\n"),
+    ("a secret as the path of a file", "certificate_pem: {from_file: hunter2}\n"),
+    ("a secret in place of its mapping", "login: hunter2\n"),
+    ("a secret in place of its mapping, on the next line", "login:\n  hunter2\n"),
+    ("half a name", "clientsec: hunter2"),
+    ("less than half a name", "client_se: hunter2"),
+    ("consonants", "clnt_scrt: hunter2"),
+    ("a client key", "client_key: hunter2"),
+    ("an access key", "access_key: hunter2"),
+    ("a signing key", "signingkey: hunter2"),
+    ("a key as PEM", "key_pem: hunter2"),
+    ("a key as Kubernetes has it", "tls.key: hunter2"),
+    ("a hash key", "hmac: hunter2"),
+    ("a bearer", "add: {X-Login: Bearer hunter2}"),
     ("the environment", "HOME=/root\0VALUE=hunter2\0"),
 ];
 
 #[test]
 fn no_mistake_shows_a_secret() {
-    assert!(MISTAKES.len() >= 44);
+    assert!(MISTAKES.len() >= 124);
     let shown = MISTAKES.iter().filter_map(|(mistake, text)| {
         assert!(text.contains(MARKER), "{mistake}");
         let shown = hidden(text);
@@ -171,6 +214,10 @@ fn what_is_public_stays_readable() {
         "{\"client_secret\": {\"from_env\": \"NAME\"}, \"name\": \"a\"}",
         "certificate_pem: |\n  -----BEGIN CERTIFICATE-----\n  MIIBszCCAVmgAwIBAgIUQm9uam91ciBsZSBtb25kZSEgQ2EgdmE0\n  MIIB\n  -----END CERTIFICATE-----\nname: a\n",
         "# secrets are kept elsewhere, for the secret is not ours\nname: the-secret-door\n",
+        "login: # ours\n  <<: *defaults\n",
+        "login: &a\n  issuer: https://id.example.com:443/a@b\nname: a\n",
+        "{login: null, name: a}\n",
+        "# Bearer tokens are kept elsewhere; https://example.com/a@b\n",
         "match: shop.example.com/catalog\nscopes: [read:org, user:email]\n",
     ] {
         assert_eq!(hidden(text), text);
@@ -208,12 +255,27 @@ fn messages_quote_names_and_no_values() {
     ] {
         assert_eq!(quotable_key(key), quoted);
     }
-    for name in
-        ["HOOK_SECRET", "EDGE_PROD_EU1A_SECRET_KEY", "../secrets/a.txt", "certs/3f2504e04f8911d39a0c0305e82c3301.pem"]
-    {
-        assert_eq!(quotable_source(name), name);
+    for name in ["HOOK_SECRET", "EDGE_PROD_EU1A_SECRET_KEY", "_A1", "STRIPE"] {
+        assert_eq!(quotable_variable(name), name);
     }
-    for value in ["a8f5f167f44f4964e6c998dee827110c", "one\ntwo", "-----BEGIN PRIVATE KEY-----"] {
-        assert_eq!(quotable_source(value), "(hidden)");
+    for path in ["../secrets/a.txt", "certs/3f2504e04f8911d39a0c0305e82c3301.pem", "/etc/hostname"] {
+        assert_eq!(quotable_path(path), path);
     }
+    for value in [
+        "a8f5f167f44f4964e6c998dee827110c",
+        "one\ntwo",
+        "-----BEGIN PRIVATE KEY-----",
+        "hunter2",
+        "AKIAHUNTER2",
+        "ghp_hunter2",
+    ] {
+        assert_eq!((quotable_variable(value), quotable_path(value)), ("(hidden)", "(hidden)"), "{value}");
+    }
+}
+
+#[test]
+fn a_message_does_not_quote_a_secret_of_its_file() {
+    let redacted = Redacted::new("client_secret: &a hunter2\n*a : 1\n", &fields());
+    assert_eq!(redacted.message("unknown field `hunter2`"), "unknown field `(hidden)`");
+    assert_eq!(redacted.message("unknown field `name`"), "unknown field `name`");
 }

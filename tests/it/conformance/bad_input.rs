@@ -252,6 +252,13 @@ fn depth_rows() -> Vec<Row> {
             .send_bytes("POST /ip_restrictions", list(200_000))
             .fails(413, "BODY_TOO_LARGE", "")
             .says("200000 values"),
+        row("a key that contains a secret is named neither in the message nor in the field")
+            .route()
+            .send(&format!("PUT {ROUTE}/compression"), json!({"client_secret:hunter2": 1}))
+            .fails(400, "UNKNOWN_FIELD", "")
+            .hides("hunter2")
+            .send(&format!("PUT {ROUTE}/compression"), json!({"client_secret": 1}))
+            .fails(400, "UNKNOWN_FIELD", "/client_secret"),
         row("a key has at most 4096 bytes, and an answer never repeats a long one (D48)")
             .send_bytes("POST /api_keys", format!("{{\"{key}\": 1}}"))
             .fails(400, "TOO_LONG", "")

@@ -1,0 +1,95 @@
+//! Secrets that the end of a line, a comma or quotes separate from their keys, and those in URLs.
+
+use super::{Fields, Mask, next_word, shape};
+
+/// The key that gives the value in a pair such as `{name: client_secret, value: …}`.
+const VALUE_KEY: &str = "value";
+/// A quoted value that is longer is hidden line by line.
+const LONGEST_QUOTE: usize = 4096;
+
+/// Hides each value that is apart from its key, and returns the values.
+pub(super) fn hide<'t>(text: &'t str, fields: &Fields, mask: &mut Mask) -> Vec<&'t str> {
+    let mut values = Vec::new();
+    let mut at = 0;
+    while let Some(word) = next_word(text, at) {
+        at = word.end;
+        let (Some(before), Some(name), Some(behind)) =
+            (text.get(..word.start), text.get(word.clone()), text.get(word.end..))
+        else {
+            break;
+        };
+        let Some(rest) = following(before, behind) else { continue };
+        if !(before.ends_with('*') || fields.is_secret(name)) {
+            continue;
+        }
+        let value = rest.trim_start_matches(|c: char| c.is_whitespace() || "[{(".contains(c));
+        let start = text.len() - value.len();
+        let end = start + length(value);
+        mask.hide(start..end);
+        values.extend(text.get(start..end));
+        at = end.max(at);
+    }
+    values
+}
+
+/// What follows a word, from the value on, if the word is the key of a value that is apart from it. A colon on the
+/// same line is not looked for.
+fn following<'t>(before: &str, behind: &'t str) -> Option<&'t str> {
+    let (rest, quotes) = shape::closing(behind);
+    let here = rest.trim_start_matches([' ', '\t']);
+    match here.chars().next()? {
+        '\n' | '\r' => {
+            let next = here.trim_start();
+            if let Some(value) = next.strip_prefix(':') {
+                return Some(value);
+            }
+            let pair = shape::key(next) == Some(VALUE_KEY) && before.trim_end_matches([' ', '"', '\'']).ends_with(':');
+            let separated = next.starts_with(['"', '\'', '[', ',']);
+            (pair || (quotes > 0 && separated)).then_some(next)
+        }
+        '"' | '\'' | '[' | '{' if quotes > 0 => Some(here),
+        ',' => {
+            let before = before.trim_end_matches([' ', '\t']);
+            let first = before.is_empty() || before.ends_with(['{', '[', ',', ':', '"', '\'', '?', '\n', '-']);
+            first.then(|| here.trim_start_matches([',', ' ', '\t', '\r', '\n']))
+        }
+        // Quotes with nothing between them: the key's last one, and the value's first one.
+        _ if quotes > 1 && here.len() == rest.len() && !here.starts_with([':', '=', '}', ']']) => Some(here),
+        _ => None,
+    }
+}
+
+/// Bytes of a value: to the end of its line, or of the line that closes its quotes.
+fn length(value: &str) -> usize {
+    let near = value.get(..value.floor_char_boundary(LONGEST_QUOTE)).unwrap_or_default();
+    let quote = value.chars().next().filter(|first| ['"', '\''].contains(first));
+    let closed = quote.and_then(|quote| shape::closing_quote(near, quote)).unwrap_or_default();
+    let rest = value.get(closed..).unwrap_or_default();
+    closed + rest.find(['\n', '\r']).unwrap_or(rest.len())
+}
+
+/// Hides the password of each URL, and returns the passwords.
+pub(super) fn hide_userinfo<'t>(text: &'t str, mask: &mut Mask) -> Vec<&'t str> {
+    let mut passwords = Vec::new();
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find("://")) {
+        let start = at + found + "://".len();
+        let rest = text.get(start..).unwrap_or_default();
+        let run = rest.find(|c: char| c.is_whitespace() || "\"'<>`".contains(c)).unwrap_or(rest.len());
+        let run = rest.get(..run).unwrap_or_default();
+        // The next URL of the same run is a part of this one: each byte is looked at once.
+        at = start + run.len();
+        let Some((userinfo, _)) = run.rsplit_once('@') else { continue };
+        let password = userinfo.find(':').map_or(0, |colon| colon + 1);
+        let secret = userinfo.get(password..).unwrap_or_default();
+        let port = secret.trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_port = port.len() < secret.len() && port.starts_with(['/', '?', '#']);
+        let is_path = password == 0 && secret.contains(['/', '?', '#']);
+        if secret.is_empty() || is_port || is_path {
+            continue;
+        }
+        mask.hide(start + password..start + userinfo.len());
+        passwords.push(secret);
+    }
+    passwords
+}
