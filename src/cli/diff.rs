@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::{Exit, Failure, Outcome, output::Output, progress::during, show, source::Loading};
 use crate::{
-    manifest::tree::{Commit, Tree, revisions},
+    manifest::tree::{CommitTree, Tree, revisions},
     model::{code::Code, diagnostic::Diagnostic},
     reconcile::{LintLevels, Options, compare},
 };
@@ -59,7 +59,7 @@ impl Args {
                 let (old, new) = revisions(range, &path)?;
                 let at = |revision: &str, labelled| -> Result<Arc<dyn Tree>, Failure> {
                     let outside = self.loading.allow_outside_files;
-                    Ok(Arc::new(Commit::open(revision, std::slice::from_ref(&path), labelled, outside)?))
+                    Ok(Arc::new(CommitTree::open(revision, std::slice::from_ref(&path), labelled, outside)?))
                 };
                 let new = new.map_or_else(|| Ok(disk(&path) as Arc<dyn Tree>), |new| at(&new, false))?;
                 Ok([at(&old, true)?, new])

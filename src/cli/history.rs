@@ -81,7 +81,7 @@ impl Args {
 fn verify(store: &StoreArgs) -> Outcome {
     let verified = store.open_existing()?.verify()?;
     if verified.records == 0 {
-        print("The history is empty.\n".to_owned())?;
+        print("The history is empty.\n")?;
         return Ok(Exit::Done);
     }
     let last = verified.oldest + verified.records - 1;

@@ -16,7 +16,7 @@ use crate::{
     reconcile::{
         LintLevels,
         token::write_token,
-        watch::{Handle, Report, follow},
+        watch::{Handle, RunReport, follow},
     },
     store::Store,
 };
@@ -147,9 +147,9 @@ fn trimmed(url: String) -> String {
     url.trim_end_matches('/').to_owned()
 }
 
-fn log(report: &Report, store: &Store) {
+fn log(report: &RunReport, store: &Store) {
     match report {
-        Report::Applied(plan) => {
+        RunReport::Applied(plan) => {
             for change in plan.changes.iter().take(SHOWN_CHANGES) {
                 say(&format!("{} {} {}", sign(change.effect), change.key.kind, change.name));
             }
@@ -158,13 +158,13 @@ fn log(report: &Report, store: &Store) {
             }
             say(&format!("Applied as revision {}: {}.", store.snapshot().revision, plan.summary()));
         }
-        Report::InSync { unchanged, .. } => say(&format!("In sync with the manifests: {unchanged} unchanged.")),
-        Report::Invalid(planned) => {
+        RunReport::InSync { unchanged, .. } => say(&format!("In sync with the manifests: {unchanged} unchanged.")),
+        RunReport::Invalid(planned) => {
             show::diagnostics(&planned.diagnostics);
             show::count(&planned.diagnostics, planned.files.len());
             say("The manifests are not applied; the last good state stays in service.");
         }
-        Report::Partly(planned) => {
+        RunReport::Partly(planned) => {
             show::diagnostics(&planned.diagnostics);
             show::count(&planned.diagnostics, planned.files.len());
             for left_out in planned.left_out_names() {
@@ -173,7 +173,7 @@ fn log(report: &Report, store: &Store) {
             say("No resource is deleted until these errors are fixed.");
             say(&format!("The rest is applied; the store is at revision {}.", store.snapshot().revision));
         }
-        Report::Failed(diagnostics) => {
+        RunReport::Failed(diagnostics) => {
             show::diagnostics(diagnostics);
             say("The plan is not applied; the last good state stays in service.");
         }

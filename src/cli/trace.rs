@@ -11,7 +11,7 @@ use super::{
 use crate::{
     model::{code::Code, diagnostic::Diagnostic, snapshot::Snapshot},
     reconcile::{ApplyError, LintLevels, plan},
-    routing::{Effect, HostRank, Named, Request, Trace, Verdict, trace_in},
+    routing::{HostRank, Named, StepEffect, Trace, TracedRequest, Verdict, trace_in},
     store::{CommitError, mint},
     text::{escaped, printable},
 };
@@ -87,7 +87,7 @@ impl Args {
         Ok(if last.route().is_some() { Exit::Done } else { Exit::Error })
     }
 
-    fn request(&self) -> Result<Request, Failure> {
+    fn request(&self) -> Result<TracedRequest, Failure> {
         let (method, url) = match self.request.as_slice() {
             [method, url] => (method.as_str(), url.as_str()),
             [url] => ("GET", url.as_str()),
@@ -98,12 +98,12 @@ impl Args {
                 Diagnostic::error(Code::InvalidFormat, format!("`{}` is not an HTTP method", printable(method)));
             return Err(fault.help("put the method first: `edgewright trace POST https://…`").into());
         }
-        let request = Request::new(method, url).map_err(|reason| {
+        let request = TracedRequest::new(method, url).map_err(|reason| {
             Diagnostic::error(Code::InvalidFormat, format!("invalid URL `{}`: {reason}", printable(url)))
                 .help("use a URL such as `https://shop.example.com/cart`")
         })?;
         let (client_ip, user_agent) = (self.client_ip, self.user_agent.clone());
-        Ok(Request { client_ip, user_agent, headers: self.headers.clone(), ..request })
+        Ok(TracedRequest { client_ip, user_agent, headers: self.headers.clone(), ..request })
     }
 
     /// Returns a copy of the snapshot with the manifests' plan applied.
@@ -135,7 +135,7 @@ fn cells(named: &Named) -> [String; 2] {
     [plain(named.name.as_deref().unwrap_or("(not owned)")), plain(named.key.id.as_str())]
 }
 
-fn write_trace(out: &mut String, request: &Request, trace: &Trace) {
+fn write_trace(out: &mut String, request: &TracedRequest, trace: &Trace) {
     out.push('\n');
     let Some(choice) = &trace.edge else {
         let _ = writeln!(out, "No edge serves {}:{}.", plain(&request.host), request.port);
@@ -171,9 +171,9 @@ fn write_trace(out: &mut String, request: &Request, trace: &Trace) {
     }
     let modules = trace.modules.iter().enumerate().map(|(index, passage)| {
         let effect = match passage.effect {
-            Effect::Passes => "passes",
-            Effect::Depends => "depends",
-            Effect::Refused => "refused",
+            StepEffect::Passes => "passes",
+            StepEffect::Depends => "depends",
+            StepEffect::Refused => "refused",
         };
         vec![(index + 1).to_string(), passage.module.into(), effect.into(), plain(&passage.note)]
     });

@@ -74,6 +74,8 @@ pub struct Snapshot {
     deleted: OrdMap<Key, Tombstone>,
     /// For deletions: the referrers of each resource.
     users: OrdMap<Key, OrdSet<Key>>,
+    /// For addresses without the parent: the parent of each child with an id of its own.
+    parents: OrdMap<(Kind, Id), Id>,
 }
 
 /// The record of a deleted resource.
@@ -111,7 +113,8 @@ impl Snapshot {
         let deleted = deleted.into_iter().collect();
         let mut snapshot = Self { revision, next_order, deleted, ..Self::default() };
         for entry in entries {
-            snapshot.insert(entry);
+            // Nobody has seen a parent without its children yet, so none needs a refresh: that would copy it once per child.
+            snapshot.place(entry);
         }
         snapshot
     }
@@ -171,10 +174,10 @@ impl Snapshot {
         self.entries.get(key)
     }
 
-    /// Finds a child by its id alone, for paths without the parent. Checks every parent.
+    /// A child by its id alone, for addresses without the parent.
     pub fn find_child(&self, kind: Kind, id: &Id) -> Option<&Arc<Entry>> {
-        let parents = self.in_order(kind.info().parent?, None, u64::MAX);
-        parents.map(|parent| Key::child(kind, parent.key.id.clone(), id.clone())).find_map(|key| self.entries.get(&key))
+        let parent = self.parents.get(&(kind, id.clone()))?;
+        self.entries.get(&Key::child(kind, parent.clone(), id.clone()))
     }
 
     /// All resources, by key.
@@ -376,6 +379,12 @@ impl Snapshot {
 
     fn insert(&mut self, entry: Entry) {
         let key = entry.key.clone();
+        self.place(entry);
+        self.refresh_parent(&key);
+    }
+
+    fn place(&mut self, entry: Entry) {
+        let key = entry.key.clone();
         self.forget_references(&key);
         entry.spec.references(&mut |reference| {
             self.users.entry(reference.target).or_default().insert(key.clone());
@@ -383,8 +392,10 @@ impl Snapshot {
         self.next_order = self.next_order.max(entry.order + 1);
         self.by_order.insert((key.kind, key.parent.clone(), entry.order), key.clone());
         self.deleted.remove(&key);
-        self.entries.insert(key.clone(), Arc::new(entry));
-        self.refresh_parent(&key);
+        if let Some(parent) = key.parent.clone().filter(|_| has_own_id(key.kind)) {
+            self.parents.insert((key.kind, key.id.clone()), parent);
+        }
+        self.entries.insert(key, Arc::new(entry));
     }
 
     fn remove(&mut self, key: &Key, touched: &mut BTreeSet<Key>) {
@@ -398,6 +409,9 @@ impl Snapshot {
         self.forget_references(key);
         let entry = self.entries.remove(key)?;
         self.by_order.remove(&(key.kind, key.parent.clone(), entry.order));
+        if has_own_id(key.kind) {
+            self.parents.remove(&(key.kind, key.id.clone()));
+        }
         self.refresh_parent(key);
         Some(entry)
     }
@@ -423,6 +437,12 @@ impl Snapshot {
             *entry = Arc::new(Entry { rendered: Arc::default(), ..Entry::clone(entry) });
         }
     }
+}
+
+/// Whether the ids of a kind are unique in a store, and not only within their parent.
+fn has_own_id(kind: Kind) -> bool {
+    let info = kind.info();
+    info.parent.is_some() && !info.prefix.is_empty()
 }
 
 fn not_found(key: &Key) -> Refusal {

@@ -6,7 +6,7 @@ use super::check::parse_hostport;
 
 /// A client's request.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct TracedRequest {
     /// The method in upper case, such as `GET`.
     pub method: String,
     /// The host in lower case, without brackets around an IPv6 address.
@@ -23,7 +23,7 @@ pub struct Request {
     pub user_agent: Option<String>,
 }
 
-impl Request {
+impl TracedRequest {
     /// Creates a request for a URL; the scheme defaults to `https`.
     pub fn new(method: &str, url: &str) -> Result<Self, &'static str> {
         let (default_port, rest) = match url.split_once("://") {
@@ -61,7 +61,7 @@ impl Request {
     }
 }
 
-impl fmt::Display for Request {
+impl fmt::Display for TracedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let brackets = if self.host.contains(':') { ("[", "]") } else { ("", "") };
         write!(f, "{} {}{}{}:{}{}", self.method, brackets.0, self.host, brackets.1, self.port, self.path)
@@ -102,7 +102,7 @@ pub enum Stage {
 
 /// A module's effect on a request, as far as its configuration determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum StepEffect {
     /// The request passes.
     Passes,
     /// The effect depends on something that the configuration and the request do not tell, such as a session.
@@ -119,25 +119,25 @@ pub struct Step {
     /// The name in a trace; `None` for the name of the slot.
     pub name: Option<&'static str>,
     /// The effect.
-    pub effect: Effect,
+    pub effect: StepEffect,
     /// A short explanation.
     pub note: String,
 }
 
 impl Step {
     /// Creates a step with the name of its slot.
-    pub fn new(stage: Stage, effect: Effect, note: impl Into<String>) -> Self {
+    pub fn new(stage: Stage, effect: StepEffect, note: impl Into<String>) -> Self {
         Self { stage, name: None, effect, note: note.into() }
     }
 
     /// Creates the step of a login, which OPTIONS requests can skip as CORS requires.
-    pub fn login(request: &Request, options_passthrough: bool, with: &str) -> Self {
+    pub fn login(request: &TracedRequest, options_passthrough: bool, with: &str) -> Self {
         if options_passthrough && request.method == "OPTIONS" {
             let note = "OPTIONS requires no login (options_passthrough)";
-            Self::new(Stage::Authentication, Effect::Passes, note)
+            Self::new(Stage::Authentication, StepEffect::Passes, note)
         } else {
             let note = format!("requires a session or a login with {with}");
-            Self::new(Stage::Authentication, Effect::Depends, note)
+            Self::new(Stage::Authentication, StepEffect::Depends, note)
         }
     }
 }
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_url_names_its_port_or_takes_that_of_its_scheme() {
-        let port = |url: &str| Request::new("get", url).map(|it| (it.host, it.port, it.path));
+        let port = |url: &str| TracedRequest::new("get", url).map(|it| (it.host, it.port, it.path));
         assert_eq!(port("http://a.example"), Ok(("a.example".into(), 80, "/".into())));
         assert_eq!(port("a.example/x?y=/z#w"), Ok(("a.example".into(), 443, "/x".into())));
         assert_eq!(port("https://[::1]:8443?q"), Ok(("::1".into(), 8443, "/".into())));

@@ -52,7 +52,7 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 
 /// A report of the loop.
 #[derive(Debug)]
-pub enum Report {
+pub enum RunReport {
     /// A plan was applied.
     Applied(Plan),
     /// The store matches the folder.
@@ -143,24 +143,24 @@ impl Drop for Handle {
 }
 
 /// Reconciles once, like the `reconcile` command.
-pub fn run_once(store: &Store, options: &Options) -> Report {
+pub fn run_once(store: &Store, options: &Options) -> RunReport {
     let began = Instant::now();
     let report = look(store, options);
     let result = match report {
-        Report::Applied(_) => "applied",
-        Report::InSync { .. } => "in_sync",
-        Report::Invalid(_) => "invalid",
-        Report::Partly(_) => "partly_applied",
-        Report::Failed(_) => "failed",
+        RunReport::Applied(_) => "applied",
+        RunReport::InSync { .. } => "in_sync",
+        RunReport::Invalid(_) => "invalid",
+        RunReport::Partly(_) => "partly_applied",
+        RunReport::Failed(_) => "failed",
     };
     measure(result, began);
     report
 }
 
-fn look(store: &Store, options: &Options) -> Report {
+fn look(store: &Store, options: &Options) -> RunReport {
     /// Why a plan must not run.
     enum Stop {
-        Invalid(Planned),
+        Invalid(Box<Planned>),
         Refused(Vec<Diagnostic>),
         Failed(ApplyError),
     }
@@ -172,20 +172,20 @@ fn look(store: &Store, options: &Options) -> Report {
     let prepared = Prepared::load(options.clone());
     let author = Author::source(&options.source, options.tree.commit());
     let accept = |_: &Snapshot, planned: Planned| match &planned.plan {
-        None => Err(Stop::Invalid(planned)),
+        None => Err(Stop::Invalid(Box::new(planned))),
         Some(plan) if !plan.refusals.is_empty() => Err(Stop::Refused(plan.refusals.clone())),
         Some(_) => Ok(planned),
     };
     match apply_current(store, &prepared, author, &mut TokenFiles::default(), accept) {
-        Ok((planned, _)) if planned.has_errors() => Report::Partly(planned),
-        Ok((Planned { plan: Some(plan), .. }, Some(_))) => Report::Applied(plan),
+        Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
+        Ok((Planned { plan: Some(plan), .. }, Some(_))) => RunReport::Applied(plan),
         Ok((planned, _)) => {
             let (unchanged, revision) = planned.plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
-            Report::InSync { unchanged, revision }
+            RunReport::InSync { unchanged, revision }
         }
-        Err(Stop::Invalid(planned)) => Report::Invalid(planned),
-        Err(Stop::Refused(refusals)) => Report::Failed(refusals),
-        Err(Stop::Failed(error)) => Report::Failed(vec![error.diagnostic()]),
+        Err(Stop::Invalid(planned)) => RunReport::Invalid(*planned),
+        Err(Stop::Refused(refusals)) => RunReport::Failed(refusals),
+        Err(Stop::Failed(error)) => RunReport::Failed(vec![error.diagnostic()]),
     }
 }
 
@@ -195,7 +195,7 @@ pub fn follow(
     store: Arc<Store>,
     mut options: Options,
     paths: &[PathBuf],
-    report: impl FnMut(Report) + Send + 'static,
+    report: impl FnMut(RunReport) + Send + 'static,
 ) -> notify::Result<Handle> {
     let (signals, received) = channel();
     // The watch starts first, so that no change is lost before the first run.
@@ -240,7 +240,7 @@ struct Loop<F> {
     following: Arc<Following>,
 }
 
-impl<F: FnMut(Report)> Loop<F> {
+impl<F: FnMut(RunReport)> Loop<F> {
     fn run(&mut self, received: &Receiver<Signal>, looked: oneshot::Sender<()>) {
         let _gone = Gone(Arc::clone(&self.following));
         let mut rest = self.turn(None);
@@ -270,7 +270,7 @@ impl<F: FnMut(Report)> Loop<F> {
             tracing::error!(rest_seconds = rest.as_secs(), "the reconcile loop panicked");
             let fault = Diagnostic::error(Code::Internal, "internal error in edgewright: the run panicked");
             let report =
-                Report::Failed(vec![fault.help("report it with the panic message in the log; the loop continues")]);
+                RunReport::Failed(vec![fault.help("report it with the panic message in the log; the loop continues")]);
             // The report itself may have panicked.
             let _ = catch_unwind(AssertUnwindSafe(|| self.tell(report)));
         }
@@ -288,7 +288,7 @@ impl<F: FnMut(Report)> Loop<F> {
         }
         let outcome = run_once(self.store.as_ref(), &self.options);
         // A cancelled run has no result.
-        if self.following.cancel.is_cancelled() && matches!(outcome, Report::Invalid(_)) {
+        if self.following.cancel.is_cancelled() && matches!(outcome, RunReport::Invalid(_)) {
             return;
         }
         self.settled = Settled::of(&outcome);
@@ -296,7 +296,7 @@ impl<F: FnMut(Report)> Loop<F> {
     }
 
     /// Records the result of a run, and reports it if it is new.
-    fn tell(&mut self, outcome: Report) {
+    fn tell(&mut self, outcome: RunReport) {
         let snapshot = self.store.snapshot();
         let (reason, message) = outcome.condition();
         let health = &self.following.health;
@@ -320,11 +320,11 @@ impl<F: FnMut(Report)> Loop<F> {
 
 impl<F> Loop<F> {
     /// Writes an attempt that changed nothing into the history. Once: a fault that stays is one attempt, not one a look.
-    fn note(&self, report: &Report) {
+    fn note(&self, report: &RunReport) {
         let outcome = match report {
-            Report::Invalid(_) => AttemptOutcome::Refused,
-            Report::Failed(_) => AttemptOutcome::Failed,
-            Report::Applied(_) | Report::InSync { .. } | Report::Partly(_) => return,
+            RunReport::Invalid(_) => AttemptOutcome::Refused,
+            RunReport::Failed(_) => AttemptOutcome::Failed,
+            RunReport::Applied(_) | RunReport::InSync { .. } | RunReport::Partly(_) => return,
         };
         let author = Author::source(&self.options.source, self.options.tree.commit());
         if let Err(error) = self.store.note(Attempt::new(author), outcome, report.condition().1) {
@@ -342,7 +342,7 @@ impl Drop for Gone {
     }
 }
 
-impl Report {
+impl RunReport {
     /// The reason for the loop's condition (D33).
     fn condition(&self) -> (Reason, String) {
         let errors = |planned: &Planned| {
@@ -350,11 +350,11 @@ impl Report {
             format!("{count} error{} in the manifests", if count == 1 { "" } else { "s" })
         };
         match self {
-            Report::Applied(plan) => (Reason::Applied, plan.summary().to_string()),
-            Report::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
-            Report::Invalid(planned) => (Reason::Invalid, errors(planned)),
-            Report::Partly(planned) => (Reason::PartlyApplied, errors(planned)),
-            Report::Failed(diagnostics) => {
+            RunReport::Applied(plan) => (Reason::Applied, plan.summary().to_string()),
+            RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
+            RunReport::Invalid(planned) => (Reason::Invalid, errors(planned)),
+            RunReport::Partly(planned) => (Reason::PartlyApplied, errors(planned)),
+            RunReport::Failed(diagnostics) => {
                 let message = diagnostics.first().map(|it| it.message.clone()).unwrap_or_default();
                 let reason = match diagnostics.first().map(|it| it.code) {
                     Some(Name::Code(Code::PreventDestroy | Code::TooManyDeletions)) => Reason::Refused,
@@ -374,8 +374,8 @@ struct Settled {
 }
 
 impl Settled {
-    fn of(report: &Report) -> Option<Self> {
-        let Report::InSync { revision, .. } = report else { return None };
+    fn of(report: &RunReport) -> Option<Self> {
+        let RunReport::InSync { revision, .. } = report else { return None };
         Some(Self { revision: *revision, at: Instant::now() })
     }
 
@@ -386,7 +386,7 @@ impl Settled {
 }
 
 /// The digest of a report, hashed while writing because the text may be as large as the manifests.
-fn digest(report: &Report) -> blake3::Hash {
+fn digest(report: &RunReport) -> blake3::Hash {
     struct Writer(blake3::Hasher);
     impl fmt::Write for Writer {
         fn write_str(&mut self, text: &str) -> fmt::Result {
@@ -397,8 +397,8 @@ fn digest(report: &Report) -> blake3::Hash {
     let mut writer = Writer(blake3::Hasher::new());
     let _ = match report {
         // Changes by others are not news about the manifests.
-        Report::InSync { unchanged, .. } => fmt::Write::write_fmt(&mut writer, format_args!("in sync {unchanged}")),
-        Report::Partly(planned) => {
+        RunReport::InSync { unchanged, .. } => fmt::Write::write_fmt(&mut writer, format_args!("in sync {unchanged}")),
+        RunReport::Partly(planned) => {
             let changes = planned.plan.as_ref().map(|plan| plan.changes.len());
             let news = (&planned.diagnostics, planned.left_out_names(), changes);
             fmt::Write::write_fmt(&mut writer, format_args!("partly {news:?}"))

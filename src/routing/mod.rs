@@ -5,7 +5,7 @@ mod passage;
 
 use std::{cmp::Reverse, fmt};
 
-pub use crate::model::traffic::{Effect, Request};
+pub use crate::model::traffic::{StepEffect, TracedRequest};
 pub use passage::Passage;
 
 use crate::model::{
@@ -126,7 +126,7 @@ impl Trace {
 
 /// Traces a request through edges and their routes.
 pub fn trace<'a>(
-    request: &Request,
+    request: &TracedRequest,
     edges: impl Iterator<Item = (&'a Key, Option<&'a str>, &'a HttpsEdge)>,
     routes: impl Iterator<Item = (&'a Key, Option<&'a str>, &'a HttpsEdgeRoute)>,
 ) -> Trace {
@@ -162,7 +162,7 @@ pub fn trace<'a>(
 }
 
 /// Traces a request through a revision.
-pub fn trace_in(snapshot: &Snapshot, request: &Request) -> Trace {
+pub fn trace_in(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
     fn entry_name(entry: &Entry) -> Option<&str> {
         entry.claim.as_ref().map(|claim| claim.name.as_str())
     }
@@ -187,7 +187,7 @@ fn rank_host(host: &str, pattern: &str) -> Option<HostRank> {
     host.get(at..)?.eq_ignore_ascii_case(suffix).then_some(HostRank::Wildcard(suffix.len()))
 }
 
-fn rank_hostport(request: &Request, hostport: &str) -> Option<HostRank> {
+fn rank_hostport(request: &TracedRequest, hostport: &str) -> Option<HostRank> {
     let (host, port) = parse_hostport(hostport).ok()?;
     if port == request.port { rank_host(&request.host, host) } else { None }
 }
@@ -195,7 +195,7 @@ fn rank_hostport(request: &Request, hostport: &str) -> Option<HostRank> {
 /// A route's precedence, by field: how specific the host is, exact before prefix, the longer path.
 type Rank = (HostRank, bool, usize);
 
-fn rank_route(request: &Request, route: &HttpsEdgeRoute, blind: bool) -> Result<Rank, Verdict> {
+fn rank_route(request: &TracedRequest, route: &HttpsEdgeRoute, blind: bool) -> Result<Rank, Verdict> {
     let selector = route.r#match.as_str();
     let (Some(match_type), false) = (route.match_type, selector.is_empty()) else { return Err(Verdict::NoMatch) };
     let (host, path) = selector.split_at(selector.find('/').unwrap_or(selector.len()));

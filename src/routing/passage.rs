@@ -1,10 +1,10 @@
 //! The modules that a request passes through, in traffic order (D42).
 
-use super::Request;
+use super::TracedRequest;
 use crate::model::{
     module::{AnyModule, Module, Slot, backend::Backend},
     resource::AnyResource,
-    traffic::{Effect, Stage},
+    traffic::{Stage, StepEffect},
 };
 
 /// A module that a request passes through.
@@ -13,18 +13,21 @@ pub struct Passage {
     /// The module; for policies, with the direction.
     pub module: &'static str,
     /// The effect.
-    pub effect: Effect,
+    pub effect: StepEffect,
     /// A short explanation.
     pub note: String,
 }
 
 /// Returns the steps of the enabled modules of an edge and its route in traffic order, up to the first that rejects the
 /// request.
-pub fn passages(request: &Request, [edge, route]: [&dyn AnyResource; 2]) -> Vec<Passage> {
+pub fn passages(request: &TracedRequest, [edge, route]: [&dyn AnyResource; 2]) -> Vec<Passage> {
     in_order(request, edge.modules().chain(route.modules()))
 }
 
-fn in_order<'a>(request: &Request, modules: impl Iterator<Item = (&'static Slot, &'a dyn AnyModule)>) -> Vec<Passage> {
+fn in_order<'a>(
+    request: &TracedRequest,
+    modules: impl Iterator<Item = (&'static Slot, &'a dyn AnyModule)>,
+) -> Vec<Passage> {
     let enabled = modules.filter(|(_, module)| module.enabled());
     let steps = enabled.flat_map(|(slot, module)| module.steps(request).into_iter().map(move |step| (slot.name, step)));
     let mut passages: Vec<(Stage, Passage)> = steps
@@ -35,13 +38,13 @@ fn in_order<'a>(request: &Request, modules: impl Iterator<Item = (&'static Slot,
         .collect();
     if passages.iter().all(|(stage, _)| *stage != Stage::Backend) {
         let note = "no backend is enabled".to_owned();
-        passages.push((Stage::Backend, Passage { module: Backend::SLOT, effect: Effect::Refused, note }));
+        passages.push((Stage::Backend, Passage { module: Backend::SLOT, effect: StepEffect::Refused, note }));
     }
     passages.sort_by_key(|(stage, _)| *stage);
     let mut refused = false;
     let reached = passages.into_iter().map(|(_, passage)| passage).take_while(|passage| {
         let goes_on = !refused;
-        refused |= passage.effect == Effect::Refused;
+        refused |= passage.effect == StepEffect::Refused;
         goes_on
     });
     reached.collect()
@@ -55,8 +58,8 @@ mod tests {
         module::made_up::{Host, MadeUp},
     };
 
-    fn request() -> Request {
-        Request {
+    fn request() -> TracedRequest {
+        TracedRequest {
             method: "GET".into(),
             host: "a.example".into(),
             port: 443,
@@ -75,8 +78,8 @@ mod tests {
     fn a_module_that_says_nothing_of_traffic_is_in_the_trace_before_the_backend() {
         let host = Host { made_up: Some(MadeUp { enabled: true, rate: 5 }) };
         let told = through(&host);
-        let names: Vec<(&str, Effect)> = told.iter().map(|it| (it.module, it.effect)).collect();
-        assert_eq!(names, [("made_up", Effect::Depends), ("backend", Effect::Refused)]);
+        let names: Vec<(&str, StepEffect)> = told.iter().map(|it| (it.module, it.effect)).collect();
+        assert_eq!(names, [("made_up", StepEffect::Depends), ("backend", StepEffect::Refused)]);
         assert_eq!(told.first().map(|it| it.note.as_str()), Some("applies to the request"));
         let host = Host { made_up: Some(MadeUp { enabled: false, rate: 5 }) };
         assert_eq!(through(&host).len(), 1, "a disabled module does not apply");

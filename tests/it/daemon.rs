@@ -26,7 +26,7 @@ use edgewright::{
     reconcile::{
         Options,
         health::{Reason, Verdict},
-        watch::{Report, follow},
+        watch::{RunReport, follow},
     },
     store::{
         Store, StoreError,
@@ -224,15 +224,15 @@ fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
     let (sender, reports) = mpsc::channel();
     let mut panics = true;
     let handle = follow(Arc::clone(&store), Options::new(tree), &paths, move |report| {
-        let applied = matches!(report, Report::Applied(_));
+        let applied = matches!(report, RunReport::Applied(_));
         let _ = sender.send(report);
         if applied && std::mem::take(&mut panics) {
             panic!("on purpose");
         }
     });
     let handle = handle.unwrap();
-    let internal = |report: &Report| match report {
-        Report::Failed(found) => found.iter().all(|it| it.code == Name::Code(Code::Internal)),
+    let internal = |report: &RunReport| match report {
+        RunReport::Failed(found) => found.iter().all(|it| it.code == Name::Code(Code::Internal)),
         _ => false,
     };
     let next = || reports.recv_timeout(PATIENCE).unwrap();
@@ -241,10 +241,10 @@ fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
     let following = handle.following();
     let health = &following.health;
     assert_eq!(health.condition().reason, Reason::Panicked);
-    assert!(matches!(next(), Report::Applied(_)), "the next run does its work");
+    assert!(matches!(next(), RunReport::Applied(_)), "the next run does its work");
     let report = next();
     assert!(internal(&report), "its report has panicked: {report:?}");
-    assert!(matches!(next(), Report::InSync { unchanged: 1, .. }));
+    assert!(matches!(next(), RunReport::InSync { unchanged: 1, .. }));
     assert_eq!(health.verdict(), Verdict::Ready);
     drop(handle);
     assert_eq!(store.snapshot().revision, 1);

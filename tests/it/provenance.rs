@@ -38,7 +38,7 @@ fn recorded(folder: &Folder, paths: &str) -> Option<String> {
     folder.ok(&format!("reconcile {paths}"));
     let aside = Folder::new();
     copy(&folder.path("store"), &aside.path("store"));
-    let store = Store::open(&aside.path("store")).unwrap();
+    let store = Store::open(aside.path("store")).unwrap();
     match store.history(&Query::All, u64::MAX, 1).unwrap().remove(0).author {
         Author::Source { commit, .. } => commit,
         other => panic!("{other:?}"),

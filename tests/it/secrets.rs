@@ -135,6 +135,7 @@ fn hiding_takes_time_in_proportion_to_the_text() {
     ] {
         let began = Instant::now();
         assert_eq!(redact(&text, fields()).len(), text.len());
+
         assert!(began.elapsed().as_secs() < 5, "{:?}: {text:.40}", began.elapsed());
     }
 }

@@ -38,7 +38,7 @@ use crate::{
     },
     plan::{
         Plan,
-        format::json::Document,
+        format::json::ReportDocument,
         saved::{Pin, SavedPlan},
     },
     reconcile::{
@@ -328,7 +328,7 @@ impl<'a> Job<'a> {
         let record = revision.and_then(|revision| self.app.store.record(revision).ok().flatten());
         let saved = self.saved(planned)?;
         let run = Run {
-            report: Document::of(&report),
+            report: ReportDocument::of(&report),
             left_out: planned.left_out_names(),
             outcome: saved.as_ref().map_or_else(|| Ok(String::new()), SavedPlan::outcome)?,
             saved_plan: saved,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     manifest::tree::SentFile,
     model::{operation::Author, secret::Secret},
-    plan::{format::json::Document, safety::Budget, saved::SavedPlan},
+    plan::{format::json::ReportDocument, safety::Budget, saved::SavedPlan},
     reconcile::DEFAULT_SOURCE,
     store::history::Record,
 };
@@ -76,7 +76,7 @@ fn yes() -> bool {
 pub struct Run {
     /// The report, in the format of `--format json`.
     #[serde(flatten)]
-    pub report: Document,
+    pub report: ReportDocument,
     /// The skipped resources: kind, id and name.
     pub left_out: Vec<String>,
     /// The plan as a document to save and review; null if planning failed.

@@ -31,7 +31,7 @@ use crate::{
     },
     plan::{
         Effect,
-        format::json::{Document, Item},
+        format::json::{Item, ReportDocument},
         report::Report,
         saved::SavedPlan,
     },
@@ -389,7 +389,7 @@ impl Target for Server {
         let mut tokens = TokenFiles::default();
         let answer = during("Applying", || self.send_apply(&proposed, &mut tokens));
         match answer {
-            Ok(Run { report: Document { applied: Some(revision), .. }, .. }) => Ok(revision),
+            Ok(Run { report: ReportDocument { applied: Some(revision), .. }, .. }) => Ok(revision),
             Ok(_) => {
                 Err(SendError::NoResponse(format!("the response from {} has no applied revision", self.url)).into())
             }

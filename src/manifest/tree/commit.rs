@@ -25,7 +25,7 @@ const MOST_LINKS: usize = 16;
 const LINK: i32 = 0o120_000;
 
 /// Files and folders of a commit.
-pub struct Commit {
+pub struct CommitTree {
     repository: Mutex<Repository>,
     /// The folder of the work tree.
     root: PathBuf,
@@ -39,9 +39,9 @@ pub struct Commit {
     allow_outside_files: bool,
 }
 
-impl fmt::Debug for Commit {
+impl fmt::Debug for CommitTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Commit({} {})", self.revision, self.id)
+        write!(f, "CommitTree({} {})", self.revision, self.id)
     }
 }
 
@@ -135,7 +135,7 @@ fn shallow_hint(repository: &Repository) -> Option<&'static str> {
     repository.is_shallow().then_some("run `git fetch --unshallow`: this clone is shallow")
 }
 
-impl Commit {
+impl CommitTree {
     /// Opens the paths at a revision. `labelled` prefixes file names with the revision.
     pub fn open(
         revision: &str,
@@ -178,7 +178,7 @@ impl Commit {
     }
 }
 
-impl Tree for Commit {
+impl Tree for CommitTree {
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
         let (mut files, mut diagnostics) = (Vec::new(), Vec::new());
         for (shown, inside) in &self.paths {
@@ -357,12 +357,10 @@ impl Files<'_> {
                 }
             };
             match entry.kind {
-                ObjectType::Tree | ObjectType::Blob if !walk.allows(&entry) => {
-                    // A file outside that is not a manifest matters only if a manifest references it.
-                    if entry.kind == ObjectType::Tree || is_manifest(name) {
-                        walk.outside.push(shown);
-                    }
-                }
+                ObjectType::Tree if !walk.allows(&entry) => walk.outside.push(shown),
+                ObjectType::Blob if !walk.allows(&entry) && is_manifest(name) => walk.outside.push(shown),
+                // Any other file outside matters only if a manifest references it.
+                ObjectType::Blob if !walk.allows(&entry) => {}
                 ObjectType::Tree if is_manifest(name) => {
                     return Err(about("has a manifest extension but is not a regular file".into()));
                 }

@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-pub use commit::{Commit, revisions};
+pub use commit::{CommitTree, revisions};
 pub use disk::Disk;
 pub use jail::find;
 pub use recorder::{Recorder, collect};

@@ -53,13 +53,16 @@ pub struct SentValue {
     pub value: Secret,
 }
 
+/// The index of each value of a file, by `from_file` and `from_env`.
+type Values = HashMap<(String, String), usize>;
+
 /// Manifests in a request. Nothing is read from the server's disk or environment.
 #[derive(Debug, Clone)]
 pub struct Sent {
     files: Vec<SentFile>,
     commit: Option<String>,
-    /// The index of each file by name, and of its values by `from_file` and `from_env`.
-    by_name: HashMap<String, (usize, HashMap<(String, String), usize>)>,
+    /// The index of each file by name, and of its values.
+    by_name: HashMap<String, (usize, Values)>,
 }
 
 impl Sent {

@@ -10,7 +10,7 @@ use crate::model::{
     fault::{Check, Faults},
     key::Key,
     resource::{Ref, ViewContext},
-    traffic::{Effect, Request, Stage, Step},
+    traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
 /// The backend that serves the endpoint.
@@ -59,8 +59,8 @@ impl Module for Backend {
         self.enabled
     }
 
-    fn steps(&self, _request: &Request) -> Vec<Step> {
-        vec![Step::new(Stage::Backend, Effect::Passes, self.backend_id.clone())]
+    fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
+        vec![Step::new(Stage::Backend, StepEffect::Passes, self.backend_id.clone())]
     }
 
     fn example() -> Value {

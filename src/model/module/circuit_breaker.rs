@@ -10,7 +10,7 @@ use crate::model::{
     fault::{Check, Fault, Faults},
     key::Key,
     resource::ViewContext,
-    traffic::{Effect, Request, Stage, Step},
+    traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
 /// The maximum number of buckets (Limits).
@@ -88,9 +88,9 @@ impl Module for CircuitBreaker {
         self.enabled
     }
 
-    fn steps(&self, _request: &Request) -> Vec<Step> {
+    fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
         let note = format!("opens when a fraction of {} of requests fails", self.error_threshold_percentage);
-        vec![Step::new(Stage::Dispatch, Effect::Depends, note)]
+        vec![Step::new(Stage::Dispatch, StepEffect::Depends, note)]
     }
 
     fn example() -> Value {

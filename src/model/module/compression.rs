@@ -8,7 +8,7 @@ use crate::model::{
     fault::{Check, Faults},
     key::Key,
     resource::ViewContext,
-    traffic::{Effect, Request, Stage, Step},
+    traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
 /// Compresses responses for clients that accept it.
@@ -41,7 +41,7 @@ impl Module for Compression {
         self.enabled
     }
 
-    fn steps(&self, _request: &Request) -> Vec<Step> {
-        vec![Step::new(Stage::Encoding, Effect::Passes, "for clients that accept it")]
+    fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
+        vec![Step::new(Stage::Encoding, StepEffect::Passes, "for clients that accept it")]
     }
 }

@@ -10,7 +10,7 @@ use crate::model::{
     fault::{Check, Faults},
     key::Key,
     resource::{Ref, ViewContext},
-    traffic::{Effect, Request, Stage, Step, or_none},
+    traffic::{Stage, Step, StepEffect, TracedRequest, or_none},
 };
 
 /// Restricts access to the endpoint by source IP address.
@@ -63,10 +63,10 @@ impl Module for EndpointIpRestriction {
         true
     }
 
-    fn steps(&self, request: &Request) -> Vec<Step> {
+    fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         let from = request.client_ip.map(|ip| format!("{ip}: ")).unwrap_or_default();
         let note = format!("{from}policies decide: {}", or_none(&self.ip_policy_ids));
-        vec![Step::new(Stage::Source, Effect::Depends, note)]
+        vec![Step::new(Stage::Source, StepEffect::Depends, note)]
     }
 
     fn example() -> Value {

@@ -11,7 +11,7 @@ use crate::model::{
     key::Key,
     resource::ViewContext,
     schema::Constraint,
-    traffic::{Effect, Request, Stage, Step},
+    traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
 /// Admits only requests with a valid JSON Web Token.
@@ -158,7 +158,7 @@ impl Check for JwtValidation {
 
 impl JwtValidation {
     /// Checks whether a header contains a token. A trace knows no bodies, and does not validate tokens.
-    fn find_token(&self, request: &Request) -> (Effect, String) {
+    fn find_token(&self, request: &TracedRequest) -> (StepEffect, String) {
         let tokens = &self.http.tokens;
         let in_headers = || tokens.iter().filter(|token| token.method == Some(TokenMethod::Header));
         let held = in_headers().find(|token| {
@@ -166,7 +166,7 @@ impl JwtValidation {
             value.is_some_and(|value| !value.trim().is_empty())
         });
         if let Some(token) = held {
-            return (Effect::Depends, format!("the token in the header {} must be valid", token.name));
+            return (StepEffect::Depends, format!("the token in the header {} must be valid", token.name));
         }
         let names = |method: TokenMethod| {
             let names = tokens.iter().filter(|token| token.method == Some(method)).map(|token| token.name.clone());
@@ -174,12 +174,13 @@ impl JwtValidation {
         };
         let (headers, fields) = (names(TokenMethod::Header), names(TokenMethod::Body));
         match (headers.is_empty(), fields.is_empty()) {
-            (true, true) => (Effect::Depends, "requires a valid token".into()),
-            (false, true) => (Effect::Refused, format!("no token in the header {headers}")),
-            (true, false) => (Effect::Depends, format!("requires a valid token in the body field {fields}")),
-            (false, false) => {
-                (Effect::Depends, format!("no token in the header {headers}; requires one in the body field {fields}"))
-            }
+            (true, true) => (StepEffect::Depends, "requires a valid token".into()),
+            (false, true) => (StepEffect::Refused, format!("no token in the header {headers}")),
+            (true, false) => (StepEffect::Depends, format!("requires a valid token in the body field {fields}")),
+            (false, false) => (
+                StepEffect::Depends,
+                format!("no token in the header {headers}; requires one in the body field {fields}"),
+            ),
         }
     }
 }
@@ -200,7 +201,7 @@ impl Module for JwtValidation {
         true
     }
 
-    fn steps(&self, request: &Request) -> Vec<Step> {
+    fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         let (effect, note) = self.find_token(request);
         vec![Step::new(Stage::Authentication, effect, note)]
     }

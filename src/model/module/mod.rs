@@ -19,7 +19,7 @@ use super::{
     resource::{Decoded, Reference, ViewContext},
     schema::Constraint,
     secret::Secrets,
-    traffic::{Effect, Request, Stage, Step},
+    traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
 pub mod backend;
@@ -73,8 +73,8 @@ pub trait Module:
 
     /// Returns what the enabled module does with a request, as a trace shows it (D42). The stages decide the order of
     /// all modules.
-    fn steps(&self, _request: &Request) -> Vec<Step> {
-        vec![Step::new(Stage::Dispatch, Effect::Depends, "applies to the request")]
+    fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
+        vec![Step::new(Stage::Dispatch, StepEffect::Depends, "applies to the request")]
     }
 
     /// Returns an example body for the OpenAPI document. A test sends it to the API.
@@ -104,7 +104,7 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     /// Whether the module, while enabled, keeps strangers from the backend.
     fn restricts_access(&self) -> bool;
     /// Returns what the enabled module does with a request.
-    fn steps(&self, request: &Request) -> Vec<Step>;
+    fn steps(&self, request: &TracedRequest) -> Vec<Step>;
     /// Reports all faults.
     fn check(&self, faults: &mut Faults);
     /// Whether both are modules of the same type with equal values.
@@ -133,7 +133,7 @@ impl<M: Module> AnyModule for M {
     fn restricts_access(&self) -> bool {
         Module::restricts_access(self)
     }
-    fn steps(&self, request: &Request) -> Vec<Step> {
+    fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         Module::steps(self, request)
     }
     fn check(&self, faults: &mut Faults) {

@@ -11,7 +11,7 @@ use crate::model::{
     id::Id,
     key::Key,
     resource::{Ref, Reference, ViewContext},
-    traffic::{Effect, Request, Stage, Step, or_none},
+    traffic::{Stage, Step, StepEffect, TracedRequest, or_none},
 };
 
 /// Authenticates clients by certificate.
@@ -74,9 +74,9 @@ impl Module for MutualTls {
         true
     }
 
-    fn steps(&self, _request: &Request) -> Vec<Step> {
+    fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
         let note = format!("requires a client certificate issued by {}", or_none(&self.certificate_authority_ids));
-        vec![Step::new(Stage::Connection, Effect::Depends, note)]
+        vec![Step::new(Stage::Connection, StepEffect::Depends, note)]
     }
 
     fn example() -> Value {

@@ -13,7 +13,7 @@ use crate::model::{
     schema::{Constraint, filled_secret},
     secret::Secret,
     session,
-    traffic::{Request, Step},
+    traffic::{Step, TracedRequest},
 };
 
 /// Requires a login with an OAuth identity provider.
@@ -222,7 +222,7 @@ impl Module for Oauth {
         true
     }
 
-    fn steps(&self, request: &Request) -> Vec<Step> {
+    fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         let provider = self.provider.apps().first().map_or("a provider", |app| app.provider);
         vec![Step::login(request, self.options_passthrough, provider)]
     }

@@ -11,7 +11,7 @@ use crate::model::{
     resource::ViewContext,
     secret::Secret,
     session,
-    traffic::{Request, Step},
+    traffic::{Step, TracedRequest},
 };
 
 /// Requires a login with an OpenID Connect provider.
@@ -76,7 +76,7 @@ impl Module for Oidc {
         true
     }
 
-    fn steps(&self, request: &Request) -> Vec<Step> {
+    fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         vec![Step::login(request, self.options_passthrough, &self.issuer)]
     }
 

@@ -13,7 +13,7 @@ use crate::model::{
     key::Key,
     resource::ViewContext,
     schema::Constraint,
-    traffic::{Effect, Request, Stage, Step},
+    traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
 /// The policies of an endpoint, evaluated in order for each direction.
@@ -124,14 +124,14 @@ impl Module for Policies {
         !self.inbound.is_empty()
     }
 
-    fn steps(&self, _request: &Request) -> Vec<Step> {
+    fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
         let directions = [
             (Stage::Inbound, "policies inbound", &self.inbound),
             (Stage::Outbound, "policies outbound", &self.outbound),
         ];
         let used = directions.into_iter().filter(|(.., policies)| !policies.is_empty());
         used.map(|(stage, name, policies)| {
-            let step = Step::new(stage, Effect::Depends, names(policies));
+            let step = Step::new(stage, StepEffect::Depends, names(policies));
             Step { name: Some(name), ..step }
         })
         .collect()

@@ -12,7 +12,7 @@ use crate::model::{
     fault::{Check, Faults},
     key::Key,
     resource::ViewContext,
-    traffic::{Effect, Request, Stage, Step, header_changes},
+    traffic::{Stage, Step, StepEffect, TracedRequest, header_changes},
 };
 
 /// Adds headers to requests and removes headers from them.
@@ -53,9 +53,9 @@ impl Module for RequestHeaders {
         self.enabled
     }
 
-    fn steps(&self, _request: &Request) -> Vec<Step> {
+    fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
         let note = header_changes(&self.add, &self.remove);
-        vec![Step::new(Stage::RequestChange, Effect::Passes, note)]
+        vec![Step::new(Stage::RequestChange, StepEffect::Passes, note)]
     }
 
     fn example() -> Value {

@@ -13,7 +13,7 @@ use crate::{
         resource::ViewContext,
         secret::{Reading, Text},
         session,
-        traffic::{Request, Step},
+        traffic::{Step, TracedRequest},
     },
     text::printable,
     xml,
@@ -161,7 +161,7 @@ impl Module for Saml {
         true
     }
 
-    fn steps(&self, request: &Request) -> Vec<Step> {
+    fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         vec![Step::login(request, self.options_passthrough, "the SAML identity provider")]
     }
 

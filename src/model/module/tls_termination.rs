@@ -11,7 +11,7 @@ use crate::model::{
     key::Key,
     resource::ViewContext,
     schema::Constraint,
-    traffic::{Request, Step},
+    traffic::{Step, TracedRequest},
 };
 
 /// Where TLS terminates, and the minimum TLS version.
@@ -105,7 +105,7 @@ impl Module for TlsTermination {
     }
 
     /// A trace tells this of the edge itself.
-    fn steps(&self, _request: &Request) -> Vec<Step> {
+    fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
         Vec::new()
     }
 

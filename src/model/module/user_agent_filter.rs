@@ -11,7 +11,7 @@ use crate::{
         fault::{Check, Faults},
         key::Key,
         resource::ViewContext,
-        traffic::{Effect, Request, Stage, Step},
+        traffic::{Stage, Step, StepEffect, TracedRequest},
     },
     text::printable,
 };
@@ -43,9 +43,9 @@ impl Check for UserAgentFilter {
 
 impl UserAgentFilter {
     /// `deny` refuses, unless `allow` makes an exception; with `allow` alone, everybody else is refused.
-    fn judge(&self, request: &Request) -> (Effect, String) {
+    fn judge(&self, request: &TracedRequest) -> (StepEffect, String) {
         let Some(agent) = request.user_agent.as_deref().or_else(|| request.header("user-agent")) else {
-            return (Effect::Depends, "depends on the User-Agent; set it with --user-agent".into());
+            return (StepEffect::Depends, "depends on the User-Agent; set it with --user-agent".into());
         };
         let mut unreadable = None;
         let mut is_match = |pattern: &String| match RegexBuilder::new(pattern).size_limit(COMPILED_BYTES).build() {
@@ -58,15 +58,15 @@ impl UserAgentFilter {
         let mut first = |patterns: &[String]| patterns.iter().find(|&pattern| is_match(pattern)).cloned();
         let (allowed, denied) = (first(&self.allow), first(&self.deny));
         match (allowed, denied, unreadable) {
-            (Some(pattern), ..) => (Effect::Passes, format!("allowed by {}", printable(&pattern))),
+            (Some(pattern), ..) => (StepEffect::Passes, format!("allowed by {}", printable(&pattern))),
             (None, _, Some(pattern)) => {
-                (Effect::Depends, format!("unknown: {} cannot be compiled", printable(&pattern)))
+                (StepEffect::Depends, format!("unknown: {} cannot be compiled", printable(&pattern)))
             }
-            (None, Some(pattern), None) => (Effect::Refused, format!("denied by {}", printable(&pattern))),
+            (None, Some(pattern), None) => (StepEffect::Refused, format!("denied by {}", printable(&pattern))),
             (None, None, None) if self.deny.is_empty() && !self.allow.is_empty() => {
-                (Effect::Refused, "no pattern allows it".into())
+                (StepEffect::Refused, "no pattern allows it".into())
             }
-            (None, None, None) => (Effect::Passes, "no pattern denies it".into()),
+            (None, None, None) => (StepEffect::Passes, "no pattern denies it".into()),
         }
     }
 }
@@ -83,7 +83,7 @@ impl Module for UserAgentFilter {
         self.enabled
     }
 
-    fn steps(&self, request: &Request) -> Vec<Step> {
+    fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         let (effect, note) = self.judge(request);
         vec![Step::new(Stage::Client, effect, note)]
     }

@@ -13,7 +13,7 @@ use crate::model::{
     resource::ViewContext,
     schema::{Constraint, filled_secret},
     secret::Secret,
-    traffic::{Effect, Request, Stage, Step},
+    traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
 /// The supported webhook providers (D16).
@@ -155,9 +155,9 @@ impl Module for WebhookVerification {
         true
     }
 
-    fn steps(&self, _request: &Request) -> Vec<Step> {
+    fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
         let note = format!("requires a signature by {}", self.provider);
-        vec![Step::new(Stage::Authentication, Effect::Depends, note)]
+        vec![Step::new(Stage::Authentication, StepEffect::Depends, note)]
     }
 
     fn example() -> Value {

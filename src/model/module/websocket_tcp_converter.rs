@@ -8,7 +8,7 @@ use crate::model::{
     fault::{Check, Faults},
     key::Key,
     resource::ViewContext,
-    traffic::{Effect, Request, Stage, Step},
+    traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
 /// Converts WebSocket connections to TCP streams to the upstream.
@@ -41,7 +41,7 @@ impl Module for WebsocketTcpConverter {
         self.enabled
     }
 
-    fn steps(&self, _request: &Request) -> Vec<Step> {
-        vec![Step::new(Stage::Dispatch, Effect::Passes, "converts a WebSocket to a TCP stream")]
+    fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
+        vec![Step::new(Stage::Dispatch, StepEffect::Passes, "converts a WebSocket to a TCP stream")]
     }
 }

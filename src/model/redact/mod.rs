@@ -241,6 +241,7 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
         let signs = signs(line);
         let prose = if line.trim_start().starts_with("//") { 0 } else { line.find("/*").unwrap_or(line.len()) };
         let prose = prose.min(comment);
+        let mut cleared = 0;
         let flow = line.find(['{', '[']).unwrap_or(line.len());
         let mut at = 0;
         while let Some(word) = next_word(line, at) {
@@ -309,6 +310,9 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
                 }
                 continue;
             }
+            if word.start < cleared {
+                continue;
+            }
             let near = behind.get(..behind.floor_char_boundary(LONGEST_TOKEN)).unwrap_or_default();
             let length = near.find(|c: char| c.is_whitespace() || "\"',;{}[]()<>".contains(c)).unwrap_or(near.len());
             let token = line.get(word.start..word.end + length).unwrap_or_default();
@@ -318,6 +322,9 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
             } else if (in_comment || !self.public) && is_token(token) {
                 self.mask.hide(start + word.start..start + word.end + length);
                 at = word.end + length;
+            } else {
+                // The rest of this run is a part of what was checked.
+                cleared = word.end + length;
             }
         }
     }

@@ -21,7 +21,7 @@ pub const VERSION: &str = "edgewright/report/v1";
 
 /// A report as a document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Document {
+pub struct ReportDocument {
     /// `edgewright/report/v1`.
     pub format: String,
     /// The command.
@@ -95,10 +95,10 @@ pub struct Spot {
 
 /// The report as one JSON object.
 pub fn render(report: &Report) -> Result<String, JsonError> {
-    json::text(&Document::of(report), Secrets::Masked)
+    json::text(&ReportDocument::of(report), Secrets::Masked)
 }
 
-impl Document {
+impl ReportDocument {
     /// The document of a report.
     pub fn of(report: &Report) -> Self {
         let summary = report.plan.as_ref().map(Outline::summary).unwrap_or_default();
