@@ -21,14 +21,14 @@ mod target;
 mod trace;
 mod validate;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
 use config::Config;
 
 use crate::{
     model::{diagnostic::Diagnostic, json::JsonError, snapshot::Snapshot},
-    store::{Store, StoreError, probe},
+    store::{Store, StoreError, history::Retention, probe},
 };
 
 /// Reconciles an edge gateway with manifests in Git.
@@ -158,11 +158,19 @@ struct StoreArgs {
     /// Store folder.
     #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
     store: PathBuf,
+    /// The most history records to keep.
+    #[arg(long, value_name = "N", env = "EDGEWRIGHT_HISTORY_RECORDS", default_value_t = 100_000)]
+    history_records: u64,
+    /// The age at which history records are dropped, in days.
+    #[arg(long, value_name = "DAYS", env = "EDGEWRIGHT_HISTORY_DAYS", default_value_t = 730)]
+    history_days: u32,
 }
 
 impl StoreArgs {
     fn open(&self) -> Result<Store, Failure> {
-        Ok(Store::open(&self.store)?)
+        let age = Duration::from_secs(u64::from(self.history_days) * 24 * 3600);
+        let retention = Retention { records: self.history_records, age, ..Retention::default() };
+        Ok(Store::open_with(&self.store, retention)?)
     }
 
     /// Opens the store, which must exist.
