@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        mpsc::{Receiver, Sender, channel},
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread::JoinHandle,
     time::Duration,
@@ -27,6 +27,8 @@ use crate::{
     },
 };
 
+/// How long the log must be quiet before the head is synced.
+const PAUSE: Duration = Duration::from_millis(20);
 /// How long a reader waits for the index to be opened and to catch up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -216,7 +218,22 @@ fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &F
         progress.index = Some(Arc::clone(&index));
         progress.applied = tip.position;
     });
-    while let Ok(job) = jobs.recv() {
+    let mut unsynced = false;
+    loop {
+        // The head is synced in a pause: a commit that waits for the disk must not wait for this.
+        let next = match unsynced {
+            true => jobs.recv_timeout(PAUSE),
+            false => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        let job = match next {
+            Ok(job) => job,
+            Err(RecvTimeoutError::Timeout) => {
+                let _ = head.sync_data();
+                unsynced = false;
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         let mut records = match job {
             Job::Add(records) => records,
             Job::Stop => break,
@@ -240,7 +257,7 @@ fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &F
                 }
             }
         }
-        let _ = head.sync_data();
+        unsynced = true;
         if stop {
             break;
         }

@@ -187,7 +187,9 @@ impl Engine for FolderEngine {
             let location = Location { part: Part::Journal, generation, offset, length };
             offset += length;
             // The index has no use for the changes, which are most of a batch.
-            (location, Batch { changes: Vec::new(), ..batch.clone() })
+            let Batch { position, revision, next_order, hash, .. } = *batch;
+            let record = Arc::clone(&batch.record);
+            (location, Batch { position, revision, next_order, record, hash, changes: Vec::new() })
         });
         self.librarian.add(located.collect());
         Ok(())
