@@ -62,6 +62,8 @@
 //!
 //! ## Main flows
 //!
+//! The stages of a run are values in `src/reconcile/stages.rs`: load, resolve, judge, isolate, diff, try.
+//!
 //! - **`reconcile --dry-run manifests/`**: files → [documents](manifest) → typed Specs and diagnostics → names to ids
 //!   ([`manifest::resolve`]) → [lints](lint) → [`plan::diff`] against the Snapshot → the plan is tried on the
 //!   Snapshot → [`plan::render`] or a [format](plan::format) → exit code. Without `--dry-run` the plan is committed as

@@ -46,7 +46,7 @@ use crate::model::code::Code;
 
 /// A journal is folded into a new base when it is longer than this and longer than the base.
 const CHECKPOINT_BYTES: u64 = 8 << 20;
-/// The bytes behind which a single frame no longer makes the log longer: what it takes to read it back.
+/// The generation of a new store.
 const FIRST_GENERATION: u64 = 1;
 
 /// An engine in a folder. One process has it open at a time.
