@@ -107,13 +107,18 @@ impl Librarian {
         let mut place = String::new();
         // A checkpoint moves records from one file to another; then the index knows better at the second try.
         for _ in 0..3 {
+            let mut moved = None;
             let records: io::Result<Option<Vec<Arc<[u8]>>>> = index
                 .find(query, before, limit)?
                 .into_iter()
                 .map(|(position, location)| {
                     let path = location.part.path(&self.folder, location.generation);
                     place = format!("record {position} in {} at byte {}", path.display(), location.offset);
-                    let batch = journal::read_at(&path, location.offset, location.length as usize)?;
+                    let batch =
+                        journal::read_at(&path, location.offset, location.length as usize).inspect_err(|_| {
+                            let history = Part::History.path(&self.folder, location.generation);
+                            moved = history.exists().then_some(location.generation);
+                        })?;
                     Ok(batch.filter(|batch| batch.position == position).map(|batch| batch.record))
                 })
                 .collect();
@@ -121,6 +126,10 @@ impl Librarian {
                 Ok(Some(records)) => return Ok(records),
                 Ok(None) => last = None,
                 Err(error) => last = Some(error),
+            }
+            // An index that failed during a checkpoint has old places.
+            if let Some(generation) = moved {
+                relocate(&index, &self.folder, generation)?;
             }
         }
         let reason = last.map_or_else(|| "its checksum does not match".to_owned(), |error| error.to_string());
@@ -144,15 +153,15 @@ impl Librarian {
 
     /// Turns the journals before a generation into history, which has no changes and so no secrets.
     pub fn fold(&self, generation: u64) -> Result<(), StoreError> {
-        let index = self.index(0).ok();
         for old in Part::Journal.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
             let (from, to) = (Part::Journal.path(&self.folder, old), Part::History.path(&self.folder, old));
             let content = journal::read(&from, false)?;
             journal::write_history(&to, content.store, content.start, &content.batches)?;
-            if let Some(index) = &index {
-                // The index must know the new place before the old one is gone.
-                let written = journal::read(&to, false)?;
-                index.add(located(Part::History, old, &written).into_iter(), None)?;
+            // The index must know the new places before the old ones are gone, and it must already know the old ones:
+            // a record that it adds later would get its old place again.
+            let last = content.batches.last().map_or(0, |(_, batch)| batch.position);
+            if let Ok(index) = self.index(last) {
+                relocate(&index, &self.folder, old)?;
             }
             files::remove(&from)?;
         }
@@ -195,6 +204,12 @@ impl Drop for Librarian {
             let _ = thread.join();
         }
     }
+}
+
+/// Tells the index where the records of a journal are now that it has become history.
+fn relocate(index: &Index, folder: &Path, generation: u64) -> Result<(), StoreError> {
+    let written = journal::read(&Part::History.path(folder, generation), false)?;
+    index.add(located(Part::History, generation, &written).into_iter(), None)
 }
 
 fn located(part: Part, generation: u64, content: &journal::Content) -> Vec<(Location, &Batch)> {
@@ -327,4 +342,51 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
         }
     }
     Ok(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::operation::Author,
+        store::history::{Outcome, chain},
+    };
+
+    fn batch(position: u64) -> Batch {
+        let record = Record {
+            position,
+            revision: Some(position),
+            at: mint::now(),
+            milliseconds: 1,
+            author: Author::Local,
+            outcome: Outcome::Applied,
+            message: String::new(),
+            calls: Vec::new(),
+            resources: Vec::new(),
+            changes: String::new(),
+        };
+        let record: Arc<[u8]> = record.to_bytes().unwrap_or_default().into();
+        let hash = chain(&[0; 32], &record);
+        Batch { position, revision: position, next_order: 0, record, hash, changes: Vec::new() }
+    }
+
+    #[test]
+    fn records_are_found_where_a_checkpoint_has_moved_them() -> Result<(), StoreError> {
+        let folder = tempfile::tempdir().map_err(|error| StoreError::io("create", Path::new("folder"), &error))?;
+        let (path, generation) = (folder.path(), 3);
+        let batches: Vec<(u64, Batch)> = (1..=2).map(|position| (0, batch(position))).collect();
+        journal::write_history(&Part::History.path(path, generation), [0; 16], Tip::default(), &batches)?;
+        // The index added the records after the journal had become history.
+        let old = |offset| Location { part: Part::Journal, generation, offset, length: 200 };
+        let index = Index::open(&path.join("index"))?;
+        let tip = batches.last().map(|(_, last)| Tip::after(last));
+        index.add(batches.iter().map(|(offset, batch)| (old(*offset), batch)), tip)?;
+        let shared = Arc::new(Shared::default());
+        shared.set(|progress| (progress.index, progress.applied) = (Some(Arc::new(index)), 2));
+        let librarian = Librarian { folder: path.to_owned(), shared, jobs: channel().0, thread: None };
+        let found = librarian.find(&Query::All, u64::MAX, 10, 2)?;
+        let expected: Vec<_> = batches.iter().rev().map(|(_, batch)| Arc::clone(&batch.record)).collect();
+        assert_eq!(found, expected);
+        Ok(())
+    }
 }
