@@ -83,6 +83,15 @@ fn steps(criterion: &mut Criterion) {
             BatchSize::PerIteration,
         );
     });
+    let stored = tempfile::tempdir().unwrap();
+    let path = stored.path().join("store");
+    let store = Store::open(&path).unwrap();
+    apply(&store, &first, Places::new(), Author::source("bench", None), &mut TokenFiles::default()).unwrap();
+    drop(store);
+    group.bench_function("open the store", |bench| bench.iter(|| Store::open(&path).unwrap()));
+    group.bench_function("open the store and plan nothing", |bench| {
+        bench.iter(|| plan(&options, &Store::open(&path).unwrap().snapshot()));
+    });
     group.finish();
 }
 

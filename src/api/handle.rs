@@ -309,18 +309,18 @@ impl Call<'_> {
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
         let cx = ViewContext { snapshot, site: &self.app.site };
         if self.caller.role == Role::Viewer {
-            return Ok(answer::rendered(entry.spec.view_json(entry, &cx, Secrets::Masked)?));
+            return Ok(answer::rendered(entry.spec().view_json(entry, &cx, Secrets::Masked)?));
         }
         if let Some(rendered) = entry.rendered.get() {
             return Ok(rendered.clone());
         }
-        let body = entry.spec.view_json(entry, &cx, Secrets::Revealed)?;
+        let body = entry.spec().view_json(entry, &cx, Secrets::Revealed)?;
         Ok(entry.rendered.get_or_init(|| answer::rendered(body)).clone())
     }
 
     /// Renders a module for the caller; `None` if the slot is empty.
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
-        let Some(module) = snapshot.get(host).and_then(|entry| entry.spec.module(slot)) else { return Ok(None) };
+        let Some(module) = snapshot.get(host).and_then(|entry| entry.spec().module(slot)) else { return Ok(None) };
         let cx = ViewContext { snapshot, site: &self.app.site };
         let secrets = if self.caller.role == Role::Viewer { Secrets::Masked } else { Secrets::Revealed };
         Ok(Some(answer::rendered(module.view_json(host, &cx, secrets)?)))

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     model::{code::Code, diagnostic::Diagnostic, snapshot::Snapshot},
     reconcile::{ApplyError, LintLevels, plan},
-    routing::{HostRank, Named, StepEffect, Trace, TracedRequest, Verdict, trace_in},
+    routing::{HostRank, Named, StepEffect, Trace, TracedRequest, Verdict, trace},
     store::{CommitError, mint},
     text::{escaped, printable},
 };
@@ -63,13 +63,13 @@ impl Args {
         let request = self.request()?;
         let mut out = format!("{}\n", plain(&request.to_string()));
         let last = if self.manifests.is_empty() {
-            let trace = trace_in(&snapshot_of(Some(&self.store.open_existing()?)), &request);
+            let trace = trace(&snapshot_of(Some(&self.store.open_existing()?)), &request);
             write_trace(&mut out, &request, &trace);
             trace
         } else if self.after {
             let store = self.store.open_if_there()?;
             let before = snapshot_of(store.as_ref());
-            let (was, becomes) = (trace_in(&before, &request), trace_in(&self.applied(&before, &lints)?, &request));
+            let (was, becomes) = (trace(&before, &request), trace(&self.applied(&before, &lints)?, &request));
             out.push_str("\nbefore the plan");
             write_trace(&mut out, &request, &was);
             out.push_str("\nafter the plan");
@@ -79,7 +79,7 @@ impl Args {
             let _ = writeln!(out, "\nThe plan {does} the handling of this request.");
             becomes
         } else {
-            let trace = trace_in(&self.applied(&Snapshot::default(), &lints)?, &request);
+            let trace = trace(&self.applied(&Snapshot::default(), &lints)?, &request);
             write_trace(&mut out, &request, &trace);
             trace
         };

@@ -90,7 +90,10 @@ impl<'a> Wanted<'a> {
 
     /// Whether an existing resource can be updated to this one in place. Unset immutable content matches any.
     fn fits(&self, entry: &Entry) -> bool {
-        let Ok(existing) = fixed_content(entry.spec.as_ref()) else { return false };
+        if self.fixed.is_empty() {
+            return true;
+        }
+        let Ok(existing) = fixed_content(entry.spec().as_ref()) else { return false };
         self.fixed.iter().zip(existing).all(|(wanted, existing)| *wanted == existing || wanted == "\"\"")
     }
 

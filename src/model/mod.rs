@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod code;
+pub mod content;
 pub mod decode;
 pub mod desired;
 pub mod diagnostic;

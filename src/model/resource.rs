@@ -182,7 +182,7 @@ pub struct KindInfo {
     /// Decodes the body of a PATCH.
     pub decode_patch: DecodePatch,
     /// Decodes the spec of a stored record.
-    pub restore: fn(&serde_json::value::RawValue) -> Result<SpecArc, serde_json::Error>,
+    pub restore: fn(&str) -> Result<SpecArc, serde_json::Error>,
     /// The schema of the write form.
     pub spec_schema: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of the response form.
@@ -217,7 +217,7 @@ impl KindInfo {
                 let (spec, faults) = decode_patch::<R>(node, elsewhere, fixed);
                 (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
             },
-            restore: |raw| Ok(Arc::new(unbounded::from_str::<R>(raw.get())?)),
+            restore: |raw| Ok(Arc::new(unbounded::from_str::<R>(raw)?)),
             spec_schema: |generator| generator.subschema_for::<R>(),
             view_schema: |generator| generator.subschema_for::<R::View>(),
         }
@@ -239,6 +239,8 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn same(&self, other: &dyn AnyResource) -> bool;
     /// Writes the write form.
     fn to_json(&self, secrets: Secrets<'_>) -> Result<Map<String, Value>, JsonError>;
+    /// Writes the write form as bytes.
+    fn to_bytes(&self, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
     /// Writes the response form.
     fn view_json(&self, at: &Entry, cx: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
     /// Names every resource of this service that it points at, its modules included.
@@ -280,6 +282,10 @@ impl<R: Resource> AnyResource for R {
 
     fn to_json(&self, secrets: Secrets<'_>) -> Result<Map<String, Value>, JsonError> {
         json::object(self, secrets)
+    }
+
+    fn to_bytes(&self, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+        json::bytes(self, secrets)
     }
 
     fn view_json(&self, at: &Entry, cx: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {

@@ -3,7 +3,7 @@
 
 mod passage;
 
-use std::{cmp::Reverse, fmt};
+use std::{cmp::Reverse, fmt, sync::Arc};
 
 pub use crate::model::traffic::{StepEffect, TracedRequest};
 pub use passage::Passage;
@@ -16,6 +16,7 @@ use crate::model::{
         https_edge::HttpsEdge,
         https_edge_route::{HttpsEdgeRoute, MatchType},
     },
+    resource::Resource,
     rules,
     snapshot::{Entry, Snapshot},
     traffic::bare_host,
@@ -124,12 +125,9 @@ impl Trace {
     }
 }
 
-/// Traces a request through edges and their routes.
-pub fn trace<'a>(
-    request: &TracedRequest,
-    edges: impl Iterator<Item = (&'a Key, Option<&'a str>, &'a HttpsEdge)>,
-    routes: impl Iterator<Item = (&'a Key, Option<&'a str>, &'a HttpsEdgeRoute)>,
-) -> Trace {
+/// Traces a request through a revision.
+pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
+    let edges = of::<HttpsEdge>(snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX));
     let serving = edges.flat_map(|(key, name, edge)| {
         let hostports =
             edge.hostports.iter().filter_map(move |hostport| Some((hostport, rank_hostport(request, hostport)?)));
@@ -140,8 +138,7 @@ pub fn trace<'a>(
     };
     let blind = rules::passes_through(edge) && edge.tls_termination.as_ref().is_some_and(|tls| tls.enabled);
     let choice = EdgeChoice { edge: named(key, name), hostport: hostport.clone(), rank, passes_through: blind };
-    let mut routes: Vec<_> = routes
-        .filter(|(route, ..)| route.parent.as_ref() == Some(&key.id))
+    let mut routes: Vec<_> = of::<HttpsEdgeRoute>(snapshot.children(key, Kind::HttpsEdgeRoute))
         .map(|(key, name, route)| (rank_route(request, route, blind), key, name, route))
         .collect();
     // Best match first, then the routes that do not match.
@@ -161,16 +158,12 @@ pub fn trace<'a>(
     Trace { edge: Some(choice), routes, modules }
 }
 
-/// Traces a request through a revision.
-pub fn trace_in(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
-    fn entry_name(entry: &Entry) -> Option<&str> {
-        entry.claim.as_ref().map(|claim| claim.name.as_str())
-    }
-    let of = |kind: Kind| snapshot.iter().filter(move |entry| entry.key.kind == kind);
-    let edges = of(Kind::HttpsEdge).filter_map(|it| Some((&it.key, entry_name(it), it.spec_as::<HttpsEdge>()?)));
-    let routes =
-        of(Kind::HttpsEdgeRoute).filter_map(|it| Some((&it.key, entry_name(it), it.spec_as::<HttpsEdgeRoute>()?)));
-    trace(request, edges, routes)
+/// Resources with their names and typed Specs.
+fn of<'a, R: Resource>(
+    entries: impl Iterator<Item = &'a Arc<Entry>>,
+) -> impl Iterator<Item = (&'a Key, Option<&'a str>, &'a R)> {
+    let name = |entry: &'a Entry| entry.claim.as_ref().map(|claim| claim.name.as_str());
+    entries.filter_map(move |entry| Some((&entry.key, name(entry), entry.spec_as::<R>()?)))
 }
 
 fn named(key: &Key, name: Option<&str>) -> Named {

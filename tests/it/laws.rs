@@ -83,10 +83,10 @@ fn revealed(spec: &Spec) -> Value {
 /// Everything that a revision says of its resources, secrets included.
 fn state(snapshot: &Snapshot) -> Vec<(Key, Value)> {
     let whole = |entry: &Arc<Entry>| {
-        let Entry { spec, created_at, order, claim, token, .. } = entry.as_ref();
+        let Entry { created_at, order, claim, token, .. } = entry.as_ref();
         let token = token.as_ref().map(|token| token.expose().to_owned());
         let created_at = created_at.to_string();
-        let spec = revealed(spec);
+        let spec = revealed(entry.spec());
         let value = json!({"spec": spec, "created_at": created_at, "order": order, "claim": claim, "token": token});
         (entry.key.clone(), value)
     };
@@ -98,7 +98,7 @@ fn holds_exactly(snapshot: &Snapshot, world: &World) -> Law {
         let key = &wanted.key;
         let entry = snapshot.get(key).ok_or_else(|| TestCaseError::fail(format!("{key} is missing")))?;
         let settled = settled(wanted);
-        prop_assert!(entry.spec.same(settled.as_ref()), "{key} is {:?}, not {settled:?}", entry.spec);
+        prop_assert!(entry.spec().same(settled.as_ref()), "{key} is {:?}, not {settled:?}", entry.spec());
         prop_assert_eq!(entry.claim.as_ref(), Some(&wanted.claim), "the claim of {}", key);
     }
     for entry in snapshot.iter() {
@@ -125,7 +125,7 @@ fn what_stays_keeps_its_birth(before: &Snapshot, after: &Snapshot, worlds: [&Wor
 fn every_reference_resolves(snapshot: &Snapshot) -> Law {
     for entry in snapshot.iter() {
         let mut named: Vec<Key> = entry.key.parent_key().into_iter().collect();
-        entry.spec.references(&mut |reference| named.push(reference.target));
+        entry.spec().references(&mut |reference| named.push(reference.target));
         for target in named {
             prop_assert!(snapshot.get(&target).is_some(), "{} names {target}, which is not there", entry.key);
         }

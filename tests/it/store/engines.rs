@@ -111,8 +111,9 @@ fn a_subscriber_and_a_replica_follow_without_loading_everything() {
         assert_eq!(*second.changed, [small_key(1)]);
         assert_eq!(store.wait_for_newer(from, Duration::from_secs(5)), 3);
         let advanced = store.advance(&seen, from).unwrap().unwrap();
-        let text =
-            |entry: &Arc<edgewright::model::snapshot::Entry>| format!("{} {:?} {}", entry.key, entry.spec, entry.order);
+        let text = |entry: &Arc<edgewright::model::snapshot::Entry>| {
+            format!("{} {:?} {}", entry.key, entry.spec(), entry.order)
+        };
         let expected: Vec<_> = store.snapshot().iter().map(text).collect();
         assert_eq!(advanced.iter().map(text).collect::<Vec<_>>(), expected);
         assert_eq!((advanced.revision, advanced.next_order()), (3, store.snapshot().next_order()));

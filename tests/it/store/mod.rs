@@ -80,6 +80,6 @@ fn commit(store: &Store, operations: Vec<Operation>) -> Result<Committed, Commit
 /// Everything that a store holds, as text that can be compared.
 fn content(store: &Store) -> Vec<String> {
     let snapshot = store.snapshot();
-    let entries = snapshot.iter().map(|entry| format!("{} {:?} {}", entry.key, entry.spec, entry.order));
+    let entries = snapshot.iter().map(|entry| format!("{} {:?} {}", entry.key, entry.spec(), entry.order));
     entries.chain([format!("revision {}", snapshot.revision)]).collect()
 }
