@@ -26,7 +26,7 @@ pub use router::router;
 pub use serve::{Server, bind};
 
 use crate::{
-    model::{id::Id, resource::Site},
+    model::{id::Id, site::Site},
     reconcile::watch::Following,
     store::Store,
 };

@@ -228,7 +228,7 @@ impl Builder {
     /// All schemas. A type can have a write and a response form, so the response forms have separate names.
     fn schemas(mut self) -> Map<String, Value> {
         let mut requests = self.requests.take_definitions(true);
-        refine(&mut requests);
+        refine(&mut requests, Kind::constraints());
         for (name, schema) in self.patches {
             requests.insert(name, schema);
         }

@@ -63,7 +63,7 @@ impl ManifestKind {
     /// A kind whose `spec` is the API's write form, exported into one file.
     const fn of<R: Resource>(file: &'static str) -> Self {
         Self {
-            name: R::INFO.name,
+            name: R::INFO.facts.name,
             resource: Some(R::INFO.kind),
             fields: &[],
             parent_field: None,

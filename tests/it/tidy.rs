@@ -42,15 +42,13 @@ const IO: [&str; 13] = [
 const NEED_A_BROKEN_MACHINE: [&str; 3] = ["STORE_CORRUPT", "STORE_FAILED", "INTERNAL"];
 
 /// Who may name a module outside its own file and its hosts, and why. Lints have a rule of their own.
-const NAMES_MODULES: [(&str, &[&str]); 7] = [
+const NAMES_MODULES: [(&str, &[&str]); 6] = [
     // The API specification has the endpoints of these modules; those of all others are extensions.
     ("src/api/endpoint.rs", &["backend", "ip_restriction", "oauth", "policies", "saml", "websocket_tcp_converter"]),
     // The examples of whole kinds.
     ("src/api/example.rs", &["backend", "compression", "tls_termination"]),
     // Identity providers read a route's SAML metadata.
     ("src/api/saml.rs", &["saml"]),
-    // The decoder accepts any object in a policy's `config`.
-    ("src/model/decode/value.rs", &["policies"]),
     // Where TLS terminates decides what an edge can read.
     ("src/model/rules.rs", &["tls_termination"]),
     ("src/routing/mod.rs", &["tls_termination"]),
@@ -341,4 +339,72 @@ fn every_secret_field_is_hidden_in_excerpts() {
         let shown = edgewright::model::redact::redact(&format!("{field}: hunter2\n"), fields);
         assert_eq!(shown, format!("{field}: *******\n"));
     }
+}
+
+/// How many files of the model may use each other in a circle, at most: `apply` with the rules that it checks, and the
+/// two files of the decoder.
+const LARGEST_CIRCLE: usize = 2;
+/// The methods of `Kind` in `kind/table.rs`: a call uses that file without naming it.
+const CALLS_OF_THE_TABLE: [&str; 4] = ["kind.info()", "kind().info()", "Kind::all()", "Kind::constraints()"];
+
+/// The path of a file's module, such as `model::kind::owner`.
+fn module_path(file: &str) -> String {
+    let path = file.trim_start_matches("src/").trim_end_matches(".rs");
+    path.strip_suffix("/mod").unwrap_or(path).replace('/', "::")
+}
+
+/// A path in the code of `module`, from the root of the crate. A path of another crate becomes one inside `module`.
+fn from_root(module: &str, path: &str) -> String {
+    if let Some(rest) = path.strip_prefix("crate::") {
+        return rest.to_owned();
+    }
+    let (mut base, mut rest) = (module, path);
+    while let Some(more) = rest.strip_prefix("super::") {
+        base = base.rsplit_once("::").map_or("", |(parent, _)| parent);
+        rest = more;
+    }
+    format!("{base}::{rest}")
+}
+
+#[test]
+fn files_of_the_model_do_not_use_each_other_in_circles() {
+    let files: Vec<Source> =
+        sources("src/model", "rs").into_iter().filter(|file| !file.name.ends_with("/tests.rs")).collect();
+    let modules: BTreeSet<String> = files.iter().map(|file| module_path(&file.name)).collect();
+    let owner = |path: &str| {
+        let mut path = path;
+        while !modules.contains(path) {
+            path = path.rsplit_once("::")?.0;
+        }
+        Some(path.to_owned())
+    };
+    let mut uses = std::collections::BTreeMap::new();
+    for file in files {
+        let module = module_path(&file.name);
+        let text = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
+        let file = Source { name: file.name, text };
+        let mut used: BTreeSet<String> =
+            file.paths().iter().filter_map(|path| owner(&from_root(&module, path))).collect();
+        if CALLS_OF_THE_TABLE.iter().any(|call| file.code().contains(call)) {
+            used.insert("model::kind::table".to_owned());
+        }
+        used.remove(&module);
+        uses.insert(module, used);
+    }
+    // What a key is made of depends on nothing else, so that everything can depend on keys.
+    assert_eq!(uses["model::kind"], BTreeSet::new());
+    assert_eq!(uses["model::key"], BTreeSet::from(["model::id".to_owned(), "model::kind".to_owned()]));
+
+    let reachable = |from: &String| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
+        while let Some(module) = open.pop() {
+            open.extend(uses[&module].iter().filter(|used| seen.insert((*used).clone())).cloned());
+        }
+        seen
+    };
+    let circle = |module: &String| {
+        reachable(module).into_iter().filter(|other| reachable(other).contains(module)).collect::<Vec<_>>()
+    };
+    let largest = modules.iter().map(circle).max_by_key(Vec::len).unwrap_or_default();
+    assert!(largest.len() <= LARGEST_CIRCLE, "a circle of {} files: {largest:?}", largest.len());
 }

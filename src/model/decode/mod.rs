@@ -27,9 +27,15 @@ pub trait ValueSource {
     fn plain_secret(&self, _path: Path) {}
 }
 
+/// The result of decoding: the value, if any, and all faults.
+pub type Decoded<T> = (Option<T>, Vec<Fault>);
+
+/// The newtype name of a field that accepts any object.
+pub const FREE_FORM: &str = "edgewright::FreeForm";
+
 /// Decodes a document. Returns all faults, and the value without its faulty entries, or `None` if the whole document is
 /// faulty.
-pub fn decode<T: DeserializeOwned>(node: &Node, sources: Option<&dyn ValueSource>) -> (Option<T>, Vec<Fault>) {
+pub fn decode<T: DeserializeOwned>(node: &Node, sources: Option<&dyn ValueSource>) -> Decoded<T> {
     decode_with(node, &[], sources)
 }
 
@@ -39,21 +45,17 @@ pub fn decode_with<T: DeserializeOwned>(
     node: &Node,
     known_elsewhere: &[&str],
     sources: Option<&dyn ValueSource>,
-) -> (Option<T>, Vec<Fault>) {
+) -> Decoded<T> {
     run(node, Context { known_elsewhere, sources, ..Context::default() })
 }
 
 /// Like [`decode_with`], for a change of an existing resource: the `fixed` top-level fields are known, but never
 /// suggested for a misspelt one, because they cannot change.
-pub fn decode_patch<T: DeserializeOwned>(
-    node: &Node,
-    known_elsewhere: &[&str],
-    fixed: &[&str],
-) -> (Option<T>, Vec<Fault>) {
+pub fn decode_patch<T: DeserializeOwned>(node: &Node, known_elsewhere: &[&str], fixed: &[&str]) -> Decoded<T> {
     run(node, Context { known_elsewhere, fixed, ..Context::default() })
 }
 
-fn run<T: DeserializeOwned>(node: &Node, context: Context<'_>) -> (Option<T>, Vec<Fault>) {
+fn run<T: DeserializeOwned>(node: &Node, context: Context<'_>) -> Decoded<T> {
     let mut faults = Vec::new();
     let mut aside = Aside::default();
     loop {

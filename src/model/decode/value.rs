@@ -2,11 +2,10 @@
 
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
-use super::{Aside, At, Context, DecodeError, Step, unknown_field};
+use super::{Aside, At, Context, DecodeError, FREE_FORM, Step, unknown_field};
 use crate::model::{
     code::Code,
     fault::{Aim, Fault, Path, nearest},
-    module::policies::FREE_FORM,
     node::Node,
     secret::{SOURCED_SECRET, SOURCED_TEXT},
 };

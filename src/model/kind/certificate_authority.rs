@@ -10,7 +10,6 @@ use crate::{
         fault::{Check, Fault, Faults},
         resource::{KindInfo, Resource, ViewContext},
         secret::{Reading, Text},
-        snapshot::Entry,
     },
     x509::{self, AuthorityFacts, Chain, Link, PemFault},
 };
@@ -81,20 +80,17 @@ impl Check for CertificateAuthority {
 
 impl Resource for CertificateAuthority {
     const INFO: KindInfo = KindInfo {
-        prefix: "ca_",
-        collection: "/certificate_authorities",
-        list: "certificate_authorities",
         fixed: &["ca_pem"],
         required: &["ca_pem"],
-        ..KindInfo::of::<CertificateAuthority>(Kind::CertificateAuthority, "CertificateAuthority")
+        ..KindInfo::of::<CertificateAuthority>(Kind::CertificateAuthority)
     };
 
     type View = CertificateAuthorityView;
 
-    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> CertificateAuthorityView {
+    fn view(&self, at: &ViewContext<'_>) -> CertificateAuthorityView {
         CertificateAuthorityView {
             id: at.key.id.to_string(),
-            uri: cx.site.uri(&at.key),
+            uri: at.uri(),
             created_at: at.created_at.to_string(),
             description: self.description.clone(),
             metadata: self.metadata.clone(),

@@ -12,7 +12,6 @@ use crate::{
         fault::{Check, Fault, Faults},
         resource::{KindInfo, Resource, ViewContext},
         secret::{Reading, Secret, Text},
-        snapshot::Entry,
     },
     x509::{self, CertificateFacts, Chain, Link, PemFault},
 };
@@ -118,20 +117,17 @@ impl Check for TlsCertificate {
 
 impl Resource for TlsCertificate {
     const INFO: KindInfo = KindInfo {
-        prefix: "cert_",
-        collection: "/tls_certificates",
-        list: "tls_certificates",
         fixed: &["certificate_pem", "private_key_pem"],
         required: &["certificate_pem", "private_key_pem"],
-        ..KindInfo::of::<TlsCertificate>(Kind::TlsCertificate, "TlsCertificate")
+        ..KindInfo::of::<TlsCertificate>(Kind::TlsCertificate)
     };
 
     type View = TlsCertificateView;
 
-    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> TlsCertificateView {
+    fn view(&self, at: &ViewContext<'_>) -> TlsCertificateView {
         TlsCertificateView {
             id: at.key.id.to_string(),
-            uri: cx.site.uri(&at.key),
+            uri: at.uri(),
             created_at: at.created_at.to_string(),
             description: self.description.clone(),
             metadata: self.metadata.clone(),

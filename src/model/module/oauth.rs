@@ -9,10 +9,10 @@ use crate::model::{
     code::Code,
     fault::{Check, Fault, Faults},
     key::Key,
-    resource::ViewContext,
     schema::{Constraint, filled_secret},
     secret::Secret,
     session,
+    site::Site,
     traffic::{Step, TracedRequest},
 };
 
@@ -210,7 +210,7 @@ impl Module for Oauth {
     const IS_LOGIN: bool = true;
     type View = Self;
 
-    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _host: &Key, _site: &Site) -> Self {
         self.clone()
     }
 

@@ -11,7 +11,7 @@ use crate::model::{
     check,
     fault::{Check, Faults},
     key::Key,
-    resource::ViewContext,
+    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest, header_changes},
 };
 
@@ -45,7 +45,7 @@ impl Module for ResponseHeaders {
     const SLOT: &'static str = "response_headers";
     type View = Self;
 
-    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _host: &Key, _site: &Site) -> Self {
         self.clone()
     }
 

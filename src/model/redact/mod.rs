@@ -2,6 +2,7 @@
 
 mod apart;
 mod fields;
+mod mask;
 mod pem;
 mod remark;
 mod shape;
@@ -11,6 +12,7 @@ mod tests;
 use std::{collections::BTreeSet, ops::Range};
 
 pub use fields::Fields;
+use mask::{Mask, lines, next_word};
 use shape::{
     continues_base64, indentation, is_base64, is_known_token, is_plain_key, is_token, key, reference, separator,
     value_end,
@@ -63,7 +65,7 @@ impl Redacted {
 }
 
 fn hide_secrets(text: &str, fields: &Fields) -> (String, Vec<String>) {
-    let mut mask = Mask(vec![false; text.len()]);
+    let mut mask = Mask::over(text);
     if text.contains('\0') {
         // A dump of memory or the environment rather than a manifest.
         mask.hide(0..text.len());
@@ -115,39 +117,6 @@ pub fn quotable_variable(name: &str) -> &str {
 /// The path of a file as a message may quote it. Somebody may have put the secret itself there.
 pub fn quotable_path(path: &str) -> &str {
     if shape::is_path(path) { path } else { "(hidden)" }
-}
-
-/// Each line with the offset of its first byte, without its line break.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut start = 0;
-    text.split_inclusive('\n').map(move |line| {
-        let here = start;
-        start += line.len();
-        (here, line.trim_end_matches(['\n', '\r']))
-    })
-}
-
-/// The hidden bytes.
-struct Mask(Vec<bool>);
-
-impl Mask {
-    fn hide(&mut self, range: Range<usize>) {
-        if let Some(part) = self.0.get_mut(range) {
-            part.fill(true);
-        }
-    }
-
-    fn apply(&self, text: &str) -> String {
-        let mut shown = String::with_capacity(text.len());
-        for (at, character) in text.char_indices() {
-            let hidden = self.0.get(at).is_some_and(|hidden| *hidden) && !character.is_ascii_whitespace();
-            match hidden {
-                true => shown.extend(std::iter::repeat_n('*', character.len_utf8())),
-                false => shown.push(character),
-            }
-        }
-        shown
-    }
 }
 
 /// Hides lines of base64 as a key without its label, unless they are inside a public label.
@@ -409,15 +378,6 @@ fn is_scalar(value: &str) -> bool {
 /// Whether nothing but the signs in front of a block stands behind a key.
 fn says_nothing(value: &str) -> bool {
     value.split_whitespace().all(|word| word.starts_with(['&', '!', '|', '>', '#']))
-}
-
-/// The next letters, digits, `-` and `_` of a line from an offset on.
-fn next_word(line: &str, from: usize) -> Option<Range<usize>> {
-    let part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let rest = line.get(from..)?;
-    let start = from + rest.find(part)?;
-    let word = line.get(start..)?;
-    Some(start..start + word.find(|c: char| !part(c)).unwrap_or(word.len()))
 }
 
 /// The start of a line's comment, or the end of the line.
