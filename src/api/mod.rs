@@ -7,7 +7,6 @@ mod auth;
 pub mod body;
 mod drain;
 pub mod endpoint;
-mod example;
 mod handle;
 mod metrics;
 pub mod openapi;

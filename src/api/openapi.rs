@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    example, reconciliation,
+    reconciliation,
 };
 use crate::model::{
     Kind,
@@ -139,8 +139,8 @@ impl Builder {
 
     fn body(&mut self, endpoint: &Endpoint, info: &'static KindInfo) -> Option<Value> {
         let (schema, example) = match endpoint.action {
-            Action::Create => ((info.spec_schema)(&mut self.requests).to_value(), example::of_kind(info.kind)),
-            Action::Patch => (self.patch_schema(info), Some(example::of_patch(info))),
+            Action::Create => ((info.spec_schema)(&mut self.requests).to_value(), (info.example)()),
+            Action::Patch => (self.patch_schema(info), Some((info.patch_example)())),
             Action::PutModule(slot) => ((slot.spec_schema)(&mut self.requests).to_value(), Some((slot.example)())),
             _ => return None,
         };

@@ -5,7 +5,7 @@ use std::{any::Any, fmt::Debug, ops::Deref, sync::Arc};
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     decode::{Decoded, ValueSource, decode_patch, decode_with},
@@ -37,6 +37,16 @@ pub trait Resource:
 
     /// Visits every reference to a resource of this service.
     fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
+
+    /// Returns an example body that creates a resource, for the OpenAPI document. A test sends it to the API.
+    fn example() -> Option<Value> {
+        None
+    }
+
+    /// Returns an example body that changes a resource.
+    fn patch_example() -> Value {
+        json!({"description": "Another description"})
+    }
 
     /// Shares parsed texts with `former`, except those in modules.
     fn keep_readings(&mut self, _former: &Self) {}
@@ -151,6 +161,10 @@ pub struct KindInfo {
     pub offers: Offers,
     /// The module slots.
     pub slots: &'static [Slot],
+    /// Returns an example body that creates a resource.
+    pub example: fn() -> Option<Value>,
+    /// Returns an example body that changes a resource.
+    pub patch_example: fn() -> Value,
     /// Returns an empty spec.
     pub empty: fn() -> SpecArc,
     /// Decodes a body or manifest `spec`, ignoring the given fields that are known elsewhere.
@@ -177,6 +191,8 @@ impl KindInfo {
             blank_is_unset: &[],
             offers: Offers::ALL,
             slots: &[],
+            example: R::example,
+            patch_example: R::patch_example,
             empty: || Arc::new(R::default()),
             decode: |node, elsewhere, sources| {
                 let (spec, faults) = decode_with::<R>(node, elsewhere, sources);

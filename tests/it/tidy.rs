@@ -42,11 +42,9 @@ const IO: [&str; 13] = [
 const NEED_A_BROKEN_MACHINE: [&str; 3] = ["STORE_CORRUPT", "STORE_FAILED", "INTERNAL"];
 
 /// Who may name a module outside its own file and its hosts, and why. Lints have a rule of their own.
-const NAMES_MODULES: [(&str, &[&str]); 6] = [
+const NAMES_MODULES: [(&str, &[&str]); 5] = [
     // The API specification has the endpoints of these modules; those of all others are extensions.
     ("src/api/endpoint.rs", &["backend", "ip_restriction", "oauth", "policies", "saml", "websocket_tcp_converter"]),
-    // The examples of whole kinds.
-    ("src/api/example.rs", &["backend", "compression", "tls_termination"]),
     // Identity providers read a route's SAML metadata.
     ("src/api/saml.rs", &["saml"]),
     // Where TLS terminates decides what an edge can read.

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::model::{
     Kind, check,
@@ -80,6 +81,10 @@ impl Resource for ApiKey {
             token: None,
             owner_id: self.owner_id.clone(),
         }
+    }
+
+    fn example() -> Option<Value> {
+        Some(json!({"description": "CI of the shop team", "metadata": "{\"team\":\"shop\"}"}))
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{
     model::{
@@ -98,6 +99,13 @@ impl Resource for CertificateAuthority {
             // What was stored was checked, so its PEM can be read.
             facts: self.ca_pem.read().0.as_ref().map(|chain| chain.facts.clone()).unwrap_or_default(),
         }
+    }
+
+    fn example() -> Option<Value> {
+        Some(json!({
+            "description": "Partners",
+            "ca_pem": include_str!("../../../examples/storefront/certs/partner-devices.pem"),
+        }))
     }
 
     fn keep_readings(&mut self, former: &Self) {

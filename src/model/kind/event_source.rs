@@ -3,6 +3,7 @@
 use crate::text::printable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::model::{
     Kind,
@@ -64,5 +65,13 @@ impl Resource for EventSource {
 
     fn view(&self, at: &ViewContext<'_>) -> EventSourceView {
         EventSourceView { r#type: self.r#type.clone(), uri: at.uri() }
+    }
+
+    fn example() -> Option<Value> {
+        Some(json!({"type": "ip_policy_created.v0"}))
+    }
+
+    fn patch_example() -> Value {
+        json!({})
     }
 }

@@ -106,4 +106,12 @@ impl Resource for HttpsEdge {
             routes: at.child_views::<HttpsEdgeRoute>(),
         }
     }
+
+    fn example() -> Option<Value> {
+        Some(json!({
+            "description": "Public shop",
+            "hostports": ["shop.example.com:443"],
+            "tls_termination": {"min_version": "1.3"},
+        }))
+    }
 }

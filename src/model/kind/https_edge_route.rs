@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::model::{
     Kind, check,
@@ -146,5 +147,15 @@ impl Resource for HttpsEdgeRoute {
             metadata: self.metadata.clone(),
             modules: self.module_views(at.key, at.site),
         }
+    }
+
+    fn example() -> Option<Value> {
+        Some(json!({
+            "match_type": "path_prefix",
+            "match": "/checkout",
+            "description": "Basket and payment",
+            "backend": {"backend_id": "bkd_2f9XkQcheckout000000000001"},
+            "compression": {},
+        }))
     }
 }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::model::{
     Kind, check,
@@ -97,5 +98,14 @@ impl Resource for IpRestriction {
             r#type: self.r#type,
             ip_policies: self.ip_policy_ids.iter().map(|id| at.site.reference("ip_policies", id)).collect(),
         }
+    }
+
+    fn example() -> Option<Value> {
+        Some(json!({
+            "description": "Offices only",
+            "enforced": true,
+            "type": "dashboard",
+            "ip_policy_ids": ["ipp_2f9XkQofficeBerlin00000001"],
+        }))
     }
 }

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     model::{
@@ -136,6 +137,11 @@ impl Resource for TlsCertificate {
             // What was stored was checked, so its PEM can be read.
             facts: self.certificate_pem.read().facts().cloned().unwrap_or_default(),
         }
+    }
+
+    // No private key belongs in a public document, not even a demo key.
+    fn example() -> Option<Value> {
+        None
     }
 
     fn keep_readings(&mut self, former: &Self) {
