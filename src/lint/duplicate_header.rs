@@ -7,7 +7,10 @@ use super::{Findings, Level, Lint, Subject, World};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
-    module::{Module, request_headers::RequestHeaders, response_headers::ResponseHeaders},
+    module::{
+        Module,
+        headers::{RequestHeaders, ResponseHeaders},
+    },
 };
 
 /// The lint.

@@ -233,10 +233,10 @@ fn configured<M: Module>(module: impl Strategy<Value = M> + 'static) -> BoxedStr
 /// A module for the slots with a name.
 pub fn module(slot: &str) -> BoxedStrategy<Arc<dyn AnyModule>> {
     use modules::{
-        backend::Backend, circuit_breaker::CircuitBreaker, compression::Compression,
-        ip_restriction::EndpointIpRestriction, mutual_tls::MutualTls, oauth::Oauth, oidc::Oidc, policies::Policies,
-        request_headers::RequestHeaders, response_headers::ResponseHeaders, saml::NAMEID_FORMATS, saml::Saml,
-        user_agent_filter::UserAgentFilter, websocket_tcp_converter::WebsocketTcpConverter,
+        backend::Backend, circuit_breaker::CircuitBreaker, compression::Compression, headers::RequestHeaders,
+        headers::ResponseHeaders, ip_restriction::EndpointIpRestriction, mutual_tls::MutualTls, oauth::Oauth,
+        oidc::Oidc, policies::Policies, saml::NAMEID_FORMATS, saml::Saml, user_agent_filter::UserAgentFilter,
+        websocket_tcp_converter::WebsocketTcpConverter,
     };
     let authorities = subsequence(AUTHORITIES.map(String::from).to_vec(), 0..=AUTHORITIES.len());
     match slot {

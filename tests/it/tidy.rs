@@ -155,30 +155,37 @@ fn layers_only_look_down() {
     assert_none("paths that do not lead down", &offenders);
 }
 
-/// Whether code names a module: by its path, as a text, or as a field.
-fn names_module(code: &str, paths: &BTreeSet<String>, module: &str) -> bool {
-    let field = format!(".{module}");
+/// Whether code names the module of a slot: by the path of its file, as a text, or as a field.
+fn names_module(code: &str, paths: &BTreeSet<String>, slot: &str, file: &str) -> bool {
+    let field = format!(".{slot}");
     let is_field = |(at, _): (usize, &str)| {
         let next = code[at + field.len()..].chars().next();
         next.is_none_or(|next| !next.is_alphanumeric() && next != '_' && next != '(')
     };
-    let path = format!("::module::{module}");
+    let path = format!("::module::{file}");
     let is_path = |found: &String| {
         found.split_once(path.as_str()).is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with("::"))
     };
-    code.contains(&format!("\"{module}\"")) || code.match_indices(&field).any(is_field) || paths.iter().any(is_path)
+    code.contains(&format!("\"{slot}\"")) || code.match_indices(&field).any(is_field) || paths.iter().any(is_path)
 }
 
 #[test]
 fn a_module_is_known_to_its_own_file_and_its_hosts_alone() {
     let own = |name: &str| name.strip_prefix("src/model/module/").map(str::to_owned);
     let all = sources("src", "rs");
-    let modules: Vec<String> = all
-        .iter()
-        .filter_map(|file| own(&file.name)?.strip_suffix(".rs").map(str::to_owned))
-        .filter(|module| module != "mod" && module != "made_up")
-        .collect();
-    assert!(modules.len() >= 16, "{modules:?}");
+    let slots: BTreeSet<&str> =
+        edgewright::model::Kind::all().flat_map(|info| info.slots).map(|slot| slot.name).collect();
+    assert!(slots.len() >= 16, "{slots:?}");
+    // The file of a module is the only one that names its slot.
+    let file_of = |slot: &str| {
+        let names = |file: &&Source| file.code().contains(&format!("\"{slot}\""));
+        let files = all.iter().filter(|file| own(&file.name).is_some()).filter(names);
+        let files: Vec<String> =
+            files.filter_map(|file| own(&file.name)?.strip_suffix(".rs").map(str::to_owned)).collect();
+        assert_eq!(files.len(), 1, "{slot}: {files:?}");
+        files.concat()
+    };
+    let modules: Vec<(&str, String)> = slots.iter().map(|slot| (*slot, file_of(slot))).collect();
     let mut offenders = Vec::new();
     for file in all {
         if own(&file.name).is_some() || file.name.ends_with("/tests.rs") || file.code().contains("\nslots! {") {
@@ -187,8 +194,11 @@ fn a_module_is_known_to_its_own_file_and_its_hosts_alone() {
         let text = file.text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
         let file = Source { name: file.name, text };
         let (code, paths) = (file.code(), file.paths());
-        let named: Vec<&str> =
-            modules.iter().map(String::as_str).filter(|it| names_module(&code, &paths, it)).collect();
+        let named: Vec<&str> = modules
+            .iter()
+            .filter(|(slot, file)| names_module(&code, &paths, slot, file))
+            .map(|(slot, _)| *slot)
+            .collect();
         let expected =
             NAMES_MODULES.iter().find(|(name, _)| *name == file.name).map_or(&[][..], |(_, modules)| *modules);
         let is_lint = file.name.starts_with("src/lint/") && named.len() <= MOST_MODULES_OF_A_LINT;

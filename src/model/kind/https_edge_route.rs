@@ -39,9 +39,9 @@ slots! {
         /// Compression of responses.
         compression: module::compression::Compression,
         /// Headers to add to and remove from requests.
-        request_headers: module::request_headers::RequestHeaders,
+        request_headers: module::headers::RequestHeaders,
         /// Headers to add to and remove from responses.
-        response_headers: module::response_headers::ResponseHeaders,
+        response_headers: module::headers::ResponseHeaders,
         /// Signature verification of webhook requests.
         webhook_verification: module::webhook_verification::WebhookVerification,
         /// Login with an OAuth identity provider.

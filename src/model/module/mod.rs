@@ -26,6 +26,7 @@ use super::{
 pub mod backend;
 pub mod circuit_breaker;
 pub mod compression;
+pub mod headers;
 pub mod ip_restriction;
 pub mod jwt_validation;
 #[cfg(test)]
@@ -34,8 +35,6 @@ pub mod mutual_tls;
 pub mod oauth;
 pub mod oidc;
 pub mod policies;
-pub mod request_headers;
-pub mod response_headers;
 pub mod saml;
 pub mod tls_termination;
 pub mod user_agent_filter;
