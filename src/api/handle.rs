@@ -45,7 +45,7 @@ use crate::{
 };
 
 /// A request.
-struct Call<'a> {
+struct ApiRequest<'a> {
     app: &'a Arc<App>,
     caller: Caller,
     snapshot: Arc<Snapshot>,
@@ -75,7 +75,7 @@ pub async fn handle(
     // The key may be revoked while the body is received.
     let snapshot = app.store.snapshot();
     let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
-    let call = Call { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size };
+    let call = ApiRequest { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
@@ -117,7 +117,7 @@ fn not_found(what: &str) -> ApiError {
     ApiError::of(Code::NotFound, format!("{what} does not exist"))
 }
 
-impl Call<'_> {
+impl ApiRequest<'_> {
     async fn create(&self, mut key: Key, node: Node) -> Result<Response, ApiError> {
         let (kind, info) = (self.kind, self.kind.info());
         let (spec, faults) = with_body(self.size, move || decode(kind, &node, None)).await?;

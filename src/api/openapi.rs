@@ -19,7 +19,7 @@ const SCHEMAS: &str = "/components/schemas";
 
 /// Generates the document. `version_header` is the name of the version header (D4).
 pub fn document(version_header: &str) -> Value {
-    let mut builder = Builder::new();
+    let mut builder = DocumentBuilder::new();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for endpoint in endpoints() {
         let item = paths.entry(endpoint.path.clone()).or_default();
@@ -95,7 +95,7 @@ fn tags() -> Vec<Value> {
         .collect()
 }
 
-struct Builder {
+struct DocumentBuilder {
     /// The write forms.
     requests: SchemaGenerator,
     /// The response forms, in which every key is always present (D14).
@@ -104,7 +104,7 @@ struct Builder {
     patches: Map<String, Value>,
 }
 
-impl Builder {
+impl DocumentBuilder {
     fn new() -> Self {
         let settings = || SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = SCHEMAS.into());
         Self {

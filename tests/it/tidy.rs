@@ -416,3 +416,31 @@ fn files_of_the_model_do_not_use_each_other_in_circles() {
     let largest = modules.iter().map(circle).max_by_key(Vec::len).unwrap_or_default();
     assert!(largest.len() <= LARGEST_CIRCLE, "a circle of {} files: {largest:?}", largest.len());
 }
+
+/// Names that mean one thing in each place: the arguments of a command, its subcommands, and a visitor inside a function.
+const REPEATED_NAMES: [&str; 3] = ["Args", "Command", "Visitor"];
+
+#[test]
+fn one_name_means_one_type() {
+    let mut declared = std::collections::BTreeMap::<String, Vec<String>>::new();
+    for file in sources("src", "rs") {
+        for line in file.code().lines() {
+            let item = line.trim_start();
+            let inside = item.len() < line.len();
+            let visibilities = ["pub ", "pub(crate) ", "pub(super) "];
+            let item = visibilities.iter().find_map(|it| item.strip_prefix(it)).unwrap_or(item);
+            let words = ["struct ", "enum ", "trait ", "type "];
+            // An indented `type` is an associated one.
+            let mut words = words.iter().filter(|word| !inside || **word != "type ");
+            let Some(name) = words.find_map(|word| item.strip_prefix(word)) else { continue };
+            let name = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+            if name.starts_with(|c: char| c.is_ascii_uppercase()) {
+                declared.entry(name.to_owned()).or_default().push(file.name.clone());
+            }
+        }
+    }
+    assert!(declared.len() > 200, "only {} types", declared.len());
+    let repeated = declared.iter().filter(|(name, files)| files.len() > 1 && !REPEATED_NAMES.contains(&name.as_str()));
+    let offenders: Vec<String> = repeated.map(|(name, files)| format!("{name}: {}", files.join(", "))).collect();
+    assert_none("names of several types", &offenders);
+}

@@ -81,7 +81,7 @@ impl ServerArgs {
 }
 
 /// Plans and applies through a server. Errors in the files alone are reported before anything is sent.
-pub struct Server {
+pub struct ServerTarget {
     agent: Agent,
     url: String,
     version_header: String,
@@ -102,20 +102,20 @@ struct Proposed {
 
 /// A server's error response (D9).
 #[derive(Deserialize)]
-struct Refusal {
+struct ErrorResponse {
     error_code: String,
     msg: String,
     #[serde(default)]
-    errors: Vec<RefusalItem>,
+    errors: Vec<ErrorItem>,
 }
 
 #[derive(Deserialize)]
-struct RefusalItem {
+struct ErrorItem {
     error_code: String,
     msg: String,
 }
 
-impl Server {
+impl ServerTarget {
     /// Prepares a client. Sends nothing yet.
     pub fn new(url: &str, args: &ServerArgs, options: Options) -> Result<Self, Failure> {
         let (url, uri) = address(url)?;
@@ -221,7 +221,7 @@ impl Server {
 
     /// Converts an error response into a failure.
     fn refused(&self, status: u16, text: &[u8]) -> Failure {
-        let Ok(refusal) = serde_json::from_slice::<Refusal>(text) else { return self.foreign_response(status) };
+        let Ok(refusal) = serde_json::from_slice::<ErrorResponse>(text) else { return self.foreign_response(status) };
         let one = |code: &str, msg: &str| {
             let known = Code::from_name(code);
             let help = match known {
@@ -304,7 +304,7 @@ impl Server {
 
 /// Whether the server itself turned the request away before starting on it. A proxy's 503 does not prove that.
 fn is_turned_away(text: &[u8]) -> bool {
-    let refusal = serde_json::from_slice::<Refusal>(text);
+    let refusal = serde_json::from_slice::<ErrorResponse>(text);
     refusal.is_ok_and(|refusal| Code::from_name(&refusal.error_code) == Some(Code::Unavailable))
 }
 
@@ -355,7 +355,7 @@ impl From<SendError> for Failure {
     }
 }
 
-impl Target for Server {
+impl Target for ServerTarget {
     fn propose(&mut self, _document: bool) -> Result<Proposal, Failure> {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let validated = validate_loaded(&loaded, &self.options.lints);

@@ -8,7 +8,7 @@ mod value;
 use std::{cell::RefCell, collections::HashMap, fmt};
 
 use serde::de::{self, DeserializeOwned, Unexpected};
-use value::Value;
+use value::NodeValue;
 
 use super::{
     code::Code,
@@ -59,8 +59,8 @@ fn run<T: DeserializeOwned>(node: &Node, context: Context<'_>) -> Decoded<T> {
     let mut faults = Vec::new();
     let mut aside = Aside::default();
     loop {
-        let at = At { parent: None, step: Step::Root };
-        let value = Value { node, at, context: &context, aside: Some(&aside) };
+        let at = At { parent: None, step: PathStep::Root };
+        let value = NodeValue { node, at, context: &context, aside: Some(&aside) };
         match T::deserialize(value) {
             Ok(value) => return (Some(value), faults),
             Err(error) => {
@@ -98,11 +98,11 @@ struct Aside {
 
 impl Aside {
     /// The part below a step.
-    fn below(&self, step: Step<'_>) -> Option<&Aside> {
+    fn below(&self, step: PathStep<'_>) -> Option<&Aside> {
         match step {
-            Step::Root => Some(self),
-            Step::Key(key) => self.keys.get(key),
-            Step::Index(index) => self.items.get(&index),
+            PathStep::Root => Some(self),
+            PathStep::Key(key) => self.keys.get(key),
+            PathStep::Index(index) => self.items.get(&index),
         }
     }
 
@@ -134,11 +134,11 @@ impl Aside {
 #[derive(Clone, Copy)]
 struct At<'a> {
     parent: Option<&'a At<'a>>,
-    step: Step<'a>,
+    step: PathStep<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum PathStep<'a> {
     Root,
     Key(&'a str),
     Index(usize),
@@ -150,9 +150,9 @@ impl At<'_> {
         let mut here = Some(self);
         while let Some(at) = here {
             match at.step {
-                Step::Root => {}
-                Step::Key(key) => steps.push(Segment::Key(key.to_owned())),
-                Step::Index(index) => steps.push(Segment::Index(index)),
+                PathStep::Root => {}
+                PathStep::Key(key) => steps.push(Segment::Key(key.to_owned())),
+                PathStep::Index(index) => steps.push(Segment::Index(index)),
             }
             here = at.parent;
         }

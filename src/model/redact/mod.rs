@@ -133,7 +133,7 @@ fn hide_base64(text: &str, public: &[Range<usize>], mask: &mut Mask) {
 }
 
 /// A secret whose value may continue on the next lines.
-struct Open {
+struct OpenSecret {
     /// The key's indentation.
     indentation: usize,
     /// Whether the value has not started yet.
@@ -146,7 +146,7 @@ struct Open {
 struct Scanner<'t, 'f, 'm> {
     fields: &'f Fields,
     mask: &'m mut Mask,
-    open: Option<Open>,
+    open: Option<OpenSecret>,
     /// The indentation of a key whose value must be a mapping, and is on the lines below it.
     holder: Option<usize>,
     /// Whether a comment ended with the key of a secret.
@@ -243,19 +243,19 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
             if secret || (before.ends_with('&') && self.aliases.contains(name)) {
                 let (gap, sign) = separated.unwrap_or((0, ' '));
                 match self.value(start, line, word.end + gap, flow < word.start) {
-                    Value::Ends(end) => at = end,
+                    ValueEnd::Ends(end) => at = end,
                     // A line of a shell script, a query or a comment has no next line.
-                    Value::Open if sign == '=' || in_comment => {
+                    ValueEnd::Open if sign == '=' || in_comment => {
                         self.remark = in_comment && line.get(word.end + gap..).is_some_and(says_nothing);
                         return;
                     }
-                    Value::Open => {
+                    ValueEnd::Open => {
                         let empty = line.get(word.end + gap..).is_some_and(says_nothing);
-                        self.open = Some(Open { indentation, empty, referred: false });
+                        self.open = Some(OpenSecret { indentation, empty, referred: false });
                         return;
                     }
-                    Value::OpenReference => {
-                        self.open = Some(Open { indentation, empty: false, referred: true });
+                    ValueEnd::OpenReference => {
+                        self.open = Some(OpenSecret { indentation, empty: false, referred: true });
                         return;
                     }
                 }
@@ -299,16 +299,16 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
     }
 
     /// Hides the value that starts at an offset of a line.
-    fn value(&mut self, start: usize, line: &'t str, from: usize, in_flow: bool) -> Value {
+    fn value(&mut self, start: usize, line: &'t str, from: usize, in_flow: bool) -> ValueEnd {
         let value = line.get(from..).unwrap_or_default();
         match reference(value) {
-            Some((length, true)) => return Value::Ends(from + length),
-            Some((_, false)) => return Value::OpenReference,
+            Some((length, true)) => return ValueEnd::Ends(from + length),
+            Some((_, false)) => return ValueEnd::OpenReference,
             None => {}
         }
         let end = if in_flow { value_end(value) } else { None };
         self.hide(start + from, value.get(..end.unwrap_or(value.len())).unwrap_or_default());
-        end.map_or(Value::Open, |end| Value::Ends(from + end))
+        end.map_or(ValueEnd::Open, |end| ValueEnd::Ends(from + end))
     }
 
     /// Hides and records a value.
@@ -339,7 +339,7 @@ fn is_repeated(plain: &str, fields: &Fields) -> bool {
 }
 
 /// What became of a value.
-enum Value {
+enum ValueEnd {
     /// At this offset of the line.
     Ends(usize),
     /// It may continue.
