@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, net::IpAddr, path::PathBuf};
 
 use super::{
-    Exit, Failure, Outcome, StoreArgs,
+    CommandResult, Exit, Failure, StoreArgs,
     output::print,
     show, snapshot_of,
     source::{Loading, Ownership},
@@ -11,7 +11,7 @@ use super::{
 use crate::{
     model::{code::Code, diagnostic::Diagnostic, snapshot::Snapshot},
     reconcile::{ApplyError, LintLevels, plan},
-    routing::{HostRank, Named, StepEffect, Trace, TracedRequest, Verdict, trace},
+    routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest, trace},
     store::{CommitError, mint},
     text::{escaped, printable},
 };
@@ -59,7 +59,7 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> Outcome {
+    pub fn run(self, lints: LintLevels) -> CommandResult {
         let request = self.request()?;
         let mut out = format!("{}\n", plain(&request.to_string()));
         let last = if self.manifests.is_empty() {
@@ -158,7 +158,7 @@ fn write_trace(out: &mut String, request: &TracedRequest, trace: &Trace) {
         let _ = writeln!(out, "No route matches.");
     }
     let routes = trace.routes.iter().map(|considered| {
-        let mark = if considered.verdict == Verdict::Taken { "*" } else { "-" };
+        let mark = if considered.verdict == RouteDecision::Taken { "*" } else { "-" };
         let [name, id] = cells(&considered.route);
         let match_type = considered.match_type.map(|it| it.as_str()).unwrap_or_default();
         let verdict = plain(&considered.verdict.to_string());

@@ -30,7 +30,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::model::diagnostic::{Diagnostic, sort};
 use declaration::Declared;
-use findings::Findings;
+use findings::FileFindings;
 use reader::declare;
 use tree::Tree;
 use values::Values;
@@ -52,7 +52,7 @@ pub fn load(tree: &dyn Tree) -> Loaded {
         .par_iter()
         .map(|file| {
             let mut declared = Declared::default();
-            let mut findings = Findings::default();
+            let mut findings = FileFindings::default();
             let values = Values::new(tree, file);
             for document in document::read(file, &mut findings) {
                 declare(&document, &values, &mut declared, &mut findings);

@@ -17,9 +17,9 @@ use super::{
     json::JsonError,
     key::Key,
     module::{AnyModule, Slot},
-    resource::{AnyResource, Reference, ViewContext},
+    reference::Reference,
+    resource::{AnyResource, ViewContext},
     secret::Secrets,
-    snapshot::Entry,
 };
 
 /// A blake3 hash of a Spec's stored form.
@@ -161,11 +161,15 @@ impl AnyResource for Unreadable {
         Err(self.error())
     }
 
-    fn view_json(&self, _at: &Entry, _cx: &ViewContext<'_>, _secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+    fn view_json(&self, _at: &ViewContext<'_>, _secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
         Err(self.error())
     }
 
     fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
+
+    fn slots(&self) -> &'static [Slot] {
+        self.kind.info().slots
+    }
 
     fn module(&self, _slot: &Slot) -> Option<&dyn AnyModule> {
         None

@@ -13,7 +13,8 @@ use super::{
         owner::{Owner, Role},
     },
     module::{Slot, tls_termination::TerminateAt},
-    resource::{AnyResource, Reference},
+    reference::Reference,
+    resource::AnyResource,
     snapshot::Snapshot,
 };
 

@@ -57,7 +57,7 @@ pub struct EdgeChoice {
 
 /// Whether a route handles a request, or why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RouteDecision {
     /// The route handles the request.
     Taken,
     /// The `match` is empty, or the `match_type` is unset.
@@ -78,18 +78,18 @@ pub enum Verdict {
     Twin,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for RouteDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::Taken => f.write_str("handles the request"),
-            Verdict::NoMatch => f.write_str("no match"),
-            Verdict::OtherHost => f.write_str("host differs"),
-            Verdict::PathDiffers => f.write_str("path differs"),
-            Verdict::PathUnread => f.write_str("the edge cannot see the path"),
-            Verdict::CloserHostWins => f.write_str("a more specific host wins"),
-            Verdict::ExactWins => f.write_str("exact_path wins"),
-            Verdict::Shorter(than) => write!(f, "shorter prefix than {than}"),
-            Verdict::Twin => f.write_str("same match, the lower ID wins"),
+            RouteDecision::Taken => f.write_str("handles the request"),
+            RouteDecision::NoMatch => f.write_str("no match"),
+            RouteDecision::OtherHost => f.write_str("host differs"),
+            RouteDecision::PathDiffers => f.write_str("path differs"),
+            RouteDecision::PathUnread => f.write_str("the edge cannot see the path"),
+            RouteDecision::CloserHostWins => f.write_str("a more specific host wins"),
+            RouteDecision::ExactWins => f.write_str("exact_path wins"),
+            RouteDecision::Shorter(than) => write!(f, "shorter prefix than {than}"),
+            RouteDecision::Twin => f.write_str("same match, the lower ID wins"),
         }
     }
 }
@@ -104,7 +104,7 @@ pub struct Considered {
     /// The match.
     pub matched: String,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: RouteDecision,
 }
 
 /// The path of a request through the gateway.
@@ -121,7 +121,7 @@ pub struct Trace {
 impl Trace {
     /// Returns the route that handles the request.
     pub fn route(&self) -> Option<&Considered> {
-        self.routes.iter().find(|route| route.verdict == Verdict::Taken)
+        self.routes.iter().find(|route| route.verdict == RouteDecision::Taken)
     }
 }
 
@@ -147,9 +147,9 @@ pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
     let considered = routes.iter().map(|(rank, key, name, route)| {
         let verdict = match (rank, &winner) {
             (Err(verdict), _) => verdict.clone(),
-            (Ok(_), Some((_, first, _))) if first == key => Verdict::Taken,
+            (Ok(_), Some((_, first, _))) if first == key => RouteDecision::Taken,
             (Ok(rank), Some((best, _, taken))) => lost(rank, best, taken),
-            (Ok(_), None) => Verdict::NoMatch,
+            (Ok(_), None) => RouteDecision::NoMatch,
         };
         Considered { route: named(key, *name), match_type: route.match_type, matched: route.r#match.clone(), verdict }
     });
@@ -188,36 +188,36 @@ fn rank_hostport(request: &TracedRequest, hostport: &str) -> Option<HostRank> {
 /// A route's precedence, by field: how specific the host is, exact before prefix, the longer path.
 type Rank = (HostRank, bool, usize);
 
-fn rank_route(request: &TracedRequest, route: &HttpsEdgeRoute, blind: bool) -> Result<Rank, Verdict> {
+fn rank_route(request: &TracedRequest, route: &HttpsEdgeRoute, blind: bool) -> Result<Rank, RouteDecision> {
     let selector = route.r#match.as_str();
-    let (Some(match_type), false) = (route.match_type, selector.is_empty()) else { return Err(Verdict::NoMatch) };
+    let (Some(match_type), false) = (route.match_type, selector.is_empty()) else { return Err(RouteDecision::NoMatch) };
     let (host, path) = selector.split_at(selector.find('/').unwrap_or(selector.len()));
     let host_rank = match host {
         "" => Some(HostRank::Any),
         _ => rank_hostport(request, host).or_else(|| rank_host(&request.host, host)),
     };
-    let host_rank = host_rank.ok_or(Verdict::OtherHost)?;
+    let host_rank = host_rank.ok_or(RouteDecision::OtherHost)?;
     // A host alone matches all of its paths, and so does the prefix `/`.
     let everything = path.is_empty() || (path == "/" && match_type == MatchType::PathPrefix);
     let exact = match_type == MatchType::ExactPath && !path.is_empty();
     let fits = match (everything, exact) {
         (true, _) => true,
-        _ if blind => return Err(Verdict::PathUnread),
+        _ if blind => return Err(RouteDecision::PathUnread),
         (_, true) => request.path == path,
         (_, false) => request.path.starts_with(path),
     };
-    if fits { Ok((host_rank, exact, path.len())) } else { Err(Verdict::PathDiffers) }
+    if fits { Ok((host_rank, exact, path.len())) } else { Err(RouteDecision::PathDiffers) }
 }
 
-fn lost(rank: &Rank, best: &Rank, winner: &HttpsEdgeRoute) -> Verdict {
+fn lost(rank: &Rank, best: &Rank, winner: &HttpsEdgeRoute) -> RouteDecision {
     if rank.0 < best.0 {
-        Verdict::CloserHostWins
+        RouteDecision::CloserHostWins
     } else if !rank.1 && best.1 {
-        Verdict::ExactWins
+        RouteDecision::ExactWins
     } else if rank.2 < best.2 {
-        Verdict::Shorter(winner.r#match.clone())
+        RouteDecision::Shorter(winner.r#match.clone())
     } else {
-        Verdict::Twin
+        RouteDecision::Twin
     }
 }
 

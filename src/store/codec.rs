@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::{
     StoreError,
-    engine::{Batch, Change, State},
+    engine::{Batch, RecordChange, State},
 };
 use crate::model::{
     Kind,
@@ -115,8 +115,8 @@ pub fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, StoreErro
 }
 
 /// What a commit changes in the state.
-pub fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<Change>, StoreError> {
-    let encoded: Result<Vec<Vec<Change>>, StoreError> = changed
+pub fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<RecordChange>, StoreError> {
+    let encoded: Result<Vec<Vec<RecordChange>>, StoreError> = changed
         .iter()
         .collect::<Vec<_>>()
         .into_par_iter()

@@ -30,15 +30,15 @@ const MOST_ATTRIBUTES: usize = 256;
 const MOST_NAMESPACES: usize = 1000;
 
 /// Why a text is rejected.
-enum Fault {
+enum XmlFault {
     /// Not well-formed XML.
     Malformed(String),
     /// XML that is not accepted.
     Refused(String),
 }
 
-fn malformed(reason: impl Into<String>) -> Fault {
-    Fault::Malformed(reason.into())
+fn malformed(reason: impl Into<String>) -> XmlFault {
+    XmlFault::Malformed(reason.into())
 }
 
 /// Checks that a text is well-formed XML without a DTD, with an EntityDescriptor or EntitiesDescriptor as its root.
@@ -51,26 +51,26 @@ pub fn check_entity_descriptor(text: &str) -> Result<(), String> {
     walk(text).map_err(|(at, fault)| {
         let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
         match fault {
-            Fault::Malformed(reason) => format!("not well-formed XML at line {line}: {reason}"),
-            Fault::Refused(reason) => format!("{reason} (line {line})"),
+            XmlFault::Malformed(reason) => format!("not well-formed XML at line {line}: {reason}"),
+            XmlFault::Refused(reason) => format!("{reason} (line {line})"),
         }
     })
 }
 
 /// Checks a whole document. An error has the offset of its markup or text.
-fn walk(text: &str) -> Result<(), (usize, Fault)> {
+fn walk(text: &str) -> Result<(), (usize, XmlFault)> {
     if let Some((at, c)) = text.char_indices().find(|(_, c)| !is_char(*c)) {
         return Err((at, malformed(format!("the character U+{:04X} is not allowed", u32::from(c)))));
     }
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_comments = true;
-    let mut document = Document::default();
+    let mut document = DocumentCheck::default();
     loop {
         let start = position(&reader);
         let ahead = text.get(start..).unwrap_or_default();
         // Checked before the reader looks for its end, because a DTD has its own syntax.
         if ahead.get(..9).is_some_and(|head| head.eq_ignore_ascii_case("<!DOCTYPE")) {
-            return Err((start, Fault::Refused("a document type declaration (DTD) is not accepted".into())));
+            return Err((start, XmlFault::Refused("a document type declaration (DTD) is not accepted".into())));
         }
         let event = reader.read_event().map_err(|error| (start, malformed(reason(&error))))?;
         let part = text.get(start..position(&reader)).unwrap_or_default();
@@ -104,16 +104,16 @@ const NO_REFERENCE: &str = "`&` does not start a reference (use `&amp;`)";
 
 /// The state of the check.
 #[derive(Default)]
-struct Document<'a> {
+struct DocumentCheck<'a> {
     /// The names of the open elements.
     open: Vec<&'a str>,
     namespaces: Namespaces<'a>,
     has_root: bool,
 }
 
-impl<'a> Document<'a> {
+impl<'a> DocumentCheck<'a> {
     /// Checks one event.
-    fn event(&mut self, event: &Event<'_>, part: &'a str, is_first: bool) -> Result<(), Fault> {
+    fn event(&mut self, event: &Event<'_>, part: &'a str, is_first: bool) -> Result<(), XmlFault> {
         match event {
             Event::Start(_) => {
                 let tag = Tag::new(part.strip_prefix('<').and_then(|part| part.strip_suffix('>')).unwrap_or_default());
@@ -149,23 +149,23 @@ impl<'a> Document<'a> {
     }
 
     /// Opens an element.
-    fn start(&mut self, tag: &Tag<'a>) -> Result<(), Fault> {
+    fn start(&mut self, tag: &Tag<'a>) -> Result<(), XmlFault> {
         if self.open.is_empty() && self.has_root {
             return Err(malformed("more than one root element"));
         }
         if self.open.len() >= MOST_DEPTH {
-            return Err(Fault::Refused(format!("elements can be nested at most {MOST_DEPTH} levels deep")));
+            return Err(XmlFault::Refused(format!("elements can be nested at most {MOST_DEPTH} levels deep")));
         }
         let local = self.namespaces.open(tag)?;
         if self.open.is_empty() && !matches!(local, "EntityDescriptor" | "EntitiesDescriptor") {
             let local = printable(local);
-            return Err(Fault::Refused(format!("the root element is `{local}`, not a SAML EntityDescriptor")));
+            return Err(XmlFault::Refused(format!("the root element is `{local}`, not a SAML EntityDescriptor")));
         }
         self.has_root = true;
         Ok(())
     }
 
-    fn end(&self) -> Result<(), Fault> {
+    fn end(&self) -> Result<(), XmlFault> {
         match self.open.last() {
             Some(name) => Err(malformed(format!("`<{}>` is not closed", printable(name)))),
             None if !self.has_root => Err(malformed("no root element")),
@@ -174,11 +174,11 @@ impl<'a> Document<'a> {
     }
 }
 
-fn outside_root() -> Fault {
+fn outside_root() -> XmlFault {
     malformed("text outside the root element")
 }
 
-fn unknown_reference(name: &str) -> Fault {
+fn unknown_reference(name: &str) -> XmlFault {
     malformed(format!("unknown reference `&{};`", printable(name)))
 }
 
@@ -186,7 +186,7 @@ fn inside_instruction(part: &str) -> &str {
     part.strip_prefix("<?").and_then(|part| part.strip_suffix("?>")).unwrap_or_default()
 }
 
-fn instruction(inside: &str) -> Result<(), Fault> {
+fn instruction(inside: &str) -> Result<(), XmlFault> {
     let target = inside.split(SPACE).next().unwrap_or_default();
     if is_name(target) && !target.eq_ignore_ascii_case("xml") {
         return Ok(());
@@ -195,7 +195,7 @@ fn instruction(inside: &str) -> Result<(), Fault> {
 }
 
 /// Checks the XML declaration. The encoding is ignored, because the text is already decoded.
-fn declaration(inside: &str) -> Result<(), Fault> {
+fn declaration(inside: &str) -> Result<(), XmlFault> {
     let mut known = ["version", "encoding", "standalone"].into_iter();
     let mut has_version = false;
     for attribute in Attributes::new(inside.strip_prefix("xml").unwrap_or_default()) {

@@ -109,15 +109,15 @@ fn cookie_prefix() -> BoxedStrategy<String> {
 }
 
 fn provider() -> impl Strategy<Value = Provider> {
-    use modules::oauth::{App, GithubApp};
-    let own = built!(App {
+    use modules::oauth::{GithubApp, OauthApp};
+    let own = built!(OauthApp {
         client_id: pattern("[a-z0-9]{1,8}"),
         client_secret: secret(),
         scopes: list(text()),
         email_addresses: list(text()),
         email_domains: list(text())
     });
-    let managed = built!(App {
+    let managed = built!(OauthApp {
         client_id: Just(String::new()),
         client_secret: Just(Secret::default()),
         scopes: Just(Vec::new()),
@@ -125,7 +125,7 @@ fn provider() -> impl Strategy<Value = Provider> {
         email_domains: list(text())
     });
     (0..8u8, prop_oneof![managed, own], list(text()), list(text())).prop_map(|(which, app, teams, organizations)| {
-        let App { client_id, client_secret, scopes, email_addresses, email_domains } = app.clone();
+        let OauthApp { client_id, client_secret, scopes, email_addresses, email_domains } = app.clone();
         let github =
             GithubApp { client_id, client_secret, scopes, email_addresses, email_domains, teams, organizations };
         let mut provider = Provider::default();
@@ -233,10 +233,10 @@ fn configured<M: Module>(module: impl Strategy<Value = M> + 'static) -> BoxedStr
 /// A module for the slots with a name.
 pub fn module(slot: &str) -> BoxedStrategy<Arc<dyn AnyModule>> {
     use modules::{
-        backend::Backend, circuit_breaker::CircuitBreaker, compression::Compression,
-        ip_restriction::EndpointIpRestriction, mutual_tls::MutualTls, oauth::Oauth, oidc::Oidc, policies::Policies,
-        request_headers::RequestHeaders, response_headers::ResponseHeaders, saml::NAMEID_FORMATS, saml::Saml,
-        user_agent_filter::UserAgentFilter, websocket_tcp_converter::WebsocketTcpConverter,
+        backend::Backend, circuit_breaker::CircuitBreaker, compression::Compression, headers::RequestHeaders,
+        headers::ResponseHeaders, ip_restriction::EndpointIpRestriction, mutual_tls::MutualTls, oauth::Oauth,
+        oidc::Oidc, policies::Policies, saml::NAMEID_FORMATS, saml::Saml, user_agent_filter::UserAgentFilter,
+        websocket_tcp_converter::WebsocketTcpConverter,
     };
     let authorities = subsequence(AUTHORITIES.map(String::from).to_vec(), 0..=AUTHORITIES.len());
     match slot {

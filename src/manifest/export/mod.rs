@@ -280,7 +280,7 @@ impl Exporter<'_> {
                 defaults.insert(slot.name.to_owned(), module.to_json(Secrets::Masked)?);
             }
         }
-        let at = Field { kind: info.name, name };
+        let at = VariableField { kind: info.name, name };
         for (field, value) in &mut masked {
             if let Some(real) = revealed.get(field) {
                 self.hide(&at, field, value, real);
@@ -317,7 +317,7 @@ impl Exporter<'_> {
     }
 
     /// Replaces each secret with a variable. A value is a secret where its masked and revealed forms differ.
-    fn hide(&mut self, at: &Field<'_>, path: &str, value: &mut Value, real: &Value) {
+    fn hide(&mut self, at: &VariableField<'_>, path: &str, value: &mut Value, real: &Value) {
         match (&mut *value, real) {
             (Value::Object(fields), Value::Object(real)) => {
                 for (field, value) in fields {
@@ -407,7 +407,7 @@ impl Exporter<'_> {
 }
 
 /// The resource of a field, for the names of variables.
-struct Field<'a> {
+struct VariableField<'a> {
     kind: &'static str,
     name: &'a str,
 }

@@ -19,29 +19,29 @@ const MAX_ALIAS_KEY: usize = 256;
 /// The positions of all nodes in one file.
 #[derive(Debug)]
 pub struct SourceMap {
-    nodes: Vec<Node>,
-    documents: Vec<Document>,
+    nodes: Vec<LocatedNode>,
+    documents: Vec<LocatedDocument>,
     length: usize,
 }
 
 #[derive(Debug)]
-struct Document {
+struct LocatedDocument {
     /// The `---`, or an empty range if the document starts without one.
     mark: Range<usize>,
     root: Option<usize>,
 }
 
 #[derive(Debug)]
-struct Node {
+struct LocatedNode {
     /// `None` for an empty value, such as that of `key:`.
     span: Option<Range<usize>>,
     /// Kept for keys, and for anchored scalars because an alias may use them as a key.
     text: Option<Box<str>>,
-    kind: Kind,
+    kind: NodeKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum NodeKind {
     Scalar,
     /// The anchored node, which is never an alias itself.
     Alias(Option<usize>),
@@ -95,7 +95,7 @@ impl SourceMap {
         for segment in way {
             (_, mapping) = self.child(mapping, segment)?;
         }
-        let (_, Kind::Mapping(entries)) = self.resolve(mapping)? else { return None };
+        let (_, NodeKind::Mapping(entries)) = self.resolve(mapping)? else { return None };
         let mut same = self.entries(entries, key).filter_map(|(key, _)| self.span(*key));
         Some((same.next()?, same.next()?))
     }
@@ -115,7 +115,7 @@ impl SourceMap {
     fn text(&self, node: usize) -> Option<&str> {
         let found = self.nodes.get(node)?;
         match &found.kind {
-            Kind::Alias(target) => {
+            NodeKind::Alias(target) => {
                 self.nodes.get((*target)?)?.text.as_deref().filter(|text| text.len() <= MAX_ALIAS_KEY)
             }
             _ => found.text.as_deref(),
@@ -123,9 +123,9 @@ impl SourceMap {
     }
 
     /// The node's id and kind; an alias resolves to its target.
-    fn resolve(&self, node: usize) -> Option<(usize, &Kind)> {
+    fn resolve(&self, node: usize) -> Option<(usize, &NodeKind)> {
         let id = match self.nodes.get(node)?.kind {
-            Kind::Alias(target) => target?,
+            NodeKind::Alias(target) => target?,
             _ => node,
         };
         Some((id, &self.nodes.get(id)?.kind))
@@ -133,8 +133,8 @@ impl SourceMap {
 
     fn child(&self, parent: usize, segment: &Segment) -> Option<(Option<usize>, usize)> {
         match (self.resolve(parent)?, segment) {
-            ((_, Kind::Sequence(items)), Segment::Index(index)) => Some((None, *items.get(*index)?)),
-            ((_, Kind::Mapping(_)), Segment::Key(key)) => self.entry(parent, key),
+            ((_, NodeKind::Sequence(items)), Segment::Index(index)) => Some((None, *items.get(*index)?)),
+            ((_, NodeKind::Mapping(_)), Segment::Key(key)) => self.entry(parent, key),
             _ => None,
         }
     }
@@ -152,7 +152,7 @@ impl SourceMap {
                 continue;
             }
             match kind {
-                Kind::Mapping(entries) => {
+                NodeKind::Mapping(entries) => {
                     if let Some((key, value)) = self.entries(entries, key).next() {
                         return Some((Some(*key), *value));
                     }
@@ -162,7 +162,7 @@ impl SourceMap {
                         added.reverse();
                     }
                 }
-                Kind::Sequence(items) => pending.extend(items.iter().rev()),
+                NodeKind::Sequence(items) => pending.extend(items.iter().rev()),
                 _ => {}
             }
         }

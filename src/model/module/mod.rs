@@ -10,21 +10,23 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    decode::{ValueSource, decode},
+    decode::{Decoded, ValueSource, decode},
     fault::{Check, Faults},
     id::Id,
     json::{self, JsonError},
     key::Key,
     node::Node,
-    resource::{Decoded, Reference, ViewContext},
+    reference::Reference,
     schema::Constraint,
     secret::Secrets,
+    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
 pub mod backend;
 pub mod circuit_breaker;
 pub mod compression;
+pub mod headers;
 pub mod ip_restriction;
 pub mod jwt_validation;
 #[cfg(test)]
@@ -33,8 +35,6 @@ pub mod mutual_tls;
 pub mod oauth;
 pub mod oidc;
 pub mod policies;
-pub mod request_headers;
-pub mod response_headers;
 pub mod saml;
 pub mod tls_termination;
 pub mod user_agent_filter;
@@ -61,7 +61,7 @@ pub trait Module:
     type View: Serialize + JsonSchema;
 
     /// Returns the response form on the host `host`.
-    fn view(&self, host: &Key, cx: &ViewContext<'_>) -> Self::View;
+    fn view(&self, host: &Key, site: &Site) -> Self::View;
 
     /// Whether the module applies to traffic.
     fn enabled(&self) -> bool;
@@ -112,7 +112,7 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     /// Writes the write form.
     fn to_json(&self, secrets: Secrets<'_>) -> Result<Value, JsonError>;
     /// Writes the response form.
-    fn view_json(&self, host: &Key, cx: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
+    fn view_json(&self, host: &Key, site: &Site, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
     /// Names every resource of this service that it points at.
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// Returns a copy with other reference targets, in the order of the references.
@@ -145,8 +145,8 @@ impl<M: Module> AnyModule for M {
     fn to_json(&self, secrets: Secrets<'_>) -> Result<Value, JsonError> {
         json::value(self, secrets)
     }
-    fn view_json(&self, host: &Key, cx: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
-        json::bytes(&self.view(host, cx), secrets)
+    fn view_json(&self, host: &Key, site: &Site, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+        json::bytes(&self.view(host, site), secrets)
     }
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
         Module::references(self, visit);
@@ -275,10 +275,10 @@ macro_rules! slots {
             pub fn module_views(
                 &self,
                 host: &$crate::model::key::Key,
-                cx: &$crate::model::resource::ViewContext<'_>,
+                site: &$crate::model::site::Site,
             ) -> $views {
                 use $crate::model::module::Module as _;
-                $views { $($slot: self.$slot.as_ref().map(|module| module.view(host, cx)),)* }
+                $views { $($slot: self.$slot.as_ref().map(|module| module.view(host, site)),)* }
             }
         }
     };
@@ -302,7 +302,7 @@ mod tests {
             let mut generator = SchemaGenerator::default();
             assert_eq!((slot.spec_schema)(&mut generator).to_value(), json!({"$ref": "#/$defs/MadeUp"}));
             let mut definitions = generator.take_definitions(true);
-            refine(&mut definitions);
+            refine(&mut definitions, (slot.constraints)());
             let made_up = definitions.get("MadeUp").cloned().unwrap_or_default();
             assert_eq!(made_up.pointer("/properties/rate/maximum"), Some(&json!(u32::MAX)));
             assert_eq!(made_up.get("required"), None);

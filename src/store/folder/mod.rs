@@ -75,7 +75,7 @@ struct Writing {
 }
 
 /// What a folder holds, read and verified.
-struct Content {
+struct FolderContent {
     state: State,
     /// The generation of the last journal, and where its whole batches end.
     generation: u64,
@@ -316,7 +316,7 @@ fn content_base(folder: &Path) -> Result<u64, StoreError> {
 }
 
 /// Reads a folder and holds it against what was acknowledged. Changes nothing.
-fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
+fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> {
     let newest = content_base(folder)?;
     let base = base::read(&Part::Base.path(folder, newest))?;
     let mut state = State { tip: base.tip, root_secret: base.root_secret, records: base.records, batches: Vec::new() };
@@ -375,7 +375,7 @@ fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
             format!("it ends at record {}, and record {} was acknowledged", tip.position, acknowledged.position);
         return Err(StoreError::corrupt(&Part::Journal.path(folder, last), found));
     }
-    Ok(Content { state, generation: last, end, since_base })
+    Ok(FolderContent { state, generation: last, end, since_base })
 }
 
 /// Whether a folder has files that are no part of a store that was about to be created.
