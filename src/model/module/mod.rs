@@ -95,7 +95,7 @@ pub trait Module:
     fn set_references(&mut self, _targets: &[Id]) {}
 }
 
-/// A [`Module`] of any type, as a trait object.
+/// A traffic module of any type.
 pub trait AnyModule: Any + Debug + Send + Sync {
     /// Returns the slot's name.
     fn slot(&self) -> &'static str;
@@ -176,24 +176,24 @@ pub struct Slot {
     /// Whether the module is a login for people.
     pub is_login: bool,
     /// Returns an example body.
-    pub example: fn() -> Value,
+    pub(crate) example: fn() -> Value,
     /// Returns the constraints on the definitions of the write form's schema.
-    pub constraints: fn() -> Vec<Constraint>,
+    pub(crate) constraints: fn() -> Vec<Constraint>,
     /// Decodes a request body.
-    pub decode: DecodeModule,
+    pub(crate) decode: DecodeModule,
     /// The schema of the write form.
-    pub spec_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) spec_schema: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of the response form.
-    pub view_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) view_schema: fn(&mut SchemaGenerator) -> Schema,
     /// Returns the module in this slot of a host.
-    pub get: fn(&dyn Any) -> Option<&dyn AnyModule>,
+    pub(crate) get: fn(&dyn Any) -> Option<&dyn AnyModule>,
     /// Sets or clears the module in this slot of a host.
-    pub set: fn(&mut dyn Any, Option<&dyn AnyModule>),
+    pub(crate) set: fn(&mut dyn Any, Option<&dyn AnyModule>),
 }
 
 impl Slot {
     /// Creates the slot of a module type.
-    pub const fn of<M: Module>(
+    pub(crate) const fn of<M: Module>(
         get: fn(&dyn Any) -> Option<&dyn AnyModule>,
         set: fn(&mut dyn Any, Option<&dyn AnyModule>),
     ) -> Slot {
@@ -272,7 +272,7 @@ macro_rules! slots {
             ];
 
             /// Returns the response forms of the modules; empty slots are null.
-            pub fn module_views(
+            pub(crate) fn module_views(
                 &self,
                 host: &$crate::model::key::Key,
                 cx: &$crate::model::resource::ViewContext<'_>,
