@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use edgewright::model::code::REGISTRY;
+use edgewright::report::CODES;
 
 use crate::cli::REPOSITORY;
 
@@ -285,7 +285,7 @@ fn every_code_has_a_case() {
     }
     let words: BTreeSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
     let mut offenders = Vec::new();
-    for info in REGISTRY {
+    for info in CODES {
         let (wire, variant) = (info.code.to_string(), format!("Code::{:?}", info.code));
         let has_case = words.contains(wire.as_str()) || words.contains(info.name) || text.contains(&variant);
         if !has_case && !NEED_A_BROKEN_MACHINE.contains(&info.name) {
