@@ -18,6 +18,8 @@ mod reader;
 pub mod resolve;
 pub mod schema;
 pub mod syntax;
+#[cfg(test)]
+mod tests;
 pub mod tree;
 mod values;
 
