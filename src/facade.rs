@@ -180,7 +180,7 @@ pub mod storage {
 pub mod server {
     //! The management API over HTTP, and the loop that keeps a store in sync with a folder.
     //!
-    //! [`router`] returns an [`axum::Router`] that can be part of a larger application. [`bind`] returns a server with
+    //! [`router()`] returns an [`axum::Router`] that can be part of a larger application. [`bind()`] returns a server with
     //! graceful shutdown.
     //!
     //! ```

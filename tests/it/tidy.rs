@@ -210,7 +210,7 @@ fn a_module_is_known_to_its_own_file_and_its_hosts_alone() {
         if own(&file.name).is_some() || is_test || file.code().contains("\nslots! {") {
             continue;
         }
-        let text = file.text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+        let text = file.text.split("\nmod tests {").next().unwrap_or_default().to_owned();
         let file = Source { name: file.name, text };
         let (code, paths) = (file.code(), file.paths());
         let named: Vec<&str> =
