@@ -96,7 +96,7 @@ pub struct Lint {
     /// How to fix it.
     pub cure: &'static str,
     /// The check.
-    pub check: fn(&World<'_>, &mut Findings),
+    pub(crate) check: fn(&World<'_>, &mut Findings),
 }
 
 /// The input of all lints.

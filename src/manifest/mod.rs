@@ -18,10 +18,11 @@ mod reader;
 pub mod resolve;
 pub mod schema;
 pub mod syntax;
+#[cfg(test)]
+mod tests;
 pub mod tree;
 mod values;
 
-pub use document::{API_VERSION, Envelope, Metadata};
 pub use origin::{ManifestFile, Origin};
 
 use std::sync::Arc;

@@ -154,9 +154,9 @@ pub struct KindInfo {
     /// The fields without which a Spec is invalid; its schema requires them. `Check` reports them.
     pub required: &'static [&'static str],
     /// Further constraints on the definitions of its schema.
-    pub constraints: fn() -> Vec<Constraint>,
+    pub(crate) constraints: fn() -> Vec<Constraint>,
     /// The fields that clients send empty when they mean "not given" (D6).
-    pub blank_is_unset: &'static [&'static str],
+    pub(crate) blank_is_unset: &'static [&'static str],
     /// The endpoints.
     pub offers: Offers,
     /// The module slots.
@@ -166,22 +166,22 @@ pub struct KindInfo {
     /// Returns an example body that changes a resource.
     pub patch_example: fn() -> Value,
     /// Returns an empty spec.
-    pub empty: fn() -> SpecArc,
+    pub(crate) empty: fn() -> SpecArc,
     /// Decodes a body or manifest `spec`, ignoring the given fields that are known elsewhere.
-    pub decode: DecodeSpec,
+    pub(crate) decode: DecodeSpec,
     /// Decodes the body of a PATCH.
-    pub decode_patch: DecodePatch,
+    pub(crate) decode_patch: DecodePatch,
     /// Decodes the spec of a stored record.
-    pub restore: fn(&str) -> Result<SpecArc, serde_json::Error>,
+    pub(crate) restore: fn(&str) -> Result<SpecArc, serde_json::Error>,
     /// The schema of the write form.
-    pub spec_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) spec_schema: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of the response form.
-    pub view_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) view_schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
 impl KindInfo {
     /// The fields that follow from the type; the kind sets the others.
-    pub const fn of<R: Resource>(kind: Kind) -> KindInfo {
+    pub(crate) const fn of<R: Resource>(kind: Kind) -> KindInfo {
         KindInfo {
             kind,
             facts: kind.facts(),
@@ -222,7 +222,7 @@ impl Deref for KindInfo {
     }
 }
 
-/// A [`Resource`] of any kind.
+/// The Spec of a resource of any kind.
 pub trait AnyResource: Any + Debug + Send + Sync {
     /// The kind.
     fn kind(&self) -> Kind;

@@ -383,7 +383,9 @@ impl From<ApplyError> for ApiError {
                 let message = format!("the new API key {key} needs the hash of its token");
                 ApiError::new(Fault::new(Code::Required, message).at(path))
             }
-            ApplyError::TokenFile(..) => ApiError::of(Code::Internal, error.diagnostic().message),
+            ApplyError::Refused(_) | ApplyError::TokenFile(..) => {
+                ApiError::of(Code::Internal, error.diagnostic().message)
+            }
         }
     }
 }

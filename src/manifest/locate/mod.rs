@@ -57,12 +57,6 @@ impl SourceMap {
         build::build(text)
     }
 
-    /// Number of documents, counted as `serde_yaml` does: an empty file has one.
-    #[must_use]
-    pub fn documents(&self) -> usize {
-        self.documents.len()
-    }
-
     /// Byte range of `path` in a document, or of its nearest ancestor that exists.
     ///
     /// A path is followed through aliases and merge keys to the actual value; a path that ends at an alias
@@ -98,14 +92,6 @@ impl SourceMap {
         let (_, NodeKind::Mapping(entries)) = self.resolve(mapping)? else { return None };
         let mut same = self.entries(entries, key).filter_map(|(key, _)| self.span(*key));
         Some((same.next()?, same.next()?))
-    }
-
-    /// The byte offset of a document's content, or the end of the text if the document does not exist.
-    #[must_use]
-    pub fn document_start(&self, document: usize) -> usize {
-        self.documents.get(document).map_or(self.length, |found| {
-            found.root.and_then(|root| self.span(root)).map_or(found.mark.start, |span| span.start)
-        })
     }
 
     fn span(&self, node: usize) -> Option<Range<usize>> {
@@ -320,11 +306,11 @@ mod tests {
             "---\n...\n# c\n",
         ] {
             let read = serde_yaml::Deserializer::from_str(text).map(serde_yaml::Value::deserialize).count();
-            assert_eq!(SourceMap::new(text).documents(), read, "{text:?}");
+            assert_eq!(SourceMap::new(text).documents.len(), read, "{text:?}");
         }
         let map = SourceMap::new("# c\n---\n---\n# c\nx: 1\n");
-        assert_eq!((map.document_start(0), map.document_start(1), map.document_start(9)), (4, 16, 21));
-        assert_eq!(map.locate(0, &path("x"), Aim::Key), 4..7);
+        let places = [0, 1, 9].map(|document| map.locate(document, &path("x"), Aim::Key));
+        assert_eq!(places, [4..7, 16..17, 21..21]);
     }
 
     #[test]

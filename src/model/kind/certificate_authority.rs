@@ -26,7 +26,7 @@ impl Reading for CaPem {
 
 impl CaPem {
     /// Its certificates; none if the text is faulty.
-    pub fn links(&self) -> &[Link] {
+    pub(crate) fn links(&self) -> &[Link] {
         self.0.as_ref().map(|chain| chain.links.as_slice()).unwrap_or_default()
     }
 }

@@ -32,12 +32,12 @@ impl Reading for CertificatePem {
 
 impl CertificatePem {
     /// What the leaf says.
-    pub fn facts(&self) -> Result<&CertificateFacts, &PemFault> {
+    pub(crate) fn facts(&self) -> Result<&CertificateFacts, &PemFault> {
         self.chain.as_ref().map(|chain| &chain.facts)
     }
 
     /// Its certificates; none if the text is faulty.
-    pub fn links(&self) -> &[Link] {
+    pub(crate) fn links(&self) -> &[Link] {
         self.chain.as_ref().map(|chain| chain.links.as_slice()).unwrap_or_default()
     }
 }

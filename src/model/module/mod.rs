@@ -95,7 +95,7 @@ pub trait Module:
     fn set_references(&mut self, _targets: &[Id]) {}
 }
 
-/// A [`Module`] of any type, as a trait object.
+/// A traffic module of any type.
 pub trait AnyModule: Any + Debug + Send + Sync {
     /// Returns the slot's name.
     fn slot(&self) -> &'static str;
@@ -176,24 +176,24 @@ pub struct Slot {
     /// Whether the module is a login for people.
     pub is_login: bool,
     /// Returns an example body.
-    pub example: fn() -> Value,
+    pub(crate) example: fn() -> Value,
     /// Returns the constraints on the definitions of the write form's schema.
-    pub constraints: fn() -> Vec<Constraint>,
+    pub(crate) constraints: fn() -> Vec<Constraint>,
     /// Decodes a request body.
-    pub decode: DecodeModule,
+    pub(crate) decode: DecodeModule,
     /// The schema of the write form.
-    pub spec_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) spec_schema: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of the response form.
-    pub view_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) view_schema: fn(&mut SchemaGenerator) -> Schema,
     /// Returns the module in this slot of a host.
-    pub get: fn(&dyn Any) -> Option<&dyn AnyModule>,
+    pub(crate) get: fn(&dyn Any) -> Option<&dyn AnyModule>,
     /// Sets or clears the module in this slot of a host.
-    pub set: fn(&mut dyn Any, Option<&dyn AnyModule>),
+    pub(crate) set: fn(&mut dyn Any, Option<&dyn AnyModule>),
 }
 
 impl Slot {
     /// Creates the slot of a module type.
-    pub const fn of<M: Module>(
+    pub(crate) const fn of<M: Module>(
         get: fn(&dyn Any) -> Option<&dyn AnyModule>,
         set: fn(&mut dyn Any, Option<&dyn AnyModule>),
     ) -> Slot {
@@ -272,7 +272,7 @@ macro_rules! slots {
             ];
 
             /// Returns the response forms of the modules; empty slots are null.
-            pub fn module_views(
+            pub(crate) fn module_views(
                 &self,
                 host: &$crate::model::key::Key,
                 site: &$crate::model::site::Site,
@@ -287,8 +287,11 @@ pub(crate) use slots;
 
 #[cfg(test)]
 mod tests {
-    use super::{made_up::Host, *};
-    use crate::model::schema::refine;
+    use super::{
+        made_up::{Host, MadeUp},
+        *,
+    };
+    use crate::model::{Kind, schema::refine, site::Site};
 
     #[test]
     fn a_module_with_nothing_but_the_required_items_has_cautious_defaults() {
@@ -307,5 +310,10 @@ mod tests {
             assert_eq!(made_up.pointer("/properties/rate/maximum"), Some(&json!(u32::MAX)));
             assert_eq!(made_up.get("required"), None);
         }
+        let host = Host { made_up: Some(MadeUp::default()) };
+        let (base_url, saml_base_url) = (String::new(), String::new());
+        let site = Site { base_url, saml_base_url, saml_certificate: Box::new(|_| String::new()) };
+        let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
+        assert!(host.module_views(&key, &site).made_up.is_some());
     }
 }

@@ -129,7 +129,7 @@ pub struct CommonApp<'a> {
 
 impl Provider {
     /// Returns the app of each provider that is set.
-    pub fn apps(&self) -> Vec<CommonApp<'_>> {
+    pub(crate) fn apps(&self) -> Vec<CommonApp<'_>> {
         let github = self.github.iter().map(|app| CommonApp {
             provider: "github",
             client_id: &app.client_id,

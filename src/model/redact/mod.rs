@@ -31,15 +31,10 @@ const SOURCES: [&str; 2] = ["from_env", "from_file"];
 /// The start of every token of edgewright itself.
 const OWN_TOKEN: &str = "ew_ak_";
 
-/// Replaces each byte of a secret with `*`; all other bytes keep their position. It works on words rather than
-/// structure, because it is needed most for files with syntax errors. When in doubt it hides more.
-pub fn redact(text: &str, fields: &Fields) -> String {
-    Redacted::new(text, fields).text
-}
-
-/// A text without its secrets, and the secrets.
+/// A text without its secrets, and the secrets. It works on words rather than structure, because it is needed most for
+/// files with syntax errors. When in doubt it hides more.
 pub struct Redacted {
-    /// The text as [`redact`] returns it.
+    /// The text, with `*` for each byte of a secret; all other bytes keep their position.
     pub text: String,
     secrets: Vec<String>,
 }

@@ -6,10 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use edgewright::{
-    model::code::Code,
-    store::{Store, engine::Query},
-};
+use edgewright::{Code, Store, storage::Query};
 
 use super::{commit, content, deleted, described, edge, small};
 use crate::cli::copy;

@@ -9,19 +9,12 @@ mod power;
 use std::sync::Arc;
 
 use edgewright::{
-    model::{
-        Kind,
-        id::Id,
-        key::Key,
-        kind::{
-            https_edge::HttpsEdge,
-            https_edge_route::{HttpsEdgeRoute, MatchType},
-            ip_restriction::{IpRestriction, Traffic},
-        },
-        operation::{Author, Operation},
-        resource::AnyResource,
+    Store,
+    resources::{
+        AnyResource, Author, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, MatchType, Operation, Traffic,
+        now,
     },
-    store::{Commit, CommitError, Committed, Store, mint},
+    storage::{Commit, CommitError, Committed},
 };
 
 /// The key of a small resource with a number.
@@ -74,7 +67,7 @@ fn edge(number: usize, routes: usize) -> Vec<Operation> {
 }
 
 fn commit(store: &Store, operations: Vec<Operation>) -> Result<Committed, CommitError> {
-    store.commit(Commit { base: None, operations, author: Author::Local, at: mint::now() })
+    store.commit(Commit { base: None, operations, author: Author::Local, at: now() })
 }
 
 /// Everything that a store holds, as text that can be compared.
