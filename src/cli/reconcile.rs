@@ -7,7 +7,7 @@ use super::{
     output::{Output, Started, unless_closed},
     show::{self, say},
     source::{Manifests, Ownership},
-    target::{Local, Proposal, Server, ServerArgs, Target},
+    target::{Document, Local, Proposal, Server, ServerArgs, Target},
 };
 use crate::{
     model::{
@@ -81,7 +81,11 @@ impl PlanArgs {
     fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> Outcome {
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
         let mut target = self.target(lints, reviewed.is_some())?;
-        let proposal = target.propose(reviewed.is_some() || self.out.is_some())?;
+        let document = match &reviewed {
+            Some(reviewed) => Some(Document::LikeReviewed(reviewed)),
+            None => self.out.as_ref().map(|_| Document::ToSave),
+        };
+        let proposal = target.propose(document)?;
         let Proposal { mut report, left_out, saved, unwritable } = proposal;
         report.command = if dry_run { "plan" } else { "reconcile" };
         self.output.announce(&report).inspect_err(|_| {

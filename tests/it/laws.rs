@@ -25,7 +25,7 @@ use edgewright::{
         outline::Outline,
         render,
         safety::Budget,
-        saved::{Pin, SavedPlan},
+        saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{self, token::TokenFiles},
     store::{
@@ -208,7 +208,7 @@ fn shown_calls(plan: &Plan) -> Vec<String> {
 
 /// A plan that leads to a world, as it is saved for a review.
 fn saved(store: &Store, plan: &Plan, world: &World) -> SavedPlan {
-    let pin = Pin { root_secret: Some(store.root_secret()), source: SOURCE, commit: None };
+    let pin = Pin { guard: Guard::Store(store.root_secret()), source: SOURCE, commit: None };
     SavedPlan::new(plan, world.values(), &pin).unwrap()
 }
 

@@ -39,7 +39,7 @@ use crate::{
     plan::{
         Plan,
         format::json::ReportDocument,
-        saved::{Pin, SavedPlan},
+        saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
         ApplyError, LintLevels, Options, Planned, Prepared, apply_current, cancel::Cancel, check_source, measure,
@@ -312,8 +312,8 @@ impl<'a> Job<'a> {
     }
 
     fn saved(&self, planned: &Planned) -> Result<Option<SavedPlan>, JsonError> {
-        let root_secret = Some(self.app.store.root_secret());
-        let pin = Pin { root_secret, source: &self.options.source, commit: self.options.tree.commit() };
+        let guard = Guard::Store(self.app.store.root_secret());
+        let pin = Pin { guard, source: &self.options.source, commit: self.options.tree.commit() };
         planned.plan.as_ref().map(|plan| SavedPlan::new(plan, planned.desired.values(), &pin)).transpose()
     }
 

@@ -12,7 +12,7 @@ use axum::http::Uri;
 use serde::Deserialize;
 use ureq::Agent;
 
-use super::{Proposal, Target};
+use super::{Document, Proposal, Target};
 use crate::{
     api::{
         VERSION_HEADER,
@@ -357,7 +357,7 @@ impl From<SendError> for Failure {
 }
 
 impl Target for Server {
-    fn propose(&mut self, _document: bool) -> Result<Proposal, Failure> {
+    fn propose(&mut self, _document: Option<Document<'_>>) -> Result<Proposal, Failure> {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let validated = validate_loaded(&loaded, &self.options.lints);
         // Only the server can resolve every reference: another source may own the target.
