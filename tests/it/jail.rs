@@ -159,3 +159,30 @@ fn a_link_that_is_swapped_while_it_is_read_never_leads_outside() {
     done.store(true, Ordering::Relaxed);
     swapper.join().unwrap();
 }
+
+#[test]
+fn one_token_file_is_found_in_all_its_spellings() {
+    let folder = Folder::new();
+    let key = |name: &str, file: &str| {
+        format!("apiVersion: edgewright/v1\nkind: ApiKey\nmetadata: {{name: {name}}}\nspec: {{token_file: {file}}}\n")
+    };
+    folder.write("keys/note.txt", "");
+    symlink("keys", folder.path("link")).unwrap();
+    symlink("../m", folder.path("keys/back")).unwrap();
+    folder.write("m/a.yaml", &key("a", "../keys/a"));
+    let absolute = folder.path("keys/a").display().to_string();
+    for other in ["../keys/a", ".././keys/../keys/a", "../link/a", absolute.as_str()] {
+        folder.write("m/deep/b.yaml", &key("b", &other.replacen("../", "../../", 1)));
+        for line in ["plan m", "reconcile m"] {
+            let run = folder.run(line);
+            assert_eq!(run.code, 3, "{line} with {other}: {}", run.all());
+            assert!(run.err.contains("duplicate `token_file`"), "{line} with {other}: {}", run.err);
+        }
+    }
+    folder.write("m/deep/b.yaml", &key("b", "../../link/back/b"));
+    let run = folder.run("plan m");
+    assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED")), (3, true), "through a link: {}", run.all());
+    folder.write("m/deep/b.yaml", &key("b", "../../link/b"));
+    folder.ok("reconcile m");
+    assert!(folder.path("keys/a").exists() && folder.path("keys/b").exists());
+}

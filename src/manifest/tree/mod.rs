@@ -71,14 +71,26 @@ pub trait Tree: fmt::Debug + Send + Sync {
     }
 }
 
-/// Checks that a token's path is outside the source tree. Both paths are absolute.
+/// Checks that a token's path is outside the source tree, and returns its one spelling, by which two keys with the same
+/// file are found. Both paths are absolute.
 fn outside_of(root: &Path, file: PathBuf) -> Result<PathBuf, Fault> {
-    if plain(&file).starts_with(plain(root)) {
+    let root = root.canonicalize().unwrap_or_else(|_| plain(root));
+    let file = resolved(&file);
+    if file.starts_with(root) {
         let message = "a token file must be outside the source tree";
         let fault = Fault::new(Code::NotAllowed, message).at(FieldPath::root());
         return Err(fault.help("use a path outside the tree, which others can read"));
     }
     Ok(file)
+}
+
+/// The path of a file that does not exist yet, with the links to its folder resolved. A folder that does not exist has no
+/// links.
+fn resolved(file: &Path) -> PathBuf {
+    match (file.parent().and_then(|folder| folder.canonicalize().ok()), file.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => plain(file),
+    }
 }
 
 /// Normalizes `.` and `..` lexically.
