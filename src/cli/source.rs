@@ -21,7 +21,7 @@ pub struct Loading {
 impl Loading {
     /// Files and folders, read with these options.
     pub fn of(&self, paths: Vec<PathBuf>) -> Disk {
-        Disk { paths, allow_outside_files: self.allow_outside_files }
+        Disk { paths, allow_outside_files: self.allow_outside_files, ..Disk::default() }
     }
 }
 

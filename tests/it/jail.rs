@@ -148,7 +148,7 @@ fn a_link_that_is_swapped_while_it_is_read_never_leads_outside() {
             }
         }
     });
-    let disk = Disk { paths: vec![folder.path("m")], allow_outside_files: false };
+    let disk = Disk { paths: vec![folder.path("m")], ..Disk::default() };
     for round in 0..300 {
         let (files, _) = disk.manifests();
         assert!(files.iter().all(|file| !file.source.text.contains(MARKER)), "a manifest in round {round}");

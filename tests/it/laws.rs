@@ -385,7 +385,7 @@ fn a_dry_run_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("store")).unwrap();
     let paths = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/storefront")];
-    let tree = Disk { paths, allow_outside_files: false };
+    let tree = Disk { paths, ..Disk::default() };
     let options = reconcile::Options { source: SOURCE.into(), ..reconcile::Options::new(tree) };
     let dry_run = || {
         let (before, records) = (store.snapshot(), recent(&store, 10).len());

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    fs,
     io::Read,
     path::{Path, PathBuf},
     sync::Arc,
@@ -10,9 +9,10 @@ use std::{
 
 use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree,
-    commit::commit_of,
     jail::{Found, Jail, Refusal, open_anywhere, read_file, search},
-    manifest_file, no_manifest, outside, parent_of, plain, too_large, too_many, unreadable, value_of,
+    manifest_file, no_manifest, outside, parent_of, plain,
+    provenance::Reads,
+    too_large, too_many, unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
@@ -26,6 +26,8 @@ pub struct Disk {
     pub paths: Vec<PathBuf>,
     /// Whether manifests and values may be read from files outside the folders (D28, D50).
     pub allow_outside_files: bool,
+    /// What was read, for the commit that a revision is recorded with.
+    pub reads: Reads,
 }
 
 impl Tree for Disk {
@@ -34,6 +36,7 @@ impl Tree for Disk {
         let mut files = Vec::new();
         let mut seen = HashSet::new();
         let mut total = 0u64;
+        self.reads.begin(&self.paths);
         for path in &self.paths {
             if path.as_os_str() == "-" {
                 match read_whole(std::io::stdin()) {
@@ -51,8 +54,8 @@ impl Tree for Disk {
             }
             for Found { path, inside } in found {
                 // Two paths may lead to one file, which must be read only once.
-                let identity = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-                if !seen.insert(identity) {
+                let identity = real_path(&path);
+                if !seen.insert(identity.clone()) {
                     continue;
                 }
                 if seen.len() > MOST_FILES || total > MOST_TOTAL_BYTES {
@@ -65,6 +68,7 @@ impl Tree for Disk {
                     }
                     Ok(bytes) => {
                         total += bytes.len() as u64;
+                        self.reads.note(identity);
                         let name = path.display().to_string();
                         let (folder, root) = (parent_of(&path), jail.root.clone());
                         files.extend(manifest_file(name, &bytes, folder, root, &mut diagnostics));
@@ -79,7 +83,7 @@ impl Tree for Disk {
     fn commit(&self) -> Option<String> {
         // The commit of standard input is unknown.
         let known = !self.paths.iter().any(|path| path.as_os_str() == "-");
-        known.then(|| commit_of(&self.paths)).flatten()
+        known.then(|| self.reads.commit(&self.paths)).flatten()
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
@@ -95,13 +99,20 @@ impl Tree for Disk {
             None => Err(Refusal::Outside),
         };
         let read = match read {
-            Ok(bytes) => Ok(bytes),
+            Ok(bytes) => {
+                self.reads.note(real_path(&path));
+                Ok(bytes)
+            }
             Err(Refusal::Outside) => return Err(outside(name)),
             Err(Refusal::NotAFile) => Err("not a regular file".to_owned()),
             Err(Refusal::Io(error)) => Err(error.to_string()),
         };
         value_of(name, &path, read)
     }
+}
+
+fn real_path(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Reads a whole file, or fails: with a truncated file, the missing resources would be deleted.

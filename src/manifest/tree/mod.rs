@@ -3,6 +3,7 @@
 mod commit;
 mod disk;
 mod jail;
+mod provenance;
 mod recorder;
 mod sent;
 
@@ -15,6 +16,7 @@ use std::{
 pub use commit::{CommitTree, revisions};
 pub use disk::Disk;
 pub use jail::find;
+pub use provenance::Reads;
 pub use recorder::{Recorder, collect};
 pub use sent::{Sent, SentFile, SentValue};
 

@@ -151,7 +151,7 @@ mod tests {
                     spec: {ca_pem: {from_file: ca.pem}}\n";
         fs::write(&manifest, text).unwrap();
         fs::write(&value, "one").unwrap();
-        let tree = Disk { paths: vec![folder.path().to_owned()], allow_outside_files: false };
+        let tree = Disk { paths: vec![folder.path().to_owned()], ..Disk::default() };
         let recorder = Recorder::new(Arc::new(tree));
         assert!(!recorder.unchanged(), "it was not read yet");
         let read = || {
