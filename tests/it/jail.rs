@@ -102,6 +102,40 @@ fn links_that_stay_inside_are_followed() {
 }
 
 #[test]
+fn nothing_is_read_inside_git() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &edge("a"));
+    folder.write("m/.git/config", &format!("[remote]\nurl = https://bot:{MARKER}@git.example.com\n"));
+    folder.write("m/.git/deep/x.yaml", &format!("# {MARKER}\n{}", edge("x")));
+    for (link, to) in
+        [("x.yaml", ".git/config"), ("y.yaml", "more/../.git/config"), ("hooks", ".git/deep"), ("all", ".git")]
+    {
+        fs::create_dir_all(folder.path("m/more")).unwrap();
+        symlink(to, folder.path(&format!("m/{link}"))).unwrap();
+        for line in ["validate m", "validate --allow-outside-files m", "validate m/x.yaml", "plan --format json m"] {
+            if line == "validate m/x.yaml" && link != "x.yaml" {
+                continue;
+            }
+            let run = folder.run(line);
+            let said = run.all().contains("ERR_EDGEWRIGHT_OUTSIDE_FILE") && run.all().contains("leads into `.git`");
+            assert_eq!((run.code, said), (3, true), "{line} with {link}: {}", run.all());
+            assert!(!run.all().contains(MARKER), "{line} with {link}: {}", run.all());
+        }
+        fs::remove_file(folder.path(&format!("m/{link}"))).unwrap();
+    }
+    symlink(".git/config", folder.path("m/link.pem")).unwrap();
+    for file in [".git/config", "link.pem", "more/../.git/config", "../m/.git/config"] {
+        folder.write("m/a.yaml", &authority(file));
+        for line in ["validate m", "validate --allow-outside-files m"] {
+            let run = folder.run(line);
+            let said = run.err.contains("ERR_EDGEWRIGHT_OUTSIDE_FILE") && run.err.contains("is inside `.git`");
+            assert_eq!((run.code, said), (3, true), "{line} with {file}: {}", run.all());
+            assert!(!run.all().contains(MARKER), "{line} with {file}: {}", run.all());
+        }
+    }
+}
+
+#[test]
 fn a_mounted_volume_is_read_through_its_links() {
     let folder = Folder::new();
     folder.write("m/..2026_01/a.yaml", &authority("staff.pem"));

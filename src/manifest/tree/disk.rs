@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree,
-    jail::{Found, Jail, Refusal, open_anywhere, read_file, search},
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, inside_git,
+    jail::{Found, Jail, Refusal, read_anywhere, search},
     manifest_file, no_manifest, outside, parent_of, plain,
     provenance::Reads,
     too_large, too_many, unreadable, value_of,
@@ -93,9 +93,7 @@ impl Tree for Disk {
             Some(inside) => Jail::new(&manifest.root, self.allow_outside_files)
                 .map_err(Refusal::from)
                 .and_then(|jail| jail.read(inside, MOST_VALUE_BYTES)),
-            None if self.allow_outside_files => {
-                open_anywhere(&path).map_err(Refusal::from).and_then(|file| read_file(file, MOST_VALUE_BYTES))
-            }
+            None if self.allow_outside_files => read_anywhere(&path, MOST_VALUE_BYTES),
             None => Err(Refusal::Outside),
         };
         let read = match read {
@@ -104,6 +102,7 @@ impl Tree for Disk {
                 Ok(bytes)
             }
             Err(Refusal::Outside) => return Err(outside(name)),
+            Err(Refusal::Git) => return Err(inside_git(name)),
             Err(Refusal::NotAFile) => Err("not a regular file".to_owned()),
             Err(Refusal::Io(error)) => Err(error.to_string()),
         };

@@ -187,18 +187,33 @@ fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<St
 
 /// The error for a link to a manifest or folder outside the root.
 fn outside_manifest(path: &Path, root: &Path) -> Diagnostic {
+    let help = "move the target into the folder, or run with --allow-outside-files";
+    refused_manifest(path, &format!("is a link that leads outside `{}`", root.display())).help(help)
+}
+
+/// The error for a link to a manifest or folder inside `.git`.
+fn git_manifest(path: &Path) -> Diagnostic {
+    refused_manifest(path, "is a link that leads into `.git`, which can contain credentials")
+        .help("remove the link, or move its target out of `.git`")
+}
+
+fn refused_manifest(path: &Path, why: &str) -> Diagnostic {
     let name = path.display().to_string();
-    let message = format!("`{name}` is a link that leads outside `{}`", root.display());
+    let message = format!("`{name}` {why}");
     // The text is not read, so the place is the start of an empty file.
     let file = Arc::new(SourceFile::new(name, String::new()));
-    Diagnostic::error(Code::OutsideFile, message)
-        .at(Place { file, span: 0..0 })
-        .help("move the target into the folder, or run with --allow-outside-files")
+    Diagnostic::error(Code::OutsideFile, message).at(Place { file, span: 0..0 })
 }
 
 fn outside(name: &str) -> Fault {
     Fault::new(Code::OutsideFile, format!("`{}` is outside the source tree", printable_path(quotable_path(name))))
         .help("move the file into the tree, or run with --allow-outside-files")
+}
+
+fn inside_git(name: &str) -> Fault {
+    let name = printable_path(quotable_path(name));
+    Fault::new(Code::OutsideFile, format!("`{name}` is inside `.git`, which can contain credentials"))
+        .help("move the file out of `.git`")
 }
 
 /// Converts bytes to a manifest file; reports bytes that are not UTF-8, and empty files.
