@@ -300,8 +300,11 @@ impl Files<'_> {
             let Ok(name) = item.name() else {
                 let name = String::from_utf8_lossy(item.name_bytes()).into_owned();
                 let folder = item.kind() == Some(ObjectType::Tree);
-                if !is_hidden(&name) && (folder || is_manifest(&name)) {
-                    return Err(format!("{}: file name is not UTF-8", shown.join(name).display()));
+                // A link may lead to a folder.
+                let matters = folder || item.filemode() == LINK || is_manifest(&name);
+                if !is_hidden(&name) && matters {
+                    let what = if folder { "folder" } else { "file" };
+                    return Err(format!("{}: {what} name is not UTF-8", shown.join(name).display()));
                 }
                 continue;
             };

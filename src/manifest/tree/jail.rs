@@ -191,7 +191,7 @@ impl Jail {
     ) {
         let path = self.path_of(inside);
         if name.to_str().is_none() && is_manifest(&name.to_string_lossy()) {
-            return diagnostics.push(not_utf8(path.display()));
+            return diagnostics.push(not_utf8("file", path.display()));
         }
         let named = name.to_str().is_some_and(is_manifest);
         match self.shape(inside) {
@@ -201,8 +201,11 @@ impl Jail {
                 if named {
                     diagnostics.push(no_file(path.display()));
                 }
-                if shape == Shape::Folder {
-                    self.walk(inside, above, found, diagnostics);
+                match (shape, name.to_str()) {
+                    // The names of its files would be shown wrongly, and two of them could look the same.
+                    (Shape::Folder, None) => diagnostics.push(not_utf8("folder", path.display())),
+                    (Shape::Folder, Some(_)) => self.walk(inside, above, found, diagnostics),
+                    _ => {}
                 }
             }
             // A folder outside may contain manifests, and skipping them would delete their resources. Any other file

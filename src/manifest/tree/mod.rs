@@ -147,9 +147,9 @@ fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> Diagnostic 
         .help("check the path and its permissions")
 }
 
-/// A file name that a report cannot show.
-fn not_utf8(name: impl fmt::Display) -> Diagnostic {
-    unreadable(name, "file name is not UTF-8").help("rename the file")
+/// The name of a file or folder that a report cannot show.
+fn not_utf8(what: &str, name: impl fmt::Display) -> Diagnostic {
+    unreadable(name, format!("{what} name is not UTF-8")).help(format!("rename the {what}"))
 }
 
 /// The error for a source over the limits (D48).
