@@ -22,6 +22,7 @@ mod work;
 
 use std::sync::Arc;
 
+pub use self::metrics::install as install_metrics;
 pub use router::router;
 pub use serve::{Server, bind};
 

@@ -55,6 +55,16 @@ fn a_good_change_is_applied_and_a_broken_one_is_reported() {
 }
 
 #[test]
+fn the_run_at_the_start_is_measured() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m");
+    let page = serve.get("/metrics").body;
+    assert!(page.contains("edgewright_reconcile_total{result=\"applied\"} 1\n"), "{page}");
+    assert!(page.contains("edgewright_reconcile_duration_seconds_count"), "{page}");
+}
+
+#[test]
 fn broken_manifests_at_the_start_are_reported_and_the_api_is_up() {
     let folder = Folder::new();
     folder.write("m/one.yaml", "kind: Nothing\n");
