@@ -3,7 +3,6 @@
 use super::{Document, Proposal, Target};
 use crate::{
     cli::{Exit, Failure, StoreArgs, progress::during, snapshot_of},
-    model::operation::Author,
     plan::{
         Effect,
         saved::{Guard, Pin, SavedPlan},
@@ -61,7 +60,7 @@ impl Target for Local {
         let store = self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
         let Some(plan) = &planned.plan else { return Ok(store.snapshot().revision) };
-        let author = Author::source(&self.options.source, self.options.tree.commit());
+        let author = self.options.author();
         let applied = during("Applying", || apply(store, plan, planned.places(), author, &mut TokenFiles::default()));
         applied.map_err(|error| {
             let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
@@ -71,8 +70,7 @@ impl Target for Local {
 
     fn refuse(&mut self, reason: &str) {
         let Some(store) = &self.store else { return };
-        let author = Author::source(&self.options.source, self.options.tree.commit());
         // The run has failed already: that the history does not say so must not hide why.
-        let _ = store.note(Attempt::new(author), Outcome::Refused, reason.to_owned());
+        let _ = store.note(Attempt::new(self.options.author()), Outcome::Refused, reason.to_owned());
     }
 }

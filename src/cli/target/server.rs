@@ -150,6 +150,8 @@ impl Server {
 
     fn request(&self, files: Vec<SentFile>) -> Request {
         let lints = &self.options.lints;
+        let author = self.options.tree.commit_author();
+        let (name, email) = author.map(|author| (author.name, author.email)).unwrap_or_default();
         let levels = lints.levels.iter().map(|(name, level)| (name.clone(), level.as_str().to_owned()));
         Request {
             files,
@@ -159,6 +161,8 @@ impl Server {
             isolate: self.options.isolate,
             max_deletes: self.options.budget,
             commit: self.options.tree.commit().unwrap_or_default(),
+            commit_author_name: name,
+            commit_author_email: email,
             lints: levels.collect(),
             allowed_labels: lints.allowed_labels.clone(),
             expect: String::new(),

@@ -11,12 +11,12 @@ use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, inside_git,
     jail::{Found, Jail, Refusal, read_anywhere, search},
     manifest_file, no_manifest, outside, parent_of, plain,
-    provenance::Reads,
+    provenance::{Reads, author_of},
     too_large, too_many, unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
-    model::{diagnostic::Diagnostic, fault::Fault},
+    model::{diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor},
 };
 
 /// Files and folders.
@@ -84,6 +84,10 @@ impl Tree for Disk {
         // The commit of standard input is unknown.
         let known = !self.paths.iter().any(|path| path.as_os_str() == "-");
         known.then(|| self.reads.commit(&self.paths)).flatten()
+    }
+
+    fn commit_author(&self) -> Option<CommitAuthor> {
+        author_of(&self.paths)
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {

@@ -26,6 +26,7 @@ use crate::{
         code::Code,
         diagnostic::{Diagnostic, Place, SourceFile},
         fault::{Fault, Path as FieldPath},
+        operation::CommitAuthor,
         redact::{quotable_path, quotable_variable},
     },
     text::{printable, printable_path},
@@ -47,6 +48,11 @@ pub trait Tree: fmt::Debug + Send + Sync {
 
     /// The Git commit of the manifests, if known.
     fn commit(&self) -> Option<String>;
+
+    /// The author of this commit, if known.
+    fn commit_author(&self) -> Option<CommitAuthor> {
+        None
+    }
 
     /// The text of a file referenced by a manifest, relative to the manifest.
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault>;

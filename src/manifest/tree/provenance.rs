@@ -11,6 +11,10 @@ use std::{
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid, Repository, Status, StatusOptions};
 
 use super::commit::discover;
+use crate::model::operation::CommitAuthor;
+
+/// The most characters of an author's name and email address.
+const MOST_CHARS: usize = 255;
 
 /// The files that were read since the manifests were last listed.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +58,18 @@ impl Reads {
     fn log(&self) -> MutexGuard<'_, Log> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The author of the checked-out commit of paths.
+pub fn author_of(paths: &[PathBuf]) -> Option<CommitAuthor> {
+    let checkout = Checkout::of(paths)?;
+    let commit = checkout.trees.first()?.repository.find_commit(checkout.head).ok()?;
+    let author = commit.author();
+    let text = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        text.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect::<String>()
+    };
+    Some(CommitAuthor { name: text(author.name_bytes()), email: text(author.email_bytes()) })
 }
 
 fn stamp(path: &Path) -> Stamp {

@@ -9,7 +9,7 @@ use std::{
 use super::{SentFile, SentValue, Tree};
 use crate::{
     manifest::{Loaded, load, origin::ManifestFile},
-    model::{diagnostic::Diagnostic, fault::Fault, secret::Secret},
+    model::{diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor, secret::Secret},
 };
 
 /// A tree with a record of the last read.
@@ -120,6 +120,10 @@ impl Tree for Recorder {
 
     fn commit(&self) -> Option<String> {
         self.tree.commit()
+    }
+
+    fn commit_author(&self) -> Option<CommitAuthor> {
+        self.tree.commit_author()
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
