@@ -44,7 +44,7 @@ fn write_estate(folder: &Path) {
 fn steps(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().unwrap();
     write_estate(folder.path());
-    let tree: Arc<dyn Tree> = Arc::new(Disk { paths: vec![folder.path().to_owned()], ..Disk::default() });
+    let tree: Arc<dyn Tree> = Arc::new(Disk::new([folder.path()]));
     let options = Options { tree: Arc::clone(&tree), ..Options::default() };
     let planned = plan(&options, &Snapshot::default());
     let first = planned.plan.as_ref().unwrap();

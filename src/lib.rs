@@ -23,7 +23,7 @@
 //! std::fs::write(folder.path().join("shop.yaml"), shop)?;
 //! std::fs::write(folder.path().join("torn.yaml"), "kind: [HttpsEdge")?;
 //!
-//! let loaded = load(&Disk { paths: vec![folder.path().to_owned()], ..Disk::default() });
+//! let loaded = load(&Disk::new([folder.path()]));
 //! assert_eq!(loaded.files.len(), 2);
 //! assert!(!loaded.diagnostics.is_empty());
 //! let torn = |name: &str| name.ends_with("torn.yaml");
@@ -60,7 +60,7 @@
 //!     report::{Format, render},
 //! };
 //!
-//! let tree = Disk { paths: vec!["examples/storefront".into()], ..Disk::default() };
+//! let tree = Disk::new(["examples/storefront"]);
 //! let planned = plan(&Options::new(tree), &Snapshot::default());
 //! assert!(!planned.has_errors());
 //! let changes = planned.plan.as_ref().map(|plan| plan.summary());

@@ -1,5 +1,5 @@
-//! Drains the rest of a rejected request's body. If the connection were closed while the client still writes, the
-//! client would see a broken connection instead of the response.
+//! Drains the rest of a rejected request's body while the response is on its way. If the connection were closed while
+//! the client still writes, the client would see a broken connection instead of the response.
 
 use std::{
     pin::Pin,
@@ -23,7 +23,8 @@ const MOST_BYTES: usize = 64 << 20;
 /// The longest time to drain.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Handles a request, and drains the rest of its body if the handler did not read it.
+/// Handles a request, and drains the rest of its body if the handler did not read it. The response does not wait for
+/// that: a client may declare a body and wait for an answer before it sends any of it.
 pub async fn drain(request: Request, next: Next) -> Response {
     // A client that expects 100-continue has not sent a body yet.
     let waits = request.headers().contains_key(header::EXPECT);
@@ -34,7 +35,7 @@ pub async fn drain(request: Request, next: Next) -> Response {
     let request = request.map(|body| Body::new(Returned { body: Some(body), sender: Some(sender) }));
     let response = next.run(request).await;
     if let Ok(body) = left.try_recv() {
-        let _ = tokio::time::timeout(PATIENCE, discard(body)).await;
+        tokio::spawn(tokio::time::timeout(PATIENCE, discard(body)));
     }
     response
 }

@@ -41,7 +41,7 @@ use crate::{
         site::Site,
         snapshot::{Entry, Rendered, Snapshot},
     },
-    store::{Commit, CommitError, mint},
+    store::{Attempt, Declined, mint},
 };
 
 /// A request.
@@ -263,11 +263,11 @@ impl ApiRequest<'_> {
         Ok(self.conditional(&rendered))
     }
 
-    /// Commits if the client's precondition holds at the revision of the change.
+    /// Commits if the client's precondition holds at the revision that changes.
     async fn commit(
         &self,
         key: &Key,
-        slot: Option<&Slot>,
+        slot: Option<&'static Slot>,
         operations: Vec<Operation>,
     ) -> Result<Arc<Snapshot>, ApiError> {
         // A resource that does not exist yet has no ETag.
@@ -276,60 +276,70 @@ impl ApiRequest<'_> {
         let conditions = conditions.map(|value| value.to_str().unwrap_or_default());
         let conditions: Vec<String> =
             conditions.flat_map(|value| value.split(',')).map(|tag| tag.trim().to_owned()).collect();
-        loop {
-            let before = self.app.store.snapshot();
-            let mut base = None;
-            if !conditions.is_empty() {
-                let current = match slot {
-                    Some(slot) => self.render_module(&before, key, slot)?,
-                    None => before.get(key).map(|entry| self.render(&before, entry)).transpose()?,
-                };
-                let holds =
-                    current.is_some_and(|current| conditions.iter().any(|tag| tag == "*" || **tag == *current.etag));
-                if !holds {
-                    return Err(ApiError::of(
-                        Code::PreconditionFailed,
-                        "`If-Match` does not match the current state of the resource",
-                    ));
+        let (app, role, key) = (Arc::clone(self.app), self.caller.role, key.clone());
+        let attempt = Attempt::new(self.caller.author());
+        let commit = move || {
+            app.store.commit_with(attempt, |current| -> Result<Vec<Operation>, ApiError> {
+                if !conditions.is_empty() {
+                    let now = match slot {
+                        Some(slot) => render_module(&app, role, current, &key, slot)?,
+                        None => current.get(&key).map(|entry| render(&app, role, current, entry)).transpose()?,
+                    };
+                    let holds = now.is_some_and(|now| conditions.iter().any(|tag| tag == "*" || **tag == *now.etag));
+                    if !holds {
+                        let message = "`If-Match` does not match the current state of the resource";
+                        return Err(ApiError::of(Code::PreconditionFailed, message));
+                    }
                 }
-                base = Some(before.revision);
-            }
-            let commit = Commit { base, operations: operations.clone(), author: self.caller.author(), at: mint::now() };
-            let store = Arc::clone(&self.app.store);
-            // The engine blocks until the data is on disk.
-            let committed = tokio::task::spawn_blocking(move || store.commit(commit)).await;
-            match committed.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))? {
-                Ok(committed) => return Ok(committed.snapshot),
-                // Another commit came first, so check the precondition again.
-                Err(CommitError::Stale { .. }) if base.is_some() => {}
-                Err(error) => return Err(error.into()),
-            }
+                Ok(operations)
+            })
+        };
+        // The engine blocks until the data is on disk.
+        let committed = tokio::task::spawn_blocking(commit).await;
+        match committed.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))? {
+            Ok(committed) => Ok(committed.snapshot),
+            Err(Declined::Declined(error)) => Err(error),
+            Err(Declined::Commit(error)) => Err(error.into()),
         }
     }
 
-    /// Renders a resource for the caller. The common form is cached with the entry.
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
-        if self.caller.role == Role::Viewer {
-            return Ok(answer::rendered(view_json(snapshot, entry, &self.app.site, Secrets::Masked)?));
-        }
-        if let Some(rendered) = entry.rendered.get() {
-            return Ok(rendered.clone());
-        }
-        let body = view_json(snapshot, entry, &self.app.site, Secrets::Revealed)?;
-        Ok(entry.rendered.get_or_init(|| answer::rendered(body)).clone())
+        render(self.app, self.caller.role, snapshot, entry)
     }
 
-    /// Renders a module for the caller; `None` if the slot is empty.
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
-        let Some(module) = snapshot.get(host).and_then(|entry| entry.spec().module(slot)) else { return Ok(None) };
-        let secrets = if self.caller.role == Role::Viewer { Secrets::Masked } else { Secrets::Revealed };
-        Ok(Some(answer::rendered(module.view_json(host, &self.app.site, secrets)?)))
+        render_module(self.app, self.caller.role, snapshot, host, slot)
     }
 
     /// Responds to a GET, with 304 if the client's copy is current (D25).
     fn conditional(&self, rendered: &Rendered) -> Response {
         answer::conditional(&self.headers, rendered)
     }
+}
+
+/// Renders a resource for a role. The common form is cached with the entry.
+fn render(app: &App, role: Role, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
+    if role == Role::Viewer {
+        return Ok(answer::rendered(view_json(snapshot, entry, &app.site, Secrets::Masked)?));
+    }
+    if let Some(rendered) = entry.rendered.get() {
+        return Ok(rendered.clone());
+    }
+    let body = view_json(snapshot, entry, &app.site, Secrets::Revealed)?;
+    Ok(entry.rendered.get_or_init(|| answer::rendered(body)).clone())
+}
+
+/// Renders a module for a role; `None` if the slot is empty.
+fn render_module(
+    app: &App,
+    role: Role,
+    snapshot: &Snapshot,
+    host: &Key,
+    slot: &Slot,
+) -> Result<Option<Rendered>, ApiError> {
+    let Some(module) = snapshot.get(host).and_then(|entry| entry.spec().module(slot)) else { return Ok(None) };
+    let secrets = if role == Role::Viewer { Secrets::Masked } else { Secrets::Revealed };
+    Ok(Some(answer::rendered(module.view_json(host, &app.site, secrets)?)))
 }
 
 /// Writes the response form of a resource, with the children that its kind includes.

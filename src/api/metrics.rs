@@ -63,7 +63,7 @@ fn recorder() -> Option<&'static PrometheusHandle> {
         .as_ref()
 }
 
-/// Starts recording; earlier events are not counted.
+/// Starts recording. Earlier events are not counted, so call it before the reconcile loop starts.
 pub fn install() {
     let _ = recorder();
 }

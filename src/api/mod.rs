@@ -21,6 +21,7 @@ mod work;
 
 use std::sync::Arc;
 
+pub use self::metrics::install as install_metrics;
 pub use router::router;
 pub use serve::{Server, bind};
 

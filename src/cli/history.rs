@@ -98,7 +98,8 @@ fn text(record: &Record, changes: bool) -> String {
         (history::Outcome::Refused, _) => "refused".to_owned(),
         (history::Outcome::Failed, _) => "failed".to_owned(),
     };
-    let mut text = format!("{}  {}  {outcome}  {}", record.position, record.at, author(&record.author));
+    let author = author(&record.author);
+    let mut text = format!("{}  {}  {outcome}  {}", record.position, record.at, escaped(&author));
     let mut line = |line: String| {
         text.push('\n');
         text.push_str(&escaped(&line));
@@ -122,9 +123,10 @@ fn author(author: &Author) -> String {
     match author {
         Author::Api { key, owner } => format!("API key {key} of {owner}"),
         Author::Local => "command line".to_owned(),
-        Author::Source { source, commit, through } => {
+        Author::Source { source, commit, commit_author, through } => {
             let mut text = format!("source `{source}`");
             let _ = commit.as_ref().map(|commit| write!(text, " at {commit}"));
+            let _ = commit_author.as_ref().map(|who| write!(text, " by {} <{}>", who.name, who.email));
             let _ = through.as_ref().map(|(key, owner)| write!(text, " with API key {key} of {owner}"));
             text
         }

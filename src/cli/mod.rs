@@ -19,6 +19,7 @@ mod show;
 mod source;
 mod target;
 mod trace;
+mod usage;
 mod validate;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
@@ -121,6 +122,7 @@ fn run() -> CommandResult {
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
+            let error = usage::tamed(error);
             let printed = error.print();
             // clap exits with 2 on a usage error, which is the code for pending changes.
             if error.use_stderr() {

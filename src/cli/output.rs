@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::Args;
@@ -53,22 +53,66 @@ impl Output {
         }
     }
 
+    /// Starts the report of a plan before the plan runs: creates its destination and writes the first character, which
+    /// no outcome changes. A report that cannot be written must be noticed while nothing is applied (D31).
+    pub fn start(&self, report: &Report) -> Result<Started, Failure> {
+        let mut started = self.create()?;
+        let first: String = self.document(report)?.chars().take(1).collect();
+        self.write(&mut started, &first)?;
+        started.written = first;
+        Ok(started)
+    }
+
+    /// Writes the rest of a started report.
+    pub fn finish(&self, mut started: Started, report: &Report) -> Result<(), Failure> {
+        let text = self.document(report)?;
+        let rest = text.strip_prefix(started.written.as_str()).unwrap_or(&text);
+        self.write(&mut started, rest)
+    }
+
     /// Writes the final report.
     pub fn conclude(&self, report: &Report) -> Result<(), Failure> {
-        match &self.output {
-            None if self.format == Format::Text => Ok(()),
-            None => print_coloured(&render(self.format, report)?),
-            Some(file) => {
-                let text = render(self.format, report)?;
-                // Colour codes do not belong in a file.
-                let text = anstream::adapter::strip_str(&text).to_string();
-                fs::write(file, text).map_err(|error| {
-                    let message = format!("cannot write the report to `{}`: {error}", file.display());
-                    Diagnostic::error(Code::Unreadable, message).into()
-                })
+        let started = self.create()?;
+        self.finish(started, report)
+    }
+
+    /// The report as written to the file or stdout; empty if the text on the terminal is the whole report.
+    fn document(&self, report: &Report) -> Result<String, Failure> {
+        Ok(match &self.output {
+            None if self.format == Format::Text => String::new(),
+            None => render(self.format, report)?,
+            // Colour codes do not belong in a file.
+            Some(_) => anstream::adapter::strip_str(&render(self.format, report)?).to_string(),
+        })
+    }
+
+    fn create(&self) -> Result<Started, Failure> {
+        let create = |path: &PathBuf| fs::File::create(path).map_err(|error| unwritable_report(path, &error));
+        Ok(Started { file: self.output.as_ref().map(create).transpose()?, written: String::new() })
+    }
+
+    fn write(&self, started: &mut Started, text: &str) -> Result<(), Failure> {
+        match (&mut started.file, &self.output) {
+            (Some(file), Some(path)) => {
+                file.write_all(text.as_bytes()).map_err(|error| unwritable_report(path, &error))
             }
+            _ if text.is_empty() => Ok(()),
+            _ => print_coloured(text),
         }
     }
+}
+
+/// A report whose destination has accepted what is written so far.
+pub struct Started {
+    /// The file; none for stdout.
+    file: Option<fs::File>,
+    written: String,
+}
+
+fn unwritable_report(path: &Path, error: &io::Error) -> Failure {
+    Diagnostic::error(Code::Unreadable, format!("cannot write the report to `{}`: {error}", path.display()))
+        .help("check the path in --output, its permissions and the free disk space")
+        .into()
 }
 
 /// Writes data to standard output. A closed pipe is not an error: its reader is done (D31).

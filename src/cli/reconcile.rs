@@ -4,10 +4,10 @@ use std::{fs, io::Read, path::PathBuf};
 
 use super::{
     CommandResult, Exit, Failure, StoreArgs,
-    output::Output,
+    output::{Output, Started, unless_closed},
     show::{self, say},
     source::{Manifests, Ownership},
-    target::{Local, Proposal, ServerArgs, ServerTarget, Target},
+    target::{Local, PlanFile, Proposal, ServerArgs, ServerTarget, Target},
 };
 use crate::{
     model::{
@@ -81,7 +81,11 @@ impl PlanArgs {
     fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> CommandResult {
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
         let mut target = self.target(lints, reviewed.is_some())?;
-        let proposal = target.propose(reviewed.is_some() || self.out.is_some())?;
+        let document = match &reviewed {
+            Some(reviewed) => Some(PlanFile::LikeReviewed(reviewed)),
+            None => self.out.as_ref().map(|_| PlanFile::ToSave),
+        };
+        let proposal = target.propose(document)?;
         let Proposal { mut report, left_out, saved, unwritable } = proposal;
         report.command = if dry_run { "plan" } else { "reconcile" };
         self.output.announce(&report).inspect_err(|_| {
@@ -94,16 +98,19 @@ impl PlanArgs {
             let first = report.diagnostics.iter().find(|it| it.severity == Severity::Error);
             target.refuse(first.map_or("invalid manifests", |it| it.message.as_str()));
         }
+        let mut started = None;
         let exit = match self.decide(&report, unwritable, saved.as_ref(), reviewed.as_ref()) {
             Ok(()) if dry_run || report.plan.as_ref().is_none_or(Outline::is_empty) => self.seen(&report),
-            Ok(()) => match target.apply() {
-                Ok(revision) => {
-                    say(&format!("Applied as revision {revision}."));
-                    report.applied = Some(revision);
-                    Exit::Done
+            Ok(()) => {
+                started = Some(self.start(&report)?);
+                match target.apply() {
+                    Ok(revision) => {
+                        report.applied = Some(revision);
+                        applied(revision)
+                    }
+                    Err(failure) => failed(&mut report, failure),
                 }
-                Err(failure) => failed(&mut report, failure),
-            },
+            }
             Err(failure) => {
                 if !dry_run {
                     target.refuse(failure.diagnostics.first().map_or("refused", |it| it.message.as_str()));
@@ -115,7 +122,10 @@ impl PlanArgs {
                 exit
             }
         };
-        self.output.conclude(&report)?;
+        match started {
+            Some(started) => self.output.finish(started, &report)?,
+            None => self.output.conclude(&report)?,
+        }
         if !isolated {
             return Ok(exit);
         }
@@ -124,6 +134,11 @@ impl PlanArgs {
         }
         say("No resource is deleted until these errors are fixed.");
         Ok(if exit == Exit::Done || exit == Exit::Pending { Exit::Error } else { exit })
+    }
+
+    /// Starts the report of a plan that is about to run.
+    fn start(&self, report: &Report) -> Result<Started, Failure> {
+        self.output.start(report).inspect_err(|_| say("Nothing was applied."))
     }
 
     fn target(&self, lints: LintLevels, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
@@ -176,6 +191,12 @@ impl PlanArgs {
             Some(_) => Exit::Done,
         }
     }
+}
+
+/// Tells which revision was made. If stderr cannot be written, at least the exit code differs from that of a success.
+fn applied(revision: u64) -> Exit {
+    let said = show::try_say(&format!("Applied as revision {revision}."));
+    unless_closed(said).map_or_else(|failure| failure.exit, |()| Exit::Done)
 }
 
 /// Shows a failure and adds it to the report.

@@ -10,7 +10,7 @@ use super::{
     source::{Loading, Ownership},
 };
 use crate::{
-    api::{App, Settings, VERSION_HEADER, bind, router},
+    api::{App, Settings, VERSION_HEADER, bind, install_metrics, router},
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     plan::render::sign,
     reconcile::{
@@ -74,6 +74,8 @@ impl Args {
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         let store = Arc::new(self.store.open()?);
         self.create_admin(&store)?;
+        // The first run is over before there is a router.
+        install_metrics();
         let mut handle = self.follow(&store, lints)?;
         if let Some(handle) = &mut handle
             && !server.wait(handle.first_look())

@@ -21,7 +21,9 @@ pub struct Loading {
 impl Loading {
     /// Files and folders, read with these options.
     pub fn of(&self, paths: Vec<PathBuf>) -> Disk {
-        Disk { paths, allow_outside_files: self.allow_outside_files }
+        let mut disk = Disk::new(paths);
+        disk.allow_outside_files = self.allow_outside_files;
+        disk
     }
 }
 

@@ -6,7 +6,7 @@ use regex_syntax::ast::{self, Ast, ClassSetItem, Span, Visitor, parse::Parser};
 
 use super::{Findings, Level, Lint, World};
 use crate::{
-    model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute},
+    model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, module::user_agent_filter::LONGEST_PATTERN},
     text::printable,
 };
 
@@ -33,9 +33,6 @@ spec:
     cure: "Fix the regular expression; escape literal characters such as `(` or `+` with `\\`.",
     check,
 };
-
-/// The longest pattern that is checked, in bytes. User agents are shorter.
-const LONGEST_PATTERN: usize = 4096;
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     let mut patterns = Patterns::default();

@@ -2,7 +2,6 @@
 
 pub mod check;
 pub mod code;
-pub mod content;
 pub mod decode;
 pub mod desired;
 pub mod diagnostic;
@@ -11,6 +10,7 @@ pub mod id;
 pub mod json;
 pub mod key;
 pub mod kind;
+pub mod lazy_spec;
 pub mod module;
 pub mod node;
 pub mod operation;

@@ -146,6 +146,15 @@ impl fmt::Display for Operation {
     }
 }
 
+/// The author of a Git commit. Nothing proves it: whoever makes a commit can write any name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitAuthor {
+    /// The name.
+    pub name: String,
+    /// The email address.
+    pub email: String,
+}
+
 /// The author of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
@@ -164,6 +173,9 @@ pub enum Author {
         /// The commit of the manifests, if they are in Git.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         commit: Option<String>,
+        /// Who wrote the commit, as the commit says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit_author: Option<CommitAuthor>,
         /// The API key and its owner, if the reconciliation ran through the API.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         through: Option<(Id, Id)>,
@@ -175,6 +187,49 @@ pub enum Author {
 impl Author {
     /// Creates the author of a local reconciliation.
     pub fn source(source: &str, commit: Option<String>) -> Self {
-        Author::Source { source: source.to_owned(), commit, through: None }
+        Author::Source { source: source.to_owned(), commit, commit_author: None, through: None }
+    }
+
+    /// Sets the API key and its owner, if the reconciliation ran through the API.
+    #[must_use]
+    pub fn through(mut self, key: Id, owner: Id) -> Self {
+        if let Author::Source { through, .. } = &mut self {
+            *through = Some((key, owner));
+        }
+        self
+    }
+
+    /// Sets the author of the commit, if there is a commit.
+    #[must_use]
+    pub fn with_commit_author(mut self, who: Option<CommitAuthor>) -> Self {
+        if let Author::Source { commit: Some(_), commit_author, .. } = &mut self {
+            *commit_author = who;
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_author_is_written_as_it_was_read() {
+        for text in [
+            r#"{"by":"local"}"#,
+            r#"{"by":"source","source":"shop","commit":"4f2a"}"#,
+            r#"{"by":"source","source":"shop","commit":"4f2a","commit_author":{"name":"Ada","email":"ada@example.com"}}"#,
+        ] {
+            let author: Author = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&author).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn only_a_commit_has_an_author() {
+        let ada = CommitAuthor { name: "Ada".into(), email: "ada@example.com".into() };
+        let author = Author::source("shop", None).with_commit_author(Some(ada));
+        assert_eq!(author, Author::source("shop", None));
     }
 }

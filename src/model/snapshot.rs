@@ -11,10 +11,10 @@ use jiff::Timestamp;
 use super::{
     Kind,
     code::Code,
-    content::Content,
     fault::{Fault, Faults},
     id::Id,
     key::Key,
+    lazy_spec::LazySpec,
     operation::{Claim, Operation},
     resource::{AnyResource, Resource},
     rules,
@@ -27,7 +27,7 @@ pub struct Entry {
     /// The key.
     pub key: Key,
     /// The Spec, which may not be decoded yet.
-    pub content: Content,
+    pub lazy_spec: LazySpec,
     /// The creation time in whole seconds (D13).
     pub created_at: Timestamp,
     /// The creation order, by which lists are sorted newest first (D12).
@@ -57,7 +57,7 @@ impl Entry {
 
     /// The Spec.
     pub fn spec(&self) -> &Arc<dyn AnyResource> {
-        self.content.spec()
+        self.lazy_spec.spec()
     }
 
     /// The Spec as its concrete type.
@@ -358,8 +358,8 @@ impl Snapshot {
     fn new_entry(&mut self, key: Key, spec: Arc<dyn AnyResource>, created_at: Timestamp) -> Entry {
         let order = self.next_order;
         self.next_order += 1;
-        let content = Content::new(spec);
-        Entry { key, content, created_at, order, claim: None, token: None, rendered: Arc::default() }
+        let lazy_spec = LazySpec::new(spec);
+        Entry { key, lazy_spec, created_at, order, claim: None, token: None, rendered: Arc::default() }
     }
 
     /// Replaces an entry's spec.
@@ -369,7 +369,7 @@ impl Snapshot {
         spec: Arc<dyn AnyResource>,
         touched: &mut BTreeSet<Key>,
     ) -> Result<(), Refusal> {
-        self.put(Entry { content: Content::new(spec), rendered: Arc::default(), ..entry.clone() }, touched)
+        self.put(Entry { lazy_spec: LazySpec::new(spec), rendered: Arc::default(), ..entry.clone() }, touched)
     }
 
     /// Checks an entry and its references, and inserts it.
@@ -401,7 +401,7 @@ impl Snapshot {
     fn place(&mut self, entry: Entry) {
         let key = entry.key.clone();
         self.forget_references(&key);
-        for target in entry.content.references() {
+        for target in entry.lazy_spec.references() {
             self.users.entry(target.clone()).or_default().insert(key.clone());
         }
         self.next_order = self.next_order.max(entry.order + 1);
@@ -435,7 +435,7 @@ impl Snapshot {
 
     fn forget_references(&mut self, key: &Key) {
         let Some(entry) = self.entries.get(key).cloned() else { return };
-        for target in entry.content.references() {
+        for target in entry.lazy_spec.references() {
             if let Some(users) = self.users.get_mut(target) {
                 users.remove(key);
                 if users.is_empty() {

@@ -35,7 +35,7 @@ pub fn diff(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, source: &str,
     let mut wanted: Vec<&Desired> = desired.values().collect();
     // Sorted by name within a kind, because ids mean nothing to a reader.
     wanted.sort_by_cached_key(|wanted| (wanted.key.kind, planner.full_name(&wanted.key, &wanted.claim)));
-    let is_same = |wanted: &&Desired| snapshot.get(&wanted.key).is_some_and(|entry| entry.content.same(&wanted.spec));
+    let is_same = |wanted: &&Desired| snapshot.get(&wanted.key).is_some_and(|entry| entry.lazy_spec.same(&wanted.spec));
     let same: Vec<bool> = wanted.par_iter().with_min_len(256).map(is_same).collect();
     for (wanted, same) in wanted.into_iter().zip(same) {
         planner.settle(wanted, same);

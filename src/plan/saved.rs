@@ -1,5 +1,8 @@
 //! A plan as a document: what was reviewed, to be compared with what would run (`--out`, `--plan`).
 
+use std::num::NonZeroU32;
+
+use ring::pbkdf2;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,15 +17,25 @@ use crate::model::{
 
 /// The one version of the document.
 const FORMAT: &str = "edgewright/plan/v1";
+/// How often the digest of a plan without a store is hashed, so that secrets cannot be guessed quickly from the document
+/// (D60): what OWASP recommends for passwords.
+const ROUNDS: NonZeroU32 = match NonZeroU32::new(600_000) {
+    Some(rounds) => rounds,
+    None => NonZeroU32::MIN,
+};
 
-/// A plan that was written for review. Secrets are masked in it; that the same ones are meant is known by a digest which
-/// only the store can make.
+/// A plan that was written for review. Secrets are masked in it. A digest tells whether the same secrets are meant: only
+/// the store can make it, or where there is no store yet, whoever has the secrets, slowly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SavedPlan {
     format: String,
     /// Which store the plan was made for; none, if there was no store yet.
     store: Option<String>,
+    /// What the digest of a plan without a store is salted with. A server always has a store, so it sends none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    salt: Option<String>,
     /// The source that it was made for.
     source: String,
     /// The revision that it was made from.
@@ -53,12 +66,21 @@ struct SavedOperation {
 /// What a plan is pinned to beside its operations.
 #[derive(Debug, Clone)]
 pub struct Pin<'a> {
-    /// The secret of the store, which digests are keyed with; none, if there is no store yet.
-    pub root_secret: Option<[u8; 32]>,
+    /// What keeps secrets from being guessed from the digest of the desired state.
+    pub guard: Guard,
     /// The name of the source.
     pub source: &'a str,
     /// The commit of the manifests.
     pub commit: Option<String>,
+}
+
+/// What keeps secrets from being guessed from the digest of the desired state (D60).
+#[derive(Debug, Clone)]
+pub enum Guard {
+    /// The digest is keyed with the store's root secret.
+    Store([u8; 32]),
+    /// There is no store yet: the digest has this salt, and is slow.
+    Salt(String),
 }
 
 impl SavedPlan {
@@ -68,7 +90,10 @@ impl SavedPlan {
         desired: impl IntoIterator<Item = &'d Desired>,
         pin: &Pin<'_>,
     ) -> Result<Self, JsonError> {
-        let key = pin.root_secret.map(|root| blake3::derive_key("edgewright 2026 saved plan", &root));
+        let (store, salt) = match &pin.guard {
+            Guard::Store(root) => (Some(store_id(root)), None),
+            Guard::Salt(salt) => (None, Some(salt.clone())),
+        };
         let operations = plan.changes.iter().flat_map(|change| {
             change.operations.iter().map(|operation| -> Result<SavedOperation, JsonError> {
                 Ok(SavedOperation {
@@ -81,11 +106,12 @@ impl SavedPlan {
         });
         let mut saved = Self {
             format: FORMAT.into(),
-            store: pin.root_secret.map(|root| store_id(&root)),
+            store,
+            salt,
             source: pin.source.into(),
             base: plan.base,
             commit: pin.commit.clone(),
-            desired: digest_of(desired, key)?,
+            desired: digest_of(desired, &pin.guard)?,
             unchanged: plan.unchanged,
             operations: operations.collect::<Result<Vec<SavedOperation>, JsonError>>()?,
             digest: String::new(),
@@ -101,6 +127,11 @@ impl SavedPlan {
             return Err(format!("its format is `{}`, and this edgewright knows `{FORMAT}`", saved.format));
         }
         Ok(saved)
+    }
+
+    /// The salt of a plan that was made without a store, to compare another plan with it.
+    pub fn salt(&self) -> Option<&str> {
+        self.salt.as_deref()
     }
 
     /// The document's text.
@@ -166,16 +197,44 @@ fn store_id(root: &[u8; 32]) -> String {
     blake3::hash(&id).to_hex().chars().take(32).collect()
 }
 
-/// A digest of the desired state. Without a store there is no key, and then secrets are left out: a plain digest would
-/// let anybody who has the document try secrets out.
-fn digest_of<'d>(desired: impl IntoIterator<Item = &'d Desired>, key: Option<[u8; 32]>) -> Result<String, JsonError> {
-    let secrets = if key.is_some() { Secrets::Revealed } else { Secrets::Masked };
-    let mut hasher = key.map_or_else(blake3::Hasher::new, |key| blake3::Hasher::new_keyed(&key));
+/// A digest of the desired state, secrets included.
+fn digest_of<'d>(desired: impl IntoIterator<Item = &'d Desired>, guard: &Guard) -> Result<String, JsonError> {
+    let mut hasher = match guard {
+        Guard::Store(root) => {
+            blake3::Hasher::new_keyed(&blake3::derive_key("edgewright 2026 saved plan", root.as_slice()))
+        }
+        Guard::Salt(_) => blake3::Hasher::new(),
+    };
     for wanted in desired {
-        let (spec, claim) = (wanted.spec.to_json(secrets)?, json::value(&wanted.claim, Secrets::Masked)?);
+        let (spec, claim) = (wanted.spec.to_json(Secrets::Revealed)?, json::value(&wanted.claim, Secrets::Masked)?);
         let line = Value::Array(vec![wanted.key.path().into(), Value::Object(spec), claim]);
         hasher.update(line.to_string().as_bytes());
         hasher.update(b"\n");
     }
-    Ok(hasher.finalize().to_hex().to_string())
+    let digest = hasher.finalize();
+    Ok(match guard {
+        Guard::Store(_) => digest.to_hex().to_string(),
+        Guard::Salt(salt) => slow(digest.as_bytes(), salt),
+    })
+}
+
+/// A digest of a digest that takes its time, for whoever guesses too.
+fn slow(digest: &[u8; 32], salt: &str) -> String {
+    let mut out = [0; 32];
+    pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ROUNDS, salt.as_bytes(), digest, &mut out);
+    blake3::Hash::from(out).to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_of_a_plan_without_a_store_depends_on_the_state_and_the_salt() {
+        let digest = |state: u8, salt: &str| slow(&[state; 32], salt);
+        let first = digest(1, "one");
+        assert_ne!(first, digest(2, "one"));
+        assert_ne!(first, digest(1, "two"));
+        assert!(ROUNDS.get() >= 600_000);
+    }
 }

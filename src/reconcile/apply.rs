@@ -34,7 +34,7 @@ pub fn apply(store: &Store, options: &Options, planned: &Planned) -> Result<u64,
     if !plan.refusals.is_empty() {
         return Err(ApplyError::Refused(plan.refusals.clone()));
     }
-    apply_plan(store, plan, planned.places(), Author::source(&options.source, options.tree.commit()))
+    apply_plan(store, plan, planned.places(), options.author())
 }
 
 /// Applies a plan without asking whether it may run.

@@ -12,6 +12,7 @@ use crate::{
     model::{
         code::Code,
         fault::{Fault, Path, nearest},
+        operation::Author,
     },
     plan::safety::Budget,
     text::printable,
@@ -40,6 +41,11 @@ impl Options {
     /// The usual options for manifests.
     pub fn new(tree: impl Tree + 'static) -> Self {
         Self { tree: Arc::new(tree), ..Self::default() }
+    }
+
+    /// The author of what a run changes, for the history.
+    pub fn author(&self) -> Author {
+        Author::source(&self.source, self.tree.commit()).with_commit_author(self.tree.commit_author())
     }
 }
 

@@ -26,7 +26,6 @@ use crate::{
     model::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
-        operation::Author,
         snapshot::Snapshot,
     },
     plan::Plan,
@@ -170,7 +169,7 @@ fn look(store: &Store, options: &Options) -> RunReport {
         }
     }
     let prepared = Prepared::load(options.clone());
-    let author = Author::source(&options.source, options.tree.commit());
+    let author = options.author();
     let accept = |_: &Snapshot, planned: Planned| match &planned.plan {
         None => Err(RunStop::Invalid(Box::new(planned))),
         Some(plan) if !plan.refusals.is_empty() => Err(RunStop::Refused(plan.refusals.clone())),
@@ -326,8 +325,7 @@ impl<F> Loop<F> {
             RunReport::Failed(_) => AttemptOutcome::Failed,
             RunReport::Applied(_) | RunReport::InSync { .. } | RunReport::Partly(_) => return,
         };
-        let author = Author::source(&self.options.source, self.options.tree.commit());
-        if let Err(error) = self.store.note(Attempt::new(author), outcome, report.condition().1) {
+        if let Err(error) = self.store.note(Attempt::new(self.options.author()), outcome, report.condition().1) {
             tracing::warn!(code = %error.code, "the attempt is not in the history: {error}");
         }
     }

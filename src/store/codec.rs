@@ -14,10 +14,10 @@ use super::{
 use crate::model::{
     Kind,
     code::Code,
-    content::Content,
     id::Id,
     json::{self, JsonError},
     key::Key,
+    lazy_spec::LazySpec,
     operation::Claim,
     secret::{Secret, Secrets},
     snapshot::{Entry, Snapshot, Tombstone},
@@ -149,9 +149,9 @@ fn encode(entry: &Entry) -> Result<Vec<u8>, StoreError> {
 
 fn to_bytes(entry: &Entry) -> Result<Vec<u8>, JsonError> {
     let Entry { created_at, order, claim, token, .. } = entry;
-    let references = entry.content.references().iter().map(|key| encode_key("", key)).collect();
+    let references = entry.lazy_spec.references().iter().map(|key| encode_key("", key)).collect();
     let written = Written { references, created_at: *created_at, order: *order, claim, token };
-    let (spec, others) = (entry.content.stored()?, json::bytes(&written, Secrets::Revealed)?);
+    let (spec, others) = (entry.lazy_spec.stored()?, json::bytes(&written, Secrets::Revealed)?);
     // The spec is JSON already: only the object around it is new.
     let others = others.strip_prefix(b"{").unwrap_or_default();
     Ok([br#"{"spec":"#, spec.as_bytes(), b",", others].concat())
@@ -165,17 +165,17 @@ fn decode(key: &[u8], value: &[u8]) -> Result<Entry, String> {
         format!("the record {name} cannot be read (line {}, column {})", error.line(), error.column())
     };
     let read: Read<'_> = serde_json::from_slice(value).map_err(unreadable)?;
-    let content = match read.references {
+    let lazy_spec = match read.references {
         Some(references) => {
             let references: Result<_, String> =
                 references.iter().map(|reference| decode_key("", reference.as_bytes())).collect();
-            Content::from_stored(key.kind, references?, read.spec.get())
+            LazySpec::from_stored(key.kind, references?, read.spec.get())
         }
-        None => Content::new((key.kind.info().restore)(read.spec.get()).map_err(unreadable)?),
+        None => LazySpec::new((key.kind.info().restore)(read.spec.get()).map_err(unreadable)?),
     };
     Ok(Entry {
         key,
-        content,
+        lazy_spec,
         created_at: read.created_at,
         order: read.order,
         claim: read.claim,

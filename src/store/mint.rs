@@ -32,6 +32,11 @@ pub fn random_secret() -> [u8; 32] {
     bytes
 }
 
+/// A random salt, as text.
+pub fn salt() -> String {
+    Id::derived("", [random_secret().as_slice()]).to_string()
+}
+
 /// A new API token: what its owner is given once, and the hash that is kept (D23).
 pub fn token(key: &Id) -> (Secret, Secret) {
     let secret = Id::derived("", [random_secret().as_slice()]);

@@ -117,6 +117,21 @@ fn a_file_whose_name_is_not_utf8_is_an_error() {
 }
 
 #[test]
+fn a_folder_whose_name_is_not_utf8_is_an_error() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &format!("{HEAD}  type: dashboard\n"));
+    for name in [b"caf\xe9".as_slice(), b".caf\xe9"] {
+        let path = folder.path("m").join(OsStr::from_bytes(name));
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("b.yaml"), format!("{HEAD}  type: dashboard\n").replace("name: ", "name: b")).unwrap();
+    }
+    let run = folder.run("validate m");
+    assert_eq!((run.code, run.err.matches("ERR_EDGEWRIGHT_").count()), (3, 1), "only the visible one: {}", run.err);
+    let said = run.err.contains("ERR_EDGEWRIGHT_UNREADABLE") && run.err.contains("folder name is not UTF-8");
+    assert!(said && run.err.contains("m/caf\u{fffd}"), "{}", run.err);
+}
+
+#[test]
 fn aliases_of_a_long_text_are_refused_before_they_cost_memory() {
     let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(150_000), "*a,".repeat(50_000));
     refused(&text, "TOO_LARGE", "alias");

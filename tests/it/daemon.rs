@@ -203,7 +203,7 @@ fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
     folder.write("m/one.yaml", &edge("first"));
     let store = Arc::new(Store::open(folder.path("store")).unwrap());
     let paths = [folder.path("m")];
-    let disk = Disk { paths: paths.to_vec(), allow_outside_files: false };
+    let disk = Disk::new(paths.to_vec());
     let tree = Shaky { disk, panics: AtomicBool::new(true) };
     let (sender, reports) = mpsc::channel();
     let mut panics = true;

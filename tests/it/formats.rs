@@ -17,7 +17,7 @@ use crate::cli::{Folder, REPOSITORY};
 const MOST_CHARACTERS: usize = 65_000;
 
 fn planned(path: impl Into<PathBuf>, snapshot: &Snapshot) -> Planned {
-    let tree = Disk { paths: vec![path.into()], ..Disk::default() };
+    let tree = Disk::new([path]);
     plan(&Options::new(tree), snapshot)
 }
 

@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
-use crate::cli::Folder;
+use crate::{
+    cli::{Folder, finish},
+    diff::git,
+    serve::edge,
+};
 
 fn records(folder: &Folder, line: &str) -> Vec<Value> {
     let run = folder.ok(line);
@@ -62,4 +66,36 @@ fn secrets_are_digests_that_show_a_change_and_nothing_else() {
         |state: &str| last["resources"][0][state]["webhook_verification"]["secret"].as_str().unwrap().to_owned();
     let (before, after) = (module("before"), module("after"));
     assert!(before.starts_with("(secret ") && after.starts_with("(secret ") && before != after, "{before} {after}");
+}
+
+#[test]
+fn the_author_of_the_commit_is_told() {
+    let folder = Folder::new();
+    folder.write("one/edge.yaml", &edge("first"));
+    for line in ["init -q -b main", "add .", "commit -q -m first"] {
+        git(&folder, &format!("-C one {line}"));
+    }
+    let commit = folder.read("one/.git/refs/heads/main").trim().to_owned();
+    let author = serde_json::json!({"name": "t", "email": "t@example.com"});
+    folder.ok("reconcile one");
+    let serve = folder.serve("--store served");
+    let mut command = folder.command(&format!("reconcile one --server http://{}", serve.address));
+    command.env("EDGEWRIGHT_TOKEN", &serve.token);
+    let run = finish(command, "");
+    assert_eq!(run.code, 0, "{}", run.all());
+    assert_eq!(serve.stop().code, 0);
+    for store in ["store", "served"] {
+        let told = records(&folder, &format!("history --format json --limit 1 --store {store}"));
+        assert_eq!(
+            (&told[0]["author"]["commit"], &told[0]["author"]["commit_author"]),
+            (&commit.clone().into(), &author)
+        );
+        let text = folder.ok(&format!("history --limit 1 --store {store}")).out;
+        assert!(text.contains(&format!("source `default` at {commit} by t <t@example.com>")), "{text}");
+        assert!(folder.ok(&format!("history verify --store {store}")).out.contains("verified"));
+    }
+    folder.write("plain/edge.yaml", &edge("first"));
+    folder.ok("reconcile plain --store plain.db");
+    let told = records(&folder, "history --format json --store plain.db");
+    assert!(told[0]["author"].get("commit_author").is_none(), "{}", told[0]);
 }

@@ -99,6 +99,40 @@ fn links_that_stay_inside_are_followed() {
 }
 
 #[test]
+fn nothing_is_read_inside_git() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &edge("a"));
+    folder.write("m/.git/config", &format!("[remote]\nurl = https://bot:{MARKER}@git.example.com\n"));
+    folder.write("m/.git/deep/x.yaml", &format!("# {MARKER}\n{}", edge("x")));
+    for (link, to) in
+        [("x.yaml", ".git/config"), ("y.yaml", "more/../.git/config"), ("hooks", ".git/deep"), ("all", ".git")]
+    {
+        fs::create_dir_all(folder.path("m/more")).unwrap();
+        symlink(to, folder.path(&format!("m/{link}"))).unwrap();
+        for line in ["validate m", "validate --allow-outside-files m", "validate m/x.yaml", "plan --format json m"] {
+            if line == "validate m/x.yaml" && link != "x.yaml" {
+                continue;
+            }
+            let run = folder.run(line);
+            let said = run.all().contains("ERR_EDGEWRIGHT_OUTSIDE_FILE") && run.all().contains("leads into `.git`");
+            assert_eq!((run.code, said), (3, true), "{line} with {link}: {}", run.all());
+            assert!(!run.all().contains(MARKER), "{line} with {link}: {}", run.all());
+        }
+        fs::remove_file(folder.path(&format!("m/{link}"))).unwrap();
+    }
+    symlink(".git/config", folder.path("m/link.pem")).unwrap();
+    for file in [".git/config", "link.pem", "more/../.git/config", "../m/.git/config"] {
+        folder.write("m/a.yaml", &authority(file));
+        for line in ["validate m", "validate --allow-outside-files m"] {
+            let run = folder.run(line);
+            let said = run.err.contains("ERR_EDGEWRIGHT_OUTSIDE_FILE") && run.err.contains("is inside `.git`");
+            assert_eq!((run.code, said), (3, true), "{line} with {file}: {}", run.all());
+            assert!(!run.all().contains(MARKER), "{line} with {file}: {}", run.all());
+        }
+    }
+}
+
+#[test]
 fn a_mounted_volume_is_read_through_its_links() {
     let folder = Folder::new();
     folder.write("m/..2026_01/a.yaml", &authority("staff.pem"));
@@ -145,7 +179,7 @@ fn a_link_that_is_swapped_while_it_is_read_never_leads_outside() {
             }
         }
     });
-    let disk = Disk { paths: vec![folder.path("m")], allow_outside_files: false };
+    let disk = Disk::new([folder.path("m")]);
     for round in 0..300 {
         let (files, _) = disk.manifests();
         assert!(files.iter().all(|file| !file.source.text.contains(MARKER)), "a manifest in round {round}");
@@ -155,4 +189,31 @@ fn a_link_that_is_swapped_while_it_is_read_never_leads_outside() {
     }
     done.store(true, Ordering::Relaxed);
     swapper.join().unwrap();
+}
+
+#[test]
+fn one_token_file_is_found_in_all_its_spellings() {
+    let folder = Folder::new();
+    let key = |name: &str, file: &str| {
+        format!("apiVersion: edgewright/v1\nkind: ApiKey\nmetadata: {{name: {name}}}\nspec: {{token_file: {file}}}\n")
+    };
+    folder.write("keys/note.txt", "");
+    symlink("keys", folder.path("link")).unwrap();
+    symlink("../m", folder.path("keys/back")).unwrap();
+    folder.write("m/a.yaml", &key("a", "../keys/a"));
+    let absolute = folder.path("keys/a").display().to_string();
+    for other in ["../keys/a", ".././keys/../keys/a", "../link/a", absolute.as_str()] {
+        folder.write("m/deep/b.yaml", &key("b", &other.replacen("../", "../../", 1)));
+        for line in ["plan m", "reconcile m"] {
+            let run = folder.run(line);
+            assert_eq!(run.code, 3, "{line} with {other}: {}", run.all());
+            assert!(run.err.contains("duplicate `token_file`"), "{line} with {other}: {}", run.err);
+        }
+    }
+    folder.write("m/deep/b.yaml", &key("b", "../../link/back/b"));
+    let run = folder.run("plan m");
+    assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED")), (3, true), "through a link: {}", run.all());
+    folder.write("m/deep/b.yaml", &key("b", "../../link/b"));
+    folder.ok("reconcile m");
+    assert!(folder.path("keys/a").exists() && folder.path("keys/b").exists());
 }

@@ -14,7 +14,7 @@ use crate::cli::{Folder, REPOSITORY};
 fn findings(text: &str, lint: &Lint, level: Level) -> Vec<Diagnostic> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("example.yaml"), text).unwrap();
-    let tree = Disk { paths: vec![folder.path().to_owned()], ..Disk::default() };
+    let tree = Disk::new([folder.path()]);
     let levels = LintLevels {
         levels: BTreeMap::from([(lint.name.to_owned(), level)]),
         allowed_labels: Some(["team".to_owned()].into()),
@@ -65,7 +65,7 @@ fn names_are_unique_and_explained() {
 
 #[test]
 fn the_storefront_has_nothing_to_find() {
-    let tree = Disk { paths: vec![format!("{REPOSITORY}/examples/storefront").into()], ..Disk::default() };
+    let tree = Disk::new([format!("{REPOSITORY}/examples/storefront")]);
     let found = validate(&tree, &LintLevels::default()).diagnostics;
     let shown: Vec<_> = found.iter().map(|it| format!("{:?} {} {}", it.position(), it.code, it.message)).collect();
     assert!(shown.is_empty(), "{}", shown.join("\n"));

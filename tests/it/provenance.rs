@@ -2,10 +2,10 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use edgewright::{Store, resources::Author, storage::Query};
+use edgewright::{Disk, Store, Tree, resources::Author, storage::Query};
 
 use crate::{
-    cli::{Folder, copy},
+    cli::{Folder, REPOSITORY, copy},
     diff::git,
 };
 
@@ -81,4 +81,64 @@ fn a_link_leads_to_the_commit_of_its_target() {
     repository(&folder, "one");
     symlink("one/a", folder.path("current")).unwrap();
     assert_eq!(recorded(&folder, "current"), Some(head(&folder, "one")));
+}
+
+#[test]
+fn what_is_read_and_not_in_the_commit_makes_it_dirty() {
+    let folder = Folder::new();
+    repository(&folder, "one");
+    let pem = fs::read_to_string(format!("{REPOSITORY}/examples/storefront/certs/staff-devices.pem")).unwrap();
+    let authority = |file: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: CertificateAuthority\nmetadata: {{name: staff}}\n\
+             spec: {{ca_pem: {{from_file: {file}}}}}\n"
+        )
+    };
+    folder.write("one/.gitignore", "*.local.yaml\n*.local.pem\n*.txt\n");
+    folder.write("one/a/ca.yaml", &authority("staff.pem"));
+    folder.write("one/a/staff.pem", &pem);
+    folder.write("one/a/notes.txt", "ignored, and never read");
+    git(&folder, "-C one add .");
+    git(&folder, "-C one commit -q -m second");
+    let commit = Some(head(&folder, "one"));
+    let dirty = commit.as_ref().map(|commit| format!("{commit}-dirty"));
+    for paths in ["one", "one/a", "one/a/ca.yaml"] {
+        assert_eq!(recorded(&folder, paths), commit, "{paths}");
+    }
+    // A manifest that Git ignores is applied all the same.
+    edge(&folder, "one/b/new.local.yaml", "new");
+    assert_eq!(recorded(&folder, "one/b"), dirty);
+    assert_eq!(recorded(&folder, "one/a"), commit, "only what is read counts");
+    // A value that Git ignores.
+    folder.write("one/a/staff.local.pem", &pem);
+    assert_eq!(recorded(&folder, "one/a"), commit, "only what is read counts");
+    folder.write("one/a/ca.yaml", &authority("staff.local.pem"));
+    git(&folder, "-C one commit -q -a -m third");
+    let third = format!("{}-dirty", head(&folder, "one"));
+    assert_eq!(recorded(&folder, "one/a"), Some(third));
+    // A value beside the one file that is named.
+    git(&folder, "-C one reset -q --hard HEAD~1");
+    folder.write("one/a/staff.pem", &format!("{pem}\n"));
+    assert_eq!(recorded(&folder, "one/a/ca.yaml"), dirty);
+    // A file that Git is told not to look at.
+    git(&folder, "-C one checkout -q .");
+    git(&folder, "-C one update-index --assume-unchanged a/edge.yaml");
+    folder.edit("one/a/edge.yaml", "description: one", "description: another");
+    assert_eq!(recorded(&folder, "one/a"), dirty);
+}
+
+#[test]
+fn a_file_that_changes_after_it_was_read_is_not_taken_for_the_commits() {
+    let folder = Folder::new();
+    repository(&folder, "one");
+    let disk = Disk::new([folder.path("one/a")]);
+    folder.edit("one/a/edge.yaml", "description: one", "description: another one");
+    assert_eq!(disk.manifests().0.len(), 1);
+    git(&folder, "-C one checkout -q .");
+    let (commit, dirty) = (head(&folder, "one"), format!("{}-dirty", head(&folder, "one")));
+    assert_eq!(disk.commit(), Some(dirty));
+    disk.manifests();
+    assert_eq!(disk.commit(), Some(commit));
+    git(&folder, "-C one commit -q --allow-empty -m second");
+    assert_eq!(disk.commit(), Some(format!("{}-dirty", head(&folder, "one"))), "read before the commit");
 }

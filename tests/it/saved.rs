@@ -106,6 +106,27 @@ fn whatever_has_changed_since_the_review_is_refused_with_its_reason() {
 }
 
 #[test]
+fn a_plan_without_a_store_notices_a_changed_secret() {
+    const SECRET: &str = "storefront/secrets/stripe-webhook-secret.txt";
+    let folder = Folder::with_storefront();
+    folder.ok("plan --out plan.json storefront");
+    folder.ok("plan --out again.json storefront");
+    let digest = |file: &str| serde_json::from_str::<Value>(&folder.read(file)).unwrap()["desired"].clone();
+    assert_ne!(digest("plan.json"), digest("again.json"), "equal secrets cannot be told from two documents");
+    let secret = folder.read(SECRET);
+    folder.write(SECRET, "another-secret\n");
+    let run = folder.run("reconcile --plan plan.json storefront");
+    assert_eq!((run.code, run.err.contains("secrets and files")), (5, true), "{}", run.all());
+    assert!(!folder.path("store").exists());
+    folder.write(SECRET, &secret);
+    // With a store, even an empty one, the digest would be made differently: the plan is no longer the reviewed one.
+    folder.ok("keys create --store other --role admin");
+    let run = folder.run("reconcile --store other --plan plan.json storefront");
+    assert_eq!((run.code, run.err.contains("another store")), (5, true), "{}", run.all());
+    folder.ok("reconcile --plan plan.json storefront");
+}
+
+#[test]
 fn reviewed_deletions_need_no_flag_again_and_a_refused_plan_is_not_saved() {
     let folder = Folder::with_storefront();
     folder.ok("reconcile storefront");

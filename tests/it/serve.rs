@@ -1,6 +1,13 @@
 //! `edgewright serve` as a process: it follows a folder, ends in order, and shares its store with nobody.
 
-use std::{fs, io::Write, net::TcpStream, os::unix::fs::symlink, process::Command, time::Duration};
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    os::unix::fs::symlink,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use crate::cli::{Folder, Serve, answer, http, request, until};
 
@@ -45,6 +52,16 @@ fn a_good_change_is_applied_and_a_broken_one_is_reported() {
     until_shown(&serve, "fourth");
     let run = serve.stop();
     assert_eq!((run.code, run.out.as_str()), (0, ""), "{}", run.all());
+}
+
+#[test]
+fn the_run_at_the_start_is_measured() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m");
+    let page = serve.get("/metrics").body;
+    assert!(page.contains("edgewright_reconcile_total{result=\"applied\"} 1\n"), "{page}");
+    assert!(page.contains("edgewright_reconcile_duration_seconds_count"), "{page}");
 }
 
 #[test]
@@ -117,6 +134,42 @@ fn a_terminated_server_finishes_what_is_under_way() {
     assert_eq!(run.code, 0, "{}", run.all());
     assert!(run.err.ends_with("Stopped.\n"), "{}", run.err);
     assert_eq!(folder.snapshot("store").revision, 2, "the admin, and the slow edge");
+}
+
+#[test]
+fn a_rejected_body_is_not_waited_for() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let head = |path: &str, length: u64| {
+        format!(
+            "POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nService-Version: 2\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n",
+            serve.token
+        )
+    };
+    let too_large = "HTTP/1.1 413 ";
+    for (path, length, status) in [
+        ("/edges/https", (2 << 20) + 1, too_large),
+        ("/edges/https", u64::MAX / 4, too_large),
+        ("/reconciliations", (64 << 20) + 1, too_large),
+        ("/nowhere", 100, "HTTP/1.1 404 "),
+    ] {
+        let mut connection = TcpStream::connect(&serve.address).unwrap();
+        let asked = Instant::now();
+        connection.write_all(head(path, length).as_bytes()).unwrap();
+        let mut start = [0; 13];
+        connection.read_exact(&mut start).unwrap();
+        assert_eq!(String::from_utf8_lossy(&start), status, "{path}");
+        assert!(asked.elapsed() < Duration::from_secs(3), "{path}: {:?}", asked.elapsed());
+    }
+    // A client that sends everything before it reads gets its answer all the same, and can go on.
+    let mut connection = TcpStream::connect(&serve.address).unwrap();
+    connection.write_all(head("/edges/https", 3 << 20).as_bytes()).unwrap();
+    connection.write_all(&vec![b' '; 3 << 20]).unwrap();
+    connection.write_all(request(&serve.address, "GET", "/healthz", &[], "").as_bytes()).unwrap();
+    let mut text = String::new();
+    connection.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with(too_large) && text.contains("HTTP/1.1 200 "), "{text}");
 }
 
 #[test]

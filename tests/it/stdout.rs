@@ -77,11 +77,37 @@ fn a_closed_pipe_is_no_error() {
 
 #[test]
 fn a_plan_that_could_not_be_shown_is_not_applied() {
+    for format in ["text", "json", "markdown", "github", "sarif", "junit"] {
+        let folder = Folder::with_storefront();
+        let run = run_into(&folder, &format!("reconcile storefront --format {format}"), full());
+        assert_eq!(run.code, 1, "{format}: {}", run.all());
+        assert!(run.err.contains("Nothing was applied."), "{format}: {}", run.err);
+        assert!(!folder.path("store").exists(), "{format}");
+        let run = folder.run(&format!("reconcile storefront --format {format} --output /dev/full"));
+        assert_eq!(run.code, 1, "{format}: {}", run.all());
+        assert!(run.err.contains("cannot write the report to `/dev/full`"), "{format}: {}", run.err);
+        assert!(run.err.contains("Nothing was applied.") && !folder.path("store").exists(), "{format}: {}", run.err);
+    }
+}
+
+#[test]
+fn a_report_that_is_started_before_the_apply_is_one_document() {
     let folder = Folder::with_storefront();
-    let run = run_into(&folder, "reconcile storefront", full());
-    assert_eq!(run.code, 1, "{}", run.all());
-    assert!(run.err.contains("Nothing was applied."), "{}", run.err);
-    assert!(!folder.path("store").exists());
+    let run = folder.ok("reconcile storefront --format json");
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(report["applied"], 1);
+    folder.write("more/one.yaml", &crate::serve::edge("one"));
+    folder.ok("reconcile more --source more --format junit --output report.xml");
+    let report = folder.read("report.xml");
+    assert!(report.starts_with("<?xml version") && report.matches("<?xml").count() == 1, "{report}");
+}
+
+#[test]
+fn a_revision_that_could_not_be_told_is_not_a_success() {
+    let folder = Folder::with_storefront();
+    let status = folder.command("reconcile storefront").stdout(Stdio::null()).stderr(full()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert_eq!(folder.snapshot("store").revision, 1);
 }
 
 #[test]

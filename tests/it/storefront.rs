@@ -363,7 +363,7 @@ fn a_plan_tells_that_a_token_cannot_be_written() {
 fn a_plan_is_applied_to_the_revision_it_was_made_from_or_not_at_all() {
     let folder = Folder::new();
     folder.write("m/one.yaml", &edge("one", "", "one"));
-    let tree = Disk { paths: vec![folder.path("m")], allow_outside_files: false };
+    let tree = Disk::new([folder.path("m")]);
     let options = Options::new(tree);
     let store = Store::open(folder.path("store")).unwrap();
     let stale = plan(&options, &store.snapshot());

@@ -52,6 +52,21 @@ fn plans_and_everything_that_is_told_of_them_are_tame() {
 }
 
 #[test]
+fn usage_errors_are_tame() {
+    let folder = Folder::new();
+    for line in [
+        "plan --\u{202e}\u{2066}x m",
+        "pl\u{202e}\u{2066}an",
+        "plan --format js\u{202e}\u{2066}on m",
+        "keys create --role \u{1b}]0;x\u{7}\u{202e}",
+        "history --limit 1\u{202e}",
+    ] {
+        let run = tame(&folder, line);
+        assert_eq!((run.code, run.err.contains("\\u{202e}")), (1, true), "{line:?}: {}", run.all());
+    }
+}
+
+#[test]
 fn faults_are_tame_in_every_format() {
     let folder = Folder::new();
     // A file's own text is shown at its lines.

@@ -32,14 +32,14 @@ use crate::{
         id::Id,
         json::{self, JsonError},
         kind::{api_key::ApiKey, owner::Role},
-        operation::{Author, Operation},
+        operation::{Author, CommitAuthor, Operation},
         secret::Secrets,
         snapshot::Snapshot,
     },
     plan::{
         Plan,
         format::json::ReportDocument,
-        saved::{Pin, SavedPlan},
+        saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
         ApplyError, LintLevels, Options, Planned, Prepared, apply_current, cancel::Cancel, check_source, measure,
@@ -175,10 +175,16 @@ impl<'a> ReconciliationJob<'a> {
         if let Err(reason) = check_source(&request.source) {
             faults.push(Fault::new(Code::InvalidFormat, reason).at(field("source")));
         }
-        if request.commit.len() > 255 || request.commit.contains(char::is_control) {
-            let fault =
-                Fault::new(Code::InvalidFormat, "`commit` must be at most 255 bytes without control characters");
-            faults.push(fault.at(field("commit")));
+        let of_commit = [
+            ("commit", &request.commit, 255),
+            ("commit_author_name", &request.commit_author_name, 1024),
+            ("commit_author_email", &request.commit_author_email, 1024),
+        ];
+        for (name, value, most) in of_commit {
+            if value.len() > most || value.contains(char::is_control) {
+                let message = format!("`{name}` must be at most {most} bytes without control characters");
+                faults.push(Fault::new(Code::InvalidFormat, message).at(field(name)));
+            }
         }
         let mut names = BTreeMap::new();
         for (at, file) in request.files.iter().enumerate() {
@@ -214,6 +220,8 @@ impl<'a> ReconciliationJob<'a> {
         }
         let files = request.files.iter().map(|file| file.name.clone()).collect();
         let commit = Some(request.commit).filter(|commit| !commit.is_empty());
+        let author = CommitAuthor { name: request.commit_author_name, email: request.commit_author_email };
+        let author = Some(author).filter(|author| !author.name.is_empty() || !author.email.is_empty());
         let hashes = request.token_hashes.into_iter().map(|(key, hash)| (Id::new(&key), hash));
         let options = Options {
             source: request.source,
@@ -222,7 +230,7 @@ impl<'a> ReconciliationJob<'a> {
             budget: request.max_deletes,
             lints,
             cancel,
-            ..Options::new(Sent::new(request.files, commit))
+            ..Options::new(Sent::new(request.files, commit).with_commit_author(author))
         };
         let (dry_run, expect, tokens) = (request.dry_run, request.expect, TokenHashes(hashes.collect()));
         Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens })
@@ -269,11 +277,7 @@ impl<'a> ReconciliationJob<'a> {
     }
 
     fn author(&self) -> Author {
-        Author::Source {
-            source: self.options.source.clone(),
-            commit: self.options.tree.commit(),
-            through: Some((self.caller.key.clone(), self.caller.owner.clone())),
-        }
+        self.options.author().through(self.caller.key.clone(), self.caller.owner.clone())
     }
 
     /// Planning may take its time, and the key may be revoked meanwhile: it counts at the revision that is planned.
@@ -314,8 +318,8 @@ impl<'a> ReconciliationJob<'a> {
     }
 
     fn saved(&self, planned: &Planned) -> Result<Option<SavedPlan>, JsonError> {
-        let root_secret = Some(self.app.store.root_secret());
-        let pin = Pin { root_secret, source: &self.options.source, commit: self.options.tree.commit() };
+        let guard = Guard::Store(self.app.store.root_secret());
+        let pin = Pin { guard, source: &self.options.source, commit: self.options.tree.commit() };
         planned.plan.as_ref().map(|plan| SavedPlan::new(plan, planned.desired.values(), &pin)).transpose()
     }
 

@@ -46,6 +46,14 @@ pub struct Request {
     #[serde(default)]
     #[schemars(length(max = 255))]
     pub commit: String,
+    /// The name of the commit's author, if any, for the history.
+    #[serde(default)]
+    #[schemars(length(max = 1024))]
+    pub commit_author_name: String,
+    /// The email address of the commit's author, if any, for the history.
+    #[serde(default)]
+    #[schemars(length(max = 1024))]
+    pub commit_author_email: String,
     /// Lint levels by name: `allow`, `warn` or `deny`.
     #[serde(default)]
     pub lints: BTreeMap<String, String>,
@@ -124,7 +132,7 @@ pub struct ReconciliationItem {
 impl Reconciliation {
     /// Converts a record of the store, if it was created by a source.
     pub fn of(record: Record, base_url: &str) -> Option<Self> {
-        let Author::Source { source, commit, through } = record.author else { return None };
+        let Author::Source { source, commit, through, .. } = record.author else { return None };
         let (key, owner) = through.map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();
         let revision = record.revision?;
         let id = id_of(revision);

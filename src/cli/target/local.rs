@@ -1,15 +1,14 @@
 //! A local store, opened exclusively by this process.
 
-use super::{Proposal, Target};
+use super::{PlanFile, Proposal, Target};
 use crate::{
     cli::{Exit, Failure, StoreArgs, progress::during, snapshot_of},
-    model::operation::Author,
     plan::{
         Effect,
-        saved::{Pin, SavedPlan},
+        saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{ApplyError, Options, Planned, apply, plan},
-    store::{Attempt, CommitError, Store, history::Outcome},
+    store::{Attempt, CommitError, Store, history::Outcome, mint},
 };
 
 /// Plans against a local store, which is created only when a valid plan is applied.
@@ -29,13 +28,18 @@ impl Local {
 }
 
 impl Target for Local {
-    fn propose(&mut self, document: bool) -> Result<Proposal, Failure> {
+    fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
         let planned = during("Planning", || plan(&self.options, &snapshot));
-        let saved = planned.plan.as_ref().filter(|_| document);
-        let saved = saved.map(|plan| {
-            let root_secret = self.store.as_ref().map(Store::root_secret);
-            let pin = Pin { root_secret, source: &self.options.source, commit: self.options.tree.commit() };
+        let saved = planned.plan.as_ref().zip(document).map(|(plan, document)| {
+            let guard = match (&self.store, document) {
+                (Some(store), _) => Guard::Store(store.root_secret()),
+                (None, PlanFile::LikeReviewed(reviewed)) => {
+                    Guard::Salt(reviewed.salt().map_or_else(mint::salt, str::to_owned))
+                }
+                (None, PlanFile::ToSave) => Guard::Salt(mint::salt()),
+            };
+            let pin = Pin { guard, source: &self.options.source, commit: self.options.tree.commit() };
             SavedPlan::new(plan, planned.desired.values(), &pin)
         });
         let saved = saved.transpose()?;
@@ -64,8 +68,7 @@ impl Target for Local {
 
     fn refuse(&mut self, reason: &str) {
         let Some(store) = &self.store else { return };
-        let author = Author::source(&self.options.source, self.options.tree.commit());
         // The run has failed already: that the history does not say so must not hide why.
-        let _ = store.note(Attempt::new(author), Outcome::Refused, reason.to_owned());
+        let _ = store.note(Attempt::new(self.options.author()), Outcome::Refused, reason.to_owned());
     }
 }

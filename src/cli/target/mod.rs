@@ -24,10 +24,19 @@ pub struct Proposal {
     pub unwritable: Vec<Diagnostic>,
 }
 
+/// What a plan is wanted as a document for.
+#[derive(Debug, Clone, Copy)]
+pub enum PlanFile<'a> {
+    /// To save it for a review.
+    ToSave,
+    /// To compare it with the reviewed plan.
+    LikeReviewed(&'a SavedPlan),
+}
+
 /// A store to plan against and apply to.
 pub trait Target {
     /// Reads the manifests and plans without changing anything. `document` requests the plan as a document too.
-    fn propose(&mut self, document: bool) -> Result<Proposal, Failure>;
+    fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure>;
 
     /// Applies the last proposal and returns its revision.
     fn apply(&mut self) -> Result<u64, Failure>;

@@ -12,7 +12,7 @@ use axum::http::Uri;
 use serde::Deserialize;
 use ureq::Agent;
 
-use super::{Proposal, Target};
+use super::{PlanFile, Proposal, Target};
 use crate::{
     api::{
         VERSION_HEADER,
@@ -151,6 +151,8 @@ impl ServerTarget {
 
     fn request(&self, files: Vec<SentFile>) -> Request {
         let lints = &self.options.lints;
+        let author = self.options.tree.commit_author();
+        let (name, email) = author.map(|author| (author.name, author.email)).unwrap_or_default();
         let levels = lints.levels.iter().map(|(name, level)| (name.clone(), level.as_str().to_owned()));
         Request {
             files,
@@ -160,6 +162,8 @@ impl ServerTarget {
             isolate: self.options.isolate,
             max_deletes: self.options.budget,
             commit: self.options.tree.commit().unwrap_or_default(),
+            commit_author_name: name,
+            commit_author_email: email,
             lints: levels.collect(),
             allowed_labels: lints.allowed_labels.clone(),
             expect: String::new(),
@@ -356,7 +360,7 @@ impl From<SendError> for Failure {
 }
 
 impl Target for ServerTarget {
-    fn propose(&mut self, _document: bool) -> Result<Proposal, Failure> {
+    fn propose(&mut self, _document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let validated = validate_loaded(&loaded, &self.options.lints);
         // Only the server can resolve every reference: another source may own the target.

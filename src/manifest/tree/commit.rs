@@ -2,13 +2,12 @@
 
 use std::{
     cell::Cell,
-    collections::BTreeMap,
     fmt,
     path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
-use git2::{ErrorCode, ObjectType, Oid, Repository, StatusOptions};
+use git2::{ErrorCode, ObjectType, Oid, Repository};
 
 use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, Tree, is_hidden, is_manifest, manifest_file, no_manifest,
@@ -65,47 +64,8 @@ pub fn revisions(range: &str, path: &Path) -> Result<(String, Option<String>), D
     })
 }
 
-/// The checked-out commit of paths, if it is the same for all of them; with the suffix `-dirty` if the paths have
-/// uncommitted changes. Only the paths are compared, once per repository.
-pub fn commit_of(paths: &[PathBuf]) -> Option<String> {
-    let mut repositories: BTreeMap<PathBuf, (Repository, Vec<PathBuf>)> = BTreeMap::new();
-    for path in paths {
-        // A link can lead into another repository, whose commit counts.
-        let path = path.canonicalize().ok()?;
-        let repository = discover(&path).ok()?;
-        let at = repository.path().to_owned();
-        repositories.entry(at).or_insert_with(|| (repository, Vec::new())).1.push(path);
-    }
-    let mut commit: Option<Oid> = None;
-    let mut dirty = false;
-    for (repository, paths) in repositories.values() {
-        let head = repository.head().ok()?.peel_to_commit().ok()?.id();
-        if commit.is_some_and(|other| other != head) {
-            return None;
-        }
-        commit = Some(head);
-        dirty = dirty || is_dirty(repository, paths)?;
-    }
-    commit.map(|commit| if dirty { format!("{commit}-dirty") } else { commit.to_string() })
-}
-
-/// Whether the paths have uncommitted changes; `None` if a path is outside the repository.
-fn is_dirty(repository: &Repository, paths: &[PathBuf]) -> Option<bool> {
-    let root = repository.workdir()?.canonicalize().ok()?;
-    let inside = paths.iter().map(|path| path.strip_prefix(&root).ok()).collect::<Option<Vec<_>>>()?;
-    let mut options = StatusOptions::new();
-    options.include_untracked(true).include_ignored(false).exclude_submodules(true).disable_pathspec_match(true);
-    // Without a path filter the whole repository is compared, which is right only for its top folder.
-    if !inside.iter().any(|path| path.as_os_str().is_empty()) {
-        for path in inside {
-            options.pathspec(path);
-        }
-    }
-    // If the status cannot be read, assume changes.
-    Some(!repository.statuses(Some(&mut options)).is_ok_and(|statuses| statuses.is_empty()))
-}
-
-fn discover(path: &Path) -> Result<Repository, Diagnostic> {
+/// The repository of a path.
+pub fn discover(path: &Path) -> Result<Repository, Diagnostic> {
     let whole = whole(path);
     // The path may exist in only one of two revisions, and not in the work tree.
     let there = whole.ancestors().find(|path| path.exists()).unwrap_or(&whole);
@@ -340,8 +300,11 @@ impl Files<'_> {
             let Ok(name) = item.name() else {
                 let name = String::from_utf8_lossy(item.name_bytes()).into_owned();
                 let folder = item.kind() == Some(ObjectType::Tree);
-                if !is_hidden(&name) && (folder || is_manifest(&name)) {
-                    return Err(format!("{}: file name is not UTF-8", shown.join(name).display()));
+                // A link may lead to a folder.
+                let matters = folder || item.filemode() == LINK || is_manifest(&name);
+                if !is_hidden(&name) && matters {
+                    let what = if folder { "folder" } else { "file" };
+                    return Err(format!("{}: {what} name is not UTF-8", shown.join(name).display()));
                 }
                 continue;
             };

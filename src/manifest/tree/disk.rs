@@ -2,21 +2,21 @@
 
 use std::{
     collections::HashSet,
-    fs,
     io::Read,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use super::{
-    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree,
-    commit::commit_of,
-    jail::{AccessError, FoundFile, Jail, open_anywhere, read_file, search},
-    manifest_file, no_manifest, outside, parent_of, plain, too_large, too_many, unreadable, value_of,
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, inside_git,
+    jail::{AccessError, FoundFile, Jail, read_anywhere, search},
+    manifest_file, no_manifest, outside, parent_of, plain,
+    provenance::{Reads, author_of},
+    too_large, too_many, unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
-    model::{diagnostic::Diagnostic, fault::Fault},
+    model::{diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor},
 };
 
 /// Files and folders.
@@ -26,6 +26,15 @@ pub struct Disk {
     pub paths: Vec<PathBuf>,
     /// Whether manifests and values may be read from files outside the folders (D28, D50).
     pub allow_outside_files: bool,
+    /// What was read, for the commit that a revision is recorded with.
+    reads: Reads,
+}
+
+impl Disk {
+    /// The manifests in files and folders; `-` is standard input.
+    pub fn new<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>) -> Self {
+        Self { paths: paths.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
 }
 
 impl Tree for Disk {
@@ -34,6 +43,7 @@ impl Tree for Disk {
         let mut files = Vec::new();
         let mut seen = HashSet::new();
         let mut total = 0u64;
+        self.reads.begin(&self.paths);
         for path in &self.paths {
             if path.as_os_str() == "-" {
                 match read_whole(std::io::stdin()) {
@@ -51,8 +61,8 @@ impl Tree for Disk {
             }
             for FoundFile { path, inside } in found {
                 // Two paths may lead to one file, which must be read only once.
-                let identity = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-                if !seen.insert(identity) {
+                let identity = real_path(&path);
+                if !seen.insert(identity.clone()) {
                     continue;
                 }
                 if seen.len() > MOST_FILES || total > MOST_TOTAL_BYTES {
@@ -65,6 +75,7 @@ impl Tree for Disk {
                     }
                     Ok(bytes) => {
                         total += bytes.len() as u64;
+                        self.reads.note(identity);
                         let name = path.display().to_string();
                         let (folder, root) = (parent_of(&path), jail.root.clone());
                         files.extend(manifest_file(name, &bytes, folder, root, &mut diagnostics));
@@ -79,7 +90,11 @@ impl Tree for Disk {
     fn commit(&self) -> Option<String> {
         // The commit of standard input is unknown.
         let known = !self.paths.iter().any(|path| path.as_os_str() == "-");
-        known.then(|| commit_of(&self.paths)).flatten()
+        known.then(|| self.reads.commit(&self.paths)).flatten()
+    }
+
+    fn commit_author(&self) -> Option<CommitAuthor> {
+        author_of(&self.paths)
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
@@ -89,19 +104,25 @@ impl Tree for Disk {
             Some(inside) => Jail::new(&manifest.root, self.allow_outside_files)
                 .map_err(AccessError::from)
                 .and_then(|jail| jail.read(inside, MOST_VALUE_BYTES)),
-            None if self.allow_outside_files => {
-                open_anywhere(&path).map_err(AccessError::from).and_then(|file| read_file(file, MOST_VALUE_BYTES))
-            }
+            None if self.allow_outside_files => read_anywhere(&path, MOST_VALUE_BYTES),
             None => Err(AccessError::Outside),
         };
         let read = match read {
-            Ok(bytes) => Ok(bytes),
+            Ok(bytes) => {
+                self.reads.note(real_path(&path));
+                Ok(bytes)
+            }
             Err(AccessError::Outside) => return Err(outside(name)),
+            Err(AccessError::Git) => return Err(inside_git(name)),
             Err(AccessError::NotAFile) => Err("not a regular file".to_owned()),
             Err(AccessError::Io(error)) => Err(error.to_string()),
         };
         value_of(name, &path, read)
     }
+}
+
+fn real_path(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Reads a whole file, or fails: with a truncated file, the missing resources would be deleted.

@@ -1,12 +1,12 @@
-//! Files below one folder, opened relative to its handle: a link cannot lead outside, even if it is swapped between
-//! check and read (D50).
+//! Files below one folder, opened relative to its handle: a link cannot lead outside or into `.git`, even if it is
+//! swapped between check and read (D50).
 
 use std::{
     ffi::{OsStr, OsString},
     fs,
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
+    os::{fd::AsRawFd, unix::fs::OpenOptionsExt as _},
+    path::{Component, Path, PathBuf},
 };
 
 use cap_std::{
@@ -14,7 +14,7 @@ use cap_std::{
     fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _},
 };
 
-use super::{is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, unreadable};
+use super::{git_manifest, is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, unreadable};
 use crate::model::diagnostic::Diagnostic;
 
 /// Opens a FIFO without waiting for a writer.
@@ -25,6 +25,8 @@ const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 pub enum AccessError {
     /// The path is outside the root.
     Outside,
+    /// The path is inside `.git`, which can contain credentials.
+    Git,
     /// The path is a folder, a device, a FIFO or a socket.
     NotAFile,
     /// The operating system's error.
@@ -44,6 +46,7 @@ impl AccessError {
     pub fn diagnostic(self, path: &Path, root: &Path) -> Diagnostic {
         match self {
             AccessError::Outside => outside_manifest(path, root),
+            AccessError::Git => git_manifest(path),
             AccessError::NotAFile => no_file(path.display()),
             AccessError::Io(error) => unreadable(path.display(), error),
         }
@@ -79,6 +82,8 @@ impl Shape {
 pub struct Jail {
     /// The folder's path.
     pub root: PathBuf,
+    /// The folder's resolved path.
+    real: PathBuf,
     dir: Dir,
     allow_outside: bool,
 }
@@ -87,7 +92,8 @@ impl Jail {
     /// Opens a folder. Its path is trusted, including links in it.
     pub fn new(root: &Path, allow_outside: bool) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(root, ambient_authority())?;
-        Ok(Self { root: root.to_owned(), dir, allow_outside })
+        let real = real_path(&dir, root)?;
+        Ok(Self { root: root.to_owned(), real, dir, allow_outside })
     }
 
     /// Reads a regular file, up to `most` bytes plus one.
@@ -95,7 +101,9 @@ impl Jail {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(NONBLOCK);
         let jailed = |path: &Path| self.dir.open_with(path, &options).map(|file| file.into_std());
-        read_file(self.reach(inside, jailed, open_anywhere)?, most)
+        let file = self.reach(inside, jailed, open_anywhere)?;
+        refuse_git(&real_path(&file, &self.path_of(inside))?, &self.real)?;
+        read_file(file, most)
     }
 
     /// Opens a path below the root, or anywhere if allowed.
@@ -139,6 +147,7 @@ impl Jail {
             |path| self.dir.open_dir(path),
             |path| Dir::open_ambient_dir(path, ambient_authority()),
         )?;
+        refuse_git(&real_path(&folder, &self.path_of(inside))?, &self.real)?;
         let facts = folder.dir_metadata()?;
         let mut names = Vec::new();
         for entry in folder.entries()? {
@@ -182,7 +191,7 @@ impl Jail {
     ) {
         let path = self.path_of(inside);
         if name.to_str().is_none() && is_manifest(&name.to_string_lossy()) {
-            return diagnostics.push(not_utf8(path.display()));
+            return diagnostics.push(not_utf8("file", path.display()));
         }
         let named = name.to_str().is_some_and(is_manifest);
         match self.shape(inside) {
@@ -192,8 +201,11 @@ impl Jail {
                 if named {
                     diagnostics.push(no_file(path.display()));
                 }
-                if shape == Shape::Folder {
-                    self.walk(inside, above, found, diagnostics);
+                match (shape, name.to_str()) {
+                    // The names of its files would be shown wrongly, and two of them could look the same.
+                    (Shape::Folder, None) => diagnostics.push(not_utf8("folder", path.display())),
+                    (Shape::Folder, Some(_)) => self.walk(inside, above, found, diagnostics),
+                    _ => {}
                 }
             }
             // A folder outside may contain manifests, and skipping them would delete their resources. Any other file
@@ -236,13 +248,32 @@ pub fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     found.into_iter().map(|it| it.path).collect()
 }
 
-/// Opens a file without restriction.
-pub fn open_anywhere(path: &Path) -> io::Result<fs::File> {
+/// Reads a regular file anywhere but inside `.git`, up to `most` bytes plus one.
+pub fn read_anywhere(path: &Path, most: u64) -> Result<Vec<u8>, AccessError> {
+    let file = open_anywhere(path)?;
+    refuse_git(&real_path(&file, path)?, Path::new(""))?;
+    read_file(file, most)
+}
+
+fn open_anywhere(path: &Path) -> io::Result<fs::File> {
     fs::OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path)
 }
 
+/// The resolved path of an open file or folder. The name that it was opened by may lead elsewhere by now, so it counts
+/// only where the system does not tell the path of a handle.
+fn real_path(open: &impl AsRawFd, name: &Path) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd())).or_else(|_| name.canonicalize())
+}
+
+/// Refuses what is inside `.git` below the root, or anywhere outside the root.
+fn refuse_git(real: &Path, root: &Path) -> Result<(), AccessError> {
+    let below = real.strip_prefix(root).unwrap_or(real);
+    let is_git = |part: Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
+    if below.components().any(is_git) { Err(AccessError::Git) } else { Ok(()) }
+}
+
 /// Reads a regular file; reading a FIFO might never end.
-pub fn read_file(file: fs::File, most: u64) -> Result<Vec<u8>, AccessError> {
+fn read_file(file: fs::File, most: u64) -> Result<Vec<u8>, AccessError> {
     if !file.metadata()?.is_file() {
         return Err(AccessError::NotAFile);
     }

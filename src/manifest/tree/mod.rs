@@ -3,6 +3,7 @@
 mod commit;
 mod disk;
 mod jail;
+mod provenance;
 mod recorder;
 mod sent;
 
@@ -24,6 +25,7 @@ use crate::{
         code::Code,
         diagnostic::{Diagnostic, Place, SourceFile},
         fault::{Fault, Path as FieldPath},
+        operation::CommitAuthor,
         redact::{quotable_path, quotable_variable},
     },
     text::{printable, printable_path},
@@ -45,6 +47,11 @@ pub trait Tree: fmt::Debug + Send + Sync {
 
     /// The Git commit of the manifests, if known.
     fn commit(&self) -> Option<String>;
+
+    /// The author of this commit, if known.
+    fn commit_author(&self) -> Option<CommitAuthor> {
+        None
+    }
 
     /// The text of a file referenced by a manifest, relative to the manifest.
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault>;
@@ -71,14 +78,26 @@ pub trait Tree: fmt::Debug + Send + Sync {
     }
 }
 
-/// Checks that a token's path is outside the source tree. Both paths are absolute.
+/// Checks that a token's path is outside the source tree, and returns its one spelling, by which two keys with the same
+/// file are found. Both paths are absolute.
 fn outside_of(root: &Path, file: PathBuf) -> Result<PathBuf, Fault> {
-    if plain(&file).starts_with(plain(root)) {
+    let root = root.canonicalize().unwrap_or_else(|_| plain(root));
+    let file = resolved(&file);
+    if file.starts_with(root) {
         let message = "a token file must be outside the source tree";
         let fault = Fault::new(Code::NotAllowed, message).at(FieldPath::root());
         return Err(fault.help("use a path outside the tree, which others can read"));
     }
     Ok(file)
+}
+
+/// The path of a file that does not exist yet, with the links to its folder resolved. A folder that does not exist has no
+/// links.
+fn resolved(file: &Path) -> PathBuf {
+    match (file.parent().and_then(|folder| folder.canonicalize().ok()), file.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => plain(file),
+    }
 }
 
 /// Normalizes `.` and `..` lexically.
@@ -133,9 +152,9 @@ fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> Diagnostic 
         .help("check the path and its permissions")
 }
 
-/// A file name that a report cannot show.
-fn not_utf8(name: impl fmt::Display) -> Diagnostic {
-    unreadable(name, "file name is not UTF-8").help("rename the file")
+/// The name of a file or folder that a report cannot show.
+fn not_utf8(what: &str, name: impl fmt::Display) -> Diagnostic {
+    unreadable(name, format!("{what} name is not UTF-8")).help(format!("rename the {what}"))
 }
 
 /// The error for a source over the limits (D48).
@@ -173,18 +192,33 @@ fn value_of(name: &str, path: &Path, read: Result<Vec<u8>, String>) -> Result<St
 
 /// The error for a link to a manifest or folder outside the root.
 fn outside_manifest(path: &Path, root: &Path) -> Diagnostic {
+    let help = "move the target into the folder, or run with --allow-outside-files";
+    refused_manifest(path, &format!("is a link that leads outside `{}`", root.display())).help(help)
+}
+
+/// The error for a link to a manifest or folder inside `.git`.
+fn git_manifest(path: &Path) -> Diagnostic {
+    refused_manifest(path, "is a link that leads into `.git`, which can contain credentials")
+        .help("remove the link, or move its target out of `.git`")
+}
+
+fn refused_manifest(path: &Path, why: &str) -> Diagnostic {
     let name = path.display().to_string();
-    let message = format!("`{name}` is a link that leads outside `{}`", root.display());
+    let message = format!("`{name}` {why}");
     // The text is not read, so the place is the start of an empty file.
     let file = Arc::new(SourceFile::new(name, String::new()));
-    Diagnostic::error(Code::OutsideFile, message)
-        .at(Place { file, span: 0..0 })
-        .help("move the target into the folder, or run with --allow-outside-files")
+    Diagnostic::error(Code::OutsideFile, message).at(Place { file, span: 0..0 })
 }
 
 fn outside(name: &str) -> Fault {
     Fault::new(Code::OutsideFile, format!("`{}` is outside the source tree", printable_path(quotable_path(name))))
         .help("move the file into the tree, or run with --allow-outside-files")
+}
+
+fn inside_git(name: &str) -> Fault {
+    let name = printable_path(quotable_path(name));
+    Fault::new(Code::OutsideFile, format!("`{name}` is inside `.git`, which can contain credentials"))
+        .help("move the file out of `.git`")
 }
 
 /// Converts bytes to a manifest file; reports bytes that are not UTF-8, and empty files.

@@ -9,7 +9,7 @@ use std::{
 use super::{SentFile, SentValue, Tree};
 use crate::{
     manifest::{Loaded, load, origin::ManifestFile},
-    model::{diagnostic::Diagnostic, fault::Fault, secret::Secret},
+    model::{diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor, secret::Secret},
 };
 
 /// A tree with a record of the last read.
@@ -122,6 +122,10 @@ impl Tree for Recorder {
         self.tree.commit()
     }
 
+    fn commit_author(&self) -> Option<CommitAuthor> {
+        self.tree.commit_author()
+    }
+
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         self.note(manifest, name, "", self.tree.file(manifest, name))
     }
@@ -151,7 +155,7 @@ mod tests {
                     spec: {ca_pem: {from_file: ca.pem}}\n";
         fs::write(&manifest, text).unwrap();
         fs::write(&value, "one").unwrap();
-        let tree = Disk { paths: vec![folder.path().to_owned()], allow_outside_files: false };
+        let tree = Disk::new([folder.path()]);
         let recorder = Recorder::new(Arc::new(tree));
         assert!(!recorder.unchanged(), "it was not read yet");
         let read = || {

@@ -12,6 +12,7 @@ use crate::{
         code::Code,
         diagnostic::Diagnostic,
         fault::Fault,
+        operation::CommitAuthor,
         redact::{quotable_path, quotable_variable},
         secret::Secret,
     },
@@ -61,6 +62,7 @@ type ValueIndexes = HashMap<(String, String), usize>;
 pub struct Sent {
     files: Vec<SentFile>,
     commit: Option<String>,
+    commit_author: Option<CommitAuthor>,
     /// The index of each file by name, and of its values.
     by_name: HashMap<String, (usize, ValueIndexes)>,
 }
@@ -76,7 +78,13 @@ impl Sent {
             (file.name.clone(), (at, values))
         });
         let by_name = by_name.collect();
-        Self { files, commit, by_name }
+        Self { files, commit, commit_author: None, by_name }
+    }
+
+    /// Sets the author of the commit.
+    #[must_use]
+    pub fn with_commit_author(self, commit_author: Option<CommitAuthor>) -> Self {
+        Self { commit_author, ..self }
     }
 
     fn value(&self, manifest: &ManifestFile, file: &str, variable: &str) -> Option<String> {
@@ -104,6 +112,10 @@ impl Tree for Sent {
 
     fn commit(&self) -> Option<String> {
         self.commit.clone()
+    }
+
+    fn commit_author(&self) -> Option<CommitAuthor> {
+        self.commit_author.clone()
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {

@@ -40,7 +40,7 @@ use crate::{
         outline::Outline,
         render,
         safety::Budget,
-        saved::{Pin, SavedPlan},
+        saved::{Guard, Pin, SavedPlan},
     },
     store::{
         Commit, Store,
@@ -215,7 +215,7 @@ fn shown_calls(plan: &Plan) -> Vec<String> {
 
 /// A plan that leads to a world, as it is saved for a review.
 fn saved(store: &Store, plan: &Plan, world: &World) -> SavedPlan {
-    let pin = Pin { root_secret: Some(store.root_secret()), source: SOURCE, commit: None };
+    let pin = Pin { guard: Guard::Store(store.root_secret()), source: SOURCE, commit: None };
     SavedPlan::new(plan, world.values(), &pin).unwrap()
 }
 
@@ -392,7 +392,7 @@ fn a_dry_run_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("store")).unwrap();
     let paths = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/storefront")];
-    let tree = Disk { paths, allow_outside_files: false };
+    let tree = Disk::new(paths);
     let options = Options { source: SOURCE.into(), ..Options::new(tree) };
     let dry_run = || {
         let (before, records) = (store.snapshot(), recent(&store, 10).len());

@@ -142,6 +142,7 @@ fn run_rows() -> Vec<Row> {
                 request(
                     &edge("nulls-{n}", ""),
                     json!({"dry_run": null, "prune": null, "isolate": null, "max_deletes": null, "commit": null,
+                        "commit_author_name": null, "commit_author_email": null,
                         "lints": null, "allowed_labels": null, "expect": null, "token_hashes": null}),
                 ),
             )
@@ -233,6 +234,18 @@ fn shape_rows() -> Vec<Row> {
         ("`max_deletes` is at most 100%", of(json!({"max_deletes": "101%"})), "INVALID_FORMAT", "/max_deletes"),
         ("`commit` has at most 255 bytes", of(json!({"commit": "x".repeat(256)})), "INVALID_FORMAT", "/commit"),
         ("`commit` has no line break", of(json!({"commit": "a\n"})), "INVALID_FORMAT", "/commit"),
+        (
+            "the name of the commit's author has at most 1024 bytes",
+            of(json!({"commit_author_name": "x".repeat(1025)})),
+            "INVALID_FORMAT",
+            "/commit_author_name",
+        ),
+        (
+            "the email address of the commit's author has no control character",
+            of(json!({"commit_author_email": "a\u{1b}"})),
+            "INVALID_FORMAT",
+            "/commit_author_email",
+        ),
         ("labels are a list", of(json!({"allowed_labels": "team"})), "WRONG_TYPE", "/allowed_labels"),
         ("lints are a mapping", of(json!({"lints": ["weak-key"]})), "WRONG_TYPE", "/lints"),
         ("a lint has a level", of(json!({"lints": {"weak-key": "error"}})), "UNKNOWN_VALUE", "/lints/weak-key"),

@@ -28,9 +28,9 @@ pub type Digest = blake3::Hash;
 /// A Spec, decoded or as it is stored, and the resources that it references. Cheap to clone; clones share what one of
 /// them decodes.
 #[derive(Clone)]
-pub struct Content(Arc<Shared>);
+pub struct LazySpec(Arc<Forms>);
 
-struct Shared {
+struct Forms {
     kind: Kind,
     references: Box<[Key]>,
     spec: OnceLock<Arc<dyn AnyResource>>,
@@ -39,19 +39,19 @@ struct Shared {
     digest: OnceLock<Digest>,
 }
 
-impl Content {
+impl LazySpec {
     /// Wraps a decoded Spec.
     pub fn new(spec: Arc<dyn AnyResource>) -> Self {
         let mut references = Vec::new();
         spec.references(&mut |reference| references.push(reference.target));
-        let content = Shared::new(spec.kind(), references);
-        Self(Arc::new(Shared { spec: OnceLock::from(spec), ..content }))
+        let content = Forms::new(spec.kind(), references);
+        Self(Arc::new(Forms { spec: OnceLock::from(spec), ..content }))
     }
 
-    /// Wraps a Spec in its stored form, which must come from [`Content::stored`].
+    /// Wraps a Spec in its stored form, which must come from [`LazySpec::stored`].
     pub fn from_stored(kind: Kind, references: Vec<Key>, stored: &str) -> Self {
-        let content = Shared::new(kind, references);
-        Self(Arc::new(Shared { stored: OnceLock::from(Zeroizing::new(Box::from(stored))), ..content }))
+        let content = Forms::new(kind, references);
+        Self(Arc::new(Forms { stored: OnceLock::from(Zeroizing::new(Box::from(stored))), ..content }))
     }
 
     /// The Spec. If its stored form cannot be decoded, a stand-in that reports [`Code::StoreCorrupt`] whenever it is
@@ -109,14 +109,14 @@ fn digest_of(spec: &dyn AnyResource) -> Result<Digest, JsonError> {
     Ok(blake3::hash(&Zeroizing::new(spec.to_bytes(Secrets::Revealed)?)))
 }
 
-impl Shared {
+impl Forms {
     fn new(kind: Kind, references: Vec<Key>) -> Self {
         let references = references.into_boxed_slice();
         Self { kind, references, spec: OnceLock::new(), stored: OnceLock::new(), digest: OnceLock::new() }
     }
 }
 
-impl fmt::Debug for Content {
+impl fmt::Debug for LazySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.spec().fmt(f)
     }
@@ -197,13 +197,13 @@ mod tests {
         Arc::new(HttpsEdge { description: description.into(), ..HttpsEdge::default() })
     }
 
-    fn reread(content: &Content) -> Content {
-        Content::from_stored(Kind::HttpsEdge, Vec::new(), content.stored().unwrap_or_default())
+    fn reread(content: &LazySpec) -> LazySpec {
+        LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), content.stored().unwrap_or_default())
     }
 
     #[test]
     fn a_stored_spec_is_compared_without_decoding_it() {
-        let stored = reread(&Content::new(edge("one")));
+        let stored = reread(&LazySpec::new(edge("one")));
         assert!(stored.same(&edge("one")));
         assert!(stored.0.spec.get().is_none());
         assert!(!stored.same(&edge("two")));
@@ -211,13 +211,13 @@ mod tests {
 
     #[test]
     fn the_same_spec_in_another_form_is_the_same() {
-        let other = Content::from_stored(Kind::HttpsEdge, Vec::new(), r#"{ "description": "one" }"#);
+        let other = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), r#"{ "description": "one" }"#);
         assert!(other.same(&edge("one")));
     }
 
     #[test]
     fn a_spec_that_cannot_be_decoded_is_neither_shown_nor_changed_nor_lost() {
-        let broken = Content::from_stored(Kind::HttpsEdge, Vec::new(), r#"{"description": 5}"#);
+        let broken = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), r#"{"description": 5}"#);
         let spec = broken.spec();
         assert!(spec.to_json(Secrets::Masked).is_err() && spec.patched(edge("a").as_ref(), &[]).is_err());
         let mut faults = Faults::new();

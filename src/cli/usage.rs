@@ -1,0 +1,60 @@
+//! Usage errors: clap quotes arguments as they are, and a terminal would interpret what is in them (D30).
+
+use clap::{
+    Error,
+    builder::StyledStr,
+    error::{ContextKind, ContextValue},
+};
+
+use crate::text::{escaped, steers};
+
+/// Escapes what a usage error quotes.
+pub fn tamed(mut error: Error) -> Error {
+    let quoted: Vec<(ContextKind, ContextValue)> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
+    if !quoted.iter().any(|(_, value)| is_steering(value)) {
+        return error;
+    }
+    for (kind, value) in quoted {
+        let shown = match value {
+            ContextValue::String(text) => ContextValue::String(escaped(&text).into_owned()),
+            ContextValue::Strings(texts) => {
+                ContextValue::Strings(texts.iter().map(|text| escaped(text).into_owned()).collect())
+            }
+            // A tip can quote the argument between colour codes, and nothing tells those from the argument's own.
+            ContextValue::StyledStrs(tips) => {
+                let plain = |tip: &StyledStr| StyledStr::from(escaped(&tip.to_string()).into_owned());
+                ContextValue::StyledStrs(tips.iter().map(plain).collect())
+            }
+            // The usage has only names of options.
+            _ => continue,
+        };
+        error.insert(kind, shown);
+    }
+    error
+}
+
+fn is_steering(value: &ContextValue) -> bool {
+    match value {
+        ContextValue::String(text) => text.contains(steers),
+        ContextValue::Strings(texts) => texts.iter().any(|text| text.contains(steers)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Arg, Command};
+
+    use super::*;
+
+    #[test]
+    fn no_argument_reaches_the_terminal_as_it_is() {
+        let command = || Command::new("test").arg(Arg::new("role").long("role").value_parser(["admin", "viewer"]));
+        for arguments in [&["--\u{1b}[31mx\u{202e}"] as &[&str], &["--role", "\u{1b}[31mx\u{202e}"]] {
+            let parsed = command().try_get_matches_from(["test"].iter().chain(arguments));
+            let text = parsed.map_err(|error| tamed(error).render().ansi().to_string()).err().unwrap_or_default();
+            assert!(text.contains("\\u{1b}[31mx\\u{202e}"), "{text:?}");
+            assert!(!text.contains("\u{1b}[31mx") && !text.contains('\u{202e}'), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The Git commit of what was read from the disk, and whether the commit has all of it as it was read (D29).
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid, Repository, Status, StatusOptions};
+
+use super::commit::discover;
+use crate::model::operation::CommitAuthor;
+
+/// The most characters of an author's name and email address.
+const MOST_CHARS: usize = 255;
+
+/// The files that were read since the manifests were last listed.
+#[derive(Debug, Clone, Default)]
+pub struct Reads(Arc<Mutex<Log>>);
+
+#[derive(Debug, Default)]
+struct Log {
+    /// The commit that was checked out before the first file was read.
+    head: Option<Oid>,
+    /// Each file by its resolved path.
+    files: BTreeMap<PathBuf, Stamp>,
+}
+
+/// What tells that a file was written since: its length and time of change.
+type Stamp = Option<(u64, SystemTime)>;
+
+impl Reads {
+    /// Forgets what was read before.
+    pub fn begin(&self, paths: &[PathBuf]) {
+        let head = Checkout::of(paths).map(|checkout| checkout.head);
+        *self.log() = Log { head, files: BTreeMap::new() };
+    }
+
+    /// Notes a file that was read, by its resolved path.
+    pub fn note(&self, real: PathBuf) {
+        let stamp = stamp(&real);
+        self.log().files.insert(real, stamp);
+    }
+
+    /// The checked-out commit of paths, if it is the same for all of them; with the suffix `-dirty` if the paths have
+    /// uncommitted changes, or a file was read that the commit does not have.
+    pub fn commit(&self, paths: &[PathBuf]) -> Option<String> {
+        let checkout = Checkout::of(paths)?;
+        let log = self.log();
+        // Another commit was checked out meanwhile: nobody knows which files were read from which.
+        let moved = log.head.is_some_and(|head| head != checkout.head);
+        let dirty = checkout.is_dirty()? || moved || !log.files.iter().all(|(file, stamp)| checkout.has(file, *stamp));
+        Some(if dirty { format!("{}-dirty", checkout.head) } else { checkout.head.to_string() })
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The author of the checked-out commit of paths.
+pub fn author_of(paths: &[PathBuf]) -> Option<CommitAuthor> {
+    let checkout = Checkout::of(paths)?;
+    let commit = checkout.trees.first()?.repository.find_commit(checkout.head).ok()?;
+    let author = commit.author();
+    let text = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        text.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect::<String>()
+    };
+    Some(CommitAuthor { name: text(author.name_bytes()), email: text(author.email_bytes()) })
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let facts = fs::metadata(path).ok()?;
+    Some((facts.len(), facts.modified().ok()?))
+}
+
+/// The repositories of paths, all at one commit.
+struct Checkout {
+    head: Oid,
+    trees: Vec<WorkTree>,
+}
+
+/// A work tree, and the given paths in it.
+struct WorkTree {
+    repository: Repository,
+    /// The resolved path of the work tree.
+    root: PathBuf,
+    paths: Vec<PathBuf>,
+}
+
+impl Checkout {
+    /// None if a path is outside Git, or the paths are at different commits.
+    fn of(paths: &[PathBuf]) -> Option<Self> {
+        let mut repositories: BTreeMap<PathBuf, (Repository, Vec<PathBuf>)> = BTreeMap::new();
+        for path in paths {
+            // A link can lead into another repository, whose commit counts.
+            let path = path.canonicalize().ok()?;
+            let repository = discover(&path).ok()?;
+            let at = repository.path().to_owned();
+            repositories.entry(at).or_insert_with(|| (repository, Vec::new())).1.push(path);
+        }
+        let mut head: Option<Oid> = None;
+        let mut trees = Vec::new();
+        for (repository, paths) in repositories.into_values() {
+            let own = repository.head().ok()?.peel_to_commit().ok()?.id();
+            if head.is_some_and(|other| other != own) {
+                return None;
+            }
+            head = Some(own);
+            let root = repository.workdir()?.canonicalize().ok()?;
+            trees.push(WorkTree { repository, root, paths });
+        }
+        Some(Self { head: head?, trees })
+    }
+
+    /// Whether the paths have uncommitted changes; none if a path is outside its repository.
+    fn is_dirty(&self) -> Option<bool> {
+        let mut dirty = false;
+        for tree in &self.trees {
+            dirty = dirty || tree.is_dirty()?;
+        }
+        Some(dirty)
+    }
+
+    /// Whether the commit has a file as it was read.
+    fn has(&self, file: &Path, read: Stamp) -> bool {
+        read.is_some() && read == stamp(file) && self.trees.iter().any(|tree| tree.has(file))
+    }
+}
+
+impl WorkTree {
+    /// Whether the paths have uncommitted changes. Only the paths are compared.
+    fn is_dirty(&self) -> Option<bool> {
+        let inside = self.paths.iter().map(|path| path.strip_prefix(&self.root).ok()).collect::<Option<Vec<_>>>()?;
+        let mut options = StatusOptions::new();
+        options.include_untracked(true).include_ignored(false).exclude_submodules(true).disable_pathspec_match(true);
+        // Without a path filter the whole repository is compared, which is right only for its top folder.
+        if !inside.iter().any(|path| path.as_os_str().is_empty()) {
+            for path in inside {
+                options.pathspec(path);
+            }
+        }
+        // If the status cannot be read, assume changes.
+        Some(!self.repository.statuses(Some(&mut options)).is_ok_and(|statuses| statuses.is_empty()))
+    }
+
+    /// Whether the checked-out commit has a file. The status leaves out ignored files, and files that Git is told not to
+    /// look at.
+    fn has(&self, file: &Path) -> bool {
+        let Ok(inside) = file.strip_prefix(&self.root) else { return false };
+        if inside.as_os_str().is_empty() {
+            return false;
+        }
+        // The repository reads its index once.
+        match self.repository.index().ok().and_then(|index| index.get_path(inside, 0)) {
+            None => false,
+            Some(entry) if is_unchecked(&entry) => false,
+            // The status of the paths has told already.
+            Some(_) if self.paths.iter().any(|path| file.starts_with(path)) => true,
+            Some(_) => self.repository.status_file(inside).is_ok_and(|status| status == Status::CURRENT),
+        }
+    }
+}
+
+fn is_unchecked(entry: &IndexEntry) -> bool {
+    let skipped = IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+    entry.flags & IndexEntryFlag::VALID.bits() != 0 || entry.flags_extended & skipped != 0
+}
