@@ -1,11 +1,11 @@
 //! The file that holds the whole state at the start of a generation. It is written once, synced, and never changed.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    files::write_whole,
+    files::{self, write_whole},
     frame::{decode_changes, encode_changes, number},
 };
 use crate::{
@@ -103,7 +103,7 @@ pub fn write(
 
 /// Reads a base and verifies every byte of it.
 pub fn read(path: &Path) -> Result<Base, StoreError> {
-    let bytes = fs::read(path).map_err(|error| match error.kind() {
+    let bytes = files::read(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
         _ => StoreError::io("read", path, &error),
     })?;

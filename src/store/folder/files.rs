@@ -2,15 +2,20 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
-    io::{self, Write},
+    io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
+
+use rustix::fs::OFlags;
 
 use crate::{model::code::Code, store::StoreError};
 
 /// The file that one process at a time holds locked.
 const LOCK: &str = "lock";
+
+/// A FIFO is opened without waiting for its other end, and a link is not followed out of the folder.
+const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
 
 /// What a numbered file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,8 +69,8 @@ pub fn create_folder(path: &Path) -> Result<(), StoreError> {
 pub fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
     let path = folder.join(LOCK);
     // A full disk or a read-only mount must not make a store unreadable: an existing lock file is only opened.
-    let file = match OpenOptions::new().write(true).open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => private().write(true).create(true).open(&path),
+    let file = match open(&path, OpenOptions::new().write(true)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => open(&path, private().write(true).create(true)),
         opened => opened,
     };
     let file = file.map_err(|error| StoreError::io("open", &path, &error))?;
@@ -95,6 +100,54 @@ pub fn private() -> OpenOptions {
     options
 }
 
+/// Opens a file of the store, which must be a regular file: reading a FIFO or a device might never end.
+pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let opened = options.custom_flags(CAREFULLY).open(path);
+    let special = match &opened {
+        Ok(file) => !file.metadata()?.is_file(),
+        // The error of opening a socket, a folder or a link does not say what it is.
+        Err(_) => fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()),
+    };
+    if special { Err(io::Error::other("not a regular file")) } else { opened }
+}
+
+/// Reads a whole file of the store.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path, File::options().read(true))?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Creates the file that is renamed to `path` once it is complete. Replaces what an interrupted attempt left.
+pub fn create_temporary(path: &Path) -> io::Result<(PathBuf, File)> {
+    let temporary = path.with_extension("tmp");
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(io::Error::new(error.kind(), format!("cannot replace {}: {error}", temporary.display())));
+        }
+        _ => {}
+    }
+    let file = private().read(true).write(true).create_new(true).open(&temporary)?;
+    Ok((temporary, file))
+}
+
+/// Finds an entry below a folder that is neither a file nor a folder. sled would follow a link, or wait for a FIFO
+/// forever.
+pub fn find_special(folder: &Path) -> io::Result<Option<PathBuf>> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        let found = match kind.is_dir() {
+            true => find_special(&entry.path())?,
+            false => (!kind.is_file()).then(|| entry.path()),
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
 /// Takes the permissions of everybody else from every file below a folder.
 pub fn make_private(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
@@ -114,9 +167,8 @@ pub fn make_private(folder: &Path) -> io::Result<()> {
 /// Writes a file that exists whole or not at all, even after a loss of power.
 pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::io("write", path, &error);
-    let temporary = path.with_extension("tmp");
+    let (temporary, file) = create_temporary(path).map_err(failed)?;
     let result = (|| {
-        let file = private().write(true).create(true).truncate(true).open(&temporary)?;
         let mut writer = io::BufWriter::with_capacity(1 << 20, file);
         write(&mut writer)?;
         let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;

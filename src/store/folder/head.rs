@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     base::StoreId,
-    files::{private, sync_folder},
+    files::{self, sync_folder},
     frame::{hash_at, number},
 };
 use crate::{
@@ -54,8 +54,7 @@ impl HeadFile {
     pub fn create(folder: &Path, head: Head) -> Result<Self, StoreError> {
         let path = path(folder);
         let failed = |error: std::io::Error| StoreError::io("write", &path, &error);
-        let temporary = path.with_extension("tmp");
-        let file = private().read(true).write(true).create(true).truncate(true).open(&temporary).map_err(failed)?;
+        let (temporary, file) = files::create_temporary(&path).map_err(failed)?;
         let mut created = Self { file, counter: 0 };
         created.write(head).map_err(failed)?;
         created.write(head).map_err(failed)?;
@@ -69,7 +68,7 @@ impl HeadFile {
     pub fn open(folder: &Path) -> Result<(Self, Head), StoreError> {
         let path = path(folder);
         let failed = |error: std::io::Error| StoreError::io("open", &path, &error);
-        let file = File::options().read(true).write(true).open(&path).map_err(failed)?;
+        let file = files::open(&path, File::options().read(true).write(true)).map_err(failed)?;
         let slots = [0, 1].map(|slot| read(&file, slot));
         let newer = slots.iter().flatten().any(|(magic, _)| *magic != MAGIC && magic.starts_with(b"ewhead"));
         let newest = slots.into_iter().flatten().filter_map(|(_, slot)| slot).max_by_key(|(counter, _)| *counter);

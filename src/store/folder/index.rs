@@ -5,6 +5,7 @@
 
 use std::{
     fs::{self, DirBuilder},
+    io,
     os::unix::fs::DirBuilderExt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use sled::{Batch as Rows, Db};
 
 use super::{
-    files::{Part, make_private},
+    files::{Part, find_special, make_private},
     frame::{hash_at, number},
 };
 use crate::{
@@ -84,11 +85,15 @@ fn guarded<R>(path: &Path, run: impl FnOnce() -> Result<R, sled::Error>) -> Resu
 impl Index {
     /// Opens the index, or makes an empty one.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let created = match path.exists() {
-            true => Ok(()),
-            false => DirBuilder::new().mode(0o700).create(path),
-        };
-        created.map_err(|error| StoreError::io("create", path, &error))?;
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(StoreError::io("create", path, &error));
+            }
+            _ => {}
+        }
+        if let Some(special) = find_special(path).map_err(|error| StoreError::io("read", path, &error))? {
+            return Err(StoreError::corrupt(&special, "not a regular file"));
+        }
         let db = guarded(path, || sled::Config::default().path(path).cache_capacity(CACHE_BYTES).open())?;
         // sled creates its files with the mode that the process has by default.
         let _ = make_private(path);
@@ -97,8 +102,13 @@ impl Index {
 
     /// Removes the files of an index, so that an empty one can be made.
     pub fn remove(path: &Path) -> Result<(), StoreError> {
-        match fs::remove_dir_all(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),
+        let removed = match fs::symlink_metadata(path) {
+            Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+            Ok(_) => fs::remove_file(path),
+            Err(error) => Err(error),
+        };
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),
             _ => Ok(()),
         }
     }

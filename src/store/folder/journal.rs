@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     base::StoreId,
-    files::{private, sync_folder},
+    files::{self, sync_folder},
     frame::{self, Unreadable, hash_at, number},
 };
 use crate::{
@@ -59,8 +59,7 @@ impl Journal {
     pub fn create(path: PathBuf, store: StoreId, start: Tip) -> Result<Self, StoreError> {
         let failed = |error: io::Error| StoreError::io("create", &path, &error);
         let head = head(store, start);
-        let temporary = path.with_extension("tmp");
-        let file = private().read(true).write(true).create(true).truncate(true).open(&temporary).map_err(failed)?;
+        let (temporary, file) = files::create_temporary(&path).map_err(failed)?;
         file.write_all_at(&head, 0).map_err(failed)?;
         file.sync_all().map_err(failed)?;
         fs::rename(&temporary, &path).map_err(failed)?;
@@ -71,7 +70,7 @@ impl Journal {
     /// Opens a journal whose whole batches end at `length`, and cuts off what an interrupted write has left.
     pub fn open(path: PathBuf, length: u64) -> Result<Self, StoreError> {
         let failed = |error: io::Error| StoreError::io("open", &path, &error);
-        let file = File::options().read(true).write(true).open(&path).map_err(failed)?;
+        let file = files::open(&path, File::options().read(true).write(true)).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() > length {
             file.set_len(length).and_then(|()| file.sync_all()).map_err(failed)?;
         }
@@ -129,7 +128,7 @@ fn head(store: StoreId, start: Tip) -> Vec<u8> {
 
 /// Writes a file of batches without their changes: what a journal becomes once a base has made them superfluous.
 pub fn write_history(path: &Path, store: StoreId, start: Tip, batches: &[(u64, Batch)]) -> Result<(), StoreError> {
-    super::files::write_whole(path, |writer| {
+    files::write_whole(path, |writer| {
         writer.write_all(&head(store, start))?;
         let mut bytes = Vec::new();
         for (_, batch) in batches {
@@ -143,7 +142,7 @@ pub fn write_history(path: &Path, store: StoreId, start: Tip, batches: &[(u64, B
 
 /// Reads a journal or history file.
 pub fn read(path: &Path, with_changes: bool) -> Result<Content, StoreError> {
-    let bytes = fs::read(path).map_err(|error| match error.kind() {
+    let bytes = files::read(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
         _ => StoreError::io("read", path, &error),
     })?;
@@ -179,7 +178,7 @@ pub fn read(path: &Path, with_changes: bool) -> Result<Content, StoreError> {
 /// Reads the one batch at an offset, without its changes.
 pub fn read_at(path: &Path, offset: u64, length: usize) -> io::Result<Option<Batch>> {
     let mut bytes = vec![0; length];
-    File::open(path)?.read_exact_at(&mut bytes, offset)?;
+    files::open(path, File::options().read(true))?.read_exact_at(&mut bytes, offset)?;
     Ok(frame::decode(&bytes, false).ok().map(|(batch, _)| batch))
 }
 

@@ -63,6 +63,9 @@ pub fn remove_old(folder: &Path) {
 
 /// Writes what an old store holds as a store of today's format.
 pub fn migrate(folder: &Path) -> Result<(), StoreError> {
+    if let Some(special) = files::find_special(folder).map_err(|error| StoreError::io("read", folder, &error))? {
+        return Err(StoreError::corrupt(&special, "not a regular file"));
+    }
     let opened =
         catch_unwind(AssertUnwindSafe(|| sled::Config::default().path(folder).cache_capacity(64 << 20).open()));
     let db = match opened {
