@@ -20,7 +20,7 @@ use crate::{
 pub const FORMAT: &str = "edgewright 2";
 const MAGIC: [u8; 8] = *b"ewbase2\n";
 /// Writes go out in pieces of about this size.
-const CHUNK: usize = 1 << 20;
+const CHUNK: usize = 1 << 16;
 
 /// Says which store a file is part of, so that files of two stores are never taken for one.
 pub type StoreId = [u8; 16];

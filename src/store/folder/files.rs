@@ -169,7 +169,7 @@ pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result
     let failed = |error: io::Error| StoreError::io("write", path, &error);
     let (temporary, file) = create_temporary(path).map_err(failed)?;
     let result = (|| {
-        let mut writer = io::BufWriter::with_capacity(1 << 20, file);
+        let mut writer = io::BufWriter::with_capacity(1 << 16, file);
         write(&mut writer)?;
         let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;

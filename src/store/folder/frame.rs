@@ -10,7 +10,7 @@ use crate::store::engine::{Batch, Change, Hash};
 /// How every frame starts.
 const MAGIC: [u8; 4] = *b"ewf2";
 /// Magic, length of the record, length of the changes, position, revision, next order, chain hash, checksum.
-const HEAD: usize = 4 + 4 + 8 + 8 + 8 + 8 + 32 + 32;
+pub const HEAD: usize = 4 + 4 + 8 + 8 + 8 + 8 + 32 + 32;
 /// Where the checksum is.
 const CHECKSUM: usize = HEAD - 32;
 
@@ -83,15 +83,22 @@ pub fn decode_changes(mut bytes: &[u8]) -> Result<Vec<Change>, Unreadable> {
     Ok(changes)
 }
 
-/// Reads the batch at the start of `bytes`, and says how long it is.
-pub fn decode(bytes: &[u8], with_changes: bool) -> Result<(Batch, usize), Unreadable> {
+/// Reads the length of the frame at the start of `bytes`, which may be cut off after its head.
+pub fn frame_length(bytes: &[u8]) -> Result<usize, Unreadable> {
     let head = bytes.get(..HEAD).ok_or(Unreadable::Short)?;
     if !head.starts_with(&MAGIC) {
         return Err(Unreadable::Damaged);
     }
     let record = number::<4>(head, 4).ok_or(Unreadable::Short)? as usize;
     let changes = usize::try_from(number::<8>(head, 8).ok_or(Unreadable::Short)?).map_err(|_| Unreadable::Damaged)?;
-    let length = HEAD.checked_add(record).and_then(|length| length.checked_add(changes)).ok_or(Unreadable::Damaged)?;
+    HEAD.checked_add(record).and_then(|length| length.checked_add(changes)).ok_or(Unreadable::Damaged)
+}
+
+/// Reads the batch at the start of `bytes`, and says how long it is.
+pub fn decode(bytes: &[u8], with_changes: bool) -> Result<(Batch, usize), Unreadable> {
+    let length = frame_length(bytes)?;
+    let head = bytes.get(..HEAD).ok_or(Unreadable::Short)?;
+    let record = number::<4>(head, 4).ok_or(Unreadable::Short)? as usize;
     let frame = bytes.get(..length).ok_or(Unreadable::Short)?;
     if head.get(CHECKSUM..) != Some(checksum(frame).as_slice()) {
         return Err(Unreadable::Damaged);

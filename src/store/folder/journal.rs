@@ -10,7 +10,7 @@ use std::{
 use super::{
     base::StoreId,
     files::{self, sync_folder},
-    frame::{self, Unreadable, hash_at, number},
+    frame::{self, hash_at, number},
 };
 use crate::{
     model::code::Code,
@@ -22,30 +22,7 @@ use crate::{
 
 const MAGIC: [u8; 8] = *b"ewjrnl2\n";
 /// Magic, position, revision, next order, hash, store, checksum.
-const HEAD: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
-
-/// What a journal or history file holds.
-pub struct Content {
-    /// The store that it is part of.
-    pub store: StoreId,
-    /// The batch before its first.
-    pub start: Tip,
-    /// Its batches, and where each starts.
-    pub batches: Vec<(u64, Batch)>,
-    /// Where the last whole batch ends.
-    pub end: u64,
-    /// What follows it, if that is no whole batch.
-    pub rest: Option<Rest>,
-}
-
-/// Bytes behind the last whole batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
-    /// An interrupted write: nothing whole follows.
-    Torn,
-    /// Whole batches follow, so this was not the last write.
-    Damaged,
-}
+pub const HEAD: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
 
 /// An open journal.
 pub struct Journal {
@@ -126,63 +103,40 @@ fn head(store: StoreId, start: Tip) -> Vec<u8> {
     head
 }
 
-/// Writes a file of batches without their changes: what a journal becomes once a base has made them superfluous.
-pub fn write_history(path: &Path, store: StoreId, start: Tip, batches: &[(u64, Batch)]) -> Result<(), StoreError> {
-    files::write_whole(path, |writer| {
+/// Writes a history file: the batches that `next` returns, without their changes.
+pub fn write_history(
+    path: &Path,
+    store: StoreId,
+    start: Tip,
+    mut next: impl FnMut() -> Result<Option<Batch>, StoreError>,
+) -> Result<(), StoreError> {
+    let mut unreadable = None;
+    let written = files::write_whole(path, |writer| {
         writer.write_all(&head(store, start))?;
         let mut bytes = Vec::new();
-        for (_, batch) in batches {
+        loop {
+            let batch = match next() {
+                Ok(Some(batch)) => batch,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    let reason = io::Error::other(error.message.clone());
+                    unreadable = Some(error);
+                    return Err(reason);
+                }
+            };
             bytes.clear();
-            frame::encode(batch, false, &mut bytes);
+            frame::encode(&batch, false, &mut bytes);
             writer.write_all(&bytes)?;
         }
-        Ok(())
-    })
-}
-
-/// Reads a journal or history file.
-pub fn read(path: &Path, with_changes: bool) -> Result<Content, StoreError> {
-    let bytes = files::read(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
-        _ => StoreError::io("read", path, &error),
-    })?;
-    let (store, start) =
-        start_of(&bytes).ok_or_else(|| StoreError::corrupt(path, "its first bytes are not what was written"))?;
-    let mut content = Content { store, start, batches: Vec::new(), end: HEAD as u64, rest: None };
-    let mut rest = bytes.get(HEAD..).unwrap_or_default();
-    let mut before = start;
-    while !rest.is_empty() {
-        match frame::decode(rest, with_changes) {
-            Ok((batch, length)) => {
-                if batch.position != before.position + 1 {
-                    return Err(StoreError::corrupt(
-                        path,
-                        format!("record {} follows record {}", batch.position, before.position),
-                    ));
-                }
-                before = Tip::after(&batch);
-                content.batches.push((content.end, batch));
-                content.end += length as u64;
-                rest = rest.get(length..).unwrap_or_default();
-            }
-            Err(Unreadable::Short | Unreadable::Damaged) => {
-                let later = rest.get(1..).is_some_and(frame::is_anywhere);
-                content.rest = Some(if later { Rest::Damaged } else { Rest::Torn });
-                break;
-            }
-        }
+    });
+    match unreadable {
+        Some(error) => Err(error),
+        None => written,
     }
-    Ok(content)
 }
 
-/// Reads the one batch at an offset, without its changes.
-pub fn read_at(path: &Path, offset: u64, length: usize) -> io::Result<Option<Batch>> {
-    let mut bytes = vec![0; length];
-    files::open(path, File::options().read(true))?.read_exact_at(&mut bytes, offset)?;
-    Ok(frame::decode(&bytes, false).ok().map(|(batch, _)| batch))
-}
-
-fn start_of(bytes: &[u8]) -> Option<(StoreId, Tip)> {
+/// Reads the header of a journal or history file: its store, and the batch before its first one.
+pub fn start_of(bytes: &[u8]) -> Option<(StoreId, Tip)> {
     let (written, sum) = bytes.get(..HEAD)?.split_at_checked(HEAD - 32)?;
     if !written.starts_with(&MAGIC) || blake3::hash(written).as_bytes() != sum {
         return None;

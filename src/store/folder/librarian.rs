@@ -15,7 +15,8 @@ use std::{
 use super::{
     files::{self, Part},
     index::{Index, Location},
-    journal,
+    journal, log,
+    reader::{Framed, Reader, read_at},
 };
 use crate::{
     model::code::Code,
@@ -31,6 +32,8 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(20);
 /// How long a reader waits for the index to be opened and to catch up.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How many records are added to the index at once while it catches up.
+const PORTION: usize = 1000;
 
 /// Answers what is asked of the history.
 pub struct Librarian {
@@ -70,17 +73,6 @@ impl Shared {
     }
 }
 
-/// The files of the log that is kept, oldest first.
-pub fn logs(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
-    let journals = Part::Journal.generations(folder)?;
-    // Where both exist, a checkpoint was interrupted, and the journal is the one that counts.
-    let histories = Part::History.generations(folder)?.into_iter().filter(|it| !journals.contains(it));
-    let mut logs: Vec<(Part, u64)> = histories.map(|generation| (Part::History, generation)).collect();
-    logs.extend(journals.iter().map(|generation| (Part::Journal, *generation)));
-    logs.sort_by_key(|(_, generation)| *generation);
-    Ok(logs)
-}
-
 impl Librarian {
     /// Opens the index in the background and brings it up to `tip`. `head` is synced when there is nothing else to do.
     pub fn start(folder: &Path, tip: Tip, head: File) -> Self {
@@ -113,7 +105,7 @@ impl Librarian {
                 .map(|(position, location)| {
                     let path = location.part.path(&self.folder, location.generation);
                     place = format!("record {position} in {} at byte {}", path.display(), location.offset);
-                    let batch = journal::read_at(&path, location.offset, location.length as usize)?;
+                    let batch = read_at(&path, location.offset, location.length as usize)?;
                     Ok(batch.filter(|batch| batch.position == position).map(|batch| batch.record))
                 })
                 .collect();
@@ -147,12 +139,14 @@ impl Librarian {
         let index = self.index(0).ok();
         for old in Part::Journal.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
             let (from, to) = (Part::Journal.path(&self.folder, old), Part::History.path(&self.folder, old));
-            let content = journal::read(&from, false)?;
-            journal::write_history(&to, content.store, content.start, &content.batches)?;
+            let mut journal = Reader::open(&from, false)?;
+            let (store, start) = (journal.store, journal.start);
+            let next = || journal.batch().map(|framed| framed.map(|framed| framed.batch));
+            journal::write_history(&to, store, start, next)?;
             if let Some(index) = &index {
                 // The index must know the new place before the old one is gone.
-                let written = journal::read(&to, false)?;
-                index.add(located(Part::History, old, &written).into_iter(), None)?;
+                let mut history = Reader::open(&to, false)?;
+                add_file(index, (Part::History, old), &mut history, false, |_| true)?;
             }
             files::remove(&from)?;
         }
@@ -170,8 +164,12 @@ impl Librarian {
         for generation in histories {
             let path = Part::History.path(&self.folder, generation);
             let own = size(generation);
-            let content = journal::read(&path, false)?;
-            let Some((_, last)) = content.batches.last() else { continue };
+            let mut history = Reader::open(&path, false)?;
+            let mut last = None;
+            while let Some(framed) = history.batch()? {
+                last = Some(framed.batch);
+            }
+            let Some(last) = last else { continue };
             let age = mint::now().duration_since(Record::from_bytes(&last.record)?.at);
             let old = age.unsigned_abs() > retention.age && age.is_positive();
             if !old && tip.position - last.position < retention.records && total <= retention.bytes {
@@ -197,13 +195,35 @@ impl Drop for Librarian {
     }
 }
 
-fn located(part: Part, generation: u64, content: &journal::Content) -> Vec<(Location, &Batch)> {
-    let ends = content.batches.iter().skip(1).map(|(start, _)| *start).chain([content.end]);
-    let located =
-        content.batches.iter().zip(ends).map(|((offset, batch), end)| {
-            (Location { part, generation, offset: *offset, length: end - offset }, batch)
-        });
-    located.collect()
+/// Adds the wanted records of a file to the index, in portions. `new` records are indexed by what they say; for others
+/// only the location changes.
+fn add_file(
+    index: &Index,
+    (part, generation): (Part, u64),
+    reader: &mut Reader,
+    new: bool,
+    mut wanted: impl FnMut(&Batch) -> bool,
+) -> Result<(), StoreError> {
+    let mut records: Vec<(Location, Batch)> = Vec::new();
+    loop {
+        let next = reader.batch()?;
+        let at_end = next.is_none();
+        if let Some(Framed { offset, length, batch }) = next
+            && wanted(&batch)
+        {
+            records.push((Location { part, generation, offset, length }, batch));
+        }
+        if (at_end || records.len() >= PORTION)
+            && let Some((_, last)) = records.last()
+        {
+            let applied = new.then(|| Tip::after(last));
+            index.add(records.iter().map(|(location, batch)| (*location, batch)), applied)?;
+            records.clear();
+        }
+        if at_end {
+            return Ok(());
+        }
+    }
 }
 
 fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &File) {
@@ -294,36 +314,27 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
     let (from, hash) = applied.unwrap_or_default();
     let mut known = applied.is_none();
     let mut end: Option<(u64, Hash)> = None;
-    for (part, generation) in logs(folder)? {
+    for (part, generation) in log::parts(folder)? {
         let path = part.path(folder, generation);
-        let content = journal::read(&path, false)?;
-        let start = (content.start.position, content.start.hash);
+        let mut reader = Reader::open(&path, false)?;
+        let start = (reader.start.position, reader.start.hash);
         // The newest history file is always kept, so a journal never begins in the void.
         let continues = end.map_or(part == Part::History || start.0 == 0, |end| end == start);
         if !continues {
             let found = format!("the history before record {} is missing", start.0 + 1);
             return Err(StoreError::corrupt(&path, found));
         }
-        if part == Part::History && content.rest.is_some() {
-            return Err(StoreError::corrupt(&path, format!("the record at byte {} cannot be read", content.end)));
+        known |= start == (from, hash);
+        add_file(index, (part, generation), &mut reader, true, |batch| {
+            known |= (batch.position, batch.hash) == (from, hash);
+            known && batch.position > from && batch.position <= tip.position
+        })?;
+        if part == Part::History && reader.rest.is_some() {
+            return Err(StoreError::corrupt(&path, format!("the record at byte {} cannot be read", reader.end)));
         }
-        let last = content.batches.last().map_or(content.start, |(_, batch)| Tip::after(batch));
-        end = Some((last.position, last.hash));
-        if last.position < from {
-            continue;
-        }
-        known |= (content.start.position, content.start.hash) == (from, hash)
-            || content.batches.iter().any(|(_, batch)| (batch.position, batch.hash) == (from, hash));
-        if !known {
+        end = Some((reader.tip.position, reader.tip.hash));
+        if reader.tip.position >= from && !known {
             return Ok(false);
-        }
-        let missing = located(part, generation, &content)
-            .into_iter()
-            .filter(|(_, batch)| batch.position > from && batch.position <= tip.position);
-        let missing: Vec<(Location, &Batch)> = missing.collect();
-        if let Some((_, last)) = missing.last() {
-            let last = Tip::after(last);
-            index.add(missing.into_iter(), Some(last))?;
         }
     }
     Ok(known)

@@ -130,14 +130,16 @@ fn convert(folder: &Path, db: &Db) -> Result<(), StoreError> {
             changes: Vec::new(),
         };
         tip = Tip::after(&batch);
-        batches.push((0, batch));
+        batches.push(batch);
     }
     // The old store had no chain: its last history record must at least be that of its revision.
     if tip.revision != revision {
         return Err(damaged(&format!("its revision is {revision}, and its history ends at {}", tip.revision)));
     }
     tip.next_order = next_order;
-    journal::write_history(&Part::History.path(folder, HISTORY), base::id_of(&root_secret), Tip::default(), &batches)?;
+    let mut batches = batches.into_iter();
+    let history = Part::History.path(folder, HISTORY);
+    journal::write_history(&history, base::id_of(&root_secret), Tip::default(), || Ok(batches.next()))?;
     let mut broken = None;
     let mut records = db.scan_prefix("r/").chain(db.scan_prefix("d/")).map_while(|row| match row {
         Ok((key, value)) => Some((String::from_utf8_lossy(&key).into_owned(), value.to_vec())),

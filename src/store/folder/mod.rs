@@ -17,7 +17,9 @@ mod head;
 mod index;
 mod journal;
 mod librarian;
+mod log;
 mod migrate;
+mod reader;
 
 use std::{
     fs::{self, File},
@@ -33,8 +35,9 @@ use base::StoreId;
 use files::Part;
 use head::{Head, HeadFile};
 use index::Location;
-use journal::{AppendError, Journal, Rest};
+use journal::{AppendError, Journal};
 use librarian::Librarian;
+use reader::{Reader, Rest};
 
 use super::{
     StoreError,
@@ -196,22 +199,7 @@ impl Engine for FolderEngine {
     }
 
     fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
-        // A checkpoint may remove a journal meanwhile; then the list of journals is taken anew.
-        let mut found: Vec<Batch> = Vec::new();
-        for generation in Part::Journal.generations(&self.folder)?.into_iter().rev() {
-            let Ok(content) = journal::read(&Part::Journal.path(&self.folder, generation), true) else {
-                return Ok(None);
-            };
-            let start = content.start.position;
-            let mut batches: Vec<Batch> = content.batches.into_iter().map(|(_, batch)| batch).collect();
-            batches.retain(|batch| batch.position > position);
-            batches.append(&mut found);
-            found = batches;
-            if start <= position {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
+        log::changes_since(&self.folder, position)
     }
 
     fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
@@ -220,15 +208,7 @@ impl Engine for FolderEngine {
     }
 
     fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        for (part, generation) in librarian::logs(&self.folder)? {
-            let content = journal::read(&part.path(&self.folder, generation), false)?;
-            let mut before = content.start.hash;
-            for (_, batch) in &content.batches {
-                visit(&before, &batch.record, &batch.hash)?;
-                before = batch.hash;
-            }
-        }
-        Ok(())
+        log::walk(&self.folder, visit)
     }
 
     fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
@@ -240,10 +220,8 @@ impl Engine for FolderEngine {
         let bytes = fs::read_dir(&self.folder).map_or(0, |entries| {
             entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
         });
-        let first = librarian::logs(&self.folder).ok().and_then(|logs| logs.first().copied());
-        let start =
-            first.and_then(|(part, generation)| journal::read(&part.path(&self.folder, generation), false).ok());
-        Statistics { position: self.writing().tip.position, bytes, oldest: start.map_or(0, |it| it.start.position + 1) }
+        let oldest = log::oldest(&self.folder).unwrap_or_default();
+        Statistics { position: self.writing().tip.position, bytes, oldest }
     }
 
     fn health(&self) -> Result<(), StoreError> {
@@ -290,9 +268,9 @@ impl Engine for FolderEngine {
 
 /// Makes an empty store. The head comes last: a folder without one was never a store.
 fn create(folder: &Path) -> Result<(), StoreError> {
-    let used = librarian::logs(folder)?.iter().any(|(part, generation)| {
-        *part == Part::History
-            || journal::read(&part.path(folder, *generation), false).is_ok_and(|it| !it.batches.is_empty())
+    let used = log::parts(folder)?.iter().any(|(part, generation)| {
+        let reader = || Reader::open(&part.path(folder, *generation), false);
+        *part == Part::History || reader().is_ok_and(|mut it| it.batch().is_ok_and(|batch| batch.is_some()))
     });
     if used {
         return Err(StoreError::corrupt(&head::path(folder), "the file is missing"));
@@ -336,14 +314,15 @@ fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
     let (mut tip, mut end, mut since_base) = (base.tip, 0, 0);
     for generation in newest..=last {
         let path = Part::Journal.path(folder, generation);
-        let content = journal::read(&path, true)?;
-        if content.store != store {
+        let mut journal = Reader::open(&path, true)?;
+        if journal.store != store {
             return Err(StoreError::corrupt(&path, "it is part of another store"));
         }
-        if (content.start.position, content.start.hash) != (tip.position, tip.hash) {
+        if (journal.start.position, journal.start.hash) != (tip.position, tip.hash) {
             return Err(StoreError::corrupt(&path, format!("it does not continue record {}", tip.position)));
         }
-        for (_, batch) in content.batches {
+        while let Some(framed) = journal.batch()? {
+            let batch = framed.batch;
             if chain(&tip.hash, &batch.record) != batch.hash {
                 let found = format!("the hash of record {} does not match its content", batch.position);
                 return Err(StoreError::corrupt(&path, found));
@@ -358,17 +337,17 @@ fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
             state.batches.push(batch);
         }
         let lost = tip.position < acknowledged.position;
-        if content.rest.is_some_and(|rest| rest == Rest::Damaged || generation < last || lost) {
+        if journal.rest.is_some_and(|rest| rest == Rest::Damaged || generation < last || lost) {
             let found = format!(
                 "record {} cannot be read at byte {} (acknowledged: record {})",
                 tip.position + 1,
-                content.end,
+                journal.end,
                 acknowledged.position
             );
             return Err(StoreError::corrupt(&path, found));
         }
-        end = content.end;
-        since_base += content.end;
+        end = journal.end;
+        since_base += journal.end;
     }
     if tip.position < acknowledged.position {
         let found =
