@@ -61,8 +61,12 @@ pub fn create_folder(path: &Path) -> Result<(), StoreError> {
     if path.exists() {
         return Ok(());
     }
+    let missing = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists());
+    let missing: Vec<&Path> = missing.collect();
     let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    created.map_err(|error| StoreError::io("create", path, &error))
+    created.map_err(|error| StoreError::io("create", path, &error))?;
+    // A synced file is gone after a power loss if the name of its folder, or of a folder around it, was not durable.
+    missing.into_iter().try_for_each(sync_folder)
 }
 
 /// Takes the folder's lock for as long as the files are open.
@@ -168,25 +172,45 @@ pub fn make_private(folder: &Path) -> io::Result<()> {
 pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::io("write", path, &error);
     let (temporary, file) = create_temporary(path).map_err(failed)?;
-    let result = (|| {
+    let written = (|| {
         let mut writer = io::BufWriter::with_capacity(1 << 16, file);
         write(&mut writer)?;
-        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
+        writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
     })();
-    if let Err(error) = result {
+    let placed = written.map_err(failed).and_then(|()| rename(&temporary, path));
+    if placed.is_err() {
         let _ = fs::remove_file(&temporary);
-        return Err(failed(error));
     }
-    sync_folder(path)
+    placed
+}
+
+/// Gives a synced temporary file its name, durably.
+pub fn rename(temporary: &Path, path: &Path) -> Result<(), StoreError> {
+    // The folder is opened first: if no handle is left for it, nothing may have been renamed yet.
+    let (folder, handle) = open_folder_of(path)?;
+    fs::rename(temporary, path).map_err(|error| StoreError::io("write", path, &error))?;
+    handle.sync_all().map_err(|error| StoreError::io("sync", folder, &error))
 }
 
 /// Makes the names in the folder of a path durable: a synced file without a synced name is gone after a loss of power.
 pub fn sync_folder(path: &Path) -> Result<(), StoreError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| StoreError::io("sync", folder, &error))
+    let (folder, handle) = open_folder_of(path)?;
+    handle.sync_all().map_err(|error| StoreError::io("sync", folder, &error))
+}
+
+fn open_folder_of(path: &Path) -> Result<(&Path, File), StoreError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let handle = File::open(folder).map_err(|error| StoreError::io("sync", folder, &error))?;
+    Ok((folder, handle))
+}
+
+/// Whether there is anything at a path, such as a dangling link. An error when nobody can tell.
+pub fn exists(path: &Path) -> Result<bool, StoreError> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(StoreError::io("read", path, &error)),
+    }
 }
 
 /// Removes a file that may be gone already.

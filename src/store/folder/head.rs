@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     base::StoreId,
-    files::{self, sync_folder},
+    files,
     frame::{hash_at, number},
 };
 use crate::{
@@ -59,8 +59,7 @@ impl HeadFile {
         created.write(head).map_err(failed)?;
         created.write(head).map_err(failed)?;
         created.sync().map_err(failed)?;
-        std::fs::rename(&temporary, &path).map_err(failed)?;
-        sync_folder(&path)?;
+        files::rename(&temporary, &path)?;
         Ok(created)
     }
 

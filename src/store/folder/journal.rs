@@ -1,7 +1,7 @@
 //! The file that batches are appended to: one write and one sync for all that wait.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io,
     os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     base::StoreId,
-    files::{self, sync_folder},
+    files,
     frame::{self, hash_at, number},
 };
 use crate::{
@@ -39,8 +39,7 @@ impl Journal {
         let (temporary, file) = files::create_temporary(&path).map_err(failed)?;
         file.write_all_at(&head, 0).map_err(failed)?;
         file.sync_all().map_err(failed)?;
-        fs::rename(&temporary, &path).map_err(failed)?;
-        sync_folder(&path)?;
+        files::rename(&temporary, &path)?;
         Ok(Self { file, path, length: HEAD as u64 })
     }
 

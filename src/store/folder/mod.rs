@@ -89,15 +89,7 @@ struct Content {
 impl FolderEngine {
     /// Whether a folder holds a store, so that a dry run need not create one. An error when nobody can tell.
     pub fn exists(folder: &Path) -> Result<bool, StoreError> {
-        for name in [head::path(folder), folder.join("conf")] {
-            match fs::symlink_metadata(&name) {
-                Ok(_) => return Ok(true),
-                Err(error)
-                    if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {}
-                Err(error) => return Err(StoreError::io("read", &name, &error)),
-            }
-        }
-        Ok(false)
+        Ok(files::exists(&head::path(folder))? || files::exists(&folder.join("conf"))?)
     }
 
     /// Opens the store in a folder, or makes one where there is none or an empty folder.
@@ -241,7 +233,14 @@ impl Engine for FolderEngine {
     fn rotate(&self) -> Result<(), StoreError> {
         let mut writing = self.writing();
         let generation = writing.generation + 1;
-        writing.journal = Journal::create(Part::Journal.path(&self.folder, generation), self.id, writing.tip)?;
+        let path = Part::Journal.path(&self.folder, generation);
+        writing.journal = Journal::create(path.clone(), self.id, writing.tip).inspect_err(|_| {
+            // The log goes on in the old journal. At the next start, a journal left at this path would pass for damage.
+            let left = files::exists(&path).unwrap_or(true);
+            if left && files::remove(&path).and_then(|()| files::sync_folder(&path)).is_err() {
+                self.broken.store(true, Ordering::Release);
+            }
+        })?;
         writing.generation = generation;
         writing.rotated = Some((generation, writing.tip));
         Ok(())
