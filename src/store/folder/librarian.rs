@@ -141,8 +141,16 @@ impl Librarian {
             let (from, to) = (Part::Journal.path(&self.folder, old), Part::History.path(&self.folder, old));
             let mut journal = Reader::open(&from, false)?;
             let (store, start) = (journal.store, journal.start);
-            let next = || journal.batch().map(|framed| framed.map(|framed| framed.batch));
-            journal::write_history(&to, store, start, next)?;
+            let following = Reader::open(&Part::Journal.path(&self.folder, old + 1), false)?.start;
+            journal::write_history(&to, store, start, || match journal.batch()? {
+                Some(framed) => Ok(Some(framed.batch)),
+                None if (journal.tip.position, journal.tip.hash) == (following.position, following.hash) => Ok(None),
+                // The journal is removed below. What is left of it after damage must stay.
+                None => {
+                    let found = format!("record {} at byte {} cannot be read", journal.tip.position + 1, journal.end);
+                    Err(StoreError::corrupt(&from, found))
+                }
+            })?;
             if let Some(index) = &index {
                 // The index must know the new place before the old one is gone.
                 let mut history = Reader::open(&to, false)?;

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use super::{files::Part, reader::Reader};
+use super::{
+    files::Part,
+    reader::{Framed, Reader},
+};
 use crate::store::{
     StoreError,
     engine::{Batch, Visit},
@@ -19,33 +22,50 @@ pub fn parts(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
     Ok(parts)
 }
 
-/// Walks the log, oldest record first.
-pub fn walk(folder: &Path, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+/// Walks the log up to a position, oldest record first.
+pub fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<(), StoreError> {
     for (part, generation) in parts(folder)? {
-        let mut reader = Reader::open(&part.path(folder, generation), false)?;
+        let path = part.path(folder, generation);
+        let mut reader = Reader::open(&path, false)?;
         let mut before = reader.start.hash;
-        while let Some(framed) = reader.batch()? {
-            visit(&before, &framed.batch.record, &framed.batch.hash)?;
-            before = framed.batch.hash;
+        while let Some(Framed { batch, .. }) = reader.batch()?
+            && batch.position <= upto
+        {
+            visit(&before, &batch.record, &batch.hash)?;
+            before = batch.hash;
+        }
+        if reader.rest.is_some() && reader.tip.position < upto {
+            let found = format!("record {} at byte {} cannot be read", reader.tip.position + 1, reader.end);
+            return Err(StoreError::corrupt(&path, found));
         }
     }
     Ok(())
 }
 
-/// Returns the batches after a position, oldest first, or none if the journals no longer have all of them.
-pub fn changes_since(folder: &Path, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
+/// Returns the batches after a position and up to another, oldest first, or none if the journals do not have all of
+/// them.
+pub fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<Option<Vec<Batch>>, StoreError> {
     let mut found: Vec<Batch> = Vec::new();
+    // Where the batches found so far begin.
+    let mut begin = upto;
     for generation in Part::Journal.generations(folder)?.into_iter().rev() {
         // A checkpoint may have removed the journal meanwhile.
         let Ok(mut journal) = Reader::open(&Part::Journal.path(folder, generation), true) else {
             return Ok(None);
         };
         let mut batches = Vec::new();
-        while let Some(framed) = journal.batch()? {
-            if framed.batch.position > position {
-                batches.push(framed.batch);
+        // Batches after `upto` are being written: they are not durable yet, and may never be.
+        while let Some(Framed { batch, .. }) = journal.batch()?
+            && batch.position <= upto
+        {
+            if batch.position > position {
+                batches.push(batch);
             }
         }
+        if journal.tip.position < begin {
+            return Ok(None);
+        }
+        begin = begin.min(journal.start.position);
         batches.append(&mut found);
         found = batches;
         if journal.start.position <= position {

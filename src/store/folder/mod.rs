@@ -100,7 +100,7 @@ impl FolderEngine {
         }
         files::create_folder(folder)?;
         let lock = files::lock(folder)?;
-        if !head::path(folder).exists() {
+        if !files::exists(&head::path(folder))? {
             if migrate::is_old(folder) {
                 migrate::migrate(folder)?;
             } else {
@@ -191,7 +191,8 @@ impl Engine for FolderEngine {
     }
 
     fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
-        log::changes_since(&self.folder, position)
+        let upto = self.writing().tip.position;
+        log::changes_since(&self.folder, position, upto)
     }
 
     fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
@@ -200,7 +201,8 @@ impl Engine for FolderEngine {
     }
 
     fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        log::walk(&self.folder, visit)
+        let upto = self.writing().tip.position;
+        log::walk(&self.folder, upto, visit)
     }
 
     fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
@@ -267,10 +269,13 @@ impl Engine for FolderEngine {
 
 /// Makes an empty store. The head comes last: a folder without one was never a store.
 fn create(folder: &Path) -> Result<(), StoreError> {
-    let used = log::parts(folder)?.iter().any(|(part, generation)| {
-        let reader = || Reader::open(&part.path(folder, *generation), false);
-        *part == Part::History || reader().is_ok_and(|mut it| it.batch().is_ok_and(|batch| batch.is_some()))
-    });
+    let mut used = Part::Base.generations(folder)?.iter().any(|generation| *generation != FIRST_GENERATION);
+    for (part, generation) in log::parts(folder)? {
+        used |= part == Part::History || generation != FIRST_GENERATION;
+        // What cannot be read was written by somebody, and must not be replaced.
+        let mut reader = Reader::open(&part.path(folder, generation), false)?;
+        used |= reader.batch()?.is_some() || reader.rest.is_some();
+    }
     if used {
         return Err(StoreError::corrupt(&head::path(folder), "the file is missing"));
     }

@@ -309,3 +309,42 @@ fn leftovers_of_an_interrupted_write_are_replaced() {
         assert_eq!(commit(&store, vec![small(1)]).unwrap().snapshot.revision, 1, "{kind}");
     }
 }
+
+#[test]
+fn a_checkpoint_keeps_a_journal_that_it_cannot_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let journal = path.join("journal.0000000001");
+    let store = Store::open(&path).unwrap();
+    commit(&store, vec![small(1)]).unwrap();
+    commit(&store, vec![small(2)]).unwrap();
+    let mut bytes = fs::read(&journal).unwrap();
+    let first = bytes.windows(4).position(|it| it == b"ewf2").unwrap();
+    bytes[first + 200] ^= 1;
+    fs::write(&journal, bytes).unwrap();
+    commit(&store, edge(1, 4000)).unwrap();
+    let expected = content(&store);
+    drop(store);
+    assert_eq!(names(&path, "base").len(), 2, "no checkpoint was written");
+    assert!(journal.exists(), "the records after the damage are gone");
+    let store = Store::open(&path).unwrap();
+    assert_eq!(content(&store), expected);
+    let error = store.verify().unwrap_err();
+    assert!(error.code == Code::StoreCorrupt && error.message.contains("journal.0000000001"), "{error}");
+}
+
+#[test]
+fn a_store_without_a_head_is_not_made_anew_over_a_journal_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    small_store(&path);
+    fs::remove_file(path.join("head")).unwrap();
+    let journal = path.join("journal.0000000001");
+    let whole = fs::read(&journal).unwrap();
+    for at in [0, whole.windows(4).position(|it| it == b"ewf2").unwrap()] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&journal, bytes).unwrap();
+        refused(&path, &format!("no head, and byte {at} of the journal is damaged"));
+    }
+}
