@@ -173,7 +173,15 @@ impl Index {
         positions.collect()
     }
 
-    fn locate(&self, position: u64) -> Result<(u64, Location), StoreError> {
+    /// The oldest record in the index.
+    pub fn oldest(&self) -> Result<Option<u64>, StoreError> {
+        let first = guarded(&self.path, || self.db.scan_prefix(POSITIONS).keys().next().transpose())?;
+        let position = |key: sled::IVec| Some(u64::from_be_bytes(key.get(POSITIONS.len()..)?.try_into().ok()?));
+        Ok(first.and_then(position))
+    }
+
+    /// Where a record is.
+    pub fn locate(&self, position: u64) -> Result<(u64, Location), StoreError> {
         let found = guarded(&self.path, || self.db.get([POSITIONS, &position.to_be_bytes()].concat()))?;
         let location = found.and_then(|bytes| decode(&bytes)).ok_or_else(|| self.damaged())?;
         Ok((position, location))
@@ -182,7 +190,9 @@ impl Index {
     /// Forgets the records before a position.
     pub fn forget(&self, oldest: u64) -> Result<(), StoreError> {
         guarded(&self.path, || {
-            for row in self.db.iter().keys() {
+            let others = self.db.iter().keys().filter(|row| !row.as_ref().is_ok_and(|row| row.starts_with(POSITIONS)));
+            // Positions go last: a crash on the way must leave no row that leads to a position without a location.
+            for row in others.chain(self.db.scan_prefix(POSITIONS).keys()) {
                 let row = row?;
                 let position = if row.starts_with(REVISIONS) {
                     self.db.get(&row)?.and_then(|bytes| Some(u64::from_be_bytes(bytes.as_ref().try_into().ok()?)))

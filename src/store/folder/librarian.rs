@@ -165,32 +165,40 @@ impl Librarian {
     pub fn retain(&self, retention: &Retention, tip: Tip) -> Result<(), StoreError> {
         let mut histories = Part::History.generations(&self.folder)?;
         histories.pop();
-        let mut oldest = None;
         let size =
             |generation: u64| fs::metadata(Part::History.path(&self.folder, generation)).map_or(0, |it| it.len());
         let mut total: u64 = histories.iter().map(|generation| size(*generation)).sum();
+        let (mut oldest, mut dropped) = (0, Vec::new());
         for generation in histories {
             let path = Part::History.path(&self.folder, generation);
-            let own = size(generation);
             let mut history = Reader::open(&path, false)?;
             let mut last = None;
             while let Some(framed) = history.batch()? {
-                last = Some(framed.batch);
+                last = Some(framed.batch.record);
             }
-            let Some(last) = last else { continue };
-            let age = mint::now().duration_since(Record::from_bytes(&last.record)?.at);
-            let old = age.unsigned_abs() > retention.age && age.is_positive();
-            if !old && tip.position - last.position < retention.records && total <= retention.bytes {
+            let old = match last {
+                // A store that was migrated without a commit has an empty file: without it there is no gap.
+                None => true,
+                Some(record) => {
+                    let age = mint::now().duration_since(Record::from_bytes(&record)?.at);
+                    age.unsigned_abs() > retention.age && age.is_positive()
+                }
+            };
+            if !old && tip.position - history.tip.position < retention.records && total <= retention.bytes {
                 break;
             }
-            total -= own;
-            oldest = Some(last.position + 1);
-            files::remove(&path)?;
+            total -= size(generation);
+            oldest = history.tip.position + 1;
+            dropped.push(path);
         }
-        match (oldest, self.index(0)) {
-            (Some(oldest), Ok(index)) => index.forget(oldest),
-            _ => Ok(()),
+        if dropped.is_empty() {
+            return Ok(());
         }
+        // The index goes first: it must not send a reader to a file that is gone.
+        if let Ok(index) = self.index(0) {
+            index.forget(oldest)?;
+        }
+        dropped.iter().try_for_each(|path| files::remove(path))
     }
 }
 
@@ -297,7 +305,10 @@ fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &F
 /// Opens the index and adds what it lacks; what cannot be used is made anew.
 fn open(folder: &Path, tip: Tip) -> Result<Index, StoreError> {
     let path = folder.join("index");
-    let usable = Index::open(&path).and_then(|index| catch_up(folder, &index, tip, false).map(|whole| (index, whole)));
+    let usable = Index::open(&path).and_then(|index| {
+        let whole = catch_up(folder, &index, tip, false)? && follows_checkpoint(folder, &index, tip)?;
+        Ok((index, whole))
+    });
     if let Ok((index, true)) = usable {
         return Ok(index);
     }
@@ -346,4 +357,28 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
         }
     }
     Ok(known)
+}
+
+/// Checks that the index knows what the last checkpoint did, and drops the records that it removed. A crash takes what
+/// sled has not written yet, while the files of the log are moved and removed for good.
+fn follows_checkpoint(folder: &Path, index: &Index, tip: Tip) -> Result<bool, StoreError> {
+    let parts = log::parts(folder)?;
+    let mut starts = Vec::with_capacity(parts.len());
+    for (part, generation) in &parts {
+        starts.push(Reader::open(&part.path(folder, *generation), false)?.start.position);
+    }
+    let Some(first) = starts.first() else { return Ok(true) };
+    if index.oldest()?.is_some_and(|oldest| oldest <= *first) {
+        index.forget(first + 1)?;
+    }
+    // The last record of a file is moved last.
+    for (file, (start, next)) in parts.iter().zip(starts.iter().zip(starts.iter().skip(1))) {
+        if start < next && *next <= tip.position {
+            let (_, location) = index.locate(*next)?;
+            if (location.part, location.generation) != *file {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }

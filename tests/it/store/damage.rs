@@ -322,7 +322,7 @@ fn a_checkpoint_keeps_a_journal_that_it_cannot_read() {
     let first = bytes.windows(4).position(|it| it == b"ewf2").unwrap();
     bytes[first + 200] ^= 1;
     fs::write(&journal, bytes).unwrap();
-    commit(&store, edge(1, 4000)).unwrap();
+    commit(&store, edge(1, 12_000)).unwrap();
     let expected = content(&store);
     drop(store);
     assert_eq!(names(&path, "base").len(), 2, "no checkpoint was written");

@@ -4,6 +4,7 @@ mod damage;
 mod engines;
 mod formats;
 mod groups;
+mod index;
 mod power;
 
 use std::sync::Arc;
