@@ -80,7 +80,7 @@ impl PlanArgs {
 
     fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> Outcome {
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
-        let mut target = self.target(lints, reviewed.is_some())?;
+        let mut target = self.target(lints, dry_run, reviewed.is_some())?;
         let proposal = target.propose(reviewed.is_some() || self.out.is_some())?;
         let Proposal { mut report, left_out, saved, unwritable } = proposal;
         report.command = if dry_run { "plan" } else { "reconcile" };
@@ -126,7 +126,7 @@ impl PlanArgs {
         Ok(if exit == Exit::Done || exit == Exit::Pending { Exit::Error } else { exit })
     }
 
-    fn target(&self, lints: LintLevels, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
+    fn target(&self, lints: LintLevels, dry_run: bool, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
         let mut options = self.ownership.options(self.manifests.tree(), lints);
         if reviewed && !self.ownership.has_budget() {
             // Only the reviewed plan can run, and it was within the limit when it was saved.
@@ -134,7 +134,7 @@ impl PlanArgs {
         }
         Ok(match self.server.url() {
             Some(url) => Box::new(Server::new(url, &self.server, options)?),
-            None => Box::new(Local::open(options, self.store.clone())?),
+            None => Box::new(Local::open(options, self.store.clone(), dry_run)?),
         })
     }
 

@@ -6,7 +6,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{StoreError, engine::Hash};
+use super::{
+    StoreError,
+    engine::{Hash, Query},
+};
 use crate::model::{Kind, code::Code, json, key::Key, operation::Author, secret::Secrets};
 
 /// How much history is kept. What is over either limit is dropped, with the tombstones of that time.
@@ -98,6 +101,16 @@ impl Record {
     pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
         json::bytes(self, Secrets::Masked)
             .map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))
+    }
+
+    /// Whether a query asks for this record.
+    pub fn matches(&self, query: &Query) -> bool {
+        match query {
+            Query::All => true,
+            Query::Revision(revision) => self.revision == Some(*revision),
+            Query::Reconciliations => matches!(self.author, Author::Source { .. }) && self.outcome == Outcome::Applied,
+            Query::Resource(path) => self.resources.iter().any(|resource| resource.path == *path),
+        }
     }
 
     /// Reads the canonical form.

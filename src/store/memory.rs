@@ -9,10 +9,10 @@ use std::{
 use super::{
     StoreError,
     engine::{Batch, Engine, Hash, Query, State, Statistics, Tip, Visit},
-    history::{Outcome, Record},
+    history::Record,
     mint,
 };
-use crate::model::{code::Code, operation::Author};
+use crate::model::code::Code;
 
 /// Keeps everything until it is dropped.
 pub struct MemoryEngine {
@@ -71,16 +71,7 @@ impl Engine for MemoryEngine {
         let log = self.log();
         let mut found = Vec::new();
         for batch in log.iter().rev().filter(|batch| batch.position < before) {
-            let record = Record::from_bytes(&batch.record)?;
-            let wanted = match query {
-                Query::All => true,
-                Query::Revision(revision) => record.revision == Some(*revision),
-                Query::Reconciliations => {
-                    matches!(record.author, Author::Source { .. }) && record.outcome == Outcome::Applied
-                }
-                Query::Resource(path) => record.resources.iter().any(|resource| resource.path == *path),
-            };
-            if wanted {
+            if Record::from_bytes(&batch.record)?.matches(query) {
                 found.push(Arc::clone(&batch.record));
             }
             if found.len() == limit {

@@ -33,7 +33,7 @@ use crate::model::{
     snapshot::{Refusal, Snapshot},
 };
 use engine::{Engine, Query, Statistics, Tip};
-use folder::FolderEngine;
+use folder::{FolderEngine, FolderReader};
 use group::Queue;
 use history::{Outcome, Places, Record, Retention, Verified};
 
@@ -145,6 +145,15 @@ impl Store {
                 Err(StoreError::new(Code::StoreFailed, message))
             }
             _ => Self::on(Arc::new(FolderEngine::open(address)?), retention),
+        }
+    }
+
+    /// Opens a store for reading: nothing in its folder is changed, so a read-only mount is enough (D62). Where a store has
+    /// to be migrated or completed first, this is the same as [`Store::open`].
+    pub fn open_to_read(address: impl AsRef<Path>) -> Result<Self, StoreError> {
+        match FolderReader::open(address.as_ref())? {
+            Some(reader) => Self::on(Arc::new(reader), Retention::default()),
+            None => Self::open(address),
         }
     }
 

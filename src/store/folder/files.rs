@@ -91,6 +91,28 @@ pub fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
     }
 }
 
+/// Shares the folder's lock with other readers for as long as the files are open. Needs no write access.
+pub fn lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
+    let path = folder.join(LOCK);
+    let mut held = Vec::new();
+    match open(&path, OpenOptions::new().read(true)) {
+        Ok(file) => match file.try_lock_shared() {
+            Ok(()) => held.push(file),
+            Err(TryLockError::WouldBlock) => return Err(locked(folder)),
+            Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path, &error)),
+        },
+        // Writers lock the folder as well, and a lock file must not be created here.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(StoreError::io("open", &path, &error)),
+    }
+    let file = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => return Err(locked(folder)),
+        _ => held.push(file),
+    }
+    Ok(held)
+}
+
 /// The error of a folder that another process has open.
 pub fn locked(folder: &Path) -> StoreError {
     let message = format!("the store {} is in use by another process, perhaps `edgewright serve`", folder.display());

@@ -68,16 +68,7 @@ impl HeadFile {
         let path = path(folder);
         let failed = |error: std::io::Error| StoreError::io("open", &path, &error);
         let file = files::open(&path, File::options().read(true).write(true)).map_err(failed)?;
-        let slots = [0, 1].map(|slot| read(&file, slot));
-        let newer = slots.iter().flatten().any(|(magic, _)| *magic != MAGIC && magic.starts_with(b"ewhead"));
-        let newest = slots.into_iter().flatten().filter_map(|(_, slot)| slot).max_by_key(|(counter, _)| *counter);
-        let (counter, head) = newest.ok_or_else(|| match newer {
-            true => {
-                let message = format!("{} was written by a newer version of edgewright", path.display());
-                StoreError::new(Code::StoreFormat, message)
-            }
-            false => StoreError::corrupt(&path, "neither of its two slots can be read"),
-        })?;
+        let (counter, head) = newest(&file, &path)?;
         Ok((Self { file, counter }, head))
     }
 
@@ -105,6 +96,26 @@ impl HeadFile {
     pub fn handle(&self) -> std::io::Result<File> {
         self.file.try_clone()
     }
+}
+
+/// Reads the newer of the two slots without opening the file for writing.
+pub fn read_only(folder: &Path) -> Result<Head, StoreError> {
+    let path = path(folder);
+    let file = files::open(&path, File::options().read(true)).map_err(|error| StoreError::io("open", &path, &error))?;
+    newest(&file, &path).map(|(_, head)| head)
+}
+
+fn newest(file: &File, path: &Path) -> Result<(u64, Head), StoreError> {
+    let slots = [0, 1].map(|slot| read(file, slot));
+    let newer = slots.iter().flatten().any(|(magic, _)| *magic != MAGIC && magic.starts_with(b"ewhead"));
+    let newest = slots.into_iter().flatten().filter_map(|(_, slot)| slot).max_by_key(|(counter, _)| *counter);
+    newest.ok_or_else(|| match newer {
+        true => {
+            let message = format!("{} was written by a newer version of edgewright", path.display());
+            StoreError::new(Code::StoreFormat, message)
+        }
+        false => StoreError::corrupt(path, "neither of its two slots can be read"),
+    })
 }
 
 type Slot = Option<(u64, Head)>;

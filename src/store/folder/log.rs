@@ -1,6 +1,6 @@
 //! The log of a store: the history files and journals that are kept.
 
-use std::path::Path;
+use std::{collections::VecDeque, fs, path::Path, sync::Arc};
 
 use super::{
     files::Part,
@@ -8,7 +8,8 @@ use super::{
 };
 use crate::store::{
     StoreError,
-    engine::{Batch, Visit},
+    engine::{Batch, Query, Statistics, Visit},
+    history::Record,
 };
 
 /// Lists the files of the log, oldest first.
@@ -75,8 +76,60 @@ pub fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<Option<V
     Ok(None)
 }
 
+/// Finds records without the index: before a position, newest first, at most `limit`.
+pub fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+    let mut found: Vec<Arc<[u8]>> = Vec::new();
+    // Where the file after the one that is read begins.
+    let mut next: Option<u64> = None;
+    let mut oldest = Part::History;
+    for (part, generation) in parts(folder)?.into_iter().rev() {
+        let missing = limit - found.len();
+        if missing == 0 {
+            return Ok(found);
+        }
+        let path = part.path(folder, generation);
+        let mut reader = Reader::open(&path, false)?;
+        let mut newest = VecDeque::new();
+        let mut complete = true;
+        while let Some(Framed { batch, .. }) = reader.batch()? {
+            if batch.position >= before {
+                complete = false;
+                break;
+            }
+            if *query == Query::All || Record::from_bytes(&batch.record)?.matches(query) {
+                if newest.len() == missing {
+                    newest.pop_front();
+                }
+                newest.push_back(batch.record);
+            }
+        }
+        if complete && next.is_some_and(|next| reader.tip.position != next) {
+            let found = format!("record {} at byte {} cannot be read", reader.tip.position + 1, reader.end);
+            return Err(StoreError::corrupt(&path, found));
+        }
+        found.extend(newest.into_iter().rev());
+        next = Some(reader.start.position);
+        oldest = part;
+    }
+    // The newest history file is always kept, so the log does not begin with a journal once it has been folded.
+    if let Some(start @ 1..) = next
+        && oldest == Part::Journal
+        && found.len() < limit
+    {
+        return Err(StoreError::corrupt(folder, format!("the history before record {} is missing", start + 1)));
+    }
+    Ok(found)
+}
+
+/// Describes the files of a log that ends at a position.
+pub fn statistics(folder: &Path, position: u64) -> Statistics {
+    let bytes = fs::read_dir(folder)
+        .map_or(0, |entries| entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum());
+    Statistics { position, bytes, oldest: oldest(folder).unwrap_or_default() }
+}
+
 /// Returns the position of the oldest record that is kept.
-pub fn oldest(folder: &Path) -> Option<u64> {
+fn oldest(folder: &Path) -> Option<u64> {
     let (part, generation) = parts(folder).ok()?.first().copied()?;
     Reader::open(&part.path(folder, generation), false).ok().map(|reader| reader.start.position + 1)
 }

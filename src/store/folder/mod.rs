@@ -20,6 +20,7 @@ mod librarian;
 mod log;
 mod migrate;
 mod reader;
+mod readonly;
 
 use std::{
     fs::{self, File},
@@ -38,6 +39,8 @@ use index::Location;
 use journal::{AppendError, Journal};
 use librarian::Librarian;
 use reader::{Reader, Rest};
+
+pub use readonly::FolderReader;
 
 use super::{
     StoreError,
@@ -211,11 +214,7 @@ impl Engine for FolderEngine {
     }
 
     fn statistics(&self) -> Statistics {
-        let bytes = fs::read_dir(&self.folder).map_or(0, |entries| {
-            entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
-        });
-        let oldest = log::oldest(&self.folder).unwrap_or_default();
-        Statistics { position: self.writing().tip.position, bytes, oldest }
+        log::statistics(&self.folder, self.writing().tip.position)
     }
 
     fn health(&self) -> Result<(), StoreError> {

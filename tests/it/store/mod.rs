@@ -6,6 +6,7 @@ mod formats;
 mod groups;
 mod index;
 mod power;
+mod readonly;
 
 use std::sync::Arc;
 
