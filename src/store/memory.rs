@@ -1,4 +1,4 @@
-//! An engine in memory: for tests, and the proof that a store knows nothing of files.
+//! An engine in memory, for tests and benchmarks.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::model::code::Code;
 
-/// Keeps everything until it is dropped.
+/// An engine whose log is lost when it is dropped.
 pub struct MemoryEngine {
     log: Mutex<Vec<Batch>>,
     newer: Condvar,

@@ -11,16 +11,16 @@ use rustix::fs::OFlags;
 
 use crate::{model::code::Code, store::StoreError};
 
-/// The file that one process at a time holds locked.
+/// The file that the process with the open store locks.
 const LOCK: &str = "lock";
 
 /// A FIFO is opened without waiting for its other end, and a link is not followed out of the folder.
 const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
 
-/// What a numbered file holds.
+/// The content of a numbered file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// The whole state at the start of a generation.
+    /// The complete state at the start of a generation.
     Base,
     /// The batches of a generation, with their changes.
     Journal,
@@ -31,13 +31,13 @@ pub enum Part {
 impl Part {
     const ALL: [(Part, &str); 3] = [(Part::Base, "base"), (Part::Journal, "journal"), (Part::History, "history")];
 
-    /// The path of the file of a generation.
+    /// Returns the path of the file of a generation.
     pub fn path(self, folder: &Path, generation: u64) -> PathBuf {
         let name = Self::ALL.iter().find(|(part, _)| *part == self).map_or("", |(_, name)| name);
         folder.join(format!("{name}.{generation:010}"))
     }
 
-    /// The generations that have such a file, in order.
+    /// Lists the generations that have such a file, in order.
     pub fn generations(self, folder: &Path) -> Result<Vec<u64>, StoreError> {
         let entries = fs::read_dir(folder).map_err(|error| StoreError::io("read", folder, &error))?;
         let mut found = Vec::new();
@@ -56,7 +56,7 @@ impl Part {
     }
 }
 
-/// Creates the folder of a store for its user alone; one that exists keeps its mode.
+/// Creates a folder that only its owner can access. An existing folder keeps its mode.
 pub fn create_folder(path: &Path) -> Result<(), StoreError> {
     if path.exists() {
         return Ok(());
@@ -69,10 +69,10 @@ pub fn create_folder(path: &Path) -> Result<(), StoreError> {
     missing.into_iter().try_for_each(sync_folder)
 }
 
-/// Takes the folder's lock for as long as the files are open.
+/// Locks a folder for as long as the returned files are open.
 pub fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
     let path = folder.join(LOCK);
-    // A full disk or a read-only mount must not make a store unreadable: an existing lock file is only opened.
+    // On a full disk no file can be created, so an existing lock file is only opened.
     let file = match open(&path, OpenOptions::new().write(true)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => open(&path, private().write(true).create(true)),
         opened => opened,
@@ -83,7 +83,7 @@ pub fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
         Err(TryLockError::WouldBlock) => return Err(locked(folder)),
         Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path, &error)),
     }
-    // The folder as well, where the file system can: people remove lock files.
+    // People remove lock files, so the folder is locked as well where the file system supports it.
     let held = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
     match held.try_lock() {
         Err(TryLockError::WouldBlock) => Err(locked(folder)),
@@ -91,7 +91,7 @@ pub fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
     }
 }
 
-/// Shares the folder's lock with other readers for as long as the files are open. Needs no write access.
+/// Shares the lock of a folder with other readers for as long as the returned files are open. Needs no write access.
 pub fn lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
     let path = folder.join(LOCK);
     let mut held = Vec::new();
@@ -113,13 +113,13 @@ pub fn lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
     Ok(held)
 }
 
-/// The error of a folder that another process has open.
+/// Returns the error for a folder that another process has open.
 pub fn locked(folder: &Path) -> StoreError {
     let message = format!("the store {} is in use by another process, perhaps `edgewright serve`", folder.display());
     StoreError::new(Code::StoreLocked, message)
 }
 
-/// Options for a file that only its owner can read, whatever mode the folder has: it holds private keys.
+/// Returns options to create a file that only its owner can read, because it contains private keys.
 pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
@@ -174,7 +174,7 @@ pub fn find_special(folder: &Path) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Takes the permissions of everybody else from every file below a folder.
+/// Removes the permissions of group and others from every file below a folder.
 pub fn make_private(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -190,7 +190,7 @@ pub fn make_private(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file that exists whole or not at all, even after a loss of power.
+/// Writes a file that is either complete or missing, even after a power loss.
 pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::io("write", path, &error);
     let (temporary, file) = create_temporary(path).map_err(failed)?;
@@ -214,7 +214,7 @@ pub fn rename(temporary: &Path, path: &Path) -> Result<(), StoreError> {
     handle.sync_all().map_err(|error| StoreError::io("sync", folder, &error))
 }
 
-/// Makes the names in the folder of a path durable: a synced file without a synced name is gone after a loss of power.
+/// Makes the names in the folder of a path durable. Without its name, a synced file is lost in a power loss.
 pub fn sync_folder(path: &Path) -> Result<(), StoreError> {
     let (folder, handle) = open_folder_of(path)?;
     handle.sync_all().map_err(|error| StoreError::io("sync", folder, &error))
@@ -226,7 +226,7 @@ fn open_folder_of(path: &Path) -> Result<(&Path, File), StoreError> {
     Ok((folder, handle))
 }
 
-/// Whether there is anything at a path, such as a dangling link. An error when nobody can tell.
+/// Returns whether anything exists at a path, even a dangling link. Fails if this cannot be read.
 pub fn exists(path: &Path) -> Result<bool, StoreError> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
@@ -235,7 +235,7 @@ pub fn exists(path: &Path) -> Result<bool, StoreError> {
     }
 }
 
-/// Removes a file that may be gone already.
+/// Removes a file if it exists.
 pub fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),

@@ -1,7 +1,7 @@
-//! The index of the history, in sled: which record is where, by position, revision, source and resource.
+//! The index of the history in sled: the location of each record by position, revision, source and resource.
 //!
-//! It follows from the journals and can be made anew from them. So a damaged index costs time and never data, and sled
-//! writes nothing that a commit waits for.
+//! It is derived from the log and can be rebuilt, so a damaged index costs time but no data, and no commit waits for
+//! sled.
 
 use std::{
     fs::{self, DirBuilder},
@@ -32,15 +32,15 @@ const POSITIONS: &[u8] = b"p/";
 const REVISIONS: &[u8] = b"v/";
 const SOURCES: &[u8] = b"s/";
 const RESOURCES: &[u8] = b"k/";
-/// The index is small and rarely read.
+/// The index is small and rarely read, so a small cache is enough.
 const CACHE_BYTES: u64 = 16 << 20;
 
-/// Where a record is.
+/// The location of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
-    /// Whether it is in a journal or in a history file.
+    /// Whether the file is a journal or a history file.
     pub part: Part,
-    /// The file's generation.
+    /// The generation of the file.
     pub generation: u64,
     /// The offset of its frame.
     pub offset: u64,
@@ -48,7 +48,7 @@ pub struct Location {
     pub length: u64,
 }
 
-/// What the index needs to know of a record.
+/// The fields of a record that the index uses.
 #[derive(Deserialize)]
 struct Indexed {
     #[serde(default)]
@@ -70,7 +70,7 @@ pub struct Index {
     path: PathBuf,
 }
 
-/// Runs something of sled, which can panic on damaged files.
+/// Runs a sled operation. sled can panic on damaged files.
 fn guarded<R>(path: &Path, run: impl FnOnce() -> Result<R, sled::Error>) -> Result<R, StoreError> {
     let failed = |reason: &str| {
         StoreError::new(Code::StoreFailed, format!("the history index {} failed: {reason}", path.display()))
@@ -83,7 +83,7 @@ fn guarded<R>(path: &Path, run: impl FnOnce() -> Result<R, sled::Error>) -> Resu
 }
 
 impl Index {
-    /// Opens the index, or makes an empty one.
+    /// Opens the index, or creates an empty one.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -95,12 +95,12 @@ impl Index {
             return Err(StoreError::corrupt(&special, "not a regular file"));
         }
         let db = guarded(path, || sled::Config::default().path(path).cache_capacity(CACHE_BYTES).open())?;
-        // sled creates its files with the mode that the process has by default.
+        // sled creates its files with the default mode of the process.
         let _ = make_private(path);
         Ok(Self { db, path: path.to_owned() })
     }
 
-    /// Removes the files of an index, so that an empty one can be made.
+    /// Removes an index, so that an empty one can be created.
     pub fn remove(path: &Path) -> Result<(), StoreError> {
         let removed = match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() => fs::remove_dir_all(path),
@@ -113,13 +113,13 @@ impl Index {
         }
     }
 
-    /// The last record that is in the index, with its hash.
+    /// Returns the last record in the index and its hash.
     pub fn applied(&self) -> Result<Option<(u64, Hash)>, StoreError> {
         let found = guarded(&self.path, || self.db.get(APPLIED))?;
         Ok(found.and_then(|bytes| Some((number::<8>(&bytes, 0)?, hash_at(&bytes, 8)?))))
     }
 
-    /// Adds records, or says where they are from now on.
+    /// Adds records and sets the last one to `applied`. Without `applied`, only updates the locations of known records.
     pub fn add<'b>(
         &self,
         records: impl Iterator<Item = (Location, &'b Batch)>,
@@ -149,7 +149,7 @@ impl Index {
         guarded(&self.path, || self.db.apply_batch(rows))
     }
 
-    /// Where the records of a query are, before a position, newest first.
+    /// Finds at most `limit` records before a position, newest first.
     pub fn find(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<(u64, Location)>, StoreError> {
         let prefix: Vec<u8> = match query {
             Query::All => POSITIONS.to_vec(),
@@ -173,21 +173,21 @@ impl Index {
         positions.collect()
     }
 
-    /// The oldest record in the index.
+    /// Returns the position of the oldest record in the index.
     pub fn oldest(&self) -> Result<Option<u64>, StoreError> {
         let first = guarded(&self.path, || self.db.scan_prefix(POSITIONS).keys().next().transpose())?;
         let position = |key: sled::IVec| Some(u64::from_be_bytes(key.get(POSITIONS.len()..)?.try_into().ok()?));
         Ok(first.and_then(position))
     }
 
-    /// Where a record is.
+    /// Finds the record at a position.
     pub fn locate(&self, position: u64) -> Result<(u64, Location), StoreError> {
         let found = guarded(&self.path, || self.db.get([POSITIONS, &position.to_be_bytes()].concat()))?;
         let location = found.and_then(|bytes| decode(&bytes)).ok_or_else(|| self.damaged())?;
         Ok((position, location))
     }
 
-    /// Forgets the records before a position.
+    /// Removes the records before a position.
     pub fn forget(&self, oldest: u64) -> Result<(), StoreError> {
         guarded(&self.path, || {
             let others = self.db.iter().keys().filter(|row| !row.as_ref().is_ok_and(|row| row.starts_with(POSITIONS)));
@@ -209,7 +209,7 @@ impl Index {
         })
     }
 
-    /// Hands everything to the operating system.
+    /// Writes everything to the operating system.
     pub fn flush(&self) {
         let _ = guarded(&self.path, || self.db.flush());
         let _ = make_private(&self.path);

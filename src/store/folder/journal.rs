@@ -1,4 +1,4 @@
-//! The file that batches are appended to: one write and one sync for all that wait.
+//! The journal: a file to which batches are appended, with one write and one sync for all waiting batches.
 
 use std::{
     fs::File,
@@ -32,7 +32,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Creates a journal that goes on from `start`.
+    /// Creates a journal that continues the log after `start`.
     pub fn create(path: PathBuf, store: StoreId, start: Tip) -> Result<Self, StoreError> {
         let failed = |error: io::Error| StoreError::io("create", &path, &error);
         let head = head(store, start);
@@ -43,7 +43,7 @@ impl Journal {
         Ok(Self { file, path, length: HEAD as u64 })
     }
 
-    /// Opens a journal whose whole batches end at `length`, and cuts off what an interrupted write has left.
+    /// Opens a journal whose complete batches end at `length`, and cuts off the rest of an interrupted write.
     pub fn open(path: PathBuf, length: u64) -> Result<Self, StoreError> {
         let failed = |error: io::Error| StoreError::io("open", &path, &error);
         let file = files::open(&path, File::options().read(true).write(true)).map_err(failed)?;
@@ -53,40 +53,40 @@ impl Journal {
         Ok(Self { file, path, length })
     }
 
-    /// Where the next batch goes.
+    /// Returns the offset of the next batch.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Appends bytes durably. On an error the file is as before; where even that cannot be had, the error is `Unsure`.
+    /// Appends bytes durably. On an error the file is unchanged, except after [`AppendError::Unsure`].
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
         let written = self.file.write_all_at(bytes, self.length);
         if let Err(error) = written {
             let error = StoreError::io("write", &self.path, &error);
-            // A full disk is the common case: with the half-written batch gone, the next write may work again.
+            // The usual cause is a full disk. Without the incomplete batch, a later write can succeed.
             return Err(match self.file.set_len(self.length).and_then(|()| self.file.sync_all()) {
                 Ok(()) => AppendError::Undone(error),
                 Err(_) => AppendError::Unsure(error),
             });
         }
-        // Somebody removed the folder: the bytes would be gone with the process.
+        // In a deleted file the bytes would be lost when the process ends.
         if self.file.metadata().is_ok_and(|file| file.nlink() == 0) {
             let message = format!("{} was deleted while the store was open", self.path.display());
             return Err(AppendError::Unsure(StoreError::new(Code::StoreFailed, message)));
         }
-        // After a failed sync nobody knows what is on the disk, and a second sync would not tell.
+        // After a failed sync the content of the disk is unknown, and a second sync can succeed without writing it.
         self.file.sync_data().map_err(|error| AppendError::Unsure(StoreError::io("sync", &self.path, &error)))?;
         self.length += bytes.len() as u64;
         Ok(())
     }
 }
 
-/// Why nothing was appended.
+/// An error of an append.
 #[derive(Debug)]
 pub enum AppendError {
-    /// The file is as it was.
+    /// The file is unchanged.
     Undone(StoreError),
-    /// The file may hold a part of what was written.
+    /// The file may contain some or all of the bytes.
     Unsure(StoreError),
 }
 

@@ -1,4 +1,4 @@
-//! The thread that keeps the index of the history behind the journals, so that no commit waits for sled.
+//! The thread that updates the index of the history, so that no commit waits for sled.
 
 use std::{
     fs::{self, File},
@@ -28,14 +28,14 @@ use crate::{
     },
 };
 
-/// How long the log must be quiet before the head is synced.
+/// The time without a commit after which the head is synced.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a reader waits for the index to be opened and to catch up.
+/// The time that a query waits for the index to be opened and updated.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How many records are added to the index at once while it catches up.
+/// The number of records that are added to the index at once while it catches up.
 const PORTION: usize = 1000;
 
-/// Answers what is asked of the history.
+/// Answers queries about the history.
 pub struct Librarian {
     folder: PathBuf,
     shared: Arc<Shared>,
@@ -74,7 +74,7 @@ impl Shared {
 }
 
 impl Librarian {
-    /// Opens the index in the background and brings it up to `tip`. `head` is synced when there is nothing else to do.
+    /// Opens the index in the background and updates it up to `tip`. Syncs `head` when no commit arrives.
     pub fn start(folder: &Path, tip: Tip, head: File) -> Self {
         let (jobs, received) = channel();
         let shared = Arc::new(Shared::default());
@@ -87,17 +87,18 @@ impl Librarian {
         Self { folder: folder.to_owned(), shared, jobs, thread: thread.ok() }
     }
 
-    /// Adds records that are durable.
+    /// Queues durable records for the index.
     pub fn add(&self, records: Vec<(Location, Batch)>) {
         let _ = self.jobs.send(Job::Add(records));
     }
 
-    /// The records of a query, before a position, newest first, once everything up to `upto` is in the index.
+    /// Finds at most `limit` records before a position, newest first. Waits until the index has everything up to
+    /// `upto`.
     pub fn find(&self, query: &Query, before: u64, limit: usize, upto: u64) -> Result<Vec<Arc<[u8]>>, StoreError> {
         let index = self.index(upto)?;
         let mut last = None;
         let mut place = String::new();
-        // A checkpoint moves records from one file to another; then the index knows better at the second try.
+        // A checkpoint may move or drop records meanwhile; the next attempt then uses the updated index.
         for _ in 0..3 {
             let records: io::Result<Option<Vec<Arc<[u8]>>>> = index
                 .find(query, before, limit)?
@@ -134,7 +135,7 @@ impl Librarian {
         }
     }
 
-    /// Turns the journals before a generation into history, which has no changes and so no secrets.
+    /// Converts the journals before a generation to history files, which contain no changes and so no secrets.
     pub fn fold(&self, generation: u64) -> Result<(), StoreError> {
         let index = self.index(0).ok();
         for old in Part::Journal.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
@@ -145,14 +146,14 @@ impl Librarian {
             journal::write_history(&to, store, start, || match journal.batch()? {
                 Some(framed) => Ok(Some(framed.batch)),
                 None if (journal.tip.position, journal.tip.hash) == (following.position, following.hash) => Ok(None),
-                // The journal is removed below. What is left of it after damage must stay.
+                // The journal is removed below, so damage must stop this first.
                 None => {
                     let found = format!("record {} at byte {} cannot be read", journal.tip.position + 1, journal.end);
                     Err(StoreError::corrupt(&from, found))
                 }
             })?;
             if let Some(index) = &index {
-                // The index must know the new place before the old one is gone.
+                // The index must have the new location before the old file is removed.
                 let mut history = Reader::open(&to, false)?;
                 add_file(index, (Part::History, old), &mut history, false, |_| true)?;
             }
@@ -161,7 +162,7 @@ impl Librarian {
         Ok(())
     }
 
-    /// Drops the history that is over the limits. The newest file always stays.
+    /// Drops history files that exceed the retention. The newest file always stays.
     pub fn retain(&self, retention: &Retention, tip: Tip) -> Result<(), StoreError> {
         let mut histories = Part::History.generations(&self.folder)?;
         histories.pop();
@@ -194,7 +195,7 @@ impl Librarian {
         if dropped.is_empty() {
             return Ok(());
         }
-        // The index goes first: it must not send a reader to a file that is gone.
+        // The index goes first, so that it never refers to a missing file.
         if let Ok(index) = self.index(0) {
             index.forget(oldest)?;
         }
@@ -211,8 +212,7 @@ impl Drop for Librarian {
     }
 }
 
-/// Adds the wanted records of a file to the index, in portions. `new` records are indexed by what they say; for others
-/// only the location changes.
+/// Adds the wanted records of a file to the index, in portions. Unless they are `new`, only their locations change.
 fn add_file(
     index: &Index,
     (part, generation): (Part, u64),
@@ -256,7 +256,7 @@ fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &F
     });
     let mut unsynced = false;
     loop {
-        // The head is synced in a pause: a commit that waits for the disk must not wait for this.
+        // The head is synced in a pause, so that a commit does not wait for this sync as well.
         let next = match unsynced {
             true => jobs.recv_timeout(PAUSE),
             false => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -302,7 +302,7 @@ fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &F
     index.flush();
 }
 
-/// Opens the index and adds what it lacks; what cannot be used is made anew.
+/// Opens the index and adds missing records. Rebuilds an index that cannot be used.
 fn open(folder: &Path, tip: Tip) -> Result<Index, StoreError> {
     let path = folder.join("index");
     let usable = Index::open(&path).and_then(|index| {
@@ -319,7 +319,7 @@ fn open(folder: &Path, tip: Tip) -> Result<Index, StoreError> {
     Ok(index)
 }
 
-/// Adds the records up to `tip` that the index lacks. False if the index is of another log.
+/// Adds missing records up to `tip`. Returns false if the index belongs to another log.
 fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool, StoreError> {
     let applied = index.applied()?;
     if let Some((position, hash)) = applied
@@ -337,7 +337,7 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
         let path = part.path(folder, generation);
         let mut reader = Reader::open(&path, false)?;
         let start = (reader.start.position, reader.start.hash);
-        // The newest history file is always kept, so a journal never begins in the void.
+        // The newest history file is always kept, so an older file is missing if the log begins with a later journal.
         let continues = end.map_or(part == Part::History || start.0 == 0, |end| end == start);
         if !continues {
             let found = format!("the history before record {} is missing", start.0 + 1);

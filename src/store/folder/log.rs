@@ -15,7 +15,7 @@ use crate::store::{
 /// Lists the files of the log, oldest first.
 pub fn parts(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
     let journals = Part::Journal.generations(folder)?;
-    // Where both exist, a checkpoint was interrupted, and the journal is the one that counts.
+    // If both exist, a checkpoint was interrupted, and the journal is still valid.
     let histories = Part::History.generations(folder)?.into_iter().filter(|it| !journals.contains(it));
     let mut parts: Vec<(Part, u64)> = histories.map(|generation| (Part::History, generation)).collect();
     parts.extend(journals.iter().map(|generation| (Part::Journal, *generation)));
@@ -23,7 +23,7 @@ pub fn parts(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
     Ok(parts)
 }
 
-/// Walks the log up to a position, oldest record first.
+/// Visits the records up to a position, oldest first.
 pub fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<(), StoreError> {
     for (part, generation) in parts(folder)? {
         let path = part.path(folder, generation);
@@ -47,7 +47,7 @@ pub fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<(), Store
 /// them.
 pub fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<Option<Vec<Batch>>, StoreError> {
     let mut found: Vec<Batch> = Vec::new();
-    // Where the batches found so far begin.
+    // The start of the batches found so far.
     let mut begin = upto;
     for generation in Part::Journal.generations(folder)?.into_iter().rev() {
         // A checkpoint may have removed the journal meanwhile.
@@ -76,10 +76,10 @@ pub fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<Option<V
     Ok(None)
 }
 
-/// Finds records without the index: before a position, newest first, at most `limit`.
+/// Finds at most `limit` records before a position, newest first, without the index.
 pub fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
     let mut found: Vec<Arc<[u8]>> = Vec::new();
-    // Where the file after the one that is read begins.
+    // The start of the file that follows in the log.
     let mut next: Option<u64> = None;
     let mut oldest = Part::History;
     for (part, generation) in parts(folder)?.into_iter().rev() {
@@ -111,7 +111,7 @@ pub fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> Result<V
         next = Some(reader.start.position);
         oldest = part;
     }
-    // The newest history file is always kept, so the log does not begin with a journal once it has been folded.
+    // The newest history file is always kept, so an older file is missing if the log begins with a later journal.
     if let Some(start @ 1..) = next
         && oldest == Part::Journal
         && found.len() < limit

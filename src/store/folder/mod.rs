@@ -1,14 +1,15 @@
-//! The engine in a folder (D58). The truth is a base, the whole state at some batch, and the journals of all batches since.
-//! Both are ours, checksummed byte for byte. What sled holds, the index of the history, follows from them.
+//! The engine in a folder (D58). The source of truth is a base, which is the complete state after some batch, and
+//! journals with all later batches. A checksum covers every byte of both. The index of the history, in sled, is derived
+//! from them.
 //!
-//! | file | holds |
+//! | File | Content |
 //! | --- | --- |
 //! | `base.N` | the state at the start of generation N |
-//! | `journal.N` | the batches of generation N, one write and one sync for all that wait |
+//! | `journal.N` | the batches of generation N |
 //! | `history.N` | the records of an older generation, without their changes |
-//! | `head` | how far the log was acknowledged |
-//! | `index/` | sled: which record is where |
-//! | `lock` | the lock of the process that has the store open |
+//! | `head` | the position up to which the log was acknowledged |
+//! | `index/` | the location of each history record, in sled |
+//! | `lock` | locked by the process that has the store open |
 
 mod base;
 mod files;
@@ -50,18 +51,18 @@ use super::{
 };
 use crate::model::code::Code;
 
-/// A journal is folded into a new base when it is longer than this and longer than the base.
+/// A checkpoint is due when the journals are longer than this and longer than the base.
 const CHECKPOINT_BYTES: u64 = 8 << 20;
-/// The generation of a new store.
+/// The first generation of a new store.
 const FIRST_GENERATION: u64 = 1;
 
-/// An engine in a folder. One process has it open at a time.
+/// An engine that writes to a folder. Only one process can have it open.
 pub struct FolderEngine {
     folder: PathBuf,
     writing: Mutex<Writing>,
     newer: Condvar,
     librarian: Librarian,
-    /// What was read when it was opened, until somebody asks for it.
+    /// The state that was read at the start, until it is loaded.
     opened: Mutex<Option<State>>,
     base_bytes: AtomicU64,
     since_base: AtomicU64,
@@ -76,26 +77,26 @@ struct Writing {
     head: HeadFile,
     generation: u64,
     tip: Tip,
-    /// The generation that a checkpoint can be written for, with the batch before its first.
+    /// The generation of the next checkpoint, and the last batch before it.
     rotated: Option<(u64, Tip)>,
 }
 
-/// What a folder holds, read and verified.
+/// The verified content of a folder.
 struct Content {
     state: State,
-    /// The generation of the last journal, and where its whole batches end.
+    /// The generation of the last journal.
     generation: u64,
     end: u64,
     since_base: u64,
 }
 
 impl FolderEngine {
-    /// Whether a folder holds a store, so that a dry run need not create one. An error when nobody can tell.
+    /// Returns whether a folder contains a store. Fails if this cannot be read.
     pub fn exists(folder: &Path) -> Result<bool, StoreError> {
         Ok(files::exists(&head::path(folder))? || files::exists(&folder.join("conf"))?)
     }
 
-    /// Opens the store in a folder, or makes one where there is none or an empty folder.
+    /// Opens the store in a folder. Creates it if the folder is missing or empty.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         if !Self::exists(folder)? && holds_something_else(folder) {
             let message = format!("{} contains other files and is not a store", folder.display());
@@ -175,7 +176,8 @@ impl Engine for FolderEngine {
         }
         writing.tip = Tip::after(last);
         let head = Head { position: last.position, generation: writing.generation, hash: last.hash, store: self.id };
-        // The batches are durable whatever becomes of this write: it only helps to tell damage from an interrupted write.
+        // The batches are durable even if this write fails. The head only distinguishes damage from an interrupted
+        // write.
         let _ = writing.head.write(head);
         let generation = writing.generation;
         drop(writing);
@@ -184,7 +186,7 @@ impl Engine for FolderEngine {
         let located = batches.iter().zip(lengths).map(|(batch, length)| {
             let location = Location { part: Part::Journal, generation, offset, length };
             offset += length;
-            // The index has no use for the changes, which are most of a batch.
+            // The index does not use the changes, which are most of a batch.
             let Batch { position, revision, next_order, hash, .. } = *batch;
             let record = Arc::clone(&batch.record);
             (location, Batch { position, revision, next_order, record, hash, changes: Vec::new() })
@@ -236,7 +238,8 @@ impl Engine for FolderEngine {
         let generation = writing.generation + 1;
         let path = Part::Journal.path(&self.folder, generation);
         writing.journal = Journal::create(path.clone(), self.id, writing.tip).inspect_err(|_| {
-            // The log goes on in the old journal. At the next start, a journal left at this path would pass for damage.
+            // The log continues in the old journal, and the next start would report a journal left at this path as
+            // damage.
             let left = files::exists(&path).unwrap_or(true);
             if left && files::remove(&path).and_then(|()| files::sync_folder(&path)).is_err() {
                 self.broken.store(true, Ordering::Release);
@@ -254,7 +257,7 @@ impl Engine for FolderEngine {
     ) -> Result<(), StoreError> {
         let Some((generation, tip)) = self.writing().rotated.take() else { return Ok(()) };
         let path = Part::Base.path(&self.folder, generation);
-        // What is appended while the base is written counts for the next one.
+        // Batches that are appended while the base is written count for the next checkpoint.
         self.since_base.store(0, Ordering::Relaxed);
         base::write(&path, &base::Header::new(tip, &self.root_secret), state)?;
         self.base_bytes.store(fs::metadata(&path).map_or(0, |file| file.len()), Ordering::Relaxed);
@@ -266,12 +269,12 @@ impl Engine for FolderEngine {
     }
 }
 
-/// Makes an empty store. The head comes last: a folder without one was never a store.
+/// Creates an empty store. The head comes last: a folder without one was never a store.
 fn create(folder: &Path) -> Result<(), StoreError> {
     let mut used = Part::Base.generations(folder)?.iter().any(|generation| *generation != FIRST_GENERATION);
     for (part, generation) in log::parts(folder)? {
         used |= part == Part::History || generation != FIRST_GENERATION;
-        // What cannot be read was written by somebody, and must not be replaced.
+        // A journal that cannot be read may have records, so it must not be replaced.
         let mut reader = Reader::open(&part.path(folder, generation), false)?;
         used |= reader.batch()?.is_some() || reader.rest.is_some();
     }
@@ -290,26 +293,26 @@ fn create(folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The generation of the newest base. Bases are written whole, so the newest one counts.
+/// Returns the generation of the newest base. Only complete bases get their name, so the newest one is valid.
 fn content_base(folder: &Path) -> Result<u64, StoreError> {
     let newest = Part::Base.generations(folder)?.last().copied();
     newest.ok_or_else(|| StoreError::corrupt(folder, "it has no base file"))
 }
 
-/// Reads a folder and holds it against what was acknowledged. Changes nothing.
+/// Reads a folder and verifies it against the head, without changing anything.
 fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
     let newest = content_base(folder)?;
     let base = base::read(&Part::Base.path(folder, newest))?;
     let mut state = State { tip: base.tip, root_secret: base.root_secret, records: base.records, batches: Vec::new() };
     let last = Part::Journal.generations(folder)?.last().copied().unwrap_or(newest).max(acknowledged.generation);
-    // Files of another store, or of an older copy of this one, must not pass for a part of it.
+    // Files of another store, or of an older copy of this one, must not be mixed in.
     let (path, store) = (Part::Base.path(folder, newest), base::id_of(&base.root_secret));
     if store != acknowledged.store {
-        return Err(StoreError::corrupt(&path, "it is part of another store than `head`"));
+        return Err(StoreError::corrupt(&path, "it belongs to another store than `head`"));
     }
     if base.tip.position > acknowledged.position || last < newest {
         let found = format!(
-            "it starts behind record {}, and `head` acknowledges record {} (was a backup copied over a newer store?)",
+            "it starts after record {}, but `head` acknowledges record {} (was a backup copied over a newer store?)",
             base.tip.position, acknowledged.position
         );
         return Err(StoreError::corrupt(&path, found));
@@ -319,10 +322,10 @@ fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
         let path = Part::Journal.path(folder, generation);
         let mut journal = Reader::open(&path, true)?;
         if journal.store != store {
-            return Err(StoreError::corrupt(&path, "it is part of another store"));
+            return Err(StoreError::corrupt(&path, "it belongs to another store"));
         }
         if (journal.start.position, journal.start.hash) != (tip.position, tip.hash) {
-            return Err(StoreError::corrupt(&path, format!("it does not continue record {}", tip.position)));
+            return Err(StoreError::corrupt(&path, format!("it does not follow record {}", tip.position)));
         }
         while let Some(framed) = journal.batch()? {
             let batch = framed.batch;
@@ -354,13 +357,13 @@ fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
     }
     if tip.position < acknowledged.position {
         let found =
-            format!("it ends at record {}, and record {} was acknowledged", tip.position, acknowledged.position);
+            format!("it ends at record {}, but record {} was acknowledged", tip.position, acknowledged.position);
         return Err(StoreError::corrupt(&Part::Journal.path(folder, last), found));
     }
     Ok(Content { state, generation: last, end, since_base })
 }
 
-/// Whether a folder has files that are no part of a store that was about to be created.
+/// Returns whether a folder has files other than those of an interrupted creation.
 fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
         ["lock", "index", "head.tmp"].contains(&name)

@@ -70,8 +70,7 @@ impl Reader {
         let mut head = Vec::with_capacity(journal::HEAD);
         let read = file.by_ref().take(journal::HEAD as u64).read_to_end(&mut head);
         read.map_err(|error| StoreError::io("read", path, &error))?;
-        let (store, start) =
-            start_of(&head).ok_or_else(|| StoreError::corrupt(path, "its first bytes are not what was written"))?;
+        let (store, start) = start_of(&head).ok_or_else(|| StoreError::corrupt(path, "its header is invalid"))?;
         let end = journal::HEAD as u64;
         Ok(Self {
             file,

@@ -28,7 +28,7 @@ pub struct FolderReader {
     folder: PathBuf,
     acknowledged: Head,
     tip: Tip,
-    /// What was read when the store was opened, until it is asked for.
+    /// The state that was read at the start, until it is loaded.
     opened: Mutex<Option<State>>,
     _lock: Vec<File>,
 }
