@@ -1,4 +1,4 @@
-//! An engine in memory, for tests and benchmarks.
+//! An engine in memory, without durability.
 
 use std::{
     collections::BTreeMap,

@@ -243,17 +243,22 @@ fn add_file(
 }
 
 fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &File) {
-    let index = match open(folder, tip) {
-        Ok(index) => Arc::new(index),
+    let mut index = match open(folder, tip) {
+        Ok(index) => {
+            let index = Arc::new(index);
+            shared.set(|progress| {
+                progress.index = Some(Arc::clone(&index));
+                progress.applied = tip.position;
+            });
+            Some(index)
+        }
+        // Without an index the head still has to be synced.
         Err(error) => {
             tracing::warn!(code = %error.code, "the history cannot be read: {error}");
-            return shared.set(|progress| progress.failed = Some(error));
+            shared.set(|progress| progress.failed = Some(error));
+            None
         }
     };
-    shared.set(|progress| {
-        progress.index = Some(Arc::clone(&index));
-        progress.applied = tip.position;
-    });
     let mut unsynced = false;
     loop {
         // The head is synced in a pause, so that a commit does not wait for this sync as well.
@@ -282,14 +287,16 @@ fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &F
                 Job::Stop => stop = true,
             }
         }
-        if let Some((_, last)) = records.last() {
+        if let (Some(open), Some((_, last))) = (&index, records.last()) {
             let last = Tip::after(last);
-            let added = index.add(records.iter().map(|(location, batch)| (*location, batch)), Some(last));
+            let added = open.add(records.iter().map(|(location, batch)| (*location, batch)), Some(last));
             match added {
                 Ok(()) => shared.set(|progress| progress.applied = last.position),
+                // The next start continues where the index ends, so nothing may be added after a gap.
                 Err(error) => {
                     tracing::warn!(code = %error.code, "{error}");
                     shared.set(|progress| progress.failed = Some(error));
+                    index = None;
                 }
             }
         }
@@ -299,7 +306,9 @@ fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &F
         }
     }
     let _ = head.sync_data();
-    index.flush();
+    if let Some(index) = index {
+        index.flush();
+    }
 }
 
 /// Opens the index and adds missing records. Rebuilds an index that cannot be used.
