@@ -8,18 +8,11 @@ use std::{fmt::Write, fs, path::Path, sync::Arc, time::Instant};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use edgewright::{
-    manifest::tree::{Disk, Recorder, Tree},
-    model::{
-        Kind,
-        id::Id,
-        key::Key,
-        kind::ip_restriction::{IpRestriction, Traffic},
-        operation::{Author, Operation},
-        snapshot::Snapshot,
-    },
-    plan::outline::Outline,
-    reconcile::{LintLevels, Options, apply, plan, token::TokenFiles, validate},
-    store::{Commit, Store, history::Places, mint},
+    Disk, LintLevels, Options, Recorder, Snapshot, Store, Tree, apply, load, plan,
+    report::Outline,
+    resources::{Author, Id, IpRestriction, Key, Kind, Operation, Traffic, now},
+    storage::Commit,
+    validate,
 };
 
 const FILES: usize = 100;
@@ -53,10 +46,11 @@ fn steps(criterion: &mut Criterion) {
     write_estate(folder.path());
     let tree: Arc<dyn Tree> = Arc::new(Disk { paths: vec![folder.path().to_owned()], ..Disk::default() });
     let options = Options { tree: Arc::clone(&tree), ..Options::default() };
-    let first = plan(&options, &Snapshot::default()).plan.unwrap();
-    let (applied, _) = Snapshot::default().apply(&first.operations(), mint::now()).unwrap();
+    let planned = plan(&options, &Snapshot::default());
+    let first = planned.plan.as_ref().unwrap();
+    let (applied, _) = Snapshot::default().apply(&first.operations(), now()).unwrap();
     let recorder = Recorder::new(Arc::clone(&tree));
-    edgewright::manifest::load(&recorder);
+    load(&recorder);
 
     let mut group = criterion.benchmark_group("10,000 routes");
     group.sample_size(10);
@@ -65,7 +59,7 @@ fn steps(criterion: &mut Criterion) {
     group.bench_function("validate", |bench| bench.iter(|| validate(tree.as_ref(), &LintLevels::default())));
     group.bench_function("plan everything", |bench| bench.iter(|| plan(&options, &Snapshot::default())));
     group.bench_function("plan nothing", |bench| bench.iter(|| plan(&options, &applied)));
-    group.bench_function("tell the plan", |bench| bench.iter(|| Outline::of(&first)));
+    group.bench_function("tell the plan", |bench| bench.iter(|| Outline::of(first)));
     group.bench_function("apply to a new store", |bench| {
         let stores = tempfile::tempdir().unwrap();
         let mut number = 0;
@@ -73,15 +67,23 @@ fn steps(criterion: &mut Criterion) {
             number += 1;
             Store::open(stores.path().join(number.to_string())).unwrap()
         };
-        let author = || Author::source("bench", None);
         bench.iter_batched(
             new_store,
             |store| {
-                apply(&store, &first, Places::new(), author(), &mut TokenFiles::default()).unwrap();
+                apply(&store, &options, &planned).unwrap();
                 store.snapshot()
             },
             BatchSize::PerIteration,
         );
+    });
+    let stored = tempfile::tempdir().unwrap();
+    let path = stored.path().join("store");
+    let store = Store::open(&path).unwrap();
+    apply(&store, &options, &planned).unwrap();
+    drop(store);
+    group.bench_function("open the store", |bench| bench.iter(|| Store::open(&path).unwrap()));
+    group.bench_function("open the store and plan nothing", |bench| {
+        bench.iter(|| plan(&options, &Store::open(&path).unwrap().snapshot()));
     });
     group.finish();
 }
@@ -92,7 +94,7 @@ fn commits(criterion: &mut Criterion) {
     let store = Store::open(folder.path().join("store")).unwrap();
     let key = |number: usize| Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{number:027}")));
     let commit = |operations| {
-        let commit = Commit { base: None, operations, author: Author::Local, at: mint::now() };
+        let commit = Commit { base: None, operations, author: Author::Local, at: now() };
         store.commit(commit).unwrap();
     };
     let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });

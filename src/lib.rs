@@ -1,57 +1,178 @@
-//! # edgewright architecture
-//!
 //! edgewright reconciles an edge gateway with manifests in Git. It validates the manifests, computes an exact plan, and
-//! applies it to an embedded store as one atomic revision. A server provides a JSON management API on that store. There
-//! is one binary: `src/main.rs` runs [`cli::main`].
+//! applies it to an embedded store as one atomic revision. A server provides a JSON management API on that store.
+//!
+//! The program `edgewright` is [`main()`] of this library. The library can also be embedded in other programs. Its API
+//! has one function per verb, the types they take and return, and four groups: [`resources`], [`report`], [`storage`]
+//! and [`server`].
+//!
+//! # Embedding
+//!
+//! [`load()`] reads manifests from a [`Tree`]: a [`Disk`], a Git commit ([`CommitTree`]) or memory ([`Sent`]). It
+//! returns everything it could read, and a [`Diagnostic`] for each error.
+//!
+//! ```
+//! use edgewright::{Disk, load};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let shop = "
+//! apiVersion: edgewright/v1
+//! kind: HttpsEdge
+//! metadata: {name: shop}
+//! spec: {hostports: ['shop.example.com:443']}
+//! ";
+//! std::fs::write(folder.path().join("shop.yaml"), shop)?;
+//! std::fs::write(folder.path().join("torn.yaml"), "kind: [HttpsEdge")?;
+//!
+//! let loaded = load(&Disk { paths: vec![folder.path().to_owned()], ..Disk::default() });
+//! assert_eq!(loaded.files.len(), 2);
+//! assert!(!loaded.diagnostics.is_empty());
+//! let torn = |name: &str| name.ends_with("torn.yaml");
+//! assert!(loaded.diagnostics.iter().all(|it| it.position().is_some_and(|(name, ..)| torn(name))));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! [`validate()`] checks manifests against every rule and lint, without a store.
+//!
+//! ```
+//! use edgewright::{LintLevels, Sent, SentFile, validate};
+//!
+//! let text = "
+//! apiVersion: edgewright/v1
+//! kind: HttpsEdge
+//! metadata: {name: shop}
+//! spec:
+//!   hostprots: ['shop.example.com:443']
+//! ";
+//! let tree = Sent::new(vec![SentFile { name: "shop.yaml".into(), text: text.into(), values: Vec::new() }], None);
+//! let validated = validate(&tree, &LintLevels::default());
+//! assert!(validated.has_errors());
+//! let error = &validated.diagnostics[0];
+//! assert_eq!(error.position(), Some(("shop.yaml", 6, 3)));
+//! assert_eq!(error.message, "unknown field `hostprots`");
+//! assert_eq!(error.help.as_deref(), Some("did you mean `hostports`?"));
+//! ```
+//!
+//! [`plan()`] computes the operations that turn a [`Snapshot`] into what the manifests declare. It changes nothing.
+//!
+//! ```
+//! use edgewright::{
+//!     Disk, Options, Snapshot, plan,
+//!     report::{Format, render},
+//! };
+//!
+//! let tree = Disk { paths: vec!["examples/storefront".into()], ..Disk::default() };
+//! let planned = plan(&Options::new(tree), &Snapshot::default());
+//! assert!(!planned.has_errors());
+//! let changes = planned.plan.as_ref().map(|plan| plan.summary());
+//! assert!(changes.is_some_and(|changes| changes.create > 20 && changes.delete == 0));
+//! let comment = render(Format::Markdown, &planned.report("plan"))?;
+//! assert!(comment.contains("+ HttpsEdge storefront — POST /edges/https"));
+//! # Ok::<(), edgewright::report::JsonError>(())
+//! ```
+//!
+//! [`apply()`] commits a plan to a [`Store`] as one revision, if the store is still at the revision it was computed
+//! from. Afterwards there is nothing left to do.
+//!
+//! ```
+//! use edgewright::{Options, Sent, SentFile, Store, apply, plan};
+//!
+//! let text = "
+//! apiVersion: edgewright/v1
+//! kind: HttpsEdge
+//! metadata: {name: shop}
+//! spec: {hostports: ['shop.example.com:443']}
+//! ";
+//! let tree = Sent::new(vec![SentFile { name: "shop.yaml".into(), text: text.into(), values: Vec::new() }], None);
+//! let options = Options { source: "shop".into(), ..Options::new(tree) };
+//!
+//! let store = Store::open("memory:")?;
+//! let planned = plan(&options, &store.snapshot());
+//! assert_eq!(apply(&store, &options, &planned)?, 1);
+//! assert!(plan(&options, &store.snapshot()).plan.is_some_and(|plan| plan.is_empty()));
+//! // The same plan again would be out of date.
+//! assert!(apply(&store, &options, &planned).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`trace()`] shows which edge and route of a [`Snapshot`] handle a request, and which modules it passes.
+//!
+//! ```
+//! use edgewright::{Options, Sent, SentFile, Store, TracedRequest, apply, plan, trace};
+//!
+//! let text = "
+//! apiVersion: edgewright/v1
+//! kind: HttpsEdge
+//! metadata: {name: shop}
+//! spec:
+//!   hostports: ['shop.example.com:443']
+//!   routes:
+//!     - {name: cart, match_type: path_prefix, match: /cart, backend: {backend_id: bkd_1}}
+//! ";
+//! let tree = Sent::new(vec![SentFile { name: "shop.yaml".into(), text: text.into(), values: Vec::new() }], None);
+//! let options = Options::new(tree);
+//! let store = Store::open("memory:")?;
+//! apply(&store, &options, &plan(&options, &store.snapshot()))?;
+//!
+//! let cart = trace(&store.snapshot(), &TracedRequest::new("GET", "https://shop.example.com/cart/1")?);
+//! let route = cart.route().ok_or("no route")?;
+//! assert_eq!(route.route.name.as_deref(), Some("cart"));
+//! assert_eq!(cart.modules[0].module, "backend");
+//! let home = trace(&store.snapshot(), &TracedRequest::new("GET", "https://shop.example.com/")?);
+//! assert!(home.edge.is_some() && home.route().is_none());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! To serve the management API of a store, and to keep the store in sync with a folder, see [`server`].
+//!
+//! # Architecture
 //!
 //! ## Layers
 //!
 //! `cli → api → reconcile → {manifest, plan, store} → {lint, routing} → model → {x509, xml} → text`. A layer uses only
-//! the layers below it, and the modules of one layer do not import each other. A test enforces this.
+//! the layers below it, and the modules of one layer do not import each other. A test enforces this. All modules are
+//! private; `src/lib.rs` and `src/facade.rs` re-export the API above.
 //!
 //! | Module | Purpose | Never |
 //! | --- | --- | --- |
-//! | [`model`] | Resources, operations and the rules they must meet | does IO, reads the clock, uses randomness |
-//! | [`text`] | Quoting of external text in messages | knows what the text is about |
-//! | [`x509`] | PEM, certificates and keys: parsing, and matching keys to certificates | knows resources |
-//! | [`xml`] | A streaming check for SAML metadata, within bounds | builds a tree, recurses |
-//! | [`lint`] | Legal configuration that is probably a mistake, one file per lint | rejects what the API accepts |
-//! | [`routing`] | Route selection, and the effect of each module on a request | handles traffic |
-//! | [`manifest`] | YAML and JSON to the desired state, with spans, from a [`Tree`](manifest::tree::Tree): the disk, a commit, a request | knows the store |
-//! | [`plan`] | The difference as [operations](model::operation::Operation), and its output formats | does IO |
-//! | [`store`] | Revisions and history, over an [`Engine`](store::engine::Engine) that makes them durable | interprets changes |
-//! | [`reconcile`] | A single run, and the loop that follows a folder | prints |
-//! | [`api`] | The management API over HTTP, and its OpenAPI document | changes state except by a commit |
-//! | [`cli`] | One file per command | has logic that another command needs |
+//! | `model` | Resources, operations and the rules they must meet | does IO, reads the clock, uses randomness |
+//! | `text` | Quoting of external text in messages | knows what the text is about |
+//! | `x509` | PEM, certificates and keys: parsing, and matching keys to certificates | knows resources |
+//! | `xml` | A streaming check for SAML metadata, within bounds | builds a tree, recurses |
+//! | `lint` | Legal configuration that is probably a mistake, one file per lint | rejects what the API accepts |
+//! | `routing` | Route selection, and the effect of each module on a request | handles traffic |
+//! | `manifest` | YAML and JSON to the desired state, with spans, from a [`Tree`]: the disk, a commit, a request | knows the store |
+//! | `plan` | The difference as [operations](resources::Operation), and its output formats | does IO |
+//! | `store` | Revisions and history, over an [`Engine`](storage::Engine) that makes them durable | interprets changes |
+//! | `reconcile` | A single run, and the loop that follows a folder | prints |
+//! | `api` | The management API over HTTP, and its OpenAPI document | changes state except by a commit |
+//! | `cli` | One file per command | has logic that another command needs |
 //!
 //! ## Core types
 //!
-//! - [`Kind`](model::Kind): a resource kind; kinds are in dependency order. One file each in [`model::kind`].
-//! - [`Resource`](model::resource::Resource): a kind's Spec (API body, manifest `spec`, stored record and schema in one
-//!   type) and its View (the response form).
-//! - [`Module`](model::module::Module) in a [`Slot`](model::module::Slot): a traffic module, in a typed optional field
-//!   of its host. Router, OpenAPI, schemas, diff, store, lints and traces visit the slots, so a new module is one file
-//!   and one line.
-//! - [`Snapshot`](model::snapshot::Snapshot): all resources at one revision, immutable and cheap to clone.
-//!   [`Snapshot::apply`](model::snapshot::Snapshot::apply) is the only place where an operation takes effect.
-//! - [`Operation`](model::operation::Operation): create, patch, put module, delete module, delete, claim. A REST
-//!   handler makes one and the [planner](plan::diff) many; both go through [`Store::commit`](store::Store::commit).
-//! - [`Plan`](plan::Plan): operations and the revision they were computed from. Its
-//!   [`Outline`](plan::outline::Outline) is the plan without secrets; every output format and the server's response are
-//!   made from it, so what is shown is what runs.
-//! - [`Fault`](model::fault::Fault): an error at a field, with a [`Code`](model::code::Code) from the registry. With a
-//!   position in a file it is a [`Diagnostic`](model::diagnostic::Diagnostic).
-//! - [`Secret`](model::secret::Secret): masked by every serializer. Only [`model::json`] can reveal it, for a caller that
-//!   asks for it with [`Secrets`](model::secret::Secrets).
-//! - [`Lint`](lint::Lint): a check for a probable mistake in legal configuration; one file each, and one table.
+//! - [`Kind`](resources::Kind): a resource kind; kinds are in dependency order. One file each in `model::kind`.
+//! - `Resource`: a kind's Spec (API body, manifest `spec`, stored record and schema in one type) and its View (the
+//!   response form). [`AnyResource`](resources::AnyResource) is a Spec of any kind.
+//! - `Module` in a [`Slot`](resources::Slot): a traffic module, in a typed optional field of its host. Router, OpenAPI,
+//!   schemas, diff, store, lints and traces visit the slots, so a new module is one file and one line.
+//! - [`Snapshot`]: all resources at one revision, immutable and cheap to clone. [`Snapshot::apply`] is the only place
+//!   where an operation takes effect.
+//! - [`Operation`](resources::Operation): create, patch, put module, delete module, delete, claim. A REST handler makes
+//!   one and the planner (`plan::diff`) many; both go through [`Store::commit`].
+//! - [`Plan`]: operations and the revision they were computed from. Its [`Outline`](report::Outline) is the plan
+//!   without secrets; every output format and the server's response are made from it, so what is shown is what runs.
+//! - [`Fault`](resources::Fault): an error at a field, with a [`Code`] from the registry. With a position in a file it
+//!   is a [`Diagnostic`].
+//! - [`Secret`](resources::Secret): masked by every serializer. Only `model::json` can reveal it, for a caller that
+//!   asks for it with [`Secrets`](resources::Secrets).
+//! - [`Lint`](report::Lint): a check for a probable mistake in legal configuration; one file each, and one table.
 //!
-//! In addition, [`routing`] implements `edgewright trace`, [`manifest::export`] turns a Snapshot back into manifests,
-//! and [`manifest::format`] formats their text.
+//! In addition, `routing` implements `edgewright trace`, `manifest::export` turns a Snapshot back into manifests, and
+//! `manifest::format` formats their text.
 //!
 //! ## Invariants
 //!
 //! 1. The same input gives the same plan everywhere: ids of resources in manifests are derived, not random.
-//! 2. Only a commit changes state, and only [`store`] knows the storage engine.
+//! 2. Only a commit changes state, and only `store` knows the storage engine.
 //! 3. A reader never waits for a writer and never sees a partial commit: requests read a Snapshot; only history is read
 //!    from disk.
 //! 4. Every acknowledged commit is on disk, and the disk only ever has whole revisions.
@@ -64,26 +185,51 @@
 //!
 //! The stages of a run are values in `src/reconcile/stages.rs`: load, resolve, judge, isolate, diff, try.
 //!
-//! - **`reconcile --dry-run manifests/`**: files → [documents](manifest) → typed Specs and diagnostics → names to ids
-//!   ([`manifest::resolve`]) → [lints](lint) → [`plan::diff`] against the Snapshot → the plan is tried on the
-//!   Snapshot → [`plan::render`] or a [format](plan::format) → exit code. Without `--dry-run` the plan is committed as
-//!   one revision with one history record. With `--server` the files go to [`api::reconciliation`], which does the same
-//!   on its own store.
-//! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: [`api::endpoint`] → the handler of the action → typed body
-//!   ([`model::decode`]) → one operation → commit → View → bytes. The bytes of a whole resource are cached with its
-//!   entry until it or a child changes.
+//! - **`reconcile --dry-run manifests/`**: files → documents → typed Specs and diagnostics → names to ids
+//!   (`manifest::resolve`) → lints → `plan::diff` against the Snapshot → the plan is tried on the Snapshot →
+//!   `plan::render` or a format (`plan::format`) → exit code. Without `--dry-run` the plan is committed as one revision
+//!   with one history record. With `--server` the files go to `api::reconciliation`, which does the same on its own
+//!   store.
+//! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: `api::endpoint` → the handler of the action → typed body
+//!   (`model::decode`) → one operation → commit → View → bytes. The bytes of a whole resource are cached with its entry
+//!   until it or a child changes.
 //! - **a file changes**: the event only triggers a rescan → debounce → the first flow → commit. Invalid manifests are
-//!   reported and change nothing ([`reconcile::watch`]).
+//!   reported and change nothing (`reconcile::watch`).
 
-pub mod api;
-pub mod cli;
-pub mod lint;
-pub mod manifest;
-pub mod model;
-pub mod plan;
-pub mod reconcile;
-pub mod routing;
-pub mod store;
-pub mod text;
-pub mod x509;
-pub mod xml;
+mod api;
+mod cli;
+mod facade;
+mod lint;
+mod manifest;
+mod model;
+mod plan;
+mod reconcile;
+mod routing;
+mod store;
+mod text;
+mod x509;
+mod xml;
+
+// The program.
+pub use cli::main;
+
+// Manifests and where they come from.
+pub use manifest::{
+    Loaded, ManifestFile, load,
+    tree::{CommitTree, Disk, Recorder, Sent, SentFile, SentValue, Tree},
+};
+
+// Validation, planning and application.
+pub use model::{code::Code, diagnostic::Diagnostic};
+pub use plan::{Plan, safety::Budget};
+pub use reconcile::{ApplyError, LintLevels, Options, Planned, apply, cancel::Cancel, plan, validate};
+
+// State.
+pub use model::snapshot::Snapshot;
+pub use store::Store;
+
+// Traces.
+pub use routing::{Trace, TracedRequest, trace};
+
+// Everything else, by subject.
+pub use facade::{report, resources, server, storage};

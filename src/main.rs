@@ -1,5 +1,5 @@
 //! Parses the command line, runs it, and exits with its code.
 
 fn main() -> std::process::ExitCode {
-    edgewright::cli::main()
+    edgewright::main()
 }

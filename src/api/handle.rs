@@ -23,9 +23,10 @@ use crate::{
     model::{
         Kind,
         code::Code,
+        decode::Decoded,
         fault::{Fault, Faults, Path, Segment, add_untold},
         id::{Id, is_opaque_id},
-        json,
+        json::{self, JsonError},
         key::Key,
         kind::{
             api_key::ApiKey,
@@ -34,16 +35,17 @@ use crate::{
         module::Slot,
         node::Node,
         operation::Operation,
-        resource::{AnyResource, Decoded, ViewContext},
+        resource::{AnyResource, ViewChild, ViewContext},
         rules,
         secret::{Secret, Secrets},
+        site::Site,
         snapshot::{Entry, Rendered, Snapshot},
     },
     store::{Commit, CommitError, mint},
 };
 
 /// A request.
-struct Call<'a> {
+struct ApiRequest<'a> {
     app: &'a Arc<App>,
     caller: Caller,
     snapshot: Arc<Snapshot>,
@@ -73,7 +75,7 @@ pub async fn handle(
     // The key may be revoked while the body is received.
     let snapshot = app.store.snapshot();
     let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
-    let call = Call { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size };
+    let call = ApiRequest { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
@@ -115,7 +117,7 @@ fn not_found(what: &str) -> ApiError {
     ApiError::of(Code::NotFound, format!("{what} does not exist"))
 }
 
-impl Call<'_> {
+impl ApiRequest<'_> {
     async fn create(&self, mut key: Key, node: Node) -> Result<Response, ApiError> {
         let (kind, info) = (self.kind, self.kind.info());
         let (spec, faults) = with_body(self.size, move || decode(kind, &node, None)).await?;
@@ -307,29 +309,42 @@ impl Call<'_> {
 
     /// Renders a resource for the caller. The common form is cached with the entry.
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
-        let cx = ViewContext { snapshot, site: &self.app.site };
         if self.caller.role == Role::Viewer {
-            return Ok(answer::rendered(entry.spec.view_json(entry, &cx, Secrets::Masked)?));
+            return Ok(answer::rendered(view_json(snapshot, entry, &self.app.site, Secrets::Masked)?));
         }
         if let Some(rendered) = entry.rendered.get() {
             return Ok(rendered.clone());
         }
-        let body = entry.spec.view_json(entry, &cx, Secrets::Revealed)?;
+        let body = view_json(snapshot, entry, &self.app.site, Secrets::Revealed)?;
         Ok(entry.rendered.get_or_init(|| answer::rendered(body)).clone())
     }
 
     /// Renders a module for the caller; `None` if the slot is empty.
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
-        let Some(module) = snapshot.get(host).and_then(|entry| entry.spec.module(slot)) else { return Ok(None) };
-        let cx = ViewContext { snapshot, site: &self.app.site };
+        let Some(module) = snapshot.get(host).and_then(|entry| entry.spec().module(slot)) else { return Ok(None) };
         let secrets = if self.caller.role == Role::Viewer { Secrets::Masked } else { Secrets::Revealed };
-        Ok(Some(answer::rendered(module.view_json(host, &cx, secrets)?)))
+        Ok(Some(answer::rendered(module.view_json(host, &self.app.site, secrets)?)))
     }
 
     /// Responds to a GET, with 304 if the client's copy is current (D25).
     fn conditional(&self, rendered: &Rendered) -> Response {
         answer::conditional(&self.headers, rendered)
     }
+}
+
+/// Writes the response form of a resource, with the children that its kind includes.
+fn view_json(snapshot: &Snapshot, entry: &Entry, site: &Site, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+    let key = &entry.key;
+    let mut children = Vec::new();
+    if let Some(kind) = key.kind.facts().children {
+        children.extend(snapshot.children(key, kind).map(|child| ViewChild {
+            key: &child.key,
+            created_at: child.created_at,
+            spec: child.spec().as_ref(),
+        }));
+    }
+    let at = ViewContext { key, created_at: entry.created_at, site, children: &children };
+    entry.spec().view_json(&at, secrets)
 }
 
 /// The fields that a PATCH changes: set, and not blank if blank means unset (D6).

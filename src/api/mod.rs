@@ -7,7 +7,6 @@ mod auth;
 pub mod body;
 mod drain;
 pub mod endpoint;
-mod example;
 mod handle;
 mod metrics;
 pub mod openapi;
@@ -26,7 +25,7 @@ pub use router::router;
 pub use serve::{Server, bind};
 
 use crate::{
-    model::{id::Id, resource::Site},
+    model::{id::Id, site::Site},
     reconcile::watch::Following,
     store::Store,
 };

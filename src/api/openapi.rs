@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    example, reconciliation,
+    reconciliation,
 };
 use crate::model::{
     Kind,
@@ -19,7 +19,7 @@ const SCHEMAS: &str = "/components/schemas";
 
 /// Generates the document. `version_header` is the name of the version header (D4).
 pub fn document(version_header: &str) -> Value {
-    let mut builder = Builder::new();
+    let mut builder = DocumentBuilder::new();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for endpoint in endpoints() {
         let item = paths.entry(endpoint.path.clone()).or_default();
@@ -95,7 +95,7 @@ fn tags() -> Vec<Value> {
         .collect()
 }
 
-struct Builder {
+struct DocumentBuilder {
     /// The write forms.
     requests: SchemaGenerator,
     /// The response forms, in which every key is always present (D14).
@@ -104,7 +104,7 @@ struct Builder {
     patches: Map<String, Value>,
 }
 
-impl Builder {
+impl DocumentBuilder {
     fn new() -> Self {
         let settings = || SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = SCHEMAS.into());
         Self {
@@ -139,8 +139,8 @@ impl Builder {
 
     fn body(&mut self, endpoint: &Endpoint, info: &'static KindInfo) -> Option<Value> {
         let (schema, example) = match endpoint.action {
-            Action::Create => ((info.spec_schema)(&mut self.requests).to_value(), example::of_kind(info.kind)),
-            Action::Patch => (self.patch_schema(info), Some(example::of_patch(info))),
+            Action::Create => ((info.spec_schema)(&mut self.requests).to_value(), (info.example)()),
+            Action::Patch => (self.patch_schema(info), Some((info.patch_example)())),
             Action::PutModule(slot) => ((slot.spec_schema)(&mut self.requests).to_value(), Some((slot.example)())),
             _ => return None,
         };
@@ -228,7 +228,7 @@ impl Builder {
     /// All schemas. A type can have a write and a response form, so the response forms have separate names.
     fn schemas(mut self) -> Map<String, Value> {
         let mut requests = self.requests.take_definitions(true);
-        refine(&mut requests);
+        refine(&mut requests, Kind::constraints());
         for (name, schema) in self.patches {
             requests.insert(name, schema);
         }

@@ -4,7 +4,7 @@ use super::{answer::ApiError, query};
 use crate::model::{
     id::Id,
     key::Key,
-    resource::Site,
+    site::Site,
     snapshot::{Entry, Snapshot},
 };
 

@@ -18,9 +18,7 @@ use rcgen::{
 };
 
 use super::{App, answer::ApiError};
-use crate::model::{
-    Kind, code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module, resource::ViewContext,
-};
+use crate::model::{Kind, code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module};
 
 /// Derives the certificates of routes from the store's root secret: a different one for each route, always the same.
 pub struct Signer {
@@ -99,7 +97,7 @@ pub fn metadata(app: &App, parameters: Vec<String>) -> Result<Response, ApiError
     let snapshot = app.store.snapshot();
     let route = snapshot.find_child(Kind::HttpsEdgeRoute, &Id::new(&id)).ok_or_else(unknown)?;
     let saml = route.spec_as::<HttpsEdgeRoute>().and_then(|route| route.saml.as_ref()).ok_or_else(unknown)?;
-    let view = saml.view(&route.key, &ViewContext { snapshot: &snapshot, site: &app.site });
+    let view = saml.view(&route.key, &app.site);
     let text =
         service_provider_metadata(&view.metadata_url, &view.request_signing_certificate_pem, &saml.nameid_format);
     Ok(([(header::CONTENT_TYPE, "application/samlmetadata+xml")], text).into_response())

@@ -30,14 +30,14 @@ impl Default for Work {
 }
 
 /// A slot for a running or waiting request, released on drop.
-pub struct Place {
+pub struct Permit {
     place: OwnedSemaphorePermit,
     running: Arc<Semaphore>,
 }
 
 impl Work {
     /// Takes a slot, or returns the error for a client that must retry.
-    pub fn place(&self) -> Result<Place, ApiError> {
+    pub fn place(&self) -> Result<Permit, ApiError> {
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
             ApiError::of(
                 Code::Unavailable,
@@ -45,11 +45,11 @@ impl Work {
             )
             .header(header::RETRY_AFTER, RETRY_AFTER)
         })?;
-        Ok(Place { place, running: Arc::clone(&self.running) })
+        Ok(Permit { place, running: Arc::clone(&self.running) })
     }
 }
 
-impl Place {
+impl Permit {
     /// Waits for its turn and runs. If the client disconnects, the run does not start, or is cancelled at its next
     /// step.
     pub async fn run<T: Send + 'static>(

@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Cli, Exit, Outcome, output::print};
+use super::{Cli, CommandResult, Exit, output::print};
 
 /// Print a shell completion script.
 #[derive(Debug, clap::Args)]
@@ -14,7 +14,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> CommandResult {
         // The generator panics on a write error, so it writes to memory.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "edgewright", &mut script);

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{Exit, Failure, Outcome, output::Output, progress::during, show, source::Loading};
+use super::{CommandResult, Exit, Failure, output::Output, progress::during, show, source::Loading};
 use crate::{
     manifest::tree::{CommitTree, Tree, revisions},
     model::{code::Code, diagnostic::Diagnostic},
@@ -30,7 +30,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> Outcome {
+    pub fn run(self, lints: LintLevels) -> CommandResult {
         let [old, new] = self.sides()?;
         let options = |tree: Arc<dyn Tree>| Options { tree, lints: lints.clone(), ..Options::default() };
         let compared = during("Comparing", || compare(&options(old), &options(new)));

@@ -1,6 +1,6 @@
 //! `edgewright explain`.
 
-use super::{Exit, Outcome, output::print};
+use super::{CommandResult, Exit, output::print};
 use crate::{
     lint::{self, LINTS},
     model::{
@@ -20,7 +20,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> CommandResult {
         let Some(name) = self.code else {
             let codes = REGISTRY.iter().map(|info| format!("{:40} {}\n", info.code.to_string(), info.cause));
             let lints = LINTS

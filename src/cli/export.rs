@@ -2,7 +2,7 @@
 
 use std::{fs, io::Write, path::Path};
 
-use super::{Exit, Failure, Outcome, StoreArgs, output::print, snapshot_of};
+use super::{CommandResult, Exit, Failure, StoreArgs, output::print, snapshot_of};
 use crate::{
     manifest::export::{Exported, export},
     model::{code::Code, diagnostic::Diagnostic},
@@ -36,7 +36,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> CommandResult {
         let exported = export(&snapshot_of(Some(&self.store.read_existing()?)), &self.source, self.adopt)?;
         if self.target == "-" {
             let texts: Vec<&str> = exported.files.iter().map(|(_, text)| text.as_str()).collect();

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Exit, Outcome, output::print, show};
+use super::{CommandResult, Exit, output::print, show};
 use crate::{
     manifest::{format::format, tree::find},
     model::{code::Code, diagnostic::Diagnostic},
@@ -40,7 +40,7 @@ struct Done {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> CommandResult {
         let mut done = Done::default();
         let mut seen = HashSet::new();
         for path in &self.paths {

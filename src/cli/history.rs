@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::{Exit, Outcome, StoreArgs, output::print};
+use super::{CommandResult, Exit, StoreArgs, output::print};
 use crate::{
     model::operation::Author,
     store::{
@@ -59,7 +59,7 @@ enum Form {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> CommandResult {
         if let Some(Command::Verify { store }) = self.command {
             return verify(&store);
         }
@@ -78,7 +78,7 @@ impl Args {
     }
 }
 
-fn verify(store: &StoreArgs) -> Outcome {
+fn verify(store: &StoreArgs) -> CommandResult {
     let verified = store.read_existing()?.verify()?;
     if verified.records == 0 {
         print("The history is empty.\n")?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Subcommand;
 
 use super::{
-    Exit, Failure, Outcome, StoreArgs,
+    CommandResult, Exit, Failure, StoreArgs,
     output::{hand_over, print},
     show::say,
 };
@@ -80,7 +80,7 @@ pub fn role(text: &str) -> Result<Role, String> {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> CommandResult {
         match self.command {
             Command::Create { store, role, owner, description } => {
                 let mut shown = false;

@@ -103,7 +103,7 @@ impl From<JsonError> for Failure {
     }
 }
 
-type Outcome = Result<Exit, Failure>;
+type CommandResult = Result<Exit, Failure>;
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -114,7 +114,7 @@ pub fn main() -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
-fn run() -> Outcome {
+fn run() -> CommandResult {
     let config = Config::read()?;
     let matches = config.apply(Cli::command())?.try_get_matches();
     let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Subcommand;
 
 use super::{
-    Exit, Outcome, StoreArgs,
+    CommandResult, Exit, StoreArgs,
     keys::{commit, role},
     output::print,
 };
@@ -49,7 +49,7 @@ enum Command {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> CommandResult {
         match self.command {
             Command::List { store } => {
                 let store = store.read_existing()?;

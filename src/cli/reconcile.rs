@@ -3,11 +3,11 @@
 use std::{fs, io::Read, path::PathBuf};
 
 use super::{
-    Exit, Failure, Outcome, StoreArgs,
+    CommandResult, Exit, Failure, StoreArgs,
     output::Output,
     show::{self, say},
     source::{Manifests, Ownership},
-    target::{Local, Proposal, Server, ServerArgs, Target},
+    target::{Local, Proposal, ServerArgs, ServerTarget, Target},
 };
 use crate::{
     model::{
@@ -62,7 +62,7 @@ impl Args {
     }
 
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> Outcome {
+    pub fn run(self, lints: LintLevels) -> CommandResult {
         self.common.reconcile(self.dry_run, self.plan, lints)
     }
 }
@@ -74,11 +74,11 @@ impl PlanArgs {
     }
 
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> Outcome {
+    pub fn run(self, lints: LintLevels) -> CommandResult {
         self.reconcile(true, None, lints)
     }
 
-    fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> Outcome {
+    fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> CommandResult {
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
         let mut target = self.target(lints, dry_run, reviewed.is_some())?;
         let proposal = target.propose(reviewed.is_some() || self.out.is_some())?;
@@ -133,7 +133,7 @@ impl PlanArgs {
             options.budget = Budget::Percent(100.0);
         }
         Ok(match self.server.url() {
-            Some(url) => Box::new(Server::new(url, &self.server, options)?),
+            Some(url) => Box::new(ServerTarget::new(url, &self.server, options)?),
             None => Box::new(Local::open(options, self.store.clone(), dry_run)?),
         })
     }

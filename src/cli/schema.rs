@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use serde_json::Value;
 
-use super::{Exit, Failure, Outcome, output::print};
+use super::{CommandResult, Exit, Failure, output::print};
 use crate::{
     api::{VERSION_HEADER, openapi::document},
     manifest::schema::{ANY, all},
@@ -30,7 +30,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> CommandResult {
         let schemas = all().into_iter().chain([(OPENAPI.to_owned(), document(VERSION_HEADER))]);
         let files: BTreeMap<String, String> = schemas.map(|(name, schema)| (name, text(&schema))).collect();
         if let Some(folder) = self.write {

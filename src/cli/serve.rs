@@ -5,7 +5,7 @@ use std::{fs, io::IsTerminal, path::PathBuf, sync::Arc};
 use tracing_subscriber::EnvFilter;
 
 use super::{
-    Exit, Failure, Outcome, StoreArgs, keys,
+    CommandResult, Exit, Failure, StoreArgs, keys,
     show::{self, say},
     source::{Loading, Ownership},
 };
@@ -52,7 +52,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> Outcome {
+    pub fn run(self, lints: LintLevels) -> CommandResult {
         let filter = EnvFilter::try_from_env("EDGEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info,notify=warn"));
         let _ = tracing_subscriber::fmt()
             .with_ansi(std::io::stderr().is_terminal())

@@ -28,7 +28,7 @@ pub fn diagnostics(diagnostics: &[Diagnostic]) {
     }
     for diagnostic in diagnostics.iter().take(MOST) {
         let mut text = String::new();
-        if handler.render_report(&mut text, &Rendered::new(diagnostic)).is_ok() {
+        if handler.render_report(&mut text, &DiagnosticReport::new(diagnostic)).is_ok() {
             let _ = writeln!(stderr, "{}", text.trim_end());
             let _ = writeln!(stderr);
         }
@@ -74,7 +74,7 @@ pub fn count(diagnostics: &[Diagnostic], files: usize) {
 }
 
 /// A diagnostic in miette's form.
-struct Rendered {
+struct DiagnosticReport {
     message: String,
     code: String,
     help: Option<String>,
@@ -83,10 +83,10 @@ struct Rendered {
     source: Option<Excerpt>,
     labels: Vec<LabeledSpan>,
     /// Places in other files, each with a report of its own.
-    elsewhere: Vec<Rendered>,
+    elsewhere: Vec<DiagnosticReport>,
 }
 
-impl Rendered {
+impl DiagnosticReport {
     fn new(diagnostic: &Diagnostic) -> Self {
         let same_file = |place: &Place| diagnostic.place.as_ref().is_some_and(|it| Arc::ptr_eq(&it.file, &place.file));
         let (here, elsewhere): (Vec<_>, Vec<_>) = diagnostic.related.iter().partition(|(place, _)| same_file(place));
@@ -107,7 +107,7 @@ impl Rendered {
         }
         let elsewhere = elsewhere.into_iter().map(|(place, label)| {
             let excerpt = Excerpt::new(&place.file, std::slice::from_ref(&place.span));
-            Rendered {
+            DiagnosticReport {
                 message: escaped(label).into_owned(),
                 code: String::new(),
                 help: None,
@@ -129,21 +129,21 @@ impl Rendered {
     }
 }
 
-impl fmt::Display for Rendered {
+impl fmt::Display for DiagnosticReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl fmt::Debug for Rendered {
+impl fmt::Debug for DiagnosticReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Rendered {}
+impl std::error::Error for DiagnosticReport {}
 
-impl miette::Diagnostic for Rendered {
+impl miette::Diagnostic for DiagnosticReport {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         (!self.code.is_empty()).then(|| Box::new(&self.code) as Box<dyn fmt::Display>)
     }

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, net::IpAddr, path::PathBuf};
 
 use super::{
-    Exit, Failure, Outcome, StoreArgs,
+    CommandResult, Exit, Failure, StoreArgs,
     output::print,
     show, snapshot_of,
     source::{Loading, Ownership},
@@ -11,7 +11,7 @@ use super::{
 use crate::{
     model::{code::Code, diagnostic::Diagnostic, snapshot::Snapshot},
     reconcile::{ApplyError, LintLevels, plan},
-    routing::{HostRank, Named, StepEffect, Trace, TracedRequest, Verdict, trace_in},
+    routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest, trace},
     store::{CommitError, mint},
     text::{escaped, printable},
 };
@@ -59,17 +59,17 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> Outcome {
+    pub fn run(self, lints: LintLevels) -> CommandResult {
         let request = self.request()?;
         let mut out = format!("{}\n", plain(&request.to_string()));
         let last = if self.manifests.is_empty() {
-            let trace = trace_in(&snapshot_of(Some(&self.store.read_existing()?)), &request);
+            let trace = trace(&snapshot_of(Some(&self.store.read_existing()?)), &request);
             write_trace(&mut out, &request, &trace);
             trace
         } else if self.after {
             let store = self.store.read_if_there()?;
             let before = snapshot_of(store.as_ref());
-            let (was, becomes) = (trace_in(&before, &request), trace_in(&self.applied(&before, &lints)?, &request));
+            let (was, becomes) = (trace(&before, &request), trace(&self.applied(&before, &lints)?, &request));
             out.push_str("\nbefore the plan");
             write_trace(&mut out, &request, &was);
             out.push_str("\nafter the plan");
@@ -79,7 +79,7 @@ impl Args {
             let _ = writeln!(out, "\nThe plan {does} the handling of this request.");
             becomes
         } else {
-            let trace = trace_in(&self.applied(&Snapshot::default(), &lints)?, &request);
+            let trace = trace(&self.applied(&Snapshot::default(), &lints)?, &request);
             write_trace(&mut out, &request, &trace);
             trace
         };
@@ -158,7 +158,7 @@ fn write_trace(out: &mut String, request: &TracedRequest, trace: &Trace) {
         let _ = writeln!(out, "No route matches.");
     }
     let routes = trace.routes.iter().map(|considered| {
-        let mark = if considered.verdict == Verdict::Taken { "*" } else { "-" };
+        let mark = if considered.verdict == RouteDecision::Taken { "*" } else { "-" };
         let [name, id] = cells(&considered.route);
         let match_type = considered.match_type.map(|it| it.as_str()).unwrap_or_default();
         let verdict = plain(&considered.verdict.to_string());

@@ -1,6 +1,6 @@
 //! `edgewright validate`.
 
-use super::{Exit, Outcome, output::Output, progress::during, source::Manifests};
+use super::{CommandResult, Exit, output::Output, progress::during, source::Manifests};
 use crate::reconcile::{LintLevels, validate};
 
 /// Check manifests against every rule and lint, using only the files.
@@ -14,7 +14,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> Outcome {
+    pub fn run(self, lints: LintLevels) -> CommandResult {
         let validated = during("Validating", || validate(&self.manifests.tree(), &lints));
         let report = validated.report("validate");
         self.output.announce(&report)?;

@@ -7,7 +7,10 @@ use super::{Findings, Level, Lint, Subject, World};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
-    module::{Module, request_headers::RequestHeaders, response_headers::ResponseHeaders},
+    module::{
+        Module,
+        headers::{RequestHeaders, ResponseHeaders},
+    },
 };
 
 /// The lint.
@@ -65,16 +68,16 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 }
 
 /// A header entry: a mapping key in `add`, a list value in `remove`.
-type Named<'a> = (&'a str, Path, Aim);
+type NamedHeader<'a> = (&'a str, Path, Aim);
 
 /// Returns the header entries of each module of a route, `add` before `remove`.
-pub(super) fn headers(route: &HttpsEdgeRoute) -> impl Iterator<Item = (&'static str, Vec<Named<'_>>)> {
+pub(super) fn headers(route: &HttpsEdgeRoute) -> impl Iterator<Item = (&'static str, Vec<NamedHeader<'_>>)> {
     let request = route.request_headers.as_ref().map(|it| (RequestHeaders::SLOT, &it.add, &it.remove));
     let response = route.response_headers.as_ref().map(|it| (ResponseHeaders::SLOT, &it.add, &it.remove));
     request.into_iter().chain(response).map(|(module, add, remove)| (module, named(module, add, remove)))
 }
 
-fn named<'a>(module: &str, add: &'a BTreeMap<String, String>, remove: &'a [String]) -> Vec<Named<'a>> {
+fn named<'a>(module: &str, add: &'a BTreeMap<String, String>, remove: &'a [String]) -> Vec<NamedHeader<'a>> {
     let at = Path::root().join(module);
     let (adds, removes) = (at.join("add"), at.join("remove"));
     let added = add.keys().map(|name| (name.as_str(), adds.join(name.as_str()), Aim::Key));

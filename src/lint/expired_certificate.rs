@@ -44,14 +44,14 @@ spec:
 };
 
 /// The certificates of a resource.
-pub(super) struct Chain<'w> {
+pub(super) struct CertificateChain<'w> {
     pub(super) key: &'w Key,
     /// The field with the certificates.
     pub(super) field: &'static str,
     pub(super) links: &'w [Link],
 }
 
-impl Chain<'_> {
+impl CertificateChain<'_> {
     /// Returns the certificates whose expiry counts.
     pub(super) fn last_to_end(&self) -> Vec<&Link> {
         self.deciding(|links| links.iter().max_by_key(|link| link.not_after))
@@ -72,11 +72,11 @@ impl Chain<'_> {
 }
 
 /// All texts with certificates; an unreadable one has none and is reported elsewhere.
-pub(super) fn chains<'w>(world: &'w World<'_>) -> impl Iterator<Item = Chain<'w>> {
+pub(super) fn chains<'w>(world: &'w World<'_>) -> impl Iterator<Item = CertificateChain<'w>> {
     let certificates = world.all::<TlsCertificate>();
     let certificates = certificates.map(|(key, it)| (key, "certificate_pem", it.certificate_pem.read().links()));
     let authorities = world.all::<CertificateAuthority>().map(|(key, it)| (key, "ca_pem", it.ca_pem.read().links()));
-    certificates.chain(authorities).map(|(key, field, links)| Chain { key, field, links })
+    certificates.chain(authorities).map(|(key, field, links)| CertificateChain { key, field, links })
 }
 
 /// The current time in UTC, the time zone of certificates.

@@ -96,7 +96,7 @@ pub struct Lint {
     /// How to fix it.
     pub cure: &'static str,
     /// The check.
-    pub check: fn(&World<'_>, &mut Findings),
+    pub(crate) check: fn(&World<'_>, &mut Findings),
 }
 
 /// The input of all lints.
@@ -206,9 +206,9 @@ impl World<'_> {
 
     /// Returns every resource of a kind that another source owns, typed, with the source's name.
     pub fn of_others<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
-        self.others.iter().filter_map(|entry| {
+        self.others.iter().filter(|entry| entry.key.kind == R::INFO.kind).filter_map(|entry| {
             let source = entry.claim.as_ref().map(|claim| claim.source.as_str())?;
-            Some((&entry.key, entry.spec.as_any().downcast_ref::<R>()?, source))
+            Some((&entry.key, entry.spec().as_any().downcast_ref::<R>()?, source))
         })
     }
 }

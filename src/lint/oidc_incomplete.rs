@@ -1,5 +1,7 @@
 //! `oidc-incomplete`: an `oidc` module without the settings that a login needs.
 
+use http::Uri;
+
 use super::{Findings, Level, Lint, World};
 use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 
@@ -50,12 +52,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 
 /// Whether a text is an https URL with a host.
 pub(super) fn is_https_url(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once("://") else { return false };
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    scheme.eq_ignore_ascii_case("https")
-        && !host.is_empty()
-        && !host.starts_with(':')
-        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+    let is_https = |uri: Uri| uri.scheme_str() == Some("https") && uri.host().is_some_and(|host| !host.is_empty());
+    text.parse::<Uri>().is_ok_and(is_https) && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 #[cfg(test)]
@@ -67,7 +65,17 @@ mod tests {
         for good in ["https://id.example.com", "HTTPS://id.example.com:8443/realms/a?b#c", "https://[::1]/"] {
             assert!(is_https_url(good), "{good}");
         }
-        for bad in ["", "id.example.com", "http://id.example.com", "https:/a", "https://", "https:///", "https://a b"] {
+        for bad in [
+            "",
+            "id.example.com",
+            "http://id.example.com",
+            "https:/a",
+            "https://",
+            "https:///",
+            "https://a b",
+            "https://:1",
+            "https://a/\u{2003}",
+        ] {
             assert!(!is_https_url(bad), "{bad}");
         }
     }

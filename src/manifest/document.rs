@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, de::DeserializeSeed};
 
 use super::{
     bounds,
-    findings::Findings,
+    findings::FileFindings,
     merge,
     origin::{ManifestFile, Origin},
     syntax,
@@ -64,7 +64,7 @@ pub struct Document {
 }
 
 /// Reads the documents of a file up to the first syntax error.
-pub fn read(file: &Arc<ManifestFile>, findings: &mut Findings) -> Vec<Document> {
+pub fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec<Document> {
     let text = file.source.text.as_str();
     if let Some((span, message, help)) = damage(text) {
         findings.error(|| Diagnostic::error(Code::Syntax, message).at(file.place(span)).help(help));
@@ -77,7 +77,7 @@ pub fn read(file: &Arc<ManifestFile>, findings: &mut Findings) -> Vec<Document> 
         return Vec::new();
     }
     let mut documents = Vec::new();
-    let mut take = |number: usize, mut node: Node, findings: &mut Findings| {
+    let mut take = |number: usize, mut node: Node, findings: &mut FileFindings| {
         let origin = Origin::new(Arc::clone(file), number);
         // An empty document between two separators declares nothing.
         if node.is_null() {

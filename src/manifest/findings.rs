@@ -7,13 +7,13 @@ use crate::model::{
 
 /// Collects the diagnostics of one file, limited because each costs time and memory.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub struct FileFindings {
     kept: Vec<Diagnostic>,
     errors: usize,
     warnings: usize,
 }
 
-impl Findings {
+impl FileFindings {
     /// Adds an error; `make` is called only if it is kept.
     pub fn error(&mut self, make: impl FnOnce() -> Diagnostic) {
         self.errors += 1;

@@ -21,7 +21,7 @@ use crate::model::{
 
 /// Owned resources by kind, parent and name. A name can be used by two sources, or by a replacement and its predecessor
 /// that was not pruned.
-type Names<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), Vec<&'a Arc<Entry>>>;
+type NameIndex<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), Vec<&'a Arc<Entry>>>;
 
 /// The names in a store, as one source sees them.
 pub struct Known<'a> {
@@ -30,12 +30,12 @@ pub struct Known<'a> {
     /// Whether undeclared resources of the source are deleted.
     pub prune: bool,
     declared: &'a Declared,
-    names: Names<'a>,
+    names: NameIndex<'a>,
 }
 
 impl<'a> Known<'a> {
     pub fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, declared: &'a Declared) -> Self {
-        let mut names = Names::new();
+        let mut names = NameIndex::new();
         for entry in snapshot.iter() {
             let Some(claim) = &entry.claim else { continue };
             let named = names.entry((entry.key.kind, entry.key.parent.as_ref(), claim.name.as_str())).or_default();
@@ -90,7 +90,10 @@ impl<'a> Wanted<'a> {
 
     /// Whether an existing resource can be updated to this one in place. Unset immutable content matches any.
     fn fits(&self, entry: &Entry) -> bool {
-        let Ok(existing) = fixed_content(entry.spec.as_ref()) else { return false };
+        if self.fixed.is_empty() {
+            return true;
+        }
+        let Ok(existing) = fixed_content(entry.spec().as_ref()) else { return false };
         self.fixed.iter().zip(existing).all(|(wanted, existing)| *wanted == existing || wanted == "\"\"")
     }
 

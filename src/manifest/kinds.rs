@@ -30,7 +30,7 @@ pub(super) struct ManifestKind {
     /// The resource that a manifest declares; `None` for [`MODULE_SET`].
     pub resource: Option<Kind>,
     /// The fields that the API's write form lacks.
-    pub fields: &'static [Field],
+    pub fields: &'static [ManifestField],
     /// The field that names the parent; a name is unique within the parent.
     pub parent_field: Option<&'static str>,
     /// Reads a `spec` that is a mapping.
@@ -40,7 +40,7 @@ pub(super) struct ManifestKind {
 }
 
 /// A field that only manifests have.
-pub(super) struct Field {
+pub(super) struct ManifestField {
     /// The name.
     pub name: &'static str,
     /// Whether a manifest must have it.
@@ -63,7 +63,7 @@ impl ManifestKind {
     /// A kind whose `spec` is the API's write form, exported into one file.
     const fn of<R: Resource>(file: &'static str) -> Self {
         Self {
-            name: R::INFO.name,
+            name: R::INFO.facts.name,
             resource: Some(R::INFO.kind),
             fields: &[],
             parent_field: None,
@@ -76,7 +76,7 @@ impl ManifestKind {
 /// Every manifest kind, in the order of [`Kind`].
 pub(super) static KINDS: [ManifestKind; 9] = [
     ManifestKind {
-        fields: &[Field { name: "token_file", required: true, schema: token_file }],
+        fields: &[ManifestField { name: "token_file", required: true, schema: token_file }],
         read: |reader, body| reader.api_key(body),
         ..ManifestKind::of::<ApiKey>("api-keys.yaml")
     },
@@ -84,15 +84,15 @@ pub(super) static KINDS: [ManifestKind; 9] = [
     ManifestKind::of::<CertificateAuthority>("certificate-authorities.yaml"),
     ManifestKind::of::<TlsCertificate>("tls-certificates.yaml"),
     ManifestKind {
-        fields: &[Field { name: "routes", required: false, schema: routes }],
+        fields: &[ManifestField { name: "routes", required: false, schema: routes }],
         read: |reader, body| reader.edge(body),
         export: Export::FileEach("https-edge", |exporter, edge| exporter.edge(edge)),
         ..ManifestKind::of::<HttpsEdge>("")
     },
     ManifestKind {
         fields: &[
-            Field { name: "edge", required: true, schema: edge },
-            Field { name: "modules_from", required: false, schema: modules_from },
+            ManifestField { name: "edge", required: true, schema: edge },
+            ManifestField { name: "modules_from", required: false, schema: modules_from },
         ],
         parent_field: Some("edge"),
         read: |reader, body| reader.route(body),
@@ -101,7 +101,7 @@ pub(super) static KINDS: [ManifestKind; 9] = [
     },
     ManifestKind::of::<TlsEdge>("tls-edges.yaml"),
     ManifestKind {
-        fields: &[Field { name: "sources", required: false, schema: sources }],
+        fields: &[ManifestField { name: "sources", required: false, schema: sources }],
         read: |reader, body| reader.subscription(body),
         export: Export::File("event-subscriptions.yaml", |exporter, _| Ok(exporter.subscriptions())),
         ..ManifestKind::of::<EventSubscription>("")

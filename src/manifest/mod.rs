@@ -18,10 +18,11 @@ mod reader;
 pub mod resolve;
 pub mod schema;
 pub mod syntax;
+#[cfg(test)]
+mod tests;
 pub mod tree;
 mod values;
 
-pub use document::{API_VERSION, Envelope, Metadata};
 pub use origin::{ManifestFile, Origin};
 
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::model::diagnostic::{Diagnostic, sort};
 use declaration::Declared;
-use findings::Findings;
+use findings::FileFindings;
 use reader::declare;
 use tree::Tree;
 use values::Values;
@@ -52,7 +53,7 @@ pub fn load(tree: &dyn Tree) -> Loaded {
         .par_iter()
         .map(|file| {
             let mut declared = Declared::default();
-            let mut findings = Findings::default();
+            let mut findings = FileFindings::default();
             let values = Values::new(tree, file);
             for document in document::read(file, &mut findings) {
                 declare(&document, &values, &mut declared, &mut findings);

@@ -31,7 +31,7 @@ impl ManifestFile {
     }
 
     /// The positions in the file, computed on first use.
-    pub fn map(&self) -> &SourceMap {
+    pub(crate) fn map(&self) -> &SourceMap {
         self.map.get_or_init(|| SourceMap::new(&self.source.text))
     }
 

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::{
     declaration::{Declaration, Declared, Facts, ModuleSet},
     document::{API_VERSION, Document, Envelope, Metadata},
-    findings::Findings,
+    findings::FileFindings,
     kinds::{self, ManifestKind},
     origin::Origin,
     values::Values,
@@ -35,7 +35,7 @@ pub(super) struct Reader<'a> {
     origin: Origin,
     values: &'a Values<'a>,
     declared: &'a mut Declared,
-    findings: &'a mut Findings,
+    findings: &'a mut FileFindings,
     /// Facts for the document's next declaration.
     facts: Facts,
 }
@@ -50,7 +50,7 @@ pub(super) struct Body<'a> {
 }
 
 /// Takes a document apart into what it declares.
-pub fn declare(document: &Document, values: &Values<'_>, declared: &mut Declared, findings: &mut Findings) {
+pub fn declare(document: &Document, values: &Values<'_>, declared: &mut Declared, findings: &mut FileFindings) {
     let facts = Facts::default();
     let mut reader = Reader { origin: document.origin.clone(), values, declared, findings, facts };
     let (resources, errors) = (reader.declared.resources.len(), reader.findings.errors());

@@ -382,7 +382,7 @@ impl<'a> Resolver<'a> {
             let Some(parent) = key.parent_key() else { continue };
             let parent = match self.out.desired.get(&parent) {
                 Some(parent) => Some(&parent.spec),
-                None => self.known.snapshot.get(&parent).map(|entry| &entry.spec),
+                None => self.known.snapshot.get(&parent).map(|entry| entry.spec()),
             };
             if let Some(edge) = parent.and_then(|spec| spec.as_any().downcast_ref::<HttpsEdge>()) {
                 rules::unreadable_modules(edge, desired.spec.as_ref()).into_iter().for_each(&mut report);

@@ -97,7 +97,7 @@ fn module_set(generator: &mut SchemaGenerator) -> Value {
 
 /// Allows values from files and the environment, which request bodies do not accept (D28).
 fn adapt(definitions: &mut Map<String, Value>) {
-    refine(definitions);
+    refine(definitions, Kind::constraints());
     if let Some(metadata) = definitions.get_mut("Metadata") {
         require(&["name"], metadata);
     }

@@ -30,7 +30,7 @@ pub enum Severity {
 pub struct SourceFile {
     /// The path to show; `-` for standard input.
     pub name: String,
-    /// The text. It may contain secrets: use [`SourceFile::shown`] to show parts of it.
+    /// The text. It may contain secrets, so parts of it are shown only in redacted form.
     pub text: String,
     shown: OnceLock<Redacted>,
     line_starts: OnceLock<Vec<usize>>,
@@ -66,12 +66,12 @@ impl SourceFile {
     }
 
     /// The text with secrets hidden, of the same length and with the same positions. `fields` are those of manifests.
-    pub fn shown(&self, fields: &Fields) -> &str {
+    pub(crate) fn shown(&self, fields: &Fields) -> &str {
         &self.redacted(fields).text
     }
 
     /// A message about the file without the secrets of the file that it quotes.
-    pub fn message(&self, message: &str, fields: &Fields) -> String {
+    pub(crate) fn message(&self, message: &str, fields: &Fields) -> String {
         self.redacted(fields).message(message)
     }
 

@@ -152,7 +152,7 @@ impl Faults {
         }
     }
 
-    /// Reports a fault; its path is relative to the visited field. Drops faults beyond [`MOST_FAULTS`].
+    /// Reports a fault; its path is relative to the visited field. Drops faults beyond the first hundred.
     pub fn report(&mut self, fault: Fault) {
         if self.found.len() >= MOST_FAULTS {
             return;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Id(Arc<str>);
 
 impl Id {
-    /// Creates an ID from any text, without validation; see [`is_opaque_id`].
+    /// Creates an ID from any text, without validation.
     pub fn new(text: &str) -> Self {
         Self(Arc::from(text))
     }

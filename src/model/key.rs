@@ -5,7 +5,7 @@ use std::fmt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, id::Id};
+use super::{id::Id, kind::Kind};
 
 /// A resource key. Keys sort so that the children of a parent form one range.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -32,12 +32,12 @@ impl Key {
 
     /// Returns the parent's key.
     pub fn parent_key(&self) -> Option<Key> {
-        Some(Key::new(self.kind.info().parent?, self.parent.clone()?))
+        Some(Key::new(self.kind.facts().parent?, self.parent.clone()?))
     }
 
     /// Returns the API path of the resource's collection.
     pub fn collection_path(&self) -> String {
-        let template = self.kind.info().collection;
+        let template = self.kind.facts().collection;
         match &self.parent {
             Some(parent) => fill(template, parent),
             None => template.to_owned(),

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod code;
+pub mod content;
 pub mod decode;
 pub mod desired;
 pub mod diagnostic;
@@ -14,11 +15,13 @@ pub mod module;
 pub mod node;
 pub mod operation;
 pub mod redact;
+pub mod reference;
 pub mod resource;
 pub mod rules;
 pub mod schema;
 pub mod secret;
 pub mod session;
+pub mod site;
 pub mod snapshot;
 pub mod traffic;
 pub mod unbounded;

@@ -105,14 +105,14 @@ impl Node {
     /// Removes and reports invalid content: later values of a duplicate key, keys that are too long, and numbers that
     /// JSON cannot represent. Only the first hundred faults are reported, the last one with the number of the others.
     pub fn take_faults(&mut self) -> Vec<Fault> {
-        let mut found = Found::default();
+        let mut found = CappedFaults::default();
         self.visit(&mut Path::root(), &mut found);
         found.into_vec()
     }
 
     /// `path` leads to this value; it is extended and truncated in place, because copying it for each value would be
     /// slow.
-    fn visit(&mut self, path: &mut Path, found: &mut Found) {
+    fn visit(&mut self, path: &mut Path, found: &mut CappedFaults) {
         match self {
             Node::NotFinite => {
                 found.add(|| {
@@ -148,12 +148,12 @@ impl Node {
 
 /// The faults of a document: the first hundred, and the number of the others.
 #[derive(Default)]
-struct Found {
+struct CappedFaults {
     faults: Vec<Fault>,
     more: usize,
 }
 
-impl Found {
+impl CappedFaults {
     fn add(&mut self, fault: impl FnOnce() -> Fault) {
         if self.faults.len() < MOST_FAULTS {
             self.faults.push(fault());

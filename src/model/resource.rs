@@ -1,23 +1,24 @@
 //! Resource kinds: a typed Spec, its View, and the type-erased form used by the other modules.
 
-use std::{any::Any, fmt::Debug, sync::Arc};
+use std::{any::Any, fmt::Debug, ops::Deref, sync::Arc};
 
+use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
-    Kind,
-    decode::{ValueSource, decode_patch, decode_with},
-    fault::{Check, Fault, Faults, Path},
-    id::Id,
+    decode::{Decoded, ValueSource, decode_patch, decode_with},
+    fault::{Check, Faults, Path},
     json::{self, JsonError},
-    key::{Key, segment},
+    key::Key,
+    kind::{Kind, KindFacts},
     module::{AnyModule, Slot},
     node::Node,
+    reference::Reference,
     schema::Constraint,
     secret::Secrets,
-    snapshot::{Entry, Snapshot},
+    site::Site,
     unbounded,
 };
 
@@ -31,63 +32,64 @@ pub trait Resource:
     /// The response form.
     type View: Serialize + JsonSchema;
 
-    /// Returns the response form of this spec as the resource `at`.
-    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> Self::View;
+    /// Returns the response form of this spec.
+    fn view(&self, at: &ViewContext<'_>) -> Self::View;
 
     /// Visits every reference to a resource of this service.
     fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
+
+    /// Returns an example body that creates a resource, for the OpenAPI document. A test sends it to the API.
+    fn example() -> Option<Value> {
+        None
+    }
+
+    /// Returns an example body that changes a resource.
+    fn patch_example() -> Value {
+        json!({"description": "Another description"})
+    }
 
     /// Shares parsed texts with `former`, except those in modules.
     fn keep_readings(&mut self, _former: &Self) {}
 }
 
-/// A reference to another resource, which must exist (D20).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reference {
-    /// The referenced resource.
-    pub target: Key,
-    /// The path of the field in the spec or module.
-    pub path: Path,
-}
-
-/// The context of a View.
+/// What a View shows besides the Spec.
 #[derive(Clone, Copy)]
 pub struct ViewContext<'a> {
-    /// The snapshot.
-    pub snapshot: &'a Snapshot,
+    /// The key of the resource.
+    pub key: &'a Key,
+    /// The time of creation.
+    pub created_at: Timestamp,
     /// The service's URLs and certificates.
     pub site: &'a Site,
+    /// The children, oldest first, if the View of the kind includes them (see [`KindFacts::children`]).
+    pub children: &'a [ViewChild<'a>],
 }
 
-/// The service's URLs, and its certificates for identity providers.
-pub struct Site {
-    /// The base URL without a trailing slash, the prefix of every `uri` (D13).
-    pub base_url: String,
-    /// The base URL of SAML endpoints for identity providers (D18).
-    pub saml_base_url: String,
-    /// The PEM certificate that signs SAML requests of a route (D36).
-    pub saml_certificate: Box<dyn Fn(&Id) -> String + Send + Sync>,
+/// A child of the resource in a View.
+pub struct ViewChild<'a> {
+    /// The key of the child.
+    pub key: &'a Key,
+    /// The time of its creation.
+    pub created_at: Timestamp,
+    /// Its Spec.
+    pub spec: &'a dyn AnyResource,
 }
 
-impl Site {
-    /// The URI of a resource.
-    pub fn uri(&self, key: &Key) -> String {
-        format!("{}{}", self.base_url, key.path())
+impl ViewContext<'_> {
+    /// Returns the URI of the resource.
+    pub fn uri(&self) -> String {
+        self.site.uri(self.key)
     }
 
-    /// A Ref to an item of the collection `collection`, such as `backends` (D20).
-    pub fn reference(&self, collection: &str, id: &str) -> Ref {
-        Ref { id: id.to_owned(), uri: format!("{}/{collection}/{}", self.base_url, segment(id)) }
+    /// Returns the Views of the children, oldest first.
+    pub fn child_views<R: Resource>(&self) -> Vec<R::View> {
+        let view = |child: &ViewChild<'_>| {
+            let spec = child.spec.as_any().downcast_ref::<R>()?;
+            let at = ViewContext { key: child.key, created_at: child.created_at, site: self.site, children: &[] };
+            Some(spec.view(&at))
+        };
+        self.children.iter().filter_map(view).collect()
     }
-}
-
-/// A reference to a resource in a response.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Ref {
-    /// Resource identifier.
-    pub id: String,
-    /// Address for locating the resource.
-    pub uri: String,
 }
 
 /// Whether an endpoint exists, and whether it is in the API specification.
@@ -135,8 +137,6 @@ impl Offers {
     pub const IMPLICIT: Offers = Offers { list: Offer::Extension, get: Offer::Extension, ..Offers::NONE };
 }
 
-/// The result of decoding a spec: the value, if any, and all faults.
-pub type Decoded<T> = (Option<T>, Vec<Fault>);
 type SpecArc = Arc<dyn AnyResource>;
 /// Decodes a spec from a request body or manifest, ignoring the given fields that are known elsewhere.
 pub type DecodeSpec = fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
@@ -147,67 +147,52 @@ pub type DecodePatch = fn(&Node, &[&str], &[&str]) -> Decoded<SpecArc>;
 pub struct KindInfo {
     /// The kind.
     pub kind: Kind,
-    /// The manifest name, such as `HttpsEdge`.
-    pub name: &'static str,
-    /// The prefix of its ids.
-    pub prefix: &'static str,
-    /// The path of the collection; a parent's id is a `{parameter}`.
-    pub collection: &'static str,
-    /// The path parameter of an item.
-    pub id_parameter: &'static str,
-    /// The name of the array in a list response.
-    pub list: &'static str,
-    /// The parent kind.
-    pub parent: Option<Kind>,
-    /// The kind of the children in its View.
-    pub children: Option<Kind>,
+    /// Its names and addresses, which are also fields of the description.
+    pub facts: KindFacts,
     /// The immutable fields: a change requires a new resource.
     pub fixed: &'static [&'static str],
     /// The fields without which a Spec is invalid; its schema requires them. `Check` reports them.
     pub required: &'static [&'static str],
     /// Further constraints on the definitions of its schema.
-    pub constraints: fn() -> Vec<Constraint>,
+    pub(crate) constraints: fn() -> Vec<Constraint>,
     /// The fields that clients send empty when they mean "not given" (D6).
-    pub blank_is_unset: &'static [&'static str],
-    /// Whether it exists only while it has a module (D34).
-    pub implicit: bool,
+    pub(crate) blank_is_unset: &'static [&'static str],
     /// The endpoints.
     pub offers: Offers,
     /// The module slots.
     pub slots: &'static [Slot],
+    /// Returns an example body that creates a resource.
+    pub example: fn() -> Option<Value>,
+    /// Returns an example body that changes a resource.
+    pub patch_example: fn() -> Value,
     /// Returns an empty spec.
-    pub empty: fn() -> SpecArc,
+    pub(crate) empty: fn() -> SpecArc,
     /// Decodes a body or manifest `spec`, ignoring the given fields that are known elsewhere.
-    pub decode: DecodeSpec,
+    pub(crate) decode: DecodeSpec,
     /// Decodes the body of a PATCH.
-    pub decode_patch: DecodePatch,
+    pub(crate) decode_patch: DecodePatch,
     /// Decodes the spec of a stored record.
-    pub restore: fn(&serde_json::value::RawValue) -> Result<SpecArc, serde_json::Error>,
+    pub(crate) restore: fn(&str) -> Result<SpecArc, serde_json::Error>,
     /// The schema of the write form.
-    pub spec_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) spec_schema: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of the response form.
-    pub view_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) view_schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
 impl KindInfo {
     /// The fields that follow from the type; the kind sets the others.
-    pub const fn of<R: Resource>(kind: Kind, name: &'static str) -> KindInfo {
+    pub(crate) const fn of<R: Resource>(kind: Kind) -> KindInfo {
         KindInfo {
             kind,
-            name,
-            prefix: "",
-            collection: "",
-            id_parameter: "id",
-            list: "",
-            parent: None,
-            children: None,
+            facts: kind.facts(),
             fixed: &[],
             required: &[],
             constraints: Vec::new,
             blank_is_unset: &[],
-            implicit: false,
             offers: Offers::ALL,
             slots: &[],
+            example: R::example,
+            patch_example: R::patch_example,
             empty: || Arc::new(R::default()),
             decode: |node, elsewhere, sources| {
                 let (spec, faults) = decode_with::<R>(node, elsewhere, sources);
@@ -217,7 +202,7 @@ impl KindInfo {
                 let (spec, faults) = decode_patch::<R>(node, elsewhere, fixed);
                 (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
             },
-            restore: |raw| Ok(Arc::new(unbounded::from_str::<R>(raw.get())?)),
+            restore: |raw| Ok(Arc::new(unbounded::from_str::<R>(raw)?)),
             spec_schema: |generator| generator.subschema_for::<R>(),
             view_schema: |generator| generator.subschema_for::<R::View>(),
         }
@@ -229,7 +214,15 @@ impl KindInfo {
     }
 }
 
-/// A [`Resource`] of any kind.
+impl Deref for KindInfo {
+    type Target = KindFacts;
+
+    fn deref(&self) -> &KindFacts {
+        &self.facts
+    }
+}
+
+/// The Spec of a resource of any kind.
 pub trait AnyResource: Any + Debug + Send + Sync {
     /// The kind.
     fn kind(&self) -> Kind;
@@ -239,10 +232,14 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn same(&self, other: &dyn AnyResource) -> bool;
     /// Writes the write form.
     fn to_json(&self, secrets: Secrets<'_>) -> Result<Map<String, Value>, JsonError>;
+    /// Writes the write form as bytes.
+    fn to_bytes(&self, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
     /// Writes the response form.
-    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
+    fn view_json(&self, at: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
     /// Names every resource of this service that it points at, its modules included.
     fn references(&self, visit: &mut dyn FnMut(Reference));
+    /// The module slots of its kind.
+    fn slots(&self) -> &'static [Slot];
     /// The module in a slot.
     fn module(&self, slot: &Slot) -> Option<&dyn AnyModule>;
     /// Returns a copy with a slot's module replaced or removed.
@@ -256,7 +253,7 @@ pub trait AnyResource: Any + Debug + Send + Sync {
 impl dyn AnyResource + '_ {
     /// Returns its modules, in the order of the slots.
     pub fn modules(&self) -> impl Iterator<Item = (&'static Slot, &dyn AnyModule)> {
-        self.kind().info().slots.iter().filter_map(move |slot| Some((slot, self.module(slot)?)))
+        self.slots().iter().filter_map(move |slot| Some((slot, self.module(slot)?)))
     }
 }
 
@@ -282,8 +279,12 @@ impl<R: Resource> AnyResource for R {
         json::object(self, secrets)
     }
 
-    fn view_json(&self, at: &Entry, cx: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
-        json::bytes(&self.view(at, cx), secrets)
+    fn to_bytes(&self, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+        json::bytes(self, secrets)
+    }
+
+    fn view_json(&self, at: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+        json::bytes(&self.view(at), secrets)
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
@@ -296,6 +297,10 @@ impl<R: Resource> AnyResource for R {
                 });
             }
         }
+    }
+
+    fn slots(&self) -> &'static [Slot] {
+        R::INFO.slots
     }
 
     fn module(&self, slot: &Slot) -> Option<&dyn AnyModule> {

@@ -13,7 +13,8 @@ use super::{
         owner::{Owner, Role},
     },
     module::{Slot, tls_termination::TerminateAt},
-    resource::{AnyResource, Reference},
+    reference::Reference,
+    resource::AnyResource,
     snapshot::Snapshot,
 };
 
@@ -86,7 +87,7 @@ pub fn unreadable_edge_modules(edge: &HttpsEdge) -> Vec<(&'static Slot, Fault)> 
 fn edge_faults(before: &Snapshot, after: &Snapshot, key: &Key) -> Vec<Fault> {
     let Some(edge) = after.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>()) else { return Vec::new() };
     let terminate_at = Path::root().join("tls_termination").join("terminate_at");
-    let former = before.get(key).map(|former| former.spec.as_ref());
+    let former = before.get(key).map(|former| former.spec().as_ref());
     let current: &dyn AnyResource = edge;
     let unchanged = |slot: &Slot| match (former.and_then(|former| former.module(slot)), current.module(slot)) {
         (Some(former), Some(current)) => former.same(current),
@@ -98,8 +99,12 @@ fn edge_faults(before: &Snapshot, after: &Snapshot, key: &Key) -> Vec<Fault> {
         false => fault,
     });
     let mut faults: Vec<Fault> = of_edge.collect();
+    if !passes_through(edge) {
+        // Its routes need not be decoded.
+        return faults;
+    }
     for route in after.children(key, Kind::HttpsEdgeRoute) {
-        faults.extend(unreadable_modules(edge, route.spec.as_ref()).into_iter().take(1).map(|fault| {
+        faults.extend(unreadable_modules(edge, route.spec().as_ref()).into_iter().take(1).map(|fault| {
             Fault::new(Code::NotAllowed, format!("{}: {}", route.key, fault.message)).at(terminate_at.clone())
         }));
     }
@@ -109,7 +114,7 @@ fn edge_faults(before: &Snapshot, after: &Snapshot, key: &Key) -> Vec<Fault> {
 fn route_faults(after: &Snapshot, key: &Key) -> Vec<Fault> {
     let edge = key.parent_key().and_then(|parent| after.get(&parent));
     match (after.get(key), edge.and_then(|edge| edge.spec_as::<HttpsEdge>())) {
-        (Some(route), Some(edge)) => unreadable_modules(edge, route.spec.as_ref()),
+        (Some(route), Some(edge)) if passes_through(edge) => unreadable_modules(edge, route.spec().as_ref()),
         _ => Vec::new(),
     }
 }

@@ -198,9 +198,9 @@ pub trait Reading: Send + Sync + 'static {
 
 /// A long public text, PEM or XML, that is parsed into an `R` on first use; clones share the result. In reviews, it
 /// shows as size and digest.
-pub struct Text<R>(Arc<Content<R>>);
+pub struct Text<R>(Arc<SharedText<R>>);
 
-struct Content<R> {
+struct SharedText<R> {
     text: Box<str>,
     reading: OnceLock<R>,
 }
@@ -208,7 +208,7 @@ struct Content<R> {
 impl<R> Text<R> {
     /// Wraps a text.
     pub fn new(text: &str) -> Self {
-        Self(Arc::new(Content { text: text.into(), reading: OnceLock::new() }))
+        Self(Arc::new(SharedText { text: text.into(), reading: OnceLock::new() }))
     }
 
     /// The text.
@@ -325,9 +325,9 @@ mod tests {
     static READ: AtomicUsize = AtomicUsize::new(0);
 
     /// Counts how often texts are parsed.
-    struct Counted;
+    struct CountedReading;
 
-    impl Reading for Counted {
+    impl Reading for CountedReading {
         fn read(_: &str) -> Self {
             READ.fetch_add(1, Ordering::Relaxed);
             Self
@@ -336,14 +336,14 @@ mod tests {
 
     #[test]
     fn a_text_and_its_clones_are_parsed_once() {
-        let text = Text::<Counted>::new("a");
+        let text = Text::<CountedReading>::new("a");
         let clone = text.clone();
         assert_eq!(READ.load(Ordering::Relaxed), 0);
         for text in [&text, &clone, &text] {
             text.read();
         }
         assert_eq!(READ.load(Ordering::Relaxed), 1);
-        let (mut same, mut other) = (Text::<Counted>::new("a"), Text::<Counted>::new("b"));
+        let (mut same, mut other) = (Text::<CountedReading>::new("a"), Text::<CountedReading>::new("b"));
         same.keep_reading(&text);
         same.read();
         assert_eq!(READ.load(Ordering::Relaxed), 1);

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::{
     Kind,
     code::Code,
+    content::Content,
     fault::{Fault, Faults},
     id::Id,
     key::Key,
@@ -25,8 +26,8 @@ use super::{
 pub struct Entry {
     /// The key.
     pub key: Key,
-    /// The spec.
-    pub spec: Arc<dyn AnyResource>,
+    /// The Spec, which may not be decoded yet.
+    pub content: Content,
     /// The creation time in whole seconds (D13).
     pub created_at: Timestamp,
     /// The creation order, by which lists are sorted newest first (D12).
@@ -54,9 +55,14 @@ impl Entry {
         self.claim.as_ref().is_some_and(|claim| claim.source == source)
     }
 
-    /// The spec as its concrete type.
+    /// The Spec.
+    pub fn spec(&self) -> &Arc<dyn AnyResource> {
+        self.content.spec()
+    }
+
+    /// The Spec as its concrete type.
     pub fn spec_as<R: Resource>(&self) -> Option<&R> {
-        self.spec.as_any().downcast_ref()
+        self.spec().as_any().downcast_ref()
     }
 }
 
@@ -127,14 +133,20 @@ impl Snapshot {
         changed: impl IntoIterator<Item = (Key, Result<Entry, Tombstone>)>,
     ) -> Self {
         let mut next = self.clone();
+        // Each parent is refreshed once, however many of its children change.
+        let mut parents = BTreeSet::new();
         for (key, change) in changed {
+            parents.extend(key.parent_key());
             match change {
-                Ok(entry) => next.insert(entry),
+                Ok(entry) => next.place(entry),
                 Err(tombstone) => {
                     next.take_out(&key);
                     next.deleted.insert(key, tombstone);
                 }
             }
+        }
+        for parent in parents {
+            next.refresh(&parent);
         }
         Self { revision, next_order, ..next }
     }
@@ -257,7 +269,7 @@ impl Snapshot {
             Operation::Patch { key, spec, fields } => {
                 let entry = self.require(key)?;
                 let patched = entry
-                    .spec
+                    .spec()
                     .patched(spec.as_ref(), fields)
                     .map_err(|error| Refusal::new(key, Fault::new(Code::Internal, error.to_string())))?;
                 self.change(&entry, patched, touched)
@@ -270,17 +282,17 @@ impl Snapshot {
                     }
                     None => return Err(not_found(host)),
                 };
-                self.change(&entry, entry.spec.with_module(slot, Some(module.as_ref())), touched)
+                self.change(&entry, entry.spec().with_module(slot, Some(module.as_ref())), touched)
             }
             Operation::DeleteModule { host, slot } => {
                 let entry = self.require(host)?;
-                if entry.spec.module(slot).is_none() {
+                if entry.spec().module(slot).is_none() {
                     return Err(Refusal::new(
                         host,
                         Fault::new(Code::NotFound, format!("{host} has no {} module", slot.name)),
                     ));
                 }
-                let spec = entry.spec.with_module(slot, None);
+                let spec = entry.spec().with_module(slot, None);
                 let info = host.kind.info();
                 if info.implicit && info.slots.iter().all(|slot| spec.module(slot).is_none()) {
                     self.remove(host, touched);
@@ -346,7 +358,8 @@ impl Snapshot {
     fn new_entry(&mut self, key: Key, spec: Arc<dyn AnyResource>, created_at: Timestamp) -> Entry {
         let order = self.next_order;
         self.next_order += 1;
-        Entry { key, spec, created_at, order, claim: None, token: None, rendered: Arc::default() }
+        let content = Content::new(spec);
+        Entry { key, content, created_at, order, claim: None, token: None, rendered: Arc::default() }
     }
 
     /// Replaces an entry's spec.
@@ -356,15 +369,15 @@ impl Snapshot {
         spec: Arc<dyn AnyResource>,
         touched: &mut BTreeSet<Key>,
     ) -> Result<(), Refusal> {
-        self.put(Entry { spec, rendered: Arc::default(), ..entry.clone() }, touched)
+        self.put(Entry { content: Content::new(spec), rendered: Arc::default(), ..entry.clone() }, touched)
     }
 
     /// Checks an entry and its references, and inserts it.
     fn put(&mut self, entry: Entry, touched: &mut BTreeSet<Key>) -> Result<(), Refusal> {
         let mut faults = Faults::new();
-        entry.spec.check(&mut faults);
+        entry.spec().check(&mut faults);
         let mut faults = faults.into_vec();
-        entry.spec.references(&mut |reference| {
+        entry.spec().references(&mut |reference| {
             if !self.entries.contains_key(&reference.target) {
                 faults.push(rules::unknown_reference(&reference));
             }
@@ -378,17 +391,19 @@ impl Snapshot {
     }
 
     fn insert(&mut self, entry: Entry) {
-        let key = entry.key.clone();
+        let parent = entry.key.parent_key();
         self.place(entry);
-        self.refresh_parent(&key);
+        if let Some(parent) = parent {
+            self.refresh(&parent);
+        }
     }
 
     fn place(&mut self, entry: Entry) {
         let key = entry.key.clone();
         self.forget_references(&key);
-        entry.spec.references(&mut |reference| {
-            self.users.entry(reference.target).or_default().insert(key.clone());
-        });
+        for target in entry.content.references() {
+            self.users.entry(target.clone()).or_default().insert(key.clone());
+        }
         self.next_order = self.next_order.max(entry.order + 1);
         self.by_order.insert((key.kind, key.parent.clone(), entry.order), key.clone());
         self.deleted.remove(&key);
@@ -402,6 +417,9 @@ impl Snapshot {
         if let Some(entry) = self.take_out(key) {
             self.deleted.insert(key.clone(), Tombstone { order: entry.order, revision: self.revision });
         }
+        if let Some(parent) = key.parent_key() {
+            self.refresh(&parent);
+        }
         touched.insert(key.clone());
     }
 
@@ -412,27 +430,24 @@ impl Snapshot {
         if has_own_id(key.kind) {
             self.parents.remove(&(key.kind, key.id.clone()));
         }
-        self.refresh_parent(key);
         Some(entry)
     }
 
     fn forget_references(&mut self, key: &Key) {
         let Some(entry) = self.entries.get(key).cloned() else { return };
-        entry.spec.references(&mut |reference| {
-            if let Some(users) = self.users.get_mut(&reference.target) {
+        for target in entry.content.references() {
+            if let Some(users) = self.users.get_mut(target) {
                 users.remove(key);
                 if users.is_empty() {
-                    self.users.remove(&reference.target);
+                    self.users.remove(target);
                 }
             }
-        });
+        }
     }
 
     /// Drops the cached response of a parent, because it contains its children.
-    fn refresh_parent(&mut self, key: &Key) {
-        if let Some(parent) = key.parent_key()
-            && let Some(entry) = self.entries.get_mut(&parent)
-        {
+    fn refresh(&mut self, parent: &Key) {
+        if let Some(entry) = self.entries.get_mut(parent) {
             // Even if it is not cached yet: a reader of the older revision may be about to cache it.
             *entry = Arc::new(Entry { rendered: Arc::default(), ..Entry::clone(entry) });
         }

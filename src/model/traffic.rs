@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt, net::IpAddr};
 
+use http::Uri;
+
 use super::check::parse_hostport;
 
 /// A client's request.
@@ -26,18 +28,18 @@ pub struct TracedRequest {
 impl TracedRequest {
     /// Creates a request for a URL; the scheme defaults to `https`.
     pub fn new(method: &str, url: &str) -> Result<Self, &'static str> {
-        let (default_port, rest) = match url.split_once("://") {
-            None => (443, url),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (443, rest),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (80, rest),
-            Some(_) => return Err("the scheme must be https or http"),
+        let has_scheme = url.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']));
+        let uri = if has_scheme { url.parse::<Uri>() } else { format!("https://{url}").parse::<Uri>() };
+        let uri = uri.map_err(|_| "it does not have the syntax of a URL")?;
+        let default_port = match uri.scheme_str() {
+            Some("https") => 443,
+            Some("http") => 80,
+            _ => return Err("the scheme must be https or http"),
         };
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(end);
+        let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
         if authority.contains('@') {
             return Err("the URL cannot contain a user name");
         }
-        let path = path.split(['?', '#']).next().unwrap_or_default();
         let port_follows = authority.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
         let whole = if port_follows { authority.to_owned() } else { format!("{authority}:{default_port}") };
         let (host, port) = parse_hostport(&whole)?;
@@ -48,7 +50,7 @@ impl TracedRequest {
             method: method.to_ascii_uppercase(),
             host: bare_host(host).to_ascii_lowercase(),
             port,
-            path: if path.is_empty() { "/".into() } else { path.to_owned() },
+            path: uri.path().to_owned(),
             client_ip: None,
             headers: Vec::new(),
             user_agent: None,
@@ -164,7 +166,12 @@ mod tests {
         assert_eq!(port("http://a.example"), Ok(("a.example".into(), 80, "/".into())));
         assert_eq!(port("a.example/x?y=/z#w"), Ok(("a.example".into(), 443, "/x".into())));
         assert_eq!(port("https://[::1]:8443?q"), Ok(("::1".into(), 8443, "/".into())));
+        assert_eq!(port("HTTP://A.example/%2e/../B#c"), Ok(("a.example".into(), 80, "/%2e/../B".into())));
+        assert_eq!(port("a.example?from=http://b.example"), Ok(("a.example".into(), 443, "/".into())));
         for bad in ["ftp://a.example", "https://user@a.example", "https://", "*.example.com/", "a.example:0"] {
+            assert!(port(bad).is_err(), "{bad}");
+        }
+        for bad in ["", "/path", "a.example:", "a.example:x", "[::1", "a.example/x y", "https://a.example/\n"] {
             assert!(port(bad).is_err(), "{bad}");
         }
     }

@@ -1,9 +1,11 @@
 //! The difference between a snapshot and the desired state, expressed in API operations.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::{
     Change, Effect, Plan,
@@ -28,12 +30,15 @@ use crate::model::{
 /// are no longer declared are deleted. Creations and changes go forward through the kinds and deletions backward, so
 /// that every prefix of the plan keeps references valid.
 pub fn diff(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, source: &str, prune: bool, budget: Budget) -> Plan {
-    let mut planner = Planner { snapshot, desired, source, plan: Plan { base: snapshot.revision, ..Plan::default() } };
+    let plan = Plan { base: snapshot.revision, ..Plan::default() };
+    let mut planner = Planner { snapshot, desired, source, owners: HashSet::new(), plan };
     let mut wanted: Vec<&Desired> = desired.values().collect();
     // Sorted by name within a kind, because ids mean nothing to a reader.
     wanted.sort_by_cached_key(|wanted| (wanted.key.kind, planner.full_name(&wanted.key, &wanted.claim)));
-    for wanted in wanted {
-        planner.settle(wanted);
+    let is_same = |wanted: &&Desired| snapshot.get(&wanted.key).is_some_and(|entry| entry.content.same(&wanted.spec));
+    let same: Vec<bool> = wanted.par_iter().with_min_len(256).map(is_same).collect();
+    for (wanted, same) in wanted.into_iter().zip(same) {
+        planner.settle(wanted, same);
     }
     if prune {
         planner.prune();
@@ -49,14 +54,18 @@ struct Planner<'a> {
     snapshot: &'a Snapshot,
     desired: &'a BTreeMap<Key, Desired>,
     source: &'a str,
+    /// The owners that the plan creates so far.
+    owners: HashSet<Key>,
     plan: Plan,
 }
 
 impl Planner<'_> {
-    fn settle(&mut self, wanted: &Desired) {
+    /// Plans the creation or change of a resource. `same`: the Spec in the store is known to be the desired one.
+    fn settle(&mut self, wanted: &Desired, same: bool) {
         let Some(entry) = self.snapshot.get(&wanted.key) else { return self.create(wanted) };
         let (spec, _) = self.with_owner(wanted, Some(entry));
-        let mut operations = match changes(&wanted.key, entry.spec.as_ref(), &spec) {
+        let operations = if same { Ok(Vec::new()) } else { changes(&wanted.key, entry.spec().as_ref(), &spec) };
+        let mut operations = match operations {
             Ok(operations) => operations,
             Err(error) => return self.plan.refusals.push(error.into()),
         };
@@ -83,7 +92,7 @@ impl Planner<'_> {
             self.refuse_if_kept(entry, claim, &name);
             effect = Effect::Delete;
         }
-        let before = Some(Arc::clone(&entry.spec));
+        let before = Some(Arc::clone(entry.spec()));
         self.push(wanted, effect, before, operations);
         if let (Some(old), Some(change)) = (&entry.claim, self.plan.changes.last_mut()) {
             if old.name != wanted.claim.name {
@@ -136,7 +145,11 @@ impl Planner<'_> {
 
     /// Sets the owner of an API key to the source's bot if the manifest names none, and returns the operation that
     /// creates the owner if it does not exist yet (D23).
-    fn with_owner(&self, wanted: &Desired, entry: Option<&Arc<Entry>>) -> (Arc<dyn AnyResource>, Option<Operation>) {
+    fn with_owner(
+        &mut self,
+        wanted: &Desired,
+        entry: Option<&Arc<Entry>>,
+    ) -> (Arc<dyn AnyResource>, Option<Operation>) {
         let Some(key) = wanted.spec.as_any().downcast_ref::<ApiKey>() else { return (Arc::clone(&wanted.spec), None) };
         let mut key = key.clone();
         if key.owner_id.is_empty() {
@@ -146,9 +159,8 @@ impl Planner<'_> {
             };
         }
         let owner = Key::new(Kind::Owner, Id::new(&key.owner_id));
-        let known = |operation: &Operation| *operation.key() == owner;
-        let planned = self.plan.changes.iter().flat_map(|change| &change.operations).any(known);
-        let create = (self.snapshot.get(&owner).is_none() && !planned).then(|| Operation::Create {
+        let is_new = self.snapshot.get(&owner).is_none() && self.owners.insert(owner.clone());
+        let create = is_new.then(|| Operation::Create {
             key: owner,
             spec: Arc::new(Owner::default()),
             claim: None,
@@ -170,12 +182,12 @@ impl Planner<'_> {
             self.refuse_if_kept(entry, claim, &name);
             let info = key.kind.info();
             let operations = if info.implicit {
-                let full = info.slots.iter().filter(|slot| entry.spec.module(slot).is_some());
+                let full = info.slots.iter().filter(|slot| entry.spec().module(slot).is_some());
                 full.map(|slot| Operation::DeleteModule { host: key.clone(), slot }).collect()
             } else {
                 vec![Operation::Delete { key: key.clone(), with_children: false }]
             };
-            let before = Some(Arc::clone(&entry.spec));
+            let before = Some(Arc::clone(entry.spec()));
             let (key, notes) = (key.clone(), Vec::new());
             let effect = Effect::Delete;
             self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file: None });

@@ -1,14 +1,20 @@
 //! From a plan to a revision.
 
-use std::{path::PathBuf, time::Instant};
+use std::{fmt, path::PathBuf, time::Instant};
 
 use super::{
-    Planned, Prepared,
+    Options, Planned, Prepared,
     stages::about,
-    token::{Tokens, with_hashes},
+    token::{TokenFiles, Tokens, with_hashes},
 };
 use crate::{
-    model::{code::Code, diagnostic::Diagnostic, id::Id, operation::Author, snapshot::Snapshot},
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Severity},
+        id::Id,
+        operation::Author,
+        snapshot::Snapshot,
+    },
     plan::Plan,
     store::{Attempt, CommitError, Declined, Store, history::Places},
 };
@@ -16,17 +22,27 @@ use crate::{
 /// How often a plan is made anew outside the lock when others commit at the same time, before it is made under it.
 const OPTIMISTIC: usize = 2;
 
-/// Commits a plan as one revision, if the store is still at the revision that it was computed from. Returns the new one.
-pub fn apply(
-    store: &Store,
-    plan: &Plan,
-    places: Places,
-    author: Author,
-    tokens: &mut dyn Tokens,
-) -> Result<u64, ApplyError> {
+/// Applies a plan as one revision, provided that the store is still at the revision it was computed from. Writes the
+/// tokens of new API keys to the files named by the manifests. Returns the store's new revision.
+///
+/// Fails if the manifests are invalid or a safety limit refuses the plan. On an error, nothing has changed.
+pub fn apply(store: &Store, options: &Options, planned: &Planned) -> Result<u64, ApplyError> {
+    let Some(plan) = &planned.plan else {
+        let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+        return Err(ApplyError::Refused(errors.cloned().collect()));
+    };
+    if !plan.refusals.is_empty() {
+        return Err(ApplyError::Refused(plan.refusals.clone()));
+    }
+    apply_plan(store, plan, planned.places(), Author::source(&options.source, options.tree.commit()))
+}
+
+/// Applies a plan without asking whether it may run.
+pub(super) fn apply_plan(store: &Store, plan: &Plan, places: Places, author: Author) -> Result<u64, ApplyError> {
+    let mut tokens = TokenFiles::default();
     let attempt = Attempt { places, ..Attempt::new(author) };
     let committed = store.commit_with(attempt, |current| match current.revision == plan.base {
-        true => with_hashes(plan, tokens),
+        true => with_hashes(plan, &mut tokens),
         false => Err(ApplyError::Commit(CommitError::Stale { base: plan.base, current: current.revision })),
     });
     let applied = committed.map(|committed| committed.snapshot.revision).map_err(|error| match error {
@@ -101,6 +117,8 @@ pub fn measure(result: &'static str, began: Instant) {
 /// Why a plan was not applied; nothing has changed.
 #[derive(Debug)]
 pub enum ApplyError {
+    /// The manifests have errors, or a safety limit refuses the plan.
+    Refused(Vec<Diagnostic>),
     /// The store refused it or failed.
     Commit(CommitError),
     /// A token could not be written where the manifest wants it.
@@ -113,6 +131,9 @@ impl ApplyError {
     /// The error for a person.
     pub fn diagnostic(&self) -> Diagnostic {
         match self {
+            ApplyError::Refused(found) => {
+                found.first().cloned().unwrap_or_else(|| Diagnostic::error(Code::Internal, "there is no plan to apply"))
+            }
             ApplyError::TokenFile(path, error) => Diagnostic::error(
                 Code::Unreadable,
                 format!("the token cannot be written to {}: {error}", path.display()),
@@ -136,3 +157,11 @@ impl ApplyError {
         }
     }
 }
+
+impl fmt::Display for ApplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.diagnostic().message)
+    }
+}
+
+impl std::error::Error for ApplyError {}

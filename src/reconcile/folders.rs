@@ -36,12 +36,12 @@ pub struct Folders {
 struct Watched {
     /// The nearest existing parent folder, where its creation and removal are seen.
     above: PathBuf,
-    above_is: Option<Identity>,
-    is: Option<Identity>,
+    above_is: Option<FileId>,
+    is: Option<FileId>,
 }
 
 /// A resolved path with its device and inode.
-type Identity = (PathBuf, u64, u64);
+type FileId = (PathBuf, u64, u64);
 
 impl Folders {
     /// Watches paths and calls `changed` with each event. The parent folder of each path must exist.
@@ -129,7 +129,7 @@ impl Watched {
     }
 }
 
-fn identity(path: &Path) -> Option<Identity> {
+fn identity(path: &Path) -> Option<FileId> {
     let facts = fs::metadata(path).ok()?;
     Some((path.canonicalize().ok()?, facts.dev(), facts.ino()))
 }

@@ -102,11 +102,11 @@ pub enum Verdict {
 pub struct Health {
     /// A loop without a heartbeat for this long is considered stuck.
     longest_silence: Duration,
-    state: Mutex<State>,
+    state: Mutex<HealthState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct HealthState {
     condition: Condition,
     /// The last heartbeat.
     beat: Instant,
@@ -130,7 +130,7 @@ impl Health {
             last_transition_time: mint::now(),
             observed_revision: 0,
         };
-        let state = State {
+        let state = HealthState {
             condition,
             beat: Instant::now(),
             running_since: None,
@@ -142,7 +142,7 @@ impl Health {
         Self { longest_silence, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HealthState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -257,7 +257,7 @@ impl Health {
     }
 }
 
-impl State {
+impl HealthState {
     /// The loop's problem, if any. The text stays the same while the problem does.
     fn trouble(&self, now: Instant, longest_silence: Duration) -> Option<&'static str> {
         let longer = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;

@@ -4,6 +4,8 @@ mod apply;
 pub mod cancel;
 mod folders;
 pub mod health;
+#[cfg(test)]
+mod laws;
 mod options;
 mod planned;
 mod stages;

@@ -159,21 +159,21 @@ pub fn run_once(store: &Store, options: &Options) -> RunReport {
 
 fn look(store: &Store, options: &Options) -> RunReport {
     /// Why a plan must not run.
-    enum Stop {
+    enum RunStop {
         Invalid(Box<Planned>),
         Refused(Vec<Diagnostic>),
         Failed(ApplyError),
     }
-    impl From<ApplyError> for Stop {
+    impl From<ApplyError> for RunStop {
         fn from(error: ApplyError) -> Self {
-            Stop::Failed(error)
+            RunStop::Failed(error)
         }
     }
     let prepared = Prepared::load(options.clone());
     let author = Author::source(&options.source, options.tree.commit());
     let accept = |_: &Snapshot, planned: Planned| match &planned.plan {
-        None => Err(Stop::Invalid(Box::new(planned))),
-        Some(plan) if !plan.refusals.is_empty() => Err(Stop::Refused(plan.refusals.clone())),
+        None => Err(RunStop::Invalid(Box::new(planned))),
+        Some(plan) if !plan.refusals.is_empty() => Err(RunStop::Refused(plan.refusals.clone())),
         Some(_) => Ok(planned),
     };
     match apply_current(store, &prepared, author, &mut TokenFiles::default(), accept) {
@@ -183,9 +183,9 @@ fn look(store: &Store, options: &Options) -> RunReport {
             let (unchanged, revision) = planned.plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
             RunReport::InSync { unchanged, revision }
         }
-        Err(Stop::Invalid(planned)) => RunReport::Invalid(*planned),
-        Err(Stop::Refused(refusals)) => RunReport::Failed(refusals),
-        Err(Stop::Failed(error)) => RunReport::Failed(vec![error.diagnostic()]),
+        Err(RunStop::Invalid(planned)) => RunReport::Invalid(*planned),
+        Err(RunStop::Refused(refusals)) => RunReport::Failed(refusals),
+        Err(RunStop::Failed(error)) => RunReport::Failed(vec![error.diagnostic()]),
     }
 }
 
@@ -387,14 +387,14 @@ impl Settled {
 
 /// The digest of a report, hashed while writing because the text may be as large as the manifests.
 fn digest(report: &RunReport) -> blake3::Hash {
-    struct Writer(blake3::Hasher);
-    impl fmt::Write for Writer {
+    struct HashWriter(blake3::Hasher);
+    impl fmt::Write for HashWriter {
         fn write_str(&mut self, text: &str) -> fmt::Result {
             self.0.update(text.as_bytes());
             Ok(())
         }
     }
-    let mut writer = Writer(blake3::Hasher::new());
+    let mut writer = HashWriter(blake3::Hasher::new());
     let _ = match report {
         // Changes by others are not news about the manifests.
         RunReport::InSync { unchanged, .. } => fmt::Write::write_fmt(&mut writer, format_args!("in sync {unchanged}")),

@@ -3,7 +3,7 @@
 
 mod passage;
 
-use std::{cmp::Reverse, fmt};
+use std::{cmp::Reverse, fmt, sync::Arc};
 
 pub use crate::model::traffic::{StepEffect, TracedRequest};
 pub use passage::Passage;
@@ -16,6 +16,7 @@ use crate::model::{
         https_edge::HttpsEdge,
         https_edge_route::{HttpsEdgeRoute, MatchType},
     },
+    resource::Resource,
     rules,
     snapshot::{Entry, Snapshot},
     traffic::bare_host,
@@ -56,7 +57,7 @@ pub struct EdgeChoice {
 
 /// Whether a route handles a request, or why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RouteDecision {
     /// The route handles the request.
     Taken,
     /// The `match` is empty, or the `match_type` is unset.
@@ -77,18 +78,18 @@ pub enum Verdict {
     Twin,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for RouteDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::Taken => f.write_str("handles the request"),
-            Verdict::NoMatch => f.write_str("no match"),
-            Verdict::OtherHost => f.write_str("host differs"),
-            Verdict::PathDiffers => f.write_str("path differs"),
-            Verdict::PathUnread => f.write_str("the edge cannot see the path"),
-            Verdict::CloserHostWins => f.write_str("a more specific host wins"),
-            Verdict::ExactWins => f.write_str("exact_path wins"),
-            Verdict::Shorter(than) => write!(f, "shorter prefix than {than}"),
-            Verdict::Twin => f.write_str("same match, the lower ID wins"),
+            RouteDecision::Taken => f.write_str("handles the request"),
+            RouteDecision::NoMatch => f.write_str("no match"),
+            RouteDecision::OtherHost => f.write_str("host differs"),
+            RouteDecision::PathDiffers => f.write_str("path differs"),
+            RouteDecision::PathUnread => f.write_str("the edge cannot see the path"),
+            RouteDecision::CloserHostWins => f.write_str("a more specific host wins"),
+            RouteDecision::ExactWins => f.write_str("exact_path wins"),
+            RouteDecision::Shorter(than) => write!(f, "shorter prefix than {than}"),
+            RouteDecision::Twin => f.write_str("same match, the lower ID wins"),
         }
     }
 }
@@ -103,7 +104,7 @@ pub struct Considered {
     /// The match.
     pub matched: String,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: RouteDecision,
 }
 
 /// The path of a request through the gateway.
@@ -120,16 +121,13 @@ pub struct Trace {
 impl Trace {
     /// Returns the route that handles the request.
     pub fn route(&self) -> Option<&Considered> {
-        self.routes.iter().find(|route| route.verdict == Verdict::Taken)
+        self.routes.iter().find(|route| route.verdict == RouteDecision::Taken)
     }
 }
 
-/// Traces a request through edges and their routes.
-pub fn trace<'a>(
-    request: &TracedRequest,
-    edges: impl Iterator<Item = (&'a Key, Option<&'a str>, &'a HttpsEdge)>,
-    routes: impl Iterator<Item = (&'a Key, Option<&'a str>, &'a HttpsEdgeRoute)>,
-) -> Trace {
+/// Traces a request through a revision.
+pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
+    let edges = of::<HttpsEdge>(snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX));
     let serving = edges.flat_map(|(key, name, edge)| {
         let hostports =
             edge.hostports.iter().filter_map(move |hostport| Some((hostport, rank_hostport(request, hostport)?)));
@@ -140,8 +138,7 @@ pub fn trace<'a>(
     };
     let blind = rules::passes_through(edge) && edge.tls_termination.as_ref().is_some_and(|tls| tls.enabled);
     let choice = EdgeChoice { edge: named(key, name), hostport: hostport.clone(), rank, passes_through: blind };
-    let mut routes: Vec<_> = routes
-        .filter(|(route, ..)| route.parent.as_ref() == Some(&key.id))
+    let mut routes: Vec<_> = of::<HttpsEdgeRoute>(snapshot.children(key, Kind::HttpsEdgeRoute))
         .map(|(key, name, route)| (rank_route(request, route, blind), key, name, route))
         .collect();
     // Best match first, then the routes that do not match.
@@ -150,9 +147,9 @@ pub fn trace<'a>(
     let considered = routes.iter().map(|(rank, key, name, route)| {
         let verdict = match (rank, &winner) {
             (Err(verdict), _) => verdict.clone(),
-            (Ok(_), Some((_, first, _))) if first == key => Verdict::Taken,
+            (Ok(_), Some((_, first, _))) if first == key => RouteDecision::Taken,
             (Ok(rank), Some((best, _, taken))) => lost(rank, best, taken),
-            (Ok(_), None) => Verdict::NoMatch,
+            (Ok(_), None) => RouteDecision::NoMatch,
         };
         Considered { route: named(key, *name), match_type: route.match_type, matched: route.r#match.clone(), verdict }
     });
@@ -161,16 +158,12 @@ pub fn trace<'a>(
     Trace { edge: Some(choice), routes, modules }
 }
 
-/// Traces a request through a revision.
-pub fn trace_in(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
-    fn entry_name(entry: &Entry) -> Option<&str> {
-        entry.claim.as_ref().map(|claim| claim.name.as_str())
-    }
-    let of = |kind: Kind| snapshot.iter().filter(move |entry| entry.key.kind == kind);
-    let edges = of(Kind::HttpsEdge).filter_map(|it| Some((&it.key, entry_name(it), it.spec_as::<HttpsEdge>()?)));
-    let routes =
-        of(Kind::HttpsEdgeRoute).filter_map(|it| Some((&it.key, entry_name(it), it.spec_as::<HttpsEdgeRoute>()?)));
-    trace(request, edges, routes)
+/// Resources with their names and typed Specs.
+fn of<'a, R: Resource>(
+    entries: impl Iterator<Item = &'a Arc<Entry>>,
+) -> impl Iterator<Item = (&'a Key, Option<&'a str>, &'a R)> {
+    let name = |entry: &'a Entry| entry.claim.as_ref().map(|claim| claim.name.as_str());
+    entries.filter_map(move |entry| Some((&entry.key, name(entry), entry.spec_as::<R>()?)))
 }
 
 fn named(key: &Key, name: Option<&str>) -> Named {
@@ -195,36 +188,36 @@ fn rank_hostport(request: &TracedRequest, hostport: &str) -> Option<HostRank> {
 /// A route's precedence, by field: how specific the host is, exact before prefix, the longer path.
 type Rank = (HostRank, bool, usize);
 
-fn rank_route(request: &TracedRequest, route: &HttpsEdgeRoute, blind: bool) -> Result<Rank, Verdict> {
+fn rank_route(request: &TracedRequest, route: &HttpsEdgeRoute, blind: bool) -> Result<Rank, RouteDecision> {
     let selector = route.r#match.as_str();
-    let (Some(match_type), false) = (route.match_type, selector.is_empty()) else { return Err(Verdict::NoMatch) };
+    let (Some(match_type), false) = (route.match_type, selector.is_empty()) else { return Err(RouteDecision::NoMatch) };
     let (host, path) = selector.split_at(selector.find('/').unwrap_or(selector.len()));
     let host_rank = match host {
         "" => Some(HostRank::Any),
         _ => rank_hostport(request, host).or_else(|| rank_host(&request.host, host)),
     };
-    let host_rank = host_rank.ok_or(Verdict::OtherHost)?;
+    let host_rank = host_rank.ok_or(RouteDecision::OtherHost)?;
     // A host alone matches all of its paths, and so does the prefix `/`.
     let everything = path.is_empty() || (path == "/" && match_type == MatchType::PathPrefix);
     let exact = match_type == MatchType::ExactPath && !path.is_empty();
     let fits = match (everything, exact) {
         (true, _) => true,
-        _ if blind => return Err(Verdict::PathUnread),
+        _ if blind => return Err(RouteDecision::PathUnread),
         (_, true) => request.path == path,
         (_, false) => request.path.starts_with(path),
     };
-    if fits { Ok((host_rank, exact, path.len())) } else { Err(Verdict::PathDiffers) }
+    if fits { Ok((host_rank, exact, path.len())) } else { Err(RouteDecision::PathDiffers) }
 }
 
-fn lost(rank: &Rank, best: &Rank, winner: &HttpsEdgeRoute) -> Verdict {
+fn lost(rank: &Rank, best: &Rank, winner: &HttpsEdgeRoute) -> RouteDecision {
     if rank.0 < best.0 {
-        Verdict::CloserHostWins
+        RouteDecision::CloserHostWins
     } else if !rank.1 && best.1 {
-        Verdict::ExactWins
+        RouteDecision::ExactWins
     } else if rank.2 < best.2 {
-        Verdict::Shorter(winner.r#match.clone())
+        RouteDecision::Shorter(winner.r#match.clone())
     } else {
-        Verdict::Twin
+        RouteDecision::Twin
     }
 }
 

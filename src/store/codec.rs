@@ -9,11 +9,12 @@ use serde_json::value::RawValue;
 
 use super::{
     StoreError,
-    engine::{Batch, Change, State},
+    engine::{Batch, RecordChange, State},
 };
 use crate::model::{
     Kind,
     code::Code,
+    content::Content,
     id::Id,
     json::{self, JsonError},
     key::Key,
@@ -27,9 +28,10 @@ const RECORD: &str = "r/";
 /// How tombstones start: all that is kept of a deleted resource is its place in lists.
 const DELETED: &str = "d/";
 
+/// What a record has besides its spec.
 #[derive(Serialize)]
 struct Written<'a> {
-    spec: &'a serde_json::Map<String, serde_json::Value>,
+    references: Vec<String>,
     created_at: Timestamp,
     order: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,6 +44,8 @@ struct Written<'a> {
 struct Read<'a> {
     #[serde(borrow)]
     spec: &'a RawValue,
+    /// Missing in records of earlier versions.
+    references: Option<Vec<String>>,
     created_at: Timestamp,
     order: u64,
     #[serde(default)]
@@ -98,8 +102,8 @@ pub fn restore(state: State) -> Result<Snapshot, StoreError> {
 
 /// The Snapshot after a batch.
 pub fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, StoreError> {
-    let changed = batch.changes.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
-    let changed = changed.map(|(key, value)| {
+    let changed: Vec<_> = batch.changes.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).collect();
+    let changed = changed.into_par_iter().with_min_len(64).map(|(key, value)| {
         if key.starts_with(DELETED) {
             decode_deleted(key.as_bytes(), value, batch.revision).map(|(key, tombstone)| (key, Err(tombstone)))
         } else {
@@ -111,8 +115,8 @@ pub fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, StoreErro
 }
 
 /// What a commit changes in the state.
-pub fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<Change>, StoreError> {
-    let encoded: Result<Vec<Vec<Change>>, StoreError> = changed
+pub fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<RecordChange>, StoreError> {
+    let encoded: Result<Vec<Vec<RecordChange>>, StoreError> = changed
         .iter()
         .collect::<Vec<_>>()
         .into_par_iter()
@@ -145,9 +149,12 @@ fn encode(entry: &Entry) -> Result<Vec<u8>, StoreError> {
 
 fn to_bytes(entry: &Entry) -> Result<Vec<u8>, JsonError> {
     let Entry { created_at, order, claim, token, .. } = entry;
-    let spec = entry.spec.to_json(Secrets::Revealed)?;
-    let written = Written { spec: &spec, created_at: *created_at, order: *order, claim, token };
-    json::bytes(&written, Secrets::Revealed)
+    let references = entry.content.references().iter().map(|key| encode_key("", key)).collect();
+    let written = Written { references, created_at: *created_at, order: *order, claim, token };
+    let (spec, others) = (entry.content.stored()?, json::bytes(&written, Secrets::Revealed)?);
+    // The spec is JSON already: only the object around it is new.
+    let others = others.strip_prefix(b"{").unwrap_or_default();
+    Ok([br#"{"spec":"#, spec.as_bytes(), b",", others].concat())
 }
 
 /// Reads a record. The error says what is wrong with it, without its content.
@@ -158,10 +165,17 @@ fn decode(key: &[u8], value: &[u8]) -> Result<Entry, String> {
         format!("the record {name} cannot be read (line {}, column {})", error.line(), error.column())
     };
     let read: Read<'_> = serde_json::from_slice(value).map_err(unreadable)?;
-    let spec = (key.kind.info().restore)(read.spec).map_err(unreadable)?;
+    let content = match read.references {
+        Some(references) => {
+            let references: Result<_, String> =
+                references.iter().map(|reference| decode_key("", reference.as_bytes())).collect();
+            Content::from_stored(key.kind, references?, read.spec.get())
+        }
+        None => Content::new((key.kind.info().restore)(read.spec.get()).map_err(unreadable)?),
+    };
     Ok(Entry {
         key,
-        spec,
+        content,
         created_at: read.created_at,
         order: read.order,
         claim: read.claim,

@@ -9,7 +9,7 @@ use super::{StoreError, history::Retention};
 pub type Hash = [u8; 32];
 
 /// A record of the state: its key, and its value unless the record is removed.
-pub type Change = (String, Option<Vec<u8>>);
+pub type RecordChange = (String, Option<Vec<u8>>);
 
 /// Visits a link of the hash chain: the previous hash, the record, and its hash.
 pub type Visit<'v> = dyn FnMut(&Hash, &[u8], &Hash) -> Result<(), StoreError> + 'v;
@@ -28,7 +28,7 @@ pub struct Batch {
     /// The hash of the record and the previous hash.
     pub hash: Hash,
     /// The changes of the state.
-    pub changes: Vec<Change>,
+    pub changes: Vec<RecordChange>,
 }
 
 /// The end of a log.

@@ -48,7 +48,7 @@ pub fn touched(
 
 /// The fields of a resource, with its ownership.
 fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Result<Map<String, Value>, JsonError> {
-    let mut fields = entry.spec.to_json(Secrets::Digested(digest_key))?;
+    let mut fields = entry.spec().to_json(Secrets::Digested(digest_key))?;
     if let Some(claim) = &entry.claim {
         fields.insert("(owned by)".into(), json::value(claim, Secrets::Masked)?);
     }

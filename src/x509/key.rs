@@ -11,7 +11,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use super::{
     dotted,
-    pem::{Block, PemFault},
+    pem::{PemBlock, PemFault},
 };
 
 /// The supported key types.
@@ -57,7 +57,7 @@ pub(super) fn rsa_bits(public: &SubjectPublicKeyInfo<'_>) -> Option<usize> {
 }
 
 /// Whether a private key belongs to a certificate.
-pub(super) fn is_key_of(certified: &SubjectPublicKeyInfo<'_>, key: &Block<'_>) -> Result<bool, PemFault> {
+pub(super) fn is_key_of(certified: &SubjectPublicKeyInfo<'_>, key: &PemBlock<'_>) -> Result<bool, PemFault> {
     let wanted = KeyType::certified(certified)?;
     if key.encrypted || key.label == "ENCRYPTED PRIVATE KEY" {
         return Err(PemFault::EncryptedPrivateKey);

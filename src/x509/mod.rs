@@ -3,6 +3,8 @@
 mod chain;
 mod key;
 mod pem;
+#[cfg(test)]
+mod tests;
 
 use std::net::IpAddr;
 

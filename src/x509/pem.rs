@@ -101,13 +101,13 @@ impl PemFault {
 }
 
 /// A decoded block.
-pub(super) struct Block<'a> {
+pub(super) struct PemBlock<'a> {
     pub(super) label: &'a str,
     pub(super) encrypted: bool,
     pub(super) der: Zeroizing<Vec<u8>>,
 }
 
-enum Line<'a> {
+enum PemLine<'a> {
     Begin(&'a str),
     End(&'a str),
     Damaged,
@@ -116,56 +116,60 @@ enum Line<'a> {
 
 /// Reads every block. The parser's own reader drops anything it does not recognize, such as the second of two files
 /// joined without a newline, which would silently shorten a chain.
-pub(super) fn blocks(text: &str) -> Result<Vec<Block<'_>>, PemFault> {
+pub(super) fn blocks(text: &str) -> Result<Vec<PemBlock<'_>>, PemFault> {
     let mut found = Vec::new();
     let mut lines = text.lines().zip(1..);
     while let Some((line, number)) = lines.next() {
         match classify(line) {
-            Line::Text => {}
-            Line::Begin(label) => found.push(block(label, &mut lines)?),
-            Line::End(_) | Line::Damaged => return Err(PemFault::Boundary(number)),
+            PemLine::Text => {}
+            PemLine::Begin(label) => found.push(block(label, &mut lines)?),
+            PemLine::End(_) | PemLine::Damaged => return Err(PemFault::Boundary(number)),
         }
     }
     Ok(found)
 }
 
-fn block<'a>(label: &'a str, lines: &mut impl Iterator<Item = (&'a str, usize)>) -> Result<Block<'a>, PemFault> {
+fn block<'a>(label: &'a str, lines: &mut impl Iterator<Item = (&'a str, usize)>) -> Result<PemBlock<'a>, PemFault> {
     let mut body: Vec<&str> = Vec::new();
     let mut encrypted = false;
     for (line, number) in lines {
         match classify(line) {
-            Line::End(end) if end == label => {
+            PemLine::End(end) if end == label => {
                 // The body of an encrypted block is useless without the passphrase.
                 let body = Zeroizing::new(if encrypted { String::new() } else { body.concat() });
                 let der = STANDARD.decode(body.as_str()).map_err(|_| PemFault::Base64(label.to_owned()))?;
-                return Ok(Block { label, encrypted, der: Zeroizing::new(der) });
+                return Ok(PemBlock { label, encrypted, der: Zeroizing::new(der) });
             }
             // Headers as in RFC 1421; base64 has no colon.
-            Line::Text if line.contains(':') => {
+            PemLine::Text if line.contains(':') => {
                 encrypted |= line.starts_with("Proc-Type:") && line.contains("ENCRYPTED");
             }
-            Line::Text => body.extend(line.split_whitespace()),
-            Line::Damaged => return Err(PemFault::Boundary(number)),
-            Line::Begin(_) | Line::End(_) => break,
+            PemLine::Text => body.extend(line.split_whitespace()),
+            PemLine::Damaged => return Err(PemFault::Boundary(number)),
+            PemLine::Begin(_) | PemLine::End(_) => break,
         }
     }
     Err(PemFault::Truncated(label.to_owned()))
 }
 
-fn classify(line: &str) -> Line<'_> {
+fn classify(line: &str) -> PemLine<'_> {
     // Faults quote the label, so text that could be key material must not count as one.
     let is_label = |text: &&str| {
         text.len() <= 40 && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b" .#".contains(&b))
     };
     let label_after = |start: &str| line.trim_end().strip_prefix(start)?.strip_suffix("-----").filter(is_label);
     if let Some(label) = label_after("-----BEGIN ") {
-        return Line::Begin(label);
+        return PemLine::Begin(label);
     }
     if let Some(label) = label_after("-----END ") {
-        return Line::End(label);
+        return PemLine::End(label);
     }
     let indented = line.trim_start_matches(['\u{feff}', ' ', '\t']);
-    if indented.starts_with("-----BEGIN") || indented.starts_with("-----END") { Line::Damaged } else { Line::Text }
+    if indented.starts_with("-----BEGIN") || indented.starts_with("-----END") {
+        PemLine::Damaged
+    } else {
+        PemLine::Text
+    }
 }
 
 /// Reads a PEM text of certificates, and passes the first to `read`.
@@ -186,7 +190,7 @@ pub(super) fn with_chain<T>(
     if chain.is_empty() { Err(PemFault::NoBlock) } else { read(&chain) }
 }
 
-fn parse<'a>(block: &'a Block<'_>, place: usize) -> Result<X509Certificate<'a>, PemFault> {
+fn parse<'a>(block: &'a PemBlock<'_>, place: usize) -> Result<X509Certificate<'a>, PemFault> {
     if block.label != "CERTIFICATE" {
         return Err(PemFault::WrongLabel(block.label.to_owned()));
     }

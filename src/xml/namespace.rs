@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    Fault, MOST_ATTRIBUTES, MOST_NAMESPACES, malformed,
+    MOST_ATTRIBUTES, MOST_NAMESPACES, XmlFault, malformed,
     syntax::{bad_reference, normalized, qualified},
     tag::{Attributes, Tag},
     unknown_reference,
@@ -36,7 +36,7 @@ enum Space {
 impl<'a> Namespaces<'a> {
     /// Enters an element: checks its name and attributes, and opens a scope for its declarations. Returns the local
     /// part of its name.
-    pub(super) fn open(&mut self, tag: &Tag<'a>) -> Result<&'a str, Fault> {
+    pub(super) fn open(&mut self, tag: &Tag<'a>) -> Result<&'a str, XmlFault> {
         let (prefix, local) = qualified(tag.name).ok_or_else(|| bad_name(tag.name))?;
         let mut names = HashSet::new();
         let mut declared = Vec::new();
@@ -45,7 +45,7 @@ impl<'a> Namespaces<'a> {
             let attribute = attribute?;
             if names.len() >= MOST_ATTRIBUTES {
                 let message = format!("an element can have at most {MOST_ATTRIBUTES} attributes");
-                return Err(Fault::Refused(message));
+                return Err(XmlFault::Refused(message));
             }
             let name = qualified(attribute.name).ok_or_else(|| bad_name(attribute.name))?;
             if !names.insert(attribute.name) {
@@ -91,7 +91,7 @@ impl<'a> Namespaces<'a> {
         }
     }
 
-    fn declare(&mut self, prefix: &'a str, name: String) -> Result<(), Fault> {
+    fn declare(&mut self, prefix: &'a str, name: String) -> Result<(), XmlFault> {
         if prefix == "xmlns" || name == XMLNS || (prefix == "xml") != (name == XML) {
             return Err(malformed("the prefixes `xml` and `xmlns` and their namespaces are reserved"));
         }
@@ -99,7 +99,7 @@ impl<'a> Namespaces<'a> {
             return Err(malformed(format!("the prefix `{}` cannot have an empty namespace", printable(prefix))));
         }
         if self.in_scope >= MOST_NAMESPACES {
-            return Err(Fault::Refused(format!("at most {MOST_NAMESPACES} namespaces can be in scope")));
+            return Err(XmlFault::Refused(format!("at most {MOST_NAMESPACES} namespaces can be in scope")));
         }
         self.in_scope += 1;
         let next = self.numbers.len();
@@ -108,7 +108,7 @@ impl<'a> Namespaces<'a> {
         Ok(())
     }
 
-    fn resolve(&self, prefix: &str) -> Result<Space, Fault> {
+    fn resolve(&self, prefix: &str) -> Result<Space, XmlFault> {
         let innermost = self.bound.get(prefix).and_then(|numbers| numbers.last());
         match (prefix, innermost) {
             ("xml", _) => Ok(Space::Xml),
@@ -119,10 +119,10 @@ impl<'a> Namespaces<'a> {
     }
 }
 
-fn bad_name(name: &str) -> Fault {
+fn bad_name(name: &str) -> XmlFault {
     malformed(format!("invalid name `{}`", printable(name)))
 }
 
-fn duplicate(name: &str) -> Fault {
+fn duplicate(name: &str) -> XmlFault {
     malformed(format!("duplicate attribute `{}`", printable(name)))
 }

@@ -1,6 +1,6 @@
 //! Parses a start tag.
 
-use super::{Fault, malformed, syntax::SPACE};
+use super::{XmlFault, malformed, syntax::SPACE};
 use crate::text::printable;
 
 /// The contents of a start tag.
@@ -40,7 +40,7 @@ impl<'a> Attributes<'a> {
 }
 
 impl<'a> Iterator for Attributes<'a> {
-    type Item = Result<Attribute<'a>, Fault>;
+    type Item = Result<Attribute<'a>, XmlFault>;
 
     fn next(&mut self) -> Option<Self::Item> {
         // Stop at the first fault.

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use edgewright::model::key::Key;
+use edgewright::resources::Key;
 
 use crate::cli::{Folder, Run, copy};
 

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use edgewright::{model::snapshot::Snapshot, store::Store};
+use edgewright::{Snapshot, Store};
 use tempfile::TempDir;
 
 /// The binary under test.

@@ -9,10 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use edgewright::{
-    model::Kind,
-    store::{Store, engine::Query},
-};
+use edgewright::{Store, resources::Kind, storage::Query};
 
 use crate::cli::{Folder, copy};
 

@@ -13,27 +13,11 @@ use std::{
 };
 
 use edgewright::{
-    api::{self, App, Settings},
-    manifest::{
-        ManifestFile,
-        tree::{Disk, Tree},
-    },
-    model::{
-        code::Code,
-        diagnostic::{Diagnostic, Name},
-        fault::Fault,
-    },
-    reconcile::{
-        Options,
-        health::{Reason, Verdict},
-        watch::{RunReport, follow},
-    },
-    store::{
-        Store, StoreError,
-        engine::{Batch, Engine, Query, State, Statistics, Visit},
-        history::Retention,
-        memory::MemoryEngine,
-    },
+    Code, Diagnostic, Disk, ManifestFile, Options, Store, Tree,
+    report::Name,
+    resources::Fault,
+    server::{App, Reason, RunReport, Settings, Verdict, bind, follow, router},
+    storage::{Batch, Engine, MemoryEngine, Query, Retention, State, Statistics, StoreError, Visit},
 };
 use serde_json::json;
 
@@ -256,9 +240,9 @@ fn a_store_that_cannot_be_written_is_not_ready() {
     let store = Arc::new(store);
     let settings =
         Settings { base_url: BASE_URL.into(), saml_base_url: BASE_URL.into(), version_header: VERSION_HEADER.into() };
-    let listener = api::bind("127.0.0.1:0").unwrap();
+    let listener = bind("127.0.0.1:0").unwrap();
     let address = listener.address().unwrap().to_string();
-    let router = api::router(App::new(store, settings));
+    let router = router(App::new(store, settings));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let server = std::thread::spawn(move || {
         let stopped = async {

@@ -3,32 +3,18 @@
 use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
 use edgewright::{
-    manifest::tree::Disk,
-    model::{
-        Kind,
-        code::Code,
-        diagnostic::{Diagnostic, Place, Severity, SourceFile},
-        id::Id,
-        key::Key,
-        kind::ip_restriction::IpRestriction,
-        operation::Operation,
-        secret::MASK,
-        snapshot::Snapshot,
-    },
-    plan::{
-        Plan,
-        format::{self, Format, json, markdown},
-        outline::Outline,
-        render,
-        report::Report,
-    },
-    reconcile::{Options, Planned, plan},
+    Code, Diagnostic, Disk, Options, Plan, Planned, Snapshot, plan,
+    report::{Format, Outline, Place, Report, Severity, SourceFile, render},
+    resources::{Id, IpRestriction, Key, Kind, MASK, Operation},
 };
 use jiff::Timestamp;
 use quick_xml::{Reader, events::Event};
 use serde_json::Value;
 
 use crate::cli::{Folder, REPOSITORY};
+
+/// The limit of a Markdown report.
+const MOST_CHARACTERS: usize = 65_000;
 
 fn planned(path: impl Into<PathBuf>, snapshot: &Snapshot) -> Planned {
     let tree = Disk { paths: vec![path.into()], ..Disk::default() };
@@ -58,7 +44,7 @@ fn of_plan(plan: &Plan) -> Report {
 }
 
 fn rendered(format: Format, report: &Report) -> String {
-    format::render(format, report).unwrap()
+    render(format, report).unwrap()
 }
 
 fn told(format: Format, planned: &Planned) -> String {
@@ -106,7 +92,9 @@ fn every_format_has_a_name_and_tells_the_same_twice() {
         }
     }
     assert_eq!(Format::from_name("xml"), None);
-    assert_eq!(told(Format::Text, &good), render::text(&Outline::of(good.plan.as_ref().unwrap()).unwrap()));
+    let (text, plan) = (told(Format::Text, &good), good.plan.as_ref().unwrap());
+    assert!(text.contains(&plan.summary().to_string()), "{text}");
+    assert!(plan.changes.iter().all(|change| text.contains(change.key.id.as_str())), "{text}");
     assert_eq!(told(Format::Text, &bad), "", "diagnostics are printed elsewhere");
 }
 
@@ -116,7 +104,12 @@ fn every_format_is_described() {
     for format in Format::ALL {
         assert!(text.contains(&format!("\n## {}\n", format.as_str())), "{format:?}");
     }
-    assert!(text.contains(json::VERSION) && text.contains(markdown::MARKER));
+    let version = parsed(&told(Format::Json, &storefront()))["format"].as_str().unwrap().to_owned();
+    let markdown = told(Format::Markdown, &storefront());
+    let marker = markdown.lines().next().unwrap();
+    for fixed in [version.as_str(), marker, "limited to 65,000 characters"] {
+        assert!(text.contains(fixed), "{fixed}");
+    }
 }
 
 #[test]
@@ -275,7 +268,7 @@ fn markdown_is_cut_between_two_changes() {
     let plan = restrictions(5_000, "first\n```\n````diff\nlast");
     let text = rendered(Format::Markdown, &of_plan(&plan));
     let length = text.chars().count();
-    assert!((60_000..=markdown::MOST_CHARACTERS).contains(&length), "{length}");
+    assert!((60_000..=MOST_CHARACTERS).contains(&length), "{length}");
     assert_fences(&text);
     assert!(text.contains("\n`````diff\n"), "a fence is longer than those inside of it");
     let shown = text.matches("<details>").count();
@@ -284,12 +277,12 @@ fn markdown_is_cut_between_two_changes() {
 
     let many: Vec<Diagnostic> = (0..5_000).map(|at| Diagnostic::error(Code::Syntax, format!("fault {at}"))).collect();
     let text = rendered(Format::Markdown, &of_diagnostics(&many));
-    assert!(text.chars().count() <= markdown::MOST_CHARACTERS);
+    assert!(text.chars().count() <= MOST_CHARACTERS);
     let shown = text.matches("**error**").count();
     assert!(text.ends_with(&format!("… and {} more diagnostics: see the job's log\n", 5_000 - shown)));
     let both = Report { diagnostics: many, ..of_plan(&plan) };
     let text = rendered(Format::Markdown, &both);
-    assert!(text.chars().count() <= markdown::MOST_CHARACTERS && text.contains("<details>"));
+    assert!(text.chars().count() <= MOST_CHARACTERS && text.contains("<details>"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `--isolate`: what is faulty is set aside with what depends on it, and the rest goes on (D44).
 
-use edgewright::model::Kind;
+use edgewright::resources::Kind;
 
 use crate::cli::Folder;
 

@@ -12,10 +12,7 @@ use std::{
     thread,
 };
 
-use edgewright::{
-    manifest::tree::{Disk, Tree},
-    plan::format::Format,
-};
+use edgewright::{Disk, Tree, report::Format};
 
 use crate::cli::{Folder, finish};
 

@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 
 use edgewright::{
-    lint::{self, LINTS, Level, Lint, World},
-    manifest::{self, resolve::resolve, tree::Disk},
-    model::{
-        diagnostic::{Diagnostic, Name, Severity},
-        snapshot::Snapshot,
-    },
-    reconcile::{LintLevels, validate},
+    Diagnostic, Disk, LintLevels,
+    report::{LINTS, Level, Lint, Name, Severity},
+    validate,
 };
 
 use crate::cli::{Folder, REPOSITORY};
@@ -29,7 +25,7 @@ fn findings(text: &str, lint: &Lint, level: Level) -> Vec<Diagnostic> {
 #[test]
 fn every_lint_finds_its_own_example_and_no_rule_does() {
     let mut wrong = Vec::new();
-    // What `expiring-certificate` finds depends on the day: it has a test of its own.
+    // What `expiring-certificate` finds depends on the day: it has a test beside the loader.
     for lint in LINTS.iter().filter(|lint| lint.name != "expiring-certificate") {
         let raised = findings(lint.example, lint, Level::Warn);
         if raised.iter().any(|it| matches!(it.code, Name::Code(_))) {
@@ -52,26 +48,6 @@ fn every_lint_finds_its_own_example_and_no_rule_does() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// Days before the end of the example's certificate, and whether something is said of it then.
-#[test]
-fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
-    let lint = lint::find("expiring-certificate").unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("example.yaml"), lint.example).unwrap();
-    let tree = Disk { paths: vec![folder.path().to_owned()], ..Disk::default() };
-    let resolved = resolve(&manifest::load(&tree), &Snapshot::default(), "test", true);
-    let end: jiff::Timestamp = "2030-01-15T00:00:00Z".parse().unwrap();
-    for (days, said) in [(365, false), (31, false), (29, true), (1, true), (-1, false)] {
-        let now = end - jiff::SignedDuration::from_hours(days * 24);
-        let world =
-            World { desired: &resolved.desired, others: &[], manifests: &resolved.facts, now, allowed_labels: None };
-        let found = lint::run(&world).iter().any(|finding| finding.lint == lint.name);
-        assert_eq!(found, said, "{days} days before");
-        let expired = lint::run(&world).iter().any(|finding| finding.lint == "expired-certificate");
-        assert_eq!(expired, days < 0, "{days} days before");
-    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use edgewright::plan::format::Format;
+use edgewright::report::Format;
 
 use crate::cli::{Folder, REPOSITORY, run_in_repository};
 

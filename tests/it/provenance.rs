@@ -2,10 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use edgewright::{
-    model::operation::Author,
-    store::{Store, engine::Query},
-};
+use edgewright::{Store, resources::Author, storage::Query};
 
 use crate::{
     cli::{Folder, copy},

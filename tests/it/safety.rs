@@ -1,5 +1,7 @@
 //! Deletion budgets: a normal day passes, an accident does not (D41).
 
+use edgewright::{ApplyError, Code, Options, Sent, SentFile, Store, apply, plan, report::Name};
+
 use crate::cli::Folder;
 
 const REFUSED: &str = "ERR_EDGEWRIGHT_TOO_MANY_DELETIONS";
@@ -41,4 +43,24 @@ fn a_normal_day_needs_no_flag() {
     assert_eq!((refused.code, refused.err.contains("would delete 4 of the source's 15")), (4, true), "{}", refused.err);
     folder.ok("reconcile m --max-deletes 30%");
     assert_eq!(folder.run("reconcile m --max-deletes many").code, 1);
+}
+
+#[test]
+fn the_library_applies_no_refused_plan_and_no_invalid_manifests() {
+    let store = Store::open("memory:").unwrap();
+    let reconcile = |text: String| {
+        let file = SentFile { name: "m/e.yaml".into(), text, values: Vec::new() };
+        let options = Options::new(Sent::new(vec![file], None));
+        apply(&store, &options, &plan(&options, &store.snapshot()))
+    };
+    assert_eq!(reconcile(edges(3)).unwrap(), 1);
+    for (text, code) in [
+        ("# all of them are gone\n".to_owned(), Code::TooManyDeletions),
+        (edges(3).replace("hostports", "hostprots"), Code::UnknownField),
+    ] {
+        let error = reconcile(text).unwrap_err();
+        let ApplyError::Refused(found) = &error else { panic!("{error:?}") };
+        assert!(!found.is_empty() && found.iter().all(|it| it.code == Name::Code(code)), "{error}");
+        assert_eq!(store.snapshot().revision, 1);
+    }
 }

@@ -12,19 +12,10 @@ use std::{
 };
 
 use edgewright::{
-    api::{self, App, Settings},
-    model::{
-        Kind,
-        id::Id,
-        key::Key,
-        kind::{
-            api_key::ApiKey,
-            owner::{Owner, Role},
-        },
-        operation::{Author, Operation},
-        resource::AnyResource,
-    },
-    store::{Commit, Store, mint},
+    Store,
+    resources::{AnyResource, ApiKey, Author, Id, Key, Kind, Operation, Owner, Role, fresh_id, new_token, now},
+    server::{App, Settings, bind, router},
+    storage::Commit,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -74,9 +65,9 @@ impl Server {
         let mut operations = Vec::new();
         let keys = OWNERS.map(|(owner, role)| add_key(&mut operations, owner, role));
         commit(&store, operations);
-        let listener = api::bind("127.0.0.1:0").unwrap();
+        let listener = bind("127.0.0.1:0").unwrap();
         let address = listener.address().unwrap();
-        let router = api::router(App::new(Arc::clone(&store) as Arc<Store>, settings));
+        let router = router(App::new(Arc::clone(&store) as Arc<Store>, settings));
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let stopped = async {
@@ -108,7 +99,7 @@ impl Server {
     pub fn create(&self, kind: Kind, specs: impl IntoIterator<Item = Arc<dyn AnyResource>>) -> Vec<String> {
         let mut ids = Vec::new();
         let operations = specs.into_iter().map(|spec| {
-            let key = Key::new(kind, mint::fresh_id(kind));
+            let key = Key::new(kind, fresh_id(kind));
             ids.push(key.id.to_string());
             Operation::Create { key, spec, claim: None, token: None }
         });
@@ -251,8 +242,8 @@ fn agent() -> ureq::Agent {
 }
 
 fn add_key(operations: &mut Vec<Operation>, owner: &str, role: Role) -> (String, String) {
-    let key = Key::new(Kind::ApiKey, mint::fresh_id(Kind::ApiKey));
-    let (token, hash) = mint::token(&key.id);
+    let key = Key::new(Kind::ApiKey, fresh_id(Kind::ApiKey));
+    let (token, hash) = new_token(&key.id);
     let create = |key: Key, spec: Arc<dyn AnyResource>, token| Operation::Create { key, spec, claim: None, token };
     operations.push(create(Key::new(Kind::Owner, Id::new(owner)), Arc::new(Owner { role }), None));
     let spec = ApiKey { description: format!("the first {owner}"), owner_id: owner.into(), ..ApiKey::default() };
@@ -262,5 +253,5 @@ fn add_key(operations: &mut Vec<Operation>, owner: &str, role: Role) -> (String,
 }
 
 fn commit(store: &Store, operations: Vec<Operation>) {
-    store.commit(Commit { base: None, operations, author: Author::Local, at: mint::now() }).unwrap();
+    store.commit(Commit { base: None, operations, author: Author::Local, at: now() }).unwrap();
 }

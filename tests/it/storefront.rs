@@ -2,12 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use edgewright::{
-    manifest::tree::Disk,
-    model::{Kind, code::Code, operation::Author},
-    reconcile::{Options, apply, plan, token::TokenFiles},
-    store::{Store, history::Places},
-};
+use edgewright::{Code, Disk, Options, Store, apply, plan, resources::Kind};
 
 use crate::cli::{Folder, REPOSITORY, Run};
 
@@ -371,10 +366,9 @@ fn a_plan_is_applied_to_the_revision_it_was_made_from_or_not_at_all() {
     let tree = Disk { paths: vec![folder.path("m")], allow_outside_files: false };
     let options = Options::new(tree);
     let store = Store::open(folder.path("store")).unwrap();
-    let stale = plan(&options, &store.snapshot()).plan.unwrap();
-    let apply = || apply(&store, &stale, Places::new(), Author::source("default", None), &mut TokenFiles::default());
-    apply().unwrap();
-    let refused = apply().unwrap_err().diagnostic();
+    let stale = plan(&options, &store.snapshot());
+    assert_eq!(apply(&store, &options, &stale).unwrap(), 1);
+    let refused = apply(&store, &options, &stale).unwrap_err().diagnostic();
     assert_eq!((refused.code, store.snapshot().revision), (Code::Stale.into(), 1), "{}", refused.message);
 }
 

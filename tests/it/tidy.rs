@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use edgewright::model::code::REGISTRY;
+use edgewright::report::CODES;
 
 use crate::cli::REPOSITORY;
 
@@ -42,15 +42,11 @@ const IO: [&str; 13] = [
 const NEED_A_BROKEN_MACHINE: [&str; 3] = ["STORE_CORRUPT", "STORE_FAILED", "INTERNAL"];
 
 /// Who may name a module outside its own file and its hosts, and why. Lints have a rule of their own.
-const NAMES_MODULES: [(&str, &[&str]); 7] = [
+const NAMES_MODULES: [(&str, &[&str]); 5] = [
     // The API specification has the endpoints of these modules; those of all others are extensions.
     ("src/api/endpoint.rs", &["backend", "ip_restriction", "oauth", "policies", "saml", "websocket_tcp_converter"]),
-    // The examples of whole kinds.
-    ("src/api/example.rs", &["backend", "compression", "tls_termination"]),
     // Identity providers read a route's SAML metadata.
     ("src/api/saml.rs", &["saml"]),
-    // The decoder accepts any object in a policy's `config`.
-    ("src/model/decode/value.rs", &["policies"]),
     // Where TLS terminates decides what an edge can read.
     ("src/model/rules.rs", &["tls_termination"]),
     ("src/routing/mod.rs", &["tls_termination"]),
@@ -59,6 +55,10 @@ const NAMES_MODULES: [(&str, &[&str]); 7] = [
 ];
 /// How many modules a lint is about at most. One that knows more of them should ask their slots.
 const MOST_MODULES_OF_A_LINT: usize = 3;
+/// It exports every module.
+const FACADE: &str = "src/facade.rs";
+/// They generate every module.
+const LAWS: &str = "src/reconcile/laws/";
 
 struct Source {
     /// Its path in the repository.
@@ -67,9 +67,14 @@ struct Source {
 }
 
 impl Source {
-    /// The layer that the file is part of; none for `lib.rs` and `main.rs`.
+    /// The layer that the file is part of; none for `main.rs`, `lib.rs` and `facade.rs`, which are above all layers.
     fn layer(&self) -> Option<&str> {
         self.name.strip_prefix("src/")?.split_once('/').map(|(layer, _)| layer)
+    }
+
+    /// Whether the file has only unit tests.
+    fn is_test(&self) -> bool {
+        self.name.ends_with("/tests.rs")
     }
 
     /// The text without what stands behind `//`.
@@ -140,6 +145,18 @@ fn every_file_says_what_it_is_for() {
 }
 
 #[test]
+fn every_room_is_private() {
+    let declared = |word: &str| {
+        let text = fs::read_to_string(format!("{REPOSITORY}/src/lib.rs")).unwrap();
+        let names = text.lines().filter_map(|line| line.strip_prefix(word)?.strip_suffix(';').map(str::to_owned));
+        names.collect::<BTreeSet<_>>()
+    };
+    assert_eq!(declared("pub mod "), BTreeSet::new());
+    let rooms = LAYERS.iter().map(|(name, _)| (*name).to_owned()).chain(["facade".to_owned()]);
+    assert_eq!(declared("mod "), rooms.collect());
+}
+
+#[test]
 fn layers_only_look_down() {
     let rank = |layer: &str| LAYERS.iter().find(|(name, _)| *name == layer).map(|(_, rank)| *rank);
     let mut offenders = Vec::new();
@@ -159,42 +176,55 @@ fn layers_only_look_down() {
     assert_none("paths that do not lead down", &offenders);
 }
 
-/// Whether code names a module: by its path, as a text, or as a field.
-fn names_module(code: &str, paths: &BTreeSet<String>, module: &str) -> bool {
-    let field = format!(".{module}");
+/// Whether code names the module of a slot: by the path of its file, as a text, or as a field.
+fn names_module(code: &str, paths: &BTreeSet<String>, slot: &str, file: &str) -> bool {
+    let field = format!(".{slot}");
     let is_field = |(at, _): (usize, &str)| {
         let next = code[at + field.len()..].chars().next();
         next.is_none_or(|next| !next.is_alphanumeric() && next != '_' && next != '(')
     };
-    let path = format!("::module::{module}");
+    let path = format!("::module::{file}");
     let is_path = |found: &String| {
         found.split_once(path.as_str()).is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with("::"))
     };
-    code.contains(&format!("\"{module}\"")) || code.match_indices(&field).any(is_field) || paths.iter().any(is_path)
+    code.contains(&format!("\"{slot}\"")) || code.match_indices(&field).any(is_field) || paths.iter().any(is_path)
 }
 
 #[test]
 fn a_module_is_known_to_its_own_file_and_its_hosts_alone() {
     let own = |name: &str| name.strip_prefix("src/model/module/").map(str::to_owned);
     let all = sources("src", "rs");
-    let modules: Vec<String> = all
-        .iter()
-        .filter_map(|file| own(&file.name)?.strip_suffix(".rs").map(str::to_owned))
-        .filter(|module| module != "mod" && module != "made_up")
-        .collect();
-    assert!(modules.len() >= 16, "{modules:?}");
+    let slots: BTreeSet<&str> =
+        edgewright::resources::Kind::all().flat_map(|info| info.slots).map(|slot| slot.name).collect();
+    assert!(slots.len() >= 16, "{slots:?}");
+    // The file of a module is the only one that names its slot.
+    let file_of = |slot: &str| {
+        let names = |file: &&Source| file.code().contains(&format!("\"{slot}\""));
+        let files = all.iter().filter(|file| own(&file.name).is_some()).filter(names);
+        let files: Vec<String> =
+            files.filter_map(|file| own(&file.name)?.strip_suffix(".rs").map(str::to_owned)).collect();
+        assert_eq!(files.len(), 1, "{slot}: {files:?}");
+        files.concat()
+    };
+    let modules: Vec<(&str, String)> = slots.iter().map(|slot| (*slot, file_of(slot))).collect();
     let mut offenders = Vec::new();
     for file in all {
-        if own(&file.name).is_some() || file.name.ends_with("/tests.rs") || file.code().contains("\nslots! {") {
+        let is_test = file.is_test() || file.name.starts_with(LAWS);
+        if own(&file.name).is_some() || is_test || file.code().contains("\nslots! {") {
             continue;
         }
-        let text = file.text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+        let text = file.text.split("\nmod tests {").next().unwrap_or_default().to_owned();
         let file = Source { name: file.name, text };
         let (code, paths) = (file.code(), file.paths());
-        let named: Vec<&str> =
-            modules.iter().map(String::as_str).filter(|it| names_module(&code, &paths, it)).collect();
-        let expected =
-            NAMES_MODULES.iter().find(|(name, _)| *name == file.name).map_or(&[][..], |(_, modules)| *modules);
+        let named: Vec<&str> = modules
+            .iter()
+            .filter(|(slot, file)| names_module(&code, &paths, slot, file))
+            .map(|(slot, _)| *slot)
+            .collect();
+        let expected: Vec<&str> = match file.name.as_str() {
+            FACADE => modules.iter().map(|(slot, _)| *slot).collect(),
+            name => NAMES_MODULES.iter().find(|(it, _)| *it == name).map_or_else(Vec::new, |(_, of)| of.to_vec()),
+        };
         let is_lint = file.name.starts_with("src/lint/") && named.len() <= MOST_MODULES_OF_A_LINT;
         if !is_lint && named != expected {
             offenders.push(format!("{}: {named:?}, expected {expected:?}", file.name));
@@ -212,6 +242,8 @@ fn the_pure_rooms_do_no_io() {
     for file in ["text", "x509", "xml", "model", "lint", "routing", "plan"]
         .iter()
         .flat_map(|room| sources(&format!("src/{room}"), "rs"))
+        // A test may measure time.
+        .filter(|file| !file.is_test())
     {
         let code = file.code();
         for path in file.paths() {
@@ -285,7 +317,7 @@ fn every_code_has_a_case() {
     }
     let words: BTreeSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
     let mut offenders = Vec::new();
-    for info in REGISTRY {
+    for info in CODES {
         let (wire, variant) = (info.code.to_string(), format!("Code::{:?}", info.code));
         let has_case = words.contains(wire.as_str()) || words.contains(info.name) || text.contains(&variant);
         if !has_case && !NEED_A_BROKEN_MACHINE.contains(&info.name) {
@@ -321,24 +353,98 @@ fn the_changelog_has_what_is_not_released_yet() {
     assert!(text.starts_with("# Changelog\n") && text.contains("\n## Unreleased\n"), "{text:.200}");
 }
 
+/// How many files of the model may use each other in a circle, at most: `apply` with the rules that it checks, and the
+/// two files of the decoder.
+const LARGEST_CIRCLE: usize = 2;
+/// The methods of `Kind` in `kind/table.rs`: a call uses that file without naming it.
+const CALLS_OF_THE_TABLE: [&str; 4] = ["kind.info()", "kind().info()", "Kind::all()", "Kind::constraints()"];
+
+/// The path of a file's module, such as `model::kind::owner`.
+fn module_path(file: &str) -> String {
+    let path = file.trim_start_matches("src/").trim_end_matches(".rs");
+    path.strip_suffix("/mod").unwrap_or(path).replace('/', "::")
+}
+
+/// A path in the code of `module`, from the root of the crate. A path of another crate becomes one inside `module`.
+fn from_root(module: &str, path: &str) -> String {
+    if let Some(rest) = path.strip_prefix("crate::") {
+        return rest.to_owned();
+    }
+    let (mut base, mut rest) = (module, path);
+    while let Some(more) = rest.strip_prefix("super::") {
+        base = base.rsplit_once("::").map_or("", |(parent, _)| parent);
+        rest = more;
+    }
+    format!("{base}::{rest}")
+}
+
 #[test]
-fn every_secret_field_is_hidden_in_excerpts() {
-    let mut generator = schemars::SchemaGenerator::default();
-    for info in edgewright::model::Kind::all() {
-        (info.spec_schema)(&mut generator);
+fn files_of_the_model_do_not_use_each_other_in_circles() {
+    let files: Vec<Source> =
+        sources("src/model", "rs").into_iter().filter(|file| !file.name.ends_with("/tests.rs")).collect();
+    let modules: BTreeSet<String> = files.iter().map(|file| module_path(&file.name)).collect();
+    let owner = |path: &str| {
+        let mut path = path;
+        while !modules.contains(path) {
+            path = path.rsplit_once("::")?.0;
+        }
+        Some(path.to_owned())
+    };
+    let mut uses = std::collections::BTreeMap::new();
+    for file in files {
+        let module = module_path(&file.name);
+        let text = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
+        let file = Source { name: file.name, text };
+        let mut used: BTreeSet<String> =
+            file.paths().iter().filter_map(|path| owner(&from_root(&module, path))).collect();
+        if CALLS_OF_THE_TABLE.iter().any(|call| file.code().contains(call)) {
+            used.insert("model::kind::table".to_owned());
+        }
+        used.remove(&module);
+        uses.insert(module, used);
     }
-    let definitions = generator.take_definitions(true);
-    let mut named = BTreeSet::new();
-    for definition in definitions.values() {
-        let properties = definition.get("properties").and_then(|it| it.as_object()).into_iter().flatten();
-        let secret = |it: &serde_json::Value| it.get("$ref").is_some_and(|to| to == "#/$defs/Secret");
-        named.extend(properties.filter(|(_, it)| secret(it)).map(|(name, _)| name.clone()));
+    // What a key is made of depends on nothing else, so that everything can depend on keys.
+    assert_eq!(uses["model::kind"], BTreeSet::new());
+    assert_eq!(uses["model::key"], BTreeSet::from(["model::id".to_owned(), "model::kind".to_owned()]));
+
+    let reachable = |from: &String| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
+        while let Some(module) = open.pop() {
+            open.extend(uses[&module].iter().filter(|used| seen.insert((*used).clone())).cloned());
+        }
+        seen
+    };
+    let circle = |module: &String| {
+        reachable(module).into_iter().filter(|other| reachable(other).contains(module)).collect::<Vec<_>>()
+    };
+    let largest = modules.iter().map(circle).max_by_key(Vec::len).unwrap_or_default();
+    assert!(largest.len() <= LARGEST_CIRCLE, "a circle of {} files: {largest:?}", largest.len());
+}
+
+/// Names that mean one thing in each place: the arguments of a command, its subcommands, and a visitor inside a function.
+const REPEATED_NAMES: [&str; 3] = ["Args", "Command", "Visitor"];
+
+#[test]
+fn one_name_means_one_type() {
+    let mut declared = std::collections::BTreeMap::<String, Vec<String>>::new();
+    for file in sources("src", "rs") {
+        for line in file.code().lines() {
+            let item = line.trim_start();
+            let inside = item.len() < line.len();
+            let visibilities = ["pub ", "pub(crate) ", "pub(super) "];
+            let item = visibilities.iter().find_map(|it| item.strip_prefix(it)).unwrap_or(item);
+            let words = ["struct ", "enum ", "trait ", "type "];
+            // An indented `type` is an associated one.
+            let mut words = words.iter().filter(|word| !inside || **word != "type ");
+            let Some(name) = words.find_map(|word| item.strip_prefix(word)) else { continue };
+            let name = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+            if name.starts_with(|c: char| c.is_ascii_uppercase()) {
+                declared.entry(name.to_owned()).or_default().push(file.name.clone());
+            }
+        }
     }
-    let fields = edgewright::manifest::schema::fields();
-    assert_eq!(fields.secrets().collect::<Vec<_>>(), named.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(named.len() >= 3, "{named:?}");
-    for field in named {
-        let shown = edgewright::model::redact::redact(&format!("{field}: hunter2\n"), fields);
-        assert_eq!(shown, format!("{field}: *******\n"));
-    }
+    assert!(declared.len() > 200, "only {} types", declared.len());
+    let repeated = declared.iter().filter(|(name, files)| files.len() > 1 && !REPEATED_NAMES.contains(&name.as_str()));
+    let offenders: Vec<String> = repeated.map(|(name, files)| format!("{name}: {}", files.join(", "))).collect();
+    assert_none("names of several types", &offenders);
 }

@@ -3,7 +3,7 @@
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
-use super::wire::{Head, Reconciliation, Request, Run};
+use super::wire::{Reconciliation, ReconciliationItem, Request, Run};
 
 const PATH: &str = "/reconciliations";
 const MANIFEST: &str =
@@ -24,7 +24,7 @@ pub fn paths(
     let response = |schema: Value, description: &str| json!({"description": description, "content": {"application/json": {"schema": answer(schema)}}});
     let run = answers.subschema_for::<Run>().to_value();
     let one = answers.subschema_for::<Reconciliation>().to_value();
-    let item = answer(answers.subschema_for::<Head>().to_value());
+    let item = answer(answers.subschema_for::<ReconciliationItem>().to_value());
     let list = json!({
         "type": "object",
         "properties": {

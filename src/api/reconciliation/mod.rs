@@ -47,7 +47,7 @@ use crate::{
     },
     store::{Attempt, engine::Query, history::Outcome},
 };
-use wire::{Head, Reconciliation, Request, Run};
+use wire::{Reconciliation, ReconciliationItem, Request, Run};
 
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
 pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
@@ -67,7 +67,9 @@ pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Respons
         faults.extend(found);
         drop(node);
         match request {
-            Some(request) if faults.is_empty() => Job::new(&app, parts.headers, caller, request, cancel)?.run(),
+            Some(request) if faults.is_empty() => {
+                ReconciliationJob::new(&app, parts.headers, caller, request, cancel)?.run()
+            }
             _ => Err(ApiError::from_faults(faults)),
         }
     };
@@ -90,7 +92,7 @@ pub async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response,
         let more = records.len() > limit;
         records.truncate(limit);
         let found = records.into_iter().filter_map(|record| Reconciliation::of(record, base_url));
-        let items: Vec<Head> = found.map(|found| found.head).collect();
+        let items: Vec<ReconciliationItem> = found.map(|found| found.head).collect();
         let next = items.last().filter(|_| more);
         let next = next.map(|last| format!("{base_url}/reconciliations?limit={limit}&before_id={}", last.id));
         let uri = format!("{base_url}/reconciliations");
@@ -147,7 +149,7 @@ fn json_response(status: StatusCode, body: &impl Serialize) -> Result<Response, 
 }
 
 /// A valid request.
-struct Job<'a> {
+struct ReconciliationJob<'a> {
     app: &'a App,
     /// The request's headers, which identify the caller.
     headers: HeaderMap,
@@ -160,7 +162,7 @@ struct Job<'a> {
     tokens: TokenHashes,
 }
 
-impl<'a> Job<'a> {
+impl<'a> ReconciliationJob<'a> {
     fn new(
         app: &'a App,
         headers: HeaderMap,
@@ -381,7 +383,9 @@ impl From<ApplyError> for ApiError {
                 let message = format!("the new API key {key} needs the hash of its token");
                 ApiError::new(Fault::new(Code::Required, message).at(path))
             }
-            ApplyError::TokenFile(..) => ApiError::of(Code::Internal, error.diagnostic().message),
+            ApplyError::Refused(_) | ApplyError::TokenFile(..) => {
+                ApiError::of(Code::Internal, error.diagnostic().message)
+            }
         }
     }
 }

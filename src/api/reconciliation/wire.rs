@@ -92,7 +92,7 @@ pub struct Run {
 pub struct Reconciliation {
     /// The fields shown in lists.
     #[serde(flatten)]
-    pub head: Head,
+    pub head: ReconciliationItem,
     /// The operations in order: each call as `METHOD path`, and operations without a call, such as ownership changes,
     /// in parentheses.
     pub calls: Vec<String>,
@@ -100,8 +100,7 @@ pub struct Reconciliation {
 
 /// A reconciliation in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "ReconciliationItem")]
-pub struct Head {
+pub struct ReconciliationItem {
     /// The id; its digits are the revision.
     pub id: String,
     /// The URI.
@@ -129,7 +128,7 @@ impl Reconciliation {
         let (key, owner) = through.map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();
         let revision = record.revision?;
         let id = id_of(revision);
-        let head = Head {
+        let head = ReconciliationItem {
             uri: format!("{base_url}/reconciliations/{id}"),
             id,
             created_at: record.at.to_string(),

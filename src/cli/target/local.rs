@@ -8,7 +8,7 @@ use crate::{
         Effect,
         saved::{Pin, SavedPlan},
     },
-    reconcile::{ApplyError, Options, Planned, apply, plan, token::TokenFiles},
+    reconcile::{ApplyError, Options, Planned, apply, plan},
     store::{Attempt, CommitError, Store, history::Outcome},
 };
 
@@ -55,9 +55,7 @@ impl Target for Local {
         };
         let store = self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
-        let Some(plan) = &planned.plan else { return Ok(store.snapshot().revision) };
-        let author = Author::source(&self.options.source, self.options.tree.commit());
-        let applied = during("Applying", || apply(store, plan, planned.places(), author, &mut TokenFiles::default()));
+        let applied = during("Applying", || apply(store, &self.options, &planned));
         applied.map_err(|error| {
             let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
             Failure { diagnostics: vec![error.diagnostic()], exit: if stale { Exit::Stale } else { Exit::Error } }

@@ -4,7 +4,7 @@ mod local;
 mod server;
 
 pub use local::Local;
-pub use server::{Server, ServerArgs};
+pub use server::{ServerArgs, ServerTarget};
 
 use super::Failure;
 use crate::{

@@ -81,7 +81,7 @@ impl ServerArgs {
 }
 
 /// Plans and applies through a server. Errors in the files alone are reported before anything is sent.
-pub struct Server {
+pub struct ServerTarget {
     agent: Agent,
     url: String,
     version_header: String,
@@ -102,29 +102,30 @@ struct Proposed {
 
 /// A server's error response (D9).
 #[derive(Deserialize)]
-struct Refusal {
+struct ErrorResponse {
     error_code: String,
     msg: String,
     #[serde(default)]
-    errors: Vec<RefusalItem>,
+    errors: Vec<ErrorItem>,
 }
 
 #[derive(Deserialize)]
-struct RefusalItem {
+struct ErrorItem {
     error_code: String,
     msg: String,
 }
 
-impl Server {
+impl ServerTarget {
     /// Prepares a client. Sends nothing yet.
     pub fn new(url: &str, args: &ServerArgs, options: Options) -> Result<Self, Failure> {
-        let url = address(url)?;
+        let (url, uri) = address(url)?;
         let token = std::env::var(TOKEN).unwrap_or_default();
         if token.trim().is_empty() {
             let fault = Diagnostic::error(Code::Unauthenticated, format!("no token is set for {url}"));
             return Err(fault.help(format!("set {TOKEN} to the token of an API key")).into());
         }
-        if let Some(host) = url.strip_prefix("http://").filter(|host| !is_this_machine(host)) {
+        if uri.scheme_str() == Some("http") && !is_this_machine(&uri) {
+            let host = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
             let _ = writeln!(
                 anstream::stderr(),
                 "Warning: the token and all secrets are sent to {host} over unencrypted HTTP."
@@ -220,7 +221,7 @@ impl Server {
 
     /// Converts an error response into a failure.
     fn refused(&self, status: u16, text: &[u8]) -> Failure {
-        let Ok(refusal) = serde_json::from_slice::<Refusal>(text) else { return self.foreign_response(status) };
+        let Ok(refusal) = serde_json::from_slice::<ErrorResponse>(text) else { return self.foreign_response(status) };
         let one = |code: &str, msg: &str| {
             let known = Code::from_name(code);
             let help = match known {
@@ -303,38 +304,36 @@ impl Server {
 
 /// Whether the server itself turned the request away before starting on it. A proxy's 503 does not prove that.
 fn is_turned_away(text: &[u8]) -> bool {
-    let refusal = serde_json::from_slice::<Refusal>(text);
+    let refusal = serde_json::from_slice::<ErrorResponse>(text);
     refusal.is_ok_and(|refusal| Code::from_name(&refusal.error_code) == Some(Code::Unavailable))
 }
 
 /// Validates a server URL and removes trailing slashes.
-fn address(text: &str) -> Result<String, Failure> {
+fn address(text: &str) -> Result<(String, Uri), Failure> {
     // A password does not belong on a command line, or in the messages that show the URL.
     let text = text.trim_end_matches('/');
     let parsed = text.parse::<Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
-    let host = parsed.as_ref().and_then(Uri::authority).map(|authority| authority.as_str());
-    match host {
-        Some(host) if host.contains('@') => {
+    match parsed {
+        Some(uri) if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) => {
             let fault = Diagnostic::error(
                 Code::InvalidFormat,
                 "the URL in `--server` must not contain a user name or password",
             );
             Err(fault.help(format!("remove it, and set {TOKEN} to the token of an API key")).into())
         }
-        Some(_) => Ok(text.to_owned()),
-        None => {
+        Some(uri) if uri.host().is_some_and(|host| !host.is_empty()) => Ok((text.to_owned(), uri)),
+        _ => {
             let fault = Diagnostic::error(Code::InvalidFormat, format!("`{text}` is not an HTTP or HTTPS URL"));
             Err(fault.help("use a URL such as `https://edge.example.com`").into())
         }
     }
 }
 
-/// Whether a host and port are on this machine.
-fn is_this_machine(address: &str) -> bool {
-    let host = address.split('/').next().unwrap_or_default();
-    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+/// Whether a server runs on this machine.
+fn is_this_machine(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default();
     let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+    host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Why a request has no report.
@@ -356,7 +355,7 @@ impl From<SendError> for Failure {
     }
 }
 
-impl Target for Server {
+impl Target for ServerTarget {
     fn propose(&mut self, _document: bool) -> Result<Proposal, Failure> {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let validated = validate_loaded(&loaded, &self.options.lints);
@@ -408,11 +407,13 @@ impl Target for Server {
 
 #[cfg(test)]
 mod tests {
-    use super::is_this_machine;
+    use super::{Uri, is_this_machine};
 
     #[test]
     fn only_a_loopback_address_is_this_machine() {
-        for address in ["localhost", "localhost:8484", "127.0.0.1:8484/base", "127.0.0.2", "[::1]:8484"] {
+        let is_this_machine =
+            |address: &str| is_this_machine(&format!("http://{address}").parse::<Uri>().unwrap_or_default());
+        for address in ["localhost", "LOCALHOST:8484", "127.0.0.1:8484/base", "127.0.0.2", "[::1]:8484"] {
             assert!(is_this_machine(address), "{address}");
         }
         for address in ["edge.example.com", "localhost.example.com:80", "10.0.0.1:8484", "[fe80::1]:80", ""] {

@@ -4,11 +4,11 @@
 
 mod token;
 
-use token::{Token, Tokens};
+use token::{CelToken, CelTokens};
 
 /// An open construct.
 #[derive(Clone, Copy, PartialEq)]
-enum Open {
+enum OpenBracket {
     /// `( … )` around an expression.
     Group,
     /// Call arguments.
@@ -33,7 +33,7 @@ pub fn parse(text: &str) -> Result<(), String> {
     let mut open = Vec::new();
     let mut complete = false;
     let mut before = None;
-    for token in Tokens::new(text) {
+    for token in CelTokens::new(text) {
         let token = token?;
         complete = step(&mut open, complete, before, token).ok_or_else(|| match before {
             Some(before) => format!("unexpected {token} after {before}"),
@@ -44,21 +44,26 @@ pub fn parse(text: &str) -> Result<(), String> {
     match (before, open.last()) {
         (None, _) => Err("the expression is empty".into()),
         (Some(last), _) if !complete => Err(format!("an operand is missing after {last}")),
-        (_, Some(Open::Choice)) => Err("`?` without `:`".into()),
+        (_, Some(OpenBracket::Choice)) => Err("`?` without `:`".into()),
         (_, Some(_)) => Err("unclosed bracket".into()),
         (_, None) => Ok(()),
     }
 }
 
 /// Consumes one token. Returns whether the expression so far could end here, or `None` if the token is unexpected.
-fn step(open: &mut Vec<Open>, complete: bool, before: Option<Token<'_>>, token: Token<'_>) -> Option<bool> {
-    use Open::{Call, Choice, Group, Index, Key, List, Value};
-    let after = |symbols: &[&str]| matches!(before, Some(Token::Symbol(it)) if symbols.contains(&it));
-    let after_word = matches!(before, Some(Token::Word(_)));
+fn step(
+    open: &mut Vec<OpenBracket>,
+    complete: bool,
+    before: Option<CelToken<'_>>,
+    token: CelToken<'_>,
+) -> Option<bool> {
+    use OpenBracket::{Call, Choice, Group, Index, Key, List, Value};
+    let after = |symbols: &[&str]| matches!(before, Some(CelToken::Symbol(it)) if symbols.contains(&it));
+    let after_word = matches!(before, Some(CelToken::Word(_)));
     let selects = after(&[".", ".?"]);
-    let Token::Symbol(symbol) = token else {
+    let CelToken::Symbol(symbol) = token else {
         // Only a name can follow a dot.
-        let fits = !complete && (!selects || matches!(token, Token::Word(_)));
+        let fits = !complete && (!selects || matches!(token, CelToken::Word(_)));
         return fits.then_some(true);
     };
     if selects {

@@ -140,7 +140,7 @@ impl Exporter<'_> {
         }
         for entry in rest {
             let taken = taken.entry((entry.key.kind, entry.key.parent.clone())).or_default();
-            let spec = entry.spec.to_json(Secrets::Masked)?;
+            let spec = entry.spec().to_json(Secrets::Masked)?;
             let description = spec.get("description").and_then(Value::as_str).unwrap_or_default();
             let name = [slug(description), slug(entry.key.id.as_str())].into_iter().find(|name| !name.is_empty());
             let name = unique(taken, name.unwrap_or_else(|| "unnamed".into()));
@@ -272,7 +272,7 @@ impl Exporter<'_> {
     /// A spec without defaults, with variables for secrets and names for references.
     fn spec(&mut self, entry: &Entry, name: &str) -> Result<Map<String, Value>, JsonError> {
         let info = entry.key.kind.info();
-        let named = self.with_names(&entry.spec);
+        let named = self.with_names(entry.spec());
         let (mut masked, revealed) = (named.to_json(Secrets::Masked)?, named.to_json(Secrets::Revealed)?);
         let mut defaults = (info.empty)().to_json(Secrets::Masked)?;
         for slot in info.slots {
@@ -280,7 +280,7 @@ impl Exporter<'_> {
                 defaults.insert(slot.name.to_owned(), module.to_json(Secrets::Masked)?);
             }
         }
-        let at = Field { kind: info.name, name };
+        let at = VariableField { kind: info.name, name };
         for (field, value) in &mut masked {
             if let Some(real) = revealed.get(field) {
                 self.hide(&at, field, value, real);
@@ -317,7 +317,7 @@ impl Exporter<'_> {
     }
 
     /// Replaces each secret with a variable. A value is a secret where its masked and revealed forms differ.
-    fn hide(&mut self, at: &Field<'_>, path: &str, value: &mut Value, real: &Value) {
+    fn hide(&mut self, at: &VariableField<'_>, path: &str, value: &mut Value, real: &Value) {
         match (&mut *value, real) {
             (Value::Object(fields), Value::Object(real)) => {
                 for (field, value) in fields {
@@ -407,7 +407,7 @@ impl Exporter<'_> {
 }
 
 /// The resource of a field, for the names of variables.
-struct Field<'a> {
+struct VariableField<'a> {
     kind: &'static str,
     name: &'a str,
 }

@@ -3,11 +3,11 @@
 //! It knows just enough YAML to tell structure from content: keys, dashes, quotes, brackets and block scalars. It may
 //! be wrong about rare forms, so the caller compares the parsed documents.
 
-use super::scan::{Rest, Scan, key_end, rest_of};
+use super::scan::{Continuation, Scan, key_end, rest_of};
 
 /// A line of the formatted text.
 #[derive(Debug)]
-pub struct Line {
+pub struct ManifestLine {
     /// The kind of line.
     pub kind: LineKind,
     /// The text without the line break.
@@ -29,7 +29,7 @@ pub enum LineKind {
     Other,
 }
 
-impl Line {
+impl ManifestLine {
     /// The top-level key at the start of the line.
     pub fn key(&self) -> Option<&str> {
         match &self.kind {
@@ -51,7 +51,7 @@ impl Line {
 
 /// Splits a text into lines without trailing whitespace and, with `indent`, indented by two columns per level. Returns
 /// `None` for unsupported YAML.
-pub fn split(text: &str, indent: bool) -> Option<Vec<Line>> {
+pub fn split(text: &str, indent: bool) -> Option<Vec<ManifestLine>> {
     let mut splitter = Splitter {
         lines: text.lines().collect(),
         at: 0,
@@ -69,7 +69,7 @@ pub fn split(text: &str, indent: bool) -> Option<Vec<Line>> {
 
 /// An open block mapping or sequence.
 #[derive(Debug, Clone, Copy)]
-struct Level {
+struct Nesting {
     old: usize,
     new: usize,
     sequence: bool,
@@ -79,8 +79,8 @@ struct Splitter<'a> {
     lines: Vec<&'a str>,
     at: usize,
     indent: bool,
-    open: Vec<Level>,
-    out: Vec<Line>,
+    open: Vec<Nesting>,
+    out: Vec<ManifestLine>,
     /// Comments whose indentation depends on the next line: their index in `out` and their column.
     comments: Vec<(usize, usize)>,
 }
@@ -93,7 +93,7 @@ impl<'a> Splitter<'a> {
     }
 
     fn push(&mut self, kind: LineKind, text: impl Into<String>) {
-        self.out.push(Line { kind, text: text.into() });
+        self.out.push(ManifestLine { kind, text: text.into() });
     }
 
     fn line(&mut self, line: &str) -> Option<()> {
@@ -179,30 +179,30 @@ impl<'a> Splitter<'a> {
         self.push(kind, format!("{}{text}", " ".repeat(new)));
         let owner = self.open.last().copied();
         match rest_of(value) {
-            Rest::Nothing => {}
-            Rest::Plain => self.plain(owner),
-            Rest::Open(scan) => self.quoted(owner, scan),
-            Rest::Block { keep, explicit } => self.block(owner, keep, explicit),
+            Continuation::Nothing => {}
+            Continuation::Plain => self.plain(owner),
+            Continuation::Open(scan) => self.quoted(owner, scan),
+            Continuation::Block { keep, explicit } => self.block(owner, keep, explicit),
         }
         Some(())
     }
 
     /// Closes the levels for which `ends` is true.
-    fn leave(&mut self, ends: impl Fn(&Level) -> bool) {
+    fn leave(&mut self, ends: impl Fn(&Nesting) -> bool) {
         while self.open.last().is_some_and(&ends) {
             self.open.pop();
         }
     }
 
     /// The level of an entry or item at a column; opens a new one if needed.
-    fn enter(&mut self, column: usize, sequence: bool) -> Level {
+    fn enter(&mut self, column: usize, sequence: bool) -> Nesting {
         // A sequence may be at the column of its key, and ends with the next key.
         self.leave(|level| level.old > column || (level.old == column && level.sequence && !sequence));
         match self.open.last() {
             Some(level) if level.old == column && level.sequence == sequence => *level,
             parent => {
                 let inside = parent.map_or(0, |parent| parent.new + 2);
-                let level = Level { old: column, new: if self.indent { inside } else { column }, sequence };
+                let level = Nesting { old: column, new: if self.indent { inside } else { column }, sequence };
                 self.open.push(level);
                 level
             }
@@ -210,7 +210,7 @@ impl<'a> Splitter<'a> {
     }
 
     /// Indents pending comments like the line below or the value above them.
-    fn place_comments(&mut self, next: Option<(&[Level], usize, usize)>) {
+    fn place_comments(&mut self, next: Option<(&[Nesting], usize, usize)>) {
         for (at, column) in std::mem::take(&mut self.comments) {
             let open = next.map_or(self.open.as_slice(), |(before, ..)| before);
             let behind = open.iter().rev().find(|level| level.old == column).map(|level| level.new);
@@ -226,14 +226,14 @@ impl<'a> Splitter<'a> {
     }
 
     /// A line shifted with its level.
-    fn moved(&self, line: &str, owner: Option<Level>) -> String {
+    fn moved(&self, line: &str, owner: Option<Nesting>) -> String {
         let Some(level) = owner.filter(|_| self.indent) else { return line.to_owned() };
         let column = (indent_of(line) + level.new).saturating_sub(level.old);
         format!("{}{}", " ".repeat(column), line.trim_start_matches(' '))
     }
 
     /// Copies the continuation lines of a plain scalar, including empty lines between them.
-    fn plain(&mut self, owner: Option<Level>) {
+    fn plain(&mut self, owner: Option<Nesting>) {
         loop {
             let below = self.lines.get(self.at..).unwrap_or_default();
             let empty = below.iter().take_while(|line| line.trim().is_empty()).count();
@@ -252,7 +252,7 @@ impl<'a> Splitter<'a> {
     }
 
     /// Copies the lines of quotes or brackets until they are closed.
-    fn quoted(&mut self, owner: Option<Level>, mut scan: Scan) {
+    fn quoted(&mut self, owner: Option<Nesting>, mut scan: Scan) {
         while scan.is_open() {
             let Some(line) = self.take() else { return };
             scan = scan.over(line);
@@ -265,7 +265,7 @@ impl<'a> Splitter<'a> {
     }
 
     /// Copies the lines of a block scalar.
-    fn block(&mut self, owner: Option<Level>, keep: bool, explicit: Option<usize>) {
+    fn block(&mut self, owner: Option<Nesting>, keep: bool, explicit: Option<usize>) {
         let is_empty = |line: &str| line.trim_matches(' ').is_empty();
         let below = self.lines.get(self.at..).unwrap_or_default();
         let old = owner.map_or(0, |level| level.old);

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{bounds, syntax};
 use crate::model::node::{Allowance, Counted, Node};
-use lines::{Line, LineKind, split};
+use lines::{LineKind, ManifestLine, split};
 
 /// The order of a manifest's keys; other keys follow.
 const ORDER: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
@@ -98,7 +98,7 @@ fn letters(text: &str) -> Vec<String> {
 }
 
 /// Sorts the top-level keys of every document.
-fn sort(lines: Vec<Line>) -> Vec<Line> {
+fn sort(lines: Vec<ManifestLine>) -> Vec<ManifestLine> {
     let mut sorted = Vec::with_capacity(lines.len());
     let mut document = Vec::new();
     for line in lines {
@@ -115,15 +115,15 @@ fn sort(lines: Vec<Line>) -> Vec<Line> {
 
 /// Sorts a document's keys. Leading and trailing comments keep their position; any other comment moves with the key
 /// below it.
-fn sort_document(mut lines: Vec<Line>) -> Vec<Line> {
-    let is_key = |line: &Line| matches!(line.kind, LineKind::Key(_));
-    let ranks: Vec<usize> = lines.iter().filter_map(Line::key).map(rank).collect();
+fn sort_document(mut lines: Vec<ManifestLine>) -> Vec<ManifestLine> {
+    let is_key = |line: &ManifestLine| matches!(line.kind, LineKind::Key(_));
+    let ranks: Vec<usize> = lines.iter().filter_map(ManifestLine::key).map(rank).collect();
     if ranks.is_sorted() {
         return lines;
     }
     let content = lines.iter().rposition(|line| !line.is_outside()).map_or(0, |last| last + 1);
     let tail = lines.split_off(content);
-    let mut blocks: Vec<(usize, Vec<Line>)> = Vec::new();
+    let mut blocks: Vec<(usize, Vec<ManifestLine>)> = Vec::new();
     let mut head = Vec::new();
     for line in lines {
         if is_key(&line) {
@@ -148,7 +148,7 @@ fn sort_document(mut lines: Vec<Line>) -> Vec<Line> {
 }
 
 /// Joins lines, with at most one consecutive empty line and none at the start or end.
-fn join(lines: Vec<Line>) -> String {
+fn join(lines: Vec<ManifestLine>) -> String {
     let mut text = String::new();
     let mut empty = false;
     for line in lines {

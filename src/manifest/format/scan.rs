@@ -1,7 +1,7 @@
 //! A scanner with just enough YAML to find the end of a key and a value.
 
 /// How a value continues on the following lines.
-pub enum Rest {
+pub enum Continuation {
     /// No continuation, or a collection.
     Nothing,
     /// A plain scalar may continue.
@@ -43,20 +43,20 @@ fn without_properties(text: &str) -> &str {
 }
 
 /// How the value after a key or dash continues.
-pub fn rest_of(value: &str) -> Rest {
+pub fn rest_of(value: &str) -> Continuation {
     let value = without_properties(value);
     match value.chars().next() {
-        None | Some('#' | '*') => Rest::Nothing,
+        None | Some('#' | '*') => Continuation::Nothing,
         Some('|' | '>') => {
             let header = value.split(' ').next().unwrap_or_default();
             let explicit = header.chars().find_map(|c| c.to_digit(10)).and_then(|digit| usize::try_from(digit).ok());
-            Rest::Block { keep: header.contains('+'), explicit }
+            Continuation::Block { keep: header.contains('+'), explicit }
         }
         Some('"' | '\'' | '[' | '{') => {
             let scan = Scan::default().over(value);
-            if scan.is_open() { Rest::Open(scan) } else { Rest::Nothing }
+            if scan.is_open() { Continuation::Open(scan) } else { Continuation::Nothing }
         }
-        Some(_) => Rest::Plain,
+        Some(_) => Continuation::Plain,
     }
 }
 

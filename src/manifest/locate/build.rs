@@ -4,11 +4,11 @@ use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
-use super::{Document, Kind, Node, SourceMap};
+use super::{LocatedDocument, LocatedNode, NodeKind, SourceMap};
 
 /// Reads a text up to its first syntax error.
 pub fn build(text: &str) -> SourceMap {
-    let mut builder = Builder {
+    let mut builder = SourceMapBuilder {
         map: SourceMap { nodes: Vec::new(), documents: Vec::new(), length: text.len() },
         text,
         chars: 0,
@@ -29,7 +29,7 @@ pub fn build(text: &str) -> SourceMap {
     let mut map = builder.map;
     if map.documents.is_empty() {
         // serde_yaml reads an empty file as one document, the parser as none.
-        map.documents.push(Document { mark: 0..0, root: None });
+        map.documents.push(LocatedDocument { mark: 0..0, root: None });
     }
     map
 }
@@ -40,7 +40,7 @@ struct Frame {
     key: Option<usize>,
 }
 
-struct Builder<'a> {
+struct SourceMapBuilder<'a> {
     map: SourceMap,
     text: &'a str,
     /// The parser counts characters. A cursor converts them to bytes, because events only move forward.
@@ -52,7 +52,7 @@ struct Builder<'a> {
     anchors: HashMap<usize, usize>,
 }
 
-impl Builder<'_> {
+impl SourceMapBuilder<'_> {
     fn event(&mut self, event: Event<'_>, span: Span) {
         match event {
             Event::DocumentStart(_) => {
@@ -60,27 +60,27 @@ impl Builder<'_> {
                 self.anchors.clear();
                 let start = self.byte(span.start.index());
                 let end = start + if self.rest(start).starts_with("---") { 3 } else { 0 };
-                self.map.documents.push(Document { mark: start..end, root: None });
+                self.map.documents.push(LocatedDocument { mark: start..end, root: None });
             }
             Event::Alias(anchor) => {
                 let start = self.byte(span.start.index());
                 let end = self.byte(span.end.index());
-                self.add(Some(start..end), None, Kind::Alias(self.anchors.get(&anchor).copied()), 0);
+                self.add(Some(start..end), None, NodeKind::Alias(self.anchors.get(&anchor).copied()), 0);
             }
             Event::Scalar(value, style, anchor, tag) => {
                 let properties = usize::from(anchor != 0) + usize::from(tag.is_some());
                 let place = self.scalar(style, value.is_empty(), properties, span);
                 let kept = place.is_some() && (anchor != 0 || self.awaits_key());
                 let text = kept.then(|| Box::from(&*value));
-                self.add(place, text, Kind::Scalar, anchor);
+                self.add(place, text, NodeKind::Scalar, anchor);
             }
             Event::SequenceStart(anchor, tag) => {
                 let properties = usize::from(anchor != 0) + usize::from(tag.is_some());
-                self.open(Kind::Sequence(Vec::new()), anchor, properties, span);
+                self.open(NodeKind::Sequence(Vec::new()), anchor, properties, span);
             }
             Event::MappingStart(anchor, tag) => {
                 let properties = usize::from(anchor != 0) + usize::from(tag.is_some());
-                self.open(Kind::Mapping(Vec::new()), anchor, properties, span);
+                self.open(NodeKind::Mapping(Vec::new()), anchor, properties, span);
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 // The span of the closing token includes the whitespace and comment after it.
@@ -142,10 +142,10 @@ impl Builder<'_> {
         None
     }
 
-    fn open(&mut self, kind: Kind, anchor: usize, properties: usize, span: Span) {
+    fn open(&mut self, kind: NodeKind, anchor: usize, properties: usize, span: Span) {
         let from = self.byte(span.start.index());
         let mut start = self.content(from, properties);
-        if properties == 0 && matches!(kind, Kind::Sequence(_)) && self.in_mapping() {
+        if properties == 0 && matches!(kind, NodeKind::Sequence(_)) && self.in_mapping() {
             // The parser reports a sequence at the column of its key as starting after its first dash.
             start = self.dash_before(start).unwrap_or(start);
         }
@@ -164,33 +164,33 @@ impl Builder<'_> {
             if let Some(span) = found.span.as_mut().filter(|span| span.start < end) {
                 span.end = span.end.min(end);
             }
-            if let Kind::Mapping(list) = &mut found.kind {
+            if let NodeKind::Mapping(list) = &mut found.kind {
                 entries = std::mem::take(list);
             }
         }
         if let Some(key) = key {
             // Truncated by a syntax error: keep the key.
             entries.push((key, self.map.nodes.len()));
-            self.map.nodes.push(Node { span: None, text: None, kind: Kind::Scalar });
+            self.map.nodes.push(LocatedNode { span: None, text: None, kind: NodeKind::Scalar });
         }
         // A stable sort keeps equal keys in file order.
         entries.sort_by(|a, b| self.map.text(a.0).cmp(&self.map.text(b.0)));
-        if let Some(Node { kind: Kind::Mapping(list), .. }) = self.map.nodes.get_mut(node) {
+        if let Some(LocatedNode { kind: NodeKind::Mapping(list), .. }) = self.map.nodes.get_mut(node) {
             *list = entries;
         }
     }
 
     /// Stores a node and adds it to its collection.
-    fn add(&mut self, span: Option<Range<usize>>, text: Option<Box<str>>, kind: Kind, anchor: usize) -> usize {
+    fn add(&mut self, span: Option<Range<usize>>, text: Option<Box<str>>, kind: NodeKind, anchor: usize) -> usize {
         let id = self.map.nodes.len();
-        self.map.nodes.push(Node { span, text, kind });
+        self.map.nodes.push(LocatedNode { span, text, kind });
         if anchor != 0 {
             self.anchors.insert(anchor, id);
         }
         if let Some(frame) = self.open.last_mut() {
             match self.map.nodes.get_mut(frame.node).map(|node| &mut node.kind) {
-                Some(Kind::Sequence(items)) => items.push(id),
-                Some(Kind::Mapping(entries)) => match frame.key.take() {
+                Some(NodeKind::Sequence(items)) => items.push(id),
+                Some(NodeKind::Mapping(entries)) => match frame.key.take() {
                     Some(key) => entries.push((key, id)),
                     None => frame.key = Some(id),
                 },
@@ -204,7 +204,7 @@ impl Builder<'_> {
 
     fn in_mapping(&self) -> bool {
         let kind = self.open.last().and_then(|frame| self.map.nodes.get(frame.node)).map(|node| &node.kind);
-        matches!(kind, Some(Kind::Mapping(_)))
+        matches!(kind, Some(NodeKind::Mapping(_)))
     }
 
     fn awaits_key(&self) -> bool {

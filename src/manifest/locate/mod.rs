@@ -19,29 +19,29 @@ const MAX_ALIAS_KEY: usize = 256;
 /// The positions of all nodes in one file.
 #[derive(Debug)]
 pub struct SourceMap {
-    nodes: Vec<Node>,
-    documents: Vec<Document>,
+    nodes: Vec<LocatedNode>,
+    documents: Vec<LocatedDocument>,
     length: usize,
 }
 
 #[derive(Debug)]
-struct Document {
+struct LocatedDocument {
     /// The `---`, or an empty range if the document starts without one.
     mark: Range<usize>,
     root: Option<usize>,
 }
 
 #[derive(Debug)]
-struct Node {
+struct LocatedNode {
     /// `None` for an empty value, such as that of `key:`.
     span: Option<Range<usize>>,
     /// Kept for keys, and for anchored scalars because an alias may use them as a key.
     text: Option<Box<str>>,
-    kind: Kind,
+    kind: NodeKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum NodeKind {
     Scalar,
     /// The anchored node, which is never an alias itself.
     Alias(Option<usize>),
@@ -55,12 +55,6 @@ impl SourceMap {
     #[must_use]
     pub fn new(text: &str) -> SourceMap {
         build::build(text)
-    }
-
-    /// Number of documents, counted as `serde_yaml` does: an empty file has one.
-    #[must_use]
-    pub fn documents(&self) -> usize {
-        self.documents.len()
     }
 
     /// Byte range of `path` in a document, or of its nearest ancestor that exists.
@@ -95,17 +89,9 @@ impl SourceMap {
         for segment in way {
             (_, mapping) = self.child(mapping, segment)?;
         }
-        let (_, Kind::Mapping(entries)) = self.resolve(mapping)? else { return None };
+        let (_, NodeKind::Mapping(entries)) = self.resolve(mapping)? else { return None };
         let mut same = self.entries(entries, key).filter_map(|(key, _)| self.span(*key));
         Some((same.next()?, same.next()?))
-    }
-
-    /// The byte offset of a document's content, or the end of the text if the document does not exist.
-    #[must_use]
-    pub fn document_start(&self, document: usize) -> usize {
-        self.documents.get(document).map_or(self.length, |found| {
-            found.root.and_then(|root| self.span(root)).map_or(found.mark.start, |span| span.start)
-        })
     }
 
     fn span(&self, node: usize) -> Option<Range<usize>> {
@@ -115,7 +101,7 @@ impl SourceMap {
     fn text(&self, node: usize) -> Option<&str> {
         let found = self.nodes.get(node)?;
         match &found.kind {
-            Kind::Alias(target) => {
+            NodeKind::Alias(target) => {
                 self.nodes.get((*target)?)?.text.as_deref().filter(|text| text.len() <= MAX_ALIAS_KEY)
             }
             _ => found.text.as_deref(),
@@ -123,9 +109,9 @@ impl SourceMap {
     }
 
     /// The node's id and kind; an alias resolves to its target.
-    fn resolve(&self, node: usize) -> Option<(usize, &Kind)> {
+    fn resolve(&self, node: usize) -> Option<(usize, &NodeKind)> {
         let id = match self.nodes.get(node)?.kind {
-            Kind::Alias(target) => target?,
+            NodeKind::Alias(target) => target?,
             _ => node,
         };
         Some((id, &self.nodes.get(id)?.kind))
@@ -133,8 +119,8 @@ impl SourceMap {
 
     fn child(&self, parent: usize, segment: &Segment) -> Option<(Option<usize>, usize)> {
         match (self.resolve(parent)?, segment) {
-            ((_, Kind::Sequence(items)), Segment::Index(index)) => Some((None, *items.get(*index)?)),
-            ((_, Kind::Mapping(_)), Segment::Key(key)) => self.entry(parent, key),
+            ((_, NodeKind::Sequence(items)), Segment::Index(index)) => Some((None, *items.get(*index)?)),
+            ((_, NodeKind::Mapping(_)), Segment::Key(key)) => self.entry(parent, key),
             _ => None,
         }
     }
@@ -152,7 +138,7 @@ impl SourceMap {
                 continue;
             }
             match kind {
-                Kind::Mapping(entries) => {
+                NodeKind::Mapping(entries) => {
                     if let Some((key, value)) = self.entries(entries, key).next() {
                         return Some((Some(*key), *value));
                     }
@@ -162,7 +148,7 @@ impl SourceMap {
                         added.reverse();
                     }
                 }
-                Kind::Sequence(items) => pending.extend(items.iter().rev()),
+                NodeKind::Sequence(items) => pending.extend(items.iter().rev()),
                 _ => {}
             }
         }
@@ -320,11 +306,11 @@ mod tests {
             "---\n...\n# c\n",
         ] {
             let read = serde_yaml::Deserializer::from_str(text).map(serde_yaml::Value::deserialize).count();
-            assert_eq!(SourceMap::new(text).documents(), read, "{text:?}");
+            assert_eq!(SourceMap::new(text).documents.len(), read, "{text:?}");
         }
         let map = SourceMap::new("# c\n---\n---\n# c\nx: 1\n");
-        assert_eq!((map.document_start(0), map.document_start(1), map.document_start(9)), (4, 16, 21));
-        assert_eq!(map.locate(0, &path("x"), Aim::Key), 4..7);
+        let places = [0, 1, 9].map(|document| map.locate(document, &path("x"), Aim::Key));
+        assert_eq!(places, [4..7, 16..17, 21..21]);
     }
 
     #[test]

@@ -259,7 +259,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn allows(&self, entry: &Entry) -> bool {
+    fn allows(&self, entry: &CommitEntry) -> bool {
         self.anywhere || entry.path.starts_with(&self.root)
     }
 }
@@ -273,7 +273,7 @@ struct Files<'r> {
 }
 
 /// An entry of a commit with its resolved path.
-struct Entry {
+struct CommitEntry {
     path: PathBuf,
     id: Oid,
     kind: ObjectType,
@@ -281,20 +281,20 @@ struct Entry {
 
 impl Files<'_> {
     /// Resolves a path through links.
-    fn find(&self, path: &Path) -> Result<Entry, String> {
+    fn find(&self, path: &Path) -> Result<CommitEntry, String> {
         let mut path = plain(path);
         for _ in 0..=MOST_LINKS {
             match self.step(&path)? {
-                Step::There(entry) => return Ok(entry),
-                Step::Link(target) => path = target,
+                Lookup::There(entry) => return Ok(entry),
+                Lookup::Link(target) => path = target,
             }
         }
         Err("symbolic links form a loop".into())
     }
 
     /// Resolves a path up to its end or its first link.
-    fn step(&self, path: &Path) -> Result<Step, String> {
-        let mut here = Entry { path: PathBuf::new(), id: self.tree.id(), kind: ObjectType::Tree };
+    fn step(&self, path: &Path) -> Result<Lookup, String> {
+        let mut here = CommitEntry { path: PathBuf::new(), id: self.tree.id(), kind: ObjectType::Tree };
         let mut parts = path.components().filter(|part| !matches!(part, Component::CurDir));
         while let Some(part) = parts.next() {
             let missing = || "no such file or folder".to_owned();
@@ -310,11 +310,11 @@ impl Files<'_> {
                 if leads.is_absolute() || leads.starts_with("..") {
                     return Err("a link leads outside the repository".into());
                 }
-                return Ok(Step::Link(plain(&leads)));
+                return Ok(Lookup::Link(plain(&leads)));
             }
-            here = Entry { path: place, id: entry.id(), kind: entry.kind().unwrap_or(ObjectType::Any) };
+            here = CommitEntry { path: place, id: entry.id(), kind: entry.kind().unwrap_or(ObjectType::Any) };
         }
-        Ok(Step::There(here))
+        Ok(Lookup::There(here))
     }
 
     fn blob(&self, id: Oid) -> Result<Vec<u8>, String> {
@@ -326,7 +326,7 @@ impl Files<'_> {
         self.repository.find_blob(id).map(|blob| blob.content().to_vec()).map_err(|error| error.message().to_owned())
     }
 
-    fn read(&self, entry: &Entry) -> Result<Vec<u8>, String> {
+    fn read(&self, entry: &CommitEntry) -> Result<Vec<u8>, String> {
         match entry.kind {
             ObjectType::Blob => self.blob(entry.id),
             _ => Err("not a file".into()),
@@ -334,7 +334,7 @@ impl Files<'_> {
     }
 
     /// Collects the manifests below a folder.
-    fn walk(&self, folder: &Entry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
+    fn walk(&self, folder: &CommitEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
         let tree = self.repository.find_tree(folder.id).map_err(|error| error.message().to_owned())?;
         for item in &tree {
             let Ok(name) = item.name() else {
@@ -352,9 +352,11 @@ impl Files<'_> {
             let about = |reason: String| format!("{}: {reason}", shown.display());
             let entry = match item.filemode() == LINK {
                 true => self.find(&folder.path.join(name)).map_err(about)?,
-                false => {
-                    Entry { path: folder.path.join(name), id: item.id(), kind: item.kind().unwrap_or(ObjectType::Any) }
-                }
+                false => CommitEntry {
+                    path: folder.path.join(name),
+                    id: item.id(),
+                    kind: item.kind().unwrap_or(ObjectType::Any),
+                },
             };
             match entry.kind {
                 ObjectType::Tree if !walk.allows(&entry) => walk.outside.push(shown),
@@ -387,8 +389,8 @@ impl Files<'_> {
     }
 }
 
-enum Step {
-    There(Entry),
+enum Lookup {
+    There(CommitEntry),
     /// The path with the link replaced by its target.
     Link(PathBuf),
 }

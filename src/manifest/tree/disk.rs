@@ -11,7 +11,7 @@ use std::{
 use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree,
     commit::commit_of,
-    jail::{Found, Jail, Refusal, open_anywhere, read_file, search},
+    jail::{AccessError, FoundFile, Jail, open_anywhere, read_file, search},
     manifest_file, no_manifest, outside, parent_of, plain, too_large, too_many, unreadable, value_of,
 };
 use crate::{
@@ -49,7 +49,7 @@ impl Tree for Disk {
             if found.is_empty() && diagnostics.len() == before {
                 diagnostics.push(no_manifest(path.display()));
             }
-            for Found { path, inside } in found {
+            for FoundFile { path, inside } in found {
                 // Two paths may lead to one file, which must be read only once.
                 let identity = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
                 if !seen.insert(identity) {
@@ -87,18 +87,18 @@ impl Tree for Disk {
         let by_words = !Path::new(name).is_absolute() && plain(&path).starts_with(plain(&manifest.root));
         let read = match path.strip_prefix(&manifest.root).ok().filter(|_| by_words) {
             Some(inside) => Jail::new(&manifest.root, self.allow_outside_files)
-                .map_err(Refusal::from)
+                .map_err(AccessError::from)
                 .and_then(|jail| jail.read(inside, MOST_VALUE_BYTES)),
             None if self.allow_outside_files => {
-                open_anywhere(&path).map_err(Refusal::from).and_then(|file| read_file(file, MOST_VALUE_BYTES))
+                open_anywhere(&path).map_err(AccessError::from).and_then(|file| read_file(file, MOST_VALUE_BYTES))
             }
-            None => Err(Refusal::Outside),
+            None => Err(AccessError::Outside),
         };
         let read = match read {
             Ok(bytes) => Ok(bytes),
-            Err(Refusal::Outside) => return Err(outside(name)),
-            Err(Refusal::NotAFile) => Err("not a regular file".to_owned()),
-            Err(Refusal::Io(error)) => Err(error.to_string()),
+            Err(AccessError::Outside) => return Err(outside(name)),
+            Err(AccessError::NotAFile) => Err("not a regular file".to_owned()),
+            Err(AccessError::Io(error)) => Err(error.to_string()),
         };
         value_of(name, &path, read)
     }

@@ -22,7 +22,7 @@ const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 /// Why a file or folder cannot be read.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum AccessError {
     /// The path is outside the root.
     Outside,
     /// The path is a folder, a device, a FIFO or a socket.
@@ -31,27 +31,27 @@ pub enum Refusal {
     Io(io::Error),
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for AccessError {
     fn from(error: io::Error) -> Self {
         // cap-std marks an escape by its kind only; a system error also has a number.
         let escape = error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
-        if escape { Refusal::Outside } else { Refusal::Io(error) }
+        if escape { AccessError::Outside } else { AccessError::Io(error) }
     }
 }
 
-impl Refusal {
+impl AccessError {
     /// Converts the refusal into an error about a manifest or folder below `root`.
     pub fn diagnostic(self, path: &Path, root: &Path) -> Diagnostic {
         match self {
-            Refusal::Outside => outside_manifest(path, root),
-            Refusal::NotAFile => no_file(path.display()),
-            Refusal::Io(error) => unreadable(path.display(), error),
+            AccessError::Outside => outside_manifest(path, root),
+            AccessError::NotAFile => no_file(path.display()),
+            AccessError::Io(error) => unreadable(path.display(), error),
         }
     }
 }
 
 /// A found manifest file.
-pub struct Found {
+pub struct FoundFile {
     /// The path to show.
     pub path: PathBuf,
     /// The path relative to the root.
@@ -91,7 +91,7 @@ impl Jail {
     }
 
     /// Reads a regular file, up to `most` bytes plus one.
-    pub fn read(&self, inside: &Path, most: u64) -> Result<Vec<u8>, Refusal> {
+    pub fn read(&self, inside: &Path, most: u64) -> Result<Vec<u8>, AccessError> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(NONBLOCK);
         let jailed = |path: &Path| self.dir.open_with(path, &options).map(|file| file.into_std());
@@ -104,27 +104,27 @@ impl Jail {
         inside: &Path,
         jailed: impl Fn(&Path) -> io::Result<T>,
         anywhere: impl FnOnce(&Path) -> io::Result<T>,
-    ) -> Result<T, Refusal> {
-        match jailed(or_here(inside)).map_err(Refusal::from) {
-            Err(Refusal::Outside) => {}
+    ) -> Result<T, AccessError> {
+        match jailed(or_here(inside)).map_err(AccessError::from) {
+            Err(AccessError::Outside) => {}
             reached => return reached,
         }
         let path = self.path_of(inside);
         if self.allow_outside {
-            return anywhere(&path).map_err(Refusal::from);
+            return anywhere(&path).map_err(AccessError::from);
         }
         // cap-std treats every absolute link as an escape. This only guesses the path inside the root:
         // the following open is restricted to the root again.
         let (real, root) = (path.canonicalize()?, self.root.canonicalize()?);
-        let rest = real.strip_prefix(&root).map_err(|_| Refusal::Outside)?;
-        jailed(or_here(rest)).map_err(Refusal::from)
+        let rest = real.strip_prefix(&root).map_err(|_| AccessError::Outside)?;
+        jailed(or_here(rest)).map_err(AccessError::from)
     }
 
     fn path_of(&self, inside: &Path) -> PathBuf {
         if inside.as_os_str().is_empty() { self.root.clone() } else { self.root.join(inside) }
     }
 
-    fn shape(&self, inside: &Path) -> Result<Shape, Refusal> {
+    fn shape(&self, inside: &Path) -> Result<Shape, AccessError> {
         self.reach(
             inside,
             |path| self.dir.metadata(path).map(|it| Shape::new(it.is_file(), it.is_dir())),
@@ -133,7 +133,7 @@ impl Jail {
     }
 
     /// A folder's device and inode, and its sorted entries.
-    fn list(&self, inside: &Path) -> Result<((u64, u64), Vec<OsString>), Refusal> {
+    fn list(&self, inside: &Path) -> Result<((u64, u64), Vec<OsString>), AccessError> {
         let folder = self.reach(
             inside,
             |path| self.dir.open_dir(path),
@@ -154,7 +154,7 @@ impl Jail {
         &self,
         inside: &Path,
         above: &mut Vec<(u64, u64)>,
-        found: &mut Vec<Found>,
+        found: &mut Vec<FoundFile>,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         let path = self.path_of(inside);
@@ -177,7 +177,7 @@ impl Jail {
         inside: &Path,
         name: &OsStr,
         above: &mut Vec<(u64, u64)>,
-        found: &mut Vec<Found>,
+        found: &mut Vec<FoundFile>,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         let path = self.path_of(inside);
@@ -186,7 +186,7 @@ impl Jail {
         }
         let named = name.to_str().is_some_and(is_manifest);
         match self.shape(inside) {
-            Ok(Shape::File) if named => found.push(Found { path, inside: inside.to_owned() }),
+            Ok(Shape::File) if named => found.push(FoundFile { path, inside: inside.to_owned() }),
             Ok(Shape::File) => {}
             Ok(shape) => {
                 if named {
@@ -198,7 +198,7 @@ impl Jail {
             }
             // A folder outside may contain manifests, and skipping them would delete their resources. Any other file
             // matters only if a manifest references it.
-            Err(Refusal::Outside) if !named && fs::metadata(&path).is_ok_and(|it| !it.is_dir()) => {}
+            Err(AccessError::Outside) if !named && fs::metadata(&path).is_ok_and(|it| !it.is_dir()) => {}
             Err(refusal) => diagnostics.push(refusal.diagnostic(&path, &self.root)),
         }
     }
@@ -206,7 +206,7 @@ impl Jail {
 
 /// The manifest files at or below a path, and the jail to read them in. The root is the folder itself, or the folder of
 /// the file: a shell expands `*.yaml` to names that nobody has checked.
-pub fn search(path: &Path, allow_outside: bool, diagnostics: &mut Vec<Diagnostic>) -> Option<(Jail, Vec<Found>)> {
+pub fn search(path: &Path, allow_outside: bool, diagnostics: &mut Vec<Diagnostic>) -> Option<(Jail, Vec<FoundFile>)> {
     let folder = path.is_dir();
     let root = if folder { path.to_owned() } else { parent_of(path) };
     let jail = match Jail::new(&root, allow_outside) {
@@ -223,7 +223,7 @@ pub fn search(path: &Path, allow_outside: bool, diagnostics: &mut Vec<Diagnostic
     }
     let inside = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
     match jail.shape(&inside) {
-        Ok(Shape::File) => found.push(Found { path: path.to_owned(), inside }),
+        Ok(Shape::File) => found.push(FoundFile { path: path.to_owned(), inside }),
         Ok(_) => diagnostics.push(no_file(path.display())),
         Err(refusal) => diagnostics.push(refusal.diagnostic(path, &root)),
     }
@@ -242,9 +242,9 @@ pub fn open_anywhere(path: &Path) -> io::Result<fs::File> {
 }
 
 /// Reads a regular file; reading a FIFO might never end.
-pub fn read_file(file: fs::File, most: u64) -> Result<Vec<u8>, Refusal> {
+pub fn read_file(file: fs::File, most: u64) -> Result<Vec<u8>, AccessError> {
     if !file.metadata()?.is_file() {
-        return Err(Refusal::NotAFile);
+        return Err(AccessError::NotAFile);
     }
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -54,7 +54,7 @@ pub struct SentValue {
 }
 
 /// The index of each value of a file, by `from_file` and `from_env`.
-type Values = HashMap<(String, String), usize>;
+type ValueIndexes = HashMap<(String, String), usize>;
 
 /// Manifests in a request. Nothing is read from the server's disk or environment.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ pub struct Sent {
     files: Vec<SentFile>,
     commit: Option<String>,
     /// The index of each file by name, and of its values.
-    by_name: HashMap<String, (usize, Values)>,
+    by_name: HashMap<String, (usize, ValueIndexes)>,
 }
 
 impl Sent {

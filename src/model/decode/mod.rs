@@ -8,7 +8,7 @@ mod value;
 use std::{cell::RefCell, collections::HashMap, fmt};
 
 use serde::de::{self, DeserializeOwned, Unexpected};
-use value::Value;
+use value::NodeValue;
 
 use super::{
     code::Code,
@@ -27,9 +27,15 @@ pub trait ValueSource {
     fn plain_secret(&self, _path: Path) {}
 }
 
+/// The result of decoding: the value, if any, and all faults.
+pub type Decoded<T> = (Option<T>, Vec<Fault>);
+
+/// The newtype name of a field that accepts any object.
+pub const FREE_FORM: &str = "edgewright::FreeForm";
+
 /// Decodes a document. Returns all faults, and the value without its faulty entries, or `None` if the whole document is
 /// faulty.
-pub fn decode<T: DeserializeOwned>(node: &Node, sources: Option<&dyn ValueSource>) -> (Option<T>, Vec<Fault>) {
+pub fn decode<T: DeserializeOwned>(node: &Node, sources: Option<&dyn ValueSource>) -> Decoded<T> {
     decode_with(node, &[], sources)
 }
 
@@ -39,26 +45,22 @@ pub fn decode_with<T: DeserializeOwned>(
     node: &Node,
     known_elsewhere: &[&str],
     sources: Option<&dyn ValueSource>,
-) -> (Option<T>, Vec<Fault>) {
+) -> Decoded<T> {
     run(node, Context { known_elsewhere, sources, ..Context::default() })
 }
 
 /// Like [`decode_with`], for a change of an existing resource: the `fixed` top-level fields are known, but never
 /// suggested for a misspelt one, because they cannot change.
-pub fn decode_patch<T: DeserializeOwned>(
-    node: &Node,
-    known_elsewhere: &[&str],
-    fixed: &[&str],
-) -> (Option<T>, Vec<Fault>) {
+pub fn decode_patch<T: DeserializeOwned>(node: &Node, known_elsewhere: &[&str], fixed: &[&str]) -> Decoded<T> {
     run(node, Context { known_elsewhere, fixed, ..Context::default() })
 }
 
-fn run<T: DeserializeOwned>(node: &Node, context: Context<'_>) -> (Option<T>, Vec<Fault>) {
+fn run<T: DeserializeOwned>(node: &Node, context: Context<'_>) -> Decoded<T> {
     let mut faults = Vec::new();
     let mut aside = Aside::default();
     loop {
-        let at = At { parent: None, step: Step::Root };
-        let value = Value { node, at, context: &context, aside: Some(&aside) };
+        let at = At { parent: None, step: PathStep::Root };
+        let value = NodeValue { node, at, context: &context, aside: Some(&aside) };
         match T::deserialize(value) {
             Ok(value) => return (Some(value), faults),
             Err(error) => {
@@ -96,11 +98,11 @@ struct Aside {
 
 impl Aside {
     /// The part below a step.
-    fn below(&self, step: Step<'_>) -> Option<&Aside> {
+    fn below(&self, step: PathStep<'_>) -> Option<&Aside> {
         match step {
-            Step::Root => Some(self),
-            Step::Key(key) => self.keys.get(key),
-            Step::Index(index) => self.items.get(&index),
+            PathStep::Root => Some(self),
+            PathStep::Key(key) => self.keys.get(key),
+            PathStep::Index(index) => self.items.get(&index),
         }
     }
 
@@ -132,11 +134,11 @@ impl Aside {
 #[derive(Clone, Copy)]
 struct At<'a> {
     parent: Option<&'a At<'a>>,
-    step: Step<'a>,
+    step: PathStep<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum PathStep<'a> {
     Root,
     Key(&'a str),
     Index(usize),
@@ -148,9 +150,9 @@ impl At<'_> {
         let mut here = Some(self);
         while let Some(at) = here {
             match at.step {
-                Step::Root => {}
-                Step::Key(key) => steps.push(Segment::Key(key.to_owned())),
-                Step::Index(index) => steps.push(Segment::Index(index)),
+                PathStep::Root => {}
+                PathStep::Key(key) => steps.push(Segment::Key(key.to_owned())),
+                PathStep::Index(index) => steps.push(Segment::Index(index)),
             }
             here = at.parent;
         }

@@ -2,17 +2,16 @@
 
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
-use super::{Aside, At, Context, DecodeError, Step, unknown_field};
+use super::{Aside, At, Context, DecodeError, FREE_FORM, PathStep, unknown_field};
 use crate::model::{
     code::Code,
     fault::{Aim, Fault, Path, nearest},
-    module::policies::FREE_FORM,
     node::Node,
     secret::{SOURCED_SECRET, SOURCED_TEXT},
 };
 
 #[derive(Clone, Copy)]
-pub(super) struct Value<'de, 'p> {
+pub(super) struct NodeValue<'de, 'p> {
     pub node: &'de Node,
     pub at: At<'p>,
     pub context: &'p Context<'p>,
@@ -20,7 +19,7 @@ pub(super) struct Value<'de, 'p> {
     pub aside: Option<&'p Aside>,
 }
 
-impl<'de> Value<'de, '_> {
+impl<'de> NodeValue<'de, '_> {
     fn unexpected(self, expected: &dyn de::Expected) -> DecodeError {
         let found = match self.node {
             Node::Null => Unexpected::Unit,
@@ -39,7 +38,7 @@ impl<'de> Value<'de, '_> {
         de::Error::invalid_type(found, expected)
     }
 
-    fn is_set_aside(self, step: Step<'_>) -> bool {
+    fn is_set_aside(self, step: PathStep<'_>) -> bool {
         self.aside.and_then(|aside| aside.below(step)).is_some_and(|aside| aside.whole)
     }
 
@@ -58,18 +57,18 @@ impl<'de> Value<'de, '_> {
         if let Some(fields) = fields {
             for (key, _) in entries {
                 let known = fields.contains(&key.as_str()) || elsewhere.contains(&key.as_str());
-                if !known && !self.is_set_aside(Step::Key(key)) {
+                if !known && !self.is_set_aside(PathStep::Key(key)) {
                     let others = elsewhere.iter().filter(|field| !fields.contains(*field));
                     let known = fields.iter().chain(others).copied();
                     let fault = unknown_field(key, known.filter(|field| !fixed.contains(field)));
-                    return Err(DecodeError::new(fault).place(&At { parent: Some(&self.at), step: Step::Key(key) }));
+                    return Err(DecodeError::new(fault).place(&At { parent: Some(&self.at), step: PathStep::Key(key) }));
                 }
             }
         }
         let rest = entries
             .iter()
             .filter(|(key, node)| {
-                !node.is_null() && !elsewhere.contains(&key.as_str()) && !self.is_set_aside(Step::Key(key))
+                !node.is_null() && !elsewhere.contains(&key.as_str()) && !self.is_set_aside(PathStep::Key(key))
             })
             .map(|(key, node)| (key.as_str(), node))
             .collect::<Vec<_>>()
@@ -130,7 +129,7 @@ macro_rules! forward {
     )*};
 }
 
-impl<'de> de::Deserializer<'de> for Value<'de, '_> {
+impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
     type Error = DecodeError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -265,20 +264,20 @@ impl<'de> de::Deserializer<'de> for Value<'de, '_> {
 
 /// Decodes an entry, and adds its position to an error.
 fn descend<'de, T: de::DeserializeSeed<'de>>(
-    of: &Value<'de, '_>,
+    of: &NodeValue<'de, '_>,
     node: &'de Node,
-    step: Step<'de>,
+    step: PathStep<'de>,
     seed: T,
 ) -> Result<T::Value, DecodeError> {
     let at = At { parent: Some(&of.at), step };
     let aside = of.aside.and_then(|aside| aside.below(step));
-    seed.deserialize(Value { node, at, context: of.context, aside }).map_err(|error| error.place(&at))
+    seed.deserialize(NodeValue { node, at, context: of.context, aside }).map_err(|error| error.place(&at))
 }
 
 struct Entries<'de, 'v, 'p> {
     rest: std::vec::IntoIter<(&'de str, &'de Node)>,
     next: Option<(&'de str, &'de Node)>,
-    of: &'v Value<'de, 'p>,
+    of: &'v NodeValue<'de, 'p>,
 }
 
 impl<'de> de::MapAccess<'de> for Entries<'de, '_, '_> {
@@ -287,7 +286,7 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_, '_> {
     fn next_key_seed<K: de::DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
         self.next = self.rest.next();
         let Some((key, _)) = self.next else { return Ok(None) };
-        let at = At { parent: Some(&self.of.at), step: Step::Key(key) };
+        let at = At { parent: Some(&self.of.at), step: PathStep::Key(key) };
         let key = de::value::BorrowedStrDeserializer::new(key);
         seed.deserialize(key).map(Some).map_err(|mut error: DecodeError| {
             error.fault.aim = Aim::Key;
@@ -297,7 +296,7 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_, '_> {
 
     fn next_value_seed<V: de::DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
         match self.next.take() {
-            Some((key, node)) => descend(self.of, node, Step::Key(key), seed),
+            Some((key, node)) => descend(self.of, node, PathStep::Key(key), seed),
             None => Err(de::Error::custom("value without a key")),
         }
     }
@@ -305,7 +304,7 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_, '_> {
 
 struct Items<'de, 'v, 'p> {
     items: std::iter::Enumerate<std::slice::Iter<'de, Node>>,
-    of: &'v Value<'de, 'p>,
+    of: &'v NodeValue<'de, 'p>,
 }
 
 impl<'de> de::SeqAccess<'de> for Items<'de, '_, '_> {
@@ -313,8 +312,8 @@ impl<'de> de::SeqAccess<'de> for Items<'de, '_, '_> {
 
     fn next_element_seed<T: de::DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
         for (index, node) in self.items.by_ref() {
-            if !self.of.is_set_aside(Step::Index(index)) {
-                return descend(self.of, node, Step::Index(index), seed).map(Some);
+            if !self.of.is_set_aside(PathStep::Index(index)) {
+                return descend(self.of, node, PathStep::Index(index), seed).map(Some);
             }
         }
         Ok(None)

@@ -30,7 +30,7 @@ impl Reading for Unread {
 }
 
 #[derive(Serialize)]
-enum Place {
+enum SecretPlace {
     Nowhere,
     Newtype(Secret),
     Tuple(u8, Secret),
@@ -61,7 +61,7 @@ struct Everywhere {
     keys: BTreeMap<&'static str, f64>,
     wrapped: Wrapped,
     pair: Pair,
-    places: Vec<Place>,
+    places: Vec<SecretPlace>,
     #[serde(flatten)]
     flat: Flat,
 }
@@ -83,10 +83,10 @@ fn everywhere() -> Everywhere {
         wrapped: Wrapped(secret()),
         pair: Pair(1, secret()),
         places: vec![
-            Place::Nowhere,
-            Place::Newtype(secret()),
-            Place::Tuple(1, secret()),
-            Place::Struct { secret: secret() },
+            SecretPlace::Nowhere,
+            SecretPlace::Newtype(secret()),
+            SecretPlace::Tuple(1, secret()),
+            SecretPlace::Struct { secret: secret() },
         ],
         flat: Flat { flat: secret() },
     }

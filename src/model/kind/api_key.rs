@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::model::{
     Kind, check,
@@ -9,8 +10,8 @@ use crate::model::{
     fault::{Check, Fault, Faults, Path},
     id::{Id, is_opaque_id},
     key::Key,
-    resource::{KindInfo, Reference, Resource, ViewContext},
-    snapshot::Entry,
+    reference::Reference,
+    resource::{KindInfo, Resource, ViewContext},
 };
 
 /// An API key. The response to its creation is the only one that includes the token.
@@ -66,26 +67,24 @@ impl Check for ApiKey {
 }
 
 impl Resource for ApiKey {
-    const INFO: KindInfo = KindInfo {
-        prefix: "ak_",
-        collection: "/api_keys",
-        list: "keys",
-        fixed: &["owner_id"],
-        ..KindInfo::of::<ApiKey>(Kind::ApiKey, "ApiKey")
-    };
+    const INFO: KindInfo = KindInfo { fixed: &["owner_id"], ..KindInfo::of::<ApiKey>(Kind::ApiKey) };
 
     type View = ApiKeyView;
 
-    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> ApiKeyView {
+    fn view(&self, at: &ViewContext<'_>) -> ApiKeyView {
         ApiKeyView {
             id: at.key.id.to_string(),
-            uri: cx.site.uri(&at.key),
+            uri: at.uri(),
             description: self.description.clone(),
             metadata: self.metadata.clone(),
             created_at: at.created_at.to_string(),
             token: None,
             owner_id: self.owner_id.clone(),
         }
+    }
+
+    fn example() -> Option<Value> {
+        Some(json!({"description": "CI of the shop team", "metadata": "{\"team\":\"shop\"}"}))
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {

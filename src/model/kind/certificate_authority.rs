@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{
     model::{
@@ -10,7 +11,6 @@ use crate::{
         fault::{Check, Fault, Faults},
         resource::{KindInfo, Resource, ViewContext},
         secret::{Reading, Text},
-        snapshot::Entry,
     },
     x509::{self, AuthorityFacts, Chain, Link, PemFault},
 };
@@ -26,7 +26,7 @@ impl Reading for CaPem {
 
 impl CaPem {
     /// Its certificates; none if the text is faulty.
-    pub fn links(&self) -> &[Link] {
+    pub(crate) fn links(&self) -> &[Link] {
         self.0.as_ref().map(|chain| chain.links.as_slice()).unwrap_or_default()
     }
 }
@@ -81,20 +81,17 @@ impl Check for CertificateAuthority {
 
 impl Resource for CertificateAuthority {
     const INFO: KindInfo = KindInfo {
-        prefix: "ca_",
-        collection: "/certificate_authorities",
-        list: "certificate_authorities",
         fixed: &["ca_pem"],
         required: &["ca_pem"],
-        ..KindInfo::of::<CertificateAuthority>(Kind::CertificateAuthority, "CertificateAuthority")
+        ..KindInfo::of::<CertificateAuthority>(Kind::CertificateAuthority)
     };
 
     type View = CertificateAuthorityView;
 
-    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> CertificateAuthorityView {
+    fn view(&self, at: &ViewContext<'_>) -> CertificateAuthorityView {
         CertificateAuthorityView {
             id: at.key.id.to_string(),
-            uri: cx.site.uri(&at.key),
+            uri: at.uri(),
             created_at: at.created_at.to_string(),
             description: self.description.clone(),
             metadata: self.metadata.clone(),
@@ -102,6 +99,13 @@ impl Resource for CertificateAuthority {
             // What was stored was checked, so its PEM can be read.
             facts: self.ca_pem.read().0.as_ref().map(|chain| chain.facts.clone()).unwrap_or_default(),
         }
+    }
+
+    fn example() -> Option<Value> {
+        Some(json!({
+            "description": "Partners",
+            "ca_pem": include_str!("../../../examples/storefront/certs/partner-devices.pem"),
+        }))
     }
 
     fn keep_readings(&mut self, former: &Self) {

@@ -3,13 +3,13 @@
 use crate::text::printable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::model::{
     Kind,
     code::Code,
     fault::{Check, Fault, Faults},
     resource::{KindInfo, Resource, ViewContext},
-    snapshot::Entry,
 };
 
 /// An event type that triggers the subscription.
@@ -58,19 +58,20 @@ impl Check for EventSource {
 }
 
 impl Resource for EventSource {
-    const INFO: KindInfo = KindInfo {
-        collection: "/event_subscriptions/{subscription_id}/sources",
-        id_parameter: "type",
-        list: "sources",
-        parent: Some(Kind::EventSubscription),
-        fixed: &["type"],
-        required: &["type"],
-        ..KindInfo::of::<EventSource>(Kind::EventSource, "EventSource")
-    };
+    const INFO: KindInfo =
+        KindInfo { fixed: &["type"], required: &["type"], ..KindInfo::of::<EventSource>(Kind::EventSource) };
 
     type View = EventSourceView;
 
-    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> EventSourceView {
-        EventSourceView { r#type: self.r#type.clone(), uri: cx.site.uri(&at.key) }
+    fn view(&self, at: &ViewContext<'_>) -> EventSourceView {
+        EventSourceView { r#type: self.r#type.clone(), uri: at.uri() }
+    }
+
+    fn example() -> Option<Value> {
+        Some(json!({"type": "ip_policy_created.v0"}))
+    }
+
+    fn patch_example() -> Value {
+        json!({})
     }
 }

@@ -8,7 +8,6 @@ use crate::model::{
     Kind,
     fault::{Check, Faults},
     resource::{KindInfo, Offers, Resource, ViewContext},
-    snapshot::Entry,
 };
 
 /// An event subscription.
@@ -34,28 +33,17 @@ impl Check for EventSubscription {
 }
 
 impl Resource for EventSubscription {
-    const INFO: KindInfo = KindInfo {
-        prefix: "esb_",
-        collection: "/event_subscriptions",
-        list: "event_subscriptions",
-        children: Some(Kind::EventSource),
-        implicit: true,
-        offers: Offers::IMPLICIT,
-        ..KindInfo::of::<EventSubscription>(Kind::EventSubscription, "EventSubscription")
-    };
+    const INFO: KindInfo =
+        KindInfo { offers: Offers::IMPLICIT, ..KindInfo::of::<EventSubscription>(Kind::EventSubscription) };
 
     type View = EventSubscriptionView;
 
-    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> EventSubscriptionView {
-        let sources = cx
-            .snapshot
-            .children(&at.key, Kind::EventSource)
-            .filter_map(|source| Some(source.spec_as::<EventSource>()?.view(source, cx)));
+    fn view(&self, at: &ViewContext<'_>) -> EventSubscriptionView {
         EventSubscriptionView {
             id: at.key.id.to_string(),
-            uri: cx.site.uri(&at.key),
+            uri: at.uri(),
             created_at: at.created_at.to_string(),
-            sources: sources.collect(),
+            sources: at.child_views::<EventSource>(),
         }
     }
 }

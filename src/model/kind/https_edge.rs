@@ -11,7 +11,6 @@ use crate::model::{
     module::{mutual_tls::MutualTls, slots, tls_termination::TlsTermination},
     resource::{KindInfo, Offers, Resource, ViewContext},
     schema::Constraint,
-    snapshot::Entry,
 };
 
 slots! {
@@ -87,32 +86,32 @@ fn pass_through() -> Vec<Constraint> {
 
 impl Resource for HttpsEdge {
     const INFO: KindInfo = KindInfo {
-        prefix: "edghts_",
-        collection: "/edges/https",
-        list: "https_edges",
-        children: Some(Kind::HttpsEdgeRoute),
         offers: Offers::EDGE,
         slots: HttpsEdge::SLOTS,
         constraints: pass_through,
-        ..KindInfo::of::<HttpsEdge>(Kind::HttpsEdge, "HttpsEdge")
+        ..KindInfo::of::<HttpsEdge>(Kind::HttpsEdge)
     };
 
     type View = HttpsEdgeView;
 
-    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> HttpsEdgeView {
-        let routes = cx
-            .snapshot
-            .children(&at.key, Kind::HttpsEdgeRoute)
-            .filter_map(|route| Some(route.spec_as::<HttpsEdgeRoute>()?.view(route, cx)));
+    fn view(&self, at: &ViewContext<'_>) -> HttpsEdgeView {
         HttpsEdgeView {
             id: at.key.id.to_string(),
             description: self.description.clone(),
             metadata: self.metadata.clone(),
             created_at: at.created_at.to_string(),
-            uri: cx.site.uri(&at.key),
+            uri: at.uri(),
             hostports: self.hostports.clone(),
-            modules: self.module_views(&at.key, cx),
-            routes: routes.collect(),
+            modules: self.module_views(at.key, at.site),
+            routes: at.child_views::<HttpsEdgeRoute>(),
         }
+    }
+
+    fn example() -> Option<Value> {
+        Some(json!({
+            "description": "Public shop",
+            "hostports": ["shop.example.com:443"],
+            "tls_termination": {"min_version": "1.3"},
+        }))
     }
 }

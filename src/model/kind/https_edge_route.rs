@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::model::{
     Kind, check,
@@ -9,7 +10,6 @@ use crate::model::{
     fault::{Check, Fault, Faults},
     module::{self, slots},
     resource::{KindInfo, Offers, Resource, ViewContext},
-    snapshot::Entry,
 };
 
 slots! {
@@ -39,9 +39,9 @@ slots! {
         /// Compression of responses.
         compression: module::compression::Compression,
         /// Headers to add to and remove from requests.
-        request_headers: module::request_headers::RequestHeaders,
+        request_headers: module::headers::RequestHeaders,
         /// Headers to add to and remove from responses.
-        response_headers: module::response_headers::ResponseHeaders,
+        response_headers: module::headers::ResponseHeaders,
         /// Signature verification of webhook requests.
         webhook_verification: module::webhook_verification::WebhookVerification,
         /// Login with an OAuth identity provider.
@@ -126,30 +126,36 @@ impl Check for HttpsEdgeRoute {
 
 impl Resource for HttpsEdgeRoute {
     const INFO: KindInfo = KindInfo {
-        prefix: "edghtsrt_",
-        collection: "/edges/https/{edge_id}/routes",
-        list: "routes",
-        parent: Some(Kind::HttpsEdge),
         blank_is_unset: &["match_type", "match"],
         offers: Offers::EDGE,
         slots: HttpsEdgeRoute::SLOTS,
         required: &["match_type", "match"],
-        ..KindInfo::of::<HttpsEdgeRoute>(Kind::HttpsEdgeRoute, "HttpsEdgeRoute")
+        ..KindInfo::of::<HttpsEdgeRoute>(Kind::HttpsEdgeRoute)
     };
 
     type View = HttpsEdgeRouteView;
 
-    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> HttpsEdgeRouteView {
+    fn view(&self, at: &ViewContext<'_>) -> HttpsEdgeRouteView {
         HttpsEdgeRouteView {
             edge_id: at.key.parent.as_ref().map(ToString::to_string).unwrap_or_default(),
             id: at.key.id.to_string(),
             created_at: at.created_at.to_string(),
             match_type: self.match_type,
             r#match: self.r#match.clone(),
-            uri: cx.site.uri(&at.key),
+            uri: at.uri(),
             description: self.description.clone(),
             metadata: self.metadata.clone(),
-            modules: self.module_views(&at.key, cx),
+            modules: self.module_views(at.key, at.site),
         }
+    }
+
+    fn example() -> Option<Value> {
+        Some(json!({
+            "match_type": "path_prefix",
+            "match": "/checkout",
+            "description": "Basket and payment",
+            "backend": {"backend_id": "bkd_2f9XkQcheckout000000000001"},
+            "compression": {},
+        }))
     }
 }

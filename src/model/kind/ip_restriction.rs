@@ -2,13 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::model::{
     Kind, check,
     code::Code,
     fault::{Check, Fault, Faults},
-    resource::{KindInfo, Ref, Resource, ViewContext},
-    snapshot::Entry,
+    resource::{KindInfo, Resource, ViewContext},
+    site::Ref,
 };
 
 /// An IP restriction, which attaches IP policies to one type of traffic.
@@ -81,27 +82,30 @@ impl Check for IpRestriction {
 }
 
 impl Resource for IpRestriction {
-    const INFO: KindInfo = KindInfo {
-        prefix: "ipx_",
-        collection: "/ip_restrictions",
-        list: "ip_restrictions",
-        fixed: &["type"],
-        required: &["type"],
-        ..KindInfo::of::<IpRestriction>(Kind::IpRestriction, "IpRestriction")
-    };
+    const INFO: KindInfo =
+        KindInfo { fixed: &["type"], required: &["type"], ..KindInfo::of::<IpRestriction>(Kind::IpRestriction) };
 
     type View = IpRestrictionView;
 
-    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> IpRestrictionView {
+    fn view(&self, at: &ViewContext<'_>) -> IpRestrictionView {
         IpRestrictionView {
             id: at.key.id.to_string(),
-            uri: cx.site.uri(&at.key),
+            uri: at.uri(),
             created_at: at.created_at.to_string(),
             description: self.description.clone(),
             metadata: self.metadata.clone(),
             enforced: self.enforced,
             r#type: self.r#type,
-            ip_policies: self.ip_policy_ids.iter().map(|id| cx.site.reference("ip_policies", id)).collect(),
+            ip_policies: self.ip_policy_ids.iter().map(|id| at.site.reference("ip_policies", id)).collect(),
         }
+    }
+
+    fn example() -> Option<Value> {
+        Some(json!({
+            "description": "Offices only",
+            "enforced": true,
+            "type": "dashboard",
+            "ip_policy_ids": ["ipp_2f9XkQofficeBerlin00000001"],
+        }))
     }
 }

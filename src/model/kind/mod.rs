@@ -1,10 +1,9 @@
-//! The resource kinds: one file per kind, and the table of all kinds.
+//! The resource kinds: one file per kind. This file has the names and addresses of all kinds, and uses nothing else of
+//! the model; the table of their types is in `table.rs`.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-
-use super::resource::{KindInfo, Resource};
 
 pub mod api_key;
 pub mod certificate_authority;
@@ -14,6 +13,7 @@ pub mod https_edge;
 pub mod https_edge_route;
 pub mod ip_restriction;
 pub mod owner;
+mod table;
 pub mod tls_certificate;
 pub mod tls_edge;
 
@@ -33,49 +33,72 @@ pub enum Kind {
     EventSource,
 }
 
-/// Every kind, in the enum's order.
-static KINDS: [KindInfo; 10] = [
-    owner::Owner::INFO,
-    api_key::ApiKey::INFO,
-    ip_restriction::IpRestriction::INFO,
-    certificate_authority::CertificateAuthority::INFO,
-    tls_certificate::TlsCertificate::INFO,
-    https_edge::HttpsEdge::INFO,
-    https_edge_route::HttpsEdgeRoute::INFO,
-    tls_edge::TlsEdge::INFO,
-    event_subscription::EventSubscription::INFO,
-    event_source::EventSource::INFO,
-];
+/// The names and addresses of a kind.
+#[derive(Debug, Clone, Copy)]
+pub struct KindFacts {
+    /// The manifest name, such as `HttpsEdge`.
+    pub name: &'static str,
+    /// The prefix of its ids.
+    pub prefix: &'static str,
+    /// The path of the collection; a parent's id is a `{parameter}`.
+    pub collection: &'static str,
+    /// The path parameter of an item.
+    pub id_parameter: &'static str,
+    /// The name of the array in a list response.
+    pub list: &'static str,
+    /// The parent kind.
+    pub parent: Option<Kind>,
+    /// The kind of the children in its View.
+    pub children: Option<Kind>,
+    /// Whether it exists only while it has a module (D34).
+    pub implicit: bool,
+}
+
+impl KindFacts {
+    /// The facts of a kind without parent and children. An empty prefix means that clients choose the ids.
+    const fn new(name: &'static str, prefix: &'static str, collection: &'static str, list: &'static str) -> Self {
+        Self { name, prefix, collection, id_parameter: "id", list, parent: None, children: None, implicit: false }
+    }
+}
 
 impl Kind {
-    /// Returns the kind's metadata.
-    pub fn info(self) -> &'static KindInfo {
-        // A test keeps the table in the enum's order.
-        let [first, ..] = &KINDS;
-        KINDS.get(self as usize).unwrap_or(first)
-    }
-
-    /// Returns every kind in dependency order.
-    pub fn all() -> impl DoubleEndedIterator<Item = &'static KindInfo> {
-        KINDS.iter()
+    /// Returns the kind's names and addresses.
+    pub const fn facts(self) -> KindFacts {
+        match self {
+            Kind::Owner => KindFacts::new("Owner", "usr_", "/owners", "owners"),
+            Kind::ApiKey => KindFacts::new("ApiKey", "ak_", "/api_keys", "keys"),
+            Kind::IpRestriction => KindFacts::new("IpRestriction", "ipx_", "/ip_restrictions", "ip_restrictions"),
+            Kind::CertificateAuthority => {
+                KindFacts::new("CertificateAuthority", "ca_", "/certificate_authorities", "certificate_authorities")
+            }
+            Kind::TlsCertificate => KindFacts::new("TlsCertificate", "cert_", "/tls_certificates", "tls_certificates"),
+            Kind::HttpsEdge => KindFacts {
+                children: Some(Kind::HttpsEdgeRoute),
+                ..KindFacts::new("HttpsEdge", "edghts_", "/edges/https", "https_edges")
+            },
+            Kind::HttpsEdgeRoute => KindFacts {
+                parent: Some(Kind::HttpsEdge),
+                ..KindFacts::new("HttpsEdgeRoute", "edghtsrt_", "/edges/https/{edge_id}/routes", "routes")
+            },
+            Kind::TlsEdge => {
+                KindFacts { implicit: true, ..KindFacts::new("TlsEdge", "edgtls_", "/edges/tls", "tls_edges") }
+            }
+            Kind::EventSubscription => KindFacts {
+                children: Some(Kind::EventSource),
+                implicit: true,
+                ..KindFacts::new("EventSubscription", "esb_", "/event_subscriptions", "event_subscriptions")
+            },
+            Kind::EventSource => KindFacts {
+                id_parameter: "type",
+                parent: Some(Kind::EventSubscription),
+                ..KindFacts::new("EventSource", "", "/event_subscriptions/{subscription_id}/sources", "sources")
+            },
+        }
     }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.info().name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_follows_the_enum() {
-        for (index, info) in Kind::all().enumerate() {
-            assert_eq!(info.kind as usize, index, "{}", info.name);
-            assert_eq!(format!("{:?}", info.kind), info.name);
-        }
+        f.write_str(self.facts().name)
     }
 }

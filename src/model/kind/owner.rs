@@ -7,7 +7,6 @@ use crate::model::{
     Kind,
     fault::{Check, Faults},
     resource::{KindInfo, Offers, Resource, ViewContext},
-    snapshot::Entry,
 };
 
 /// A user or bot that owns API keys.
@@ -47,17 +46,11 @@ impl Check for Owner {
 }
 
 impl Resource for Owner {
-    const INFO: KindInfo = KindInfo {
-        prefix: "usr_",
-        collection: "/owners",
-        list: "owners",
-        offers: Offers::NONE,
-        ..KindInfo::of::<Owner>(Kind::Owner, "Owner")
-    };
+    const INFO: KindInfo = KindInfo { offers: Offers::NONE, ..KindInfo::of::<Owner>(Kind::Owner) };
 
     type View = Self;
 
-    fn view(&self, _at: &Entry, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _at: &ViewContext<'_>) -> Self {
         self.clone()
     }
 }

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     model::{
@@ -12,7 +13,6 @@ use crate::{
         fault::{Check, Fault, Faults},
         resource::{KindInfo, Resource, ViewContext},
         secret::{Reading, Secret, Text},
-        snapshot::Entry,
     },
     x509::{self, CertificateFacts, Chain, Link, PemFault},
 };
@@ -32,12 +32,12 @@ impl Reading for CertificatePem {
 
 impl CertificatePem {
     /// What the leaf says.
-    pub fn facts(&self) -> Result<&CertificateFacts, &PemFault> {
+    pub(crate) fn facts(&self) -> Result<&CertificateFacts, &PemFault> {
         self.chain.as_ref().map(|chain| &chain.facts)
     }
 
     /// Its certificates; none if the text is faulty.
-    pub fn links(&self) -> &[Link] {
+    pub(crate) fn links(&self) -> &[Link] {
         self.chain.as_ref().map(|chain| chain.links.as_slice()).unwrap_or_default()
     }
 }
@@ -118,20 +118,17 @@ impl Check for TlsCertificate {
 
 impl Resource for TlsCertificate {
     const INFO: KindInfo = KindInfo {
-        prefix: "cert_",
-        collection: "/tls_certificates",
-        list: "tls_certificates",
         fixed: &["certificate_pem", "private_key_pem"],
         required: &["certificate_pem", "private_key_pem"],
-        ..KindInfo::of::<TlsCertificate>(Kind::TlsCertificate, "TlsCertificate")
+        ..KindInfo::of::<TlsCertificate>(Kind::TlsCertificate)
     };
 
     type View = TlsCertificateView;
 
-    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> TlsCertificateView {
+    fn view(&self, at: &ViewContext<'_>) -> TlsCertificateView {
         TlsCertificateView {
             id: at.key.id.to_string(),
-            uri: cx.site.uri(&at.key),
+            uri: at.uri(),
             created_at: at.created_at.to_string(),
             description: self.description.clone(),
             metadata: self.metadata.clone(),
@@ -140,6 +137,11 @@ impl Resource for TlsCertificate {
             // What was stored was checked, so its PEM can be read.
             facts: self.certificate_pem.read().facts().cloned().unwrap_or_default(),
         }
+    }
+
+    // No private key belongs in a public document, not even a demo key.
+    fn example() -> Option<Value> {
+        None
     }
 
     fn keep_readings(&mut self, former: &Self) {

@@ -8,7 +8,6 @@ use crate::model::{
     fault::{Check, Faults},
     module::{self, slots},
     resource::{KindInfo, Offers, Resource, ViewContext},
-    snapshot::Entry,
 };
 
 slots! {
@@ -44,24 +43,17 @@ impl Check for TlsEdge {
 }
 
 impl Resource for TlsEdge {
-    const INFO: KindInfo = KindInfo {
-        prefix: "edgtls_",
-        collection: "/edges/tls",
-        list: "tls_edges",
-        implicit: true,
-        offers: Offers::IMPLICIT,
-        slots: TlsEdge::SLOTS,
-        ..KindInfo::of::<TlsEdge>(Kind::TlsEdge, "TlsEdge")
-    };
+    const INFO: KindInfo =
+        KindInfo { offers: Offers::IMPLICIT, slots: TlsEdge::SLOTS, ..KindInfo::of::<TlsEdge>(Kind::TlsEdge) };
 
     type View = TlsEdgeView;
 
-    fn view(&self, at: &Entry, cx: &ViewContext<'_>) -> TlsEdgeView {
+    fn view(&self, at: &ViewContext<'_>) -> TlsEdgeView {
         TlsEdgeView {
             id: at.key.id.to_string(),
-            uri: cx.site.uri(&at.key),
+            uri: at.uri(),
             created_at: at.created_at.to_string(),
-            modules: self.module_views(&at.key, cx),
+            modules: self.module_views(at.key, at.site),
         }
     }
 }

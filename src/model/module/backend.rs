@@ -9,7 +9,7 @@ use crate::model::{
     check,
     fault::{Check, Faults},
     key::Key,
-    resource::{Ref, ViewContext},
+    site::{Ref, Site},
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
@@ -51,8 +51,8 @@ impl Module for Backend {
     const NEEDS_TERMINATION: bool = false;
     type View = BackendView;
 
-    fn view(&self, _host: &Key, cx: &ViewContext<'_>) -> BackendView {
-        BackendView { enabled: self.enabled, backend: cx.site.reference("backends", &self.backend_id) }
+    fn view(&self, _host: &Key, site: &Site) -> BackendView {
+        BackendView { enabled: self.enabled, backend: site.reference("backends", &self.backend_id) }
     }
 
     fn enabled(&self) -> bool {

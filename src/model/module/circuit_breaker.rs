@@ -9,7 +9,7 @@ use crate::model::{
     code::Code,
     fault::{Check, Fault, Faults},
     key::Key,
-    resource::ViewContext,
+    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
@@ -80,7 +80,7 @@ impl Module for CircuitBreaker {
     const SLOT: &'static str = "circuit_breaker";
     type View = Self;
 
-    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _host: &Key, _site: &Site) -> Self {
         self.clone()
     }
 

@@ -9,7 +9,7 @@ use crate::model::{
     check,
     fault::{Check, Faults},
     key::Key,
-    resource::{Ref, ViewContext},
+    site::{Ref, Site},
     traffic::{Stage, Step, StepEffect, TracedRequest, or_none},
 };
 
@@ -50,8 +50,8 @@ impl Module for EndpointIpRestriction {
     const NEEDS_TERMINATION: bool = false;
     type View = EndpointIpRestrictionView;
 
-    fn view(&self, _host: &Key, cx: &ViewContext<'_>) -> EndpointIpRestrictionView {
-        let ip_policies = self.ip_policy_ids.iter().map(|id| cx.site.reference("ip_policies", id)).collect();
+    fn view(&self, _host: &Key, site: &Site) -> EndpointIpRestrictionView {
+        let ip_policies = self.ip_policy_ids.iter().map(|id| site.reference("ip_policies", id)).collect();
         EndpointIpRestrictionView { enabled: self.enabled, ip_policies }
     }
 

@@ -9,8 +9,8 @@ use crate::model::{
     code::Code,
     fault::{Check, Fault, Faults},
     key::Key,
-    resource::ViewContext,
     schema::Constraint,
+    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
@@ -189,7 +189,7 @@ impl Module for JwtValidation {
     const SLOT: &'static str = "jwt_validation";
     type View = Self;
 
-    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _host: &Key, _site: &Site) -> Self {
         self.clone()
     }
 

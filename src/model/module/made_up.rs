@@ -7,7 +7,7 @@ use super::{Module, slots};
 use crate::model::{
     fault::{Check, Faults},
     key::Key,
-    resource::ViewContext,
+    site::Site,
 };
 
 /// Limits nothing.
@@ -34,7 +34,7 @@ impl Module for MadeUp {
     const SLOT: &'static str = "made_up";
     type View = Self;
 
-    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _host: &Key, _site: &Site) -> Self {
         self.clone()
     }
 

@@ -10,21 +10,23 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    decode::{ValueSource, decode},
+    decode::{Decoded, ValueSource, decode},
     fault::{Check, Faults},
     id::Id,
     json::{self, JsonError},
     key::Key,
     node::Node,
-    resource::{Decoded, Reference, ViewContext},
+    reference::Reference,
     schema::Constraint,
     secret::Secrets,
+    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
 pub mod backend;
 pub mod circuit_breaker;
 pub mod compression;
+pub mod headers;
 pub mod ip_restriction;
 pub mod jwt_validation;
 #[cfg(test)]
@@ -33,8 +35,6 @@ pub mod mutual_tls;
 pub mod oauth;
 pub mod oidc;
 pub mod policies;
-pub mod request_headers;
-pub mod response_headers;
 pub mod saml;
 pub mod tls_termination;
 pub mod user_agent_filter;
@@ -61,7 +61,7 @@ pub trait Module:
     type View: Serialize + JsonSchema;
 
     /// Returns the response form on the host `host`.
-    fn view(&self, host: &Key, cx: &ViewContext<'_>) -> Self::View;
+    fn view(&self, host: &Key, site: &Site) -> Self::View;
 
     /// Whether the module applies to traffic.
     fn enabled(&self) -> bool;
@@ -95,7 +95,7 @@ pub trait Module:
     fn set_references(&mut self, _targets: &[Id]) {}
 }
 
-/// A [`Module`] of any type, as a trait object.
+/// A traffic module of any type.
 pub trait AnyModule: Any + Debug + Send + Sync {
     /// Returns the slot's name.
     fn slot(&self) -> &'static str;
@@ -112,7 +112,7 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     /// Writes the write form.
     fn to_json(&self, secrets: Secrets<'_>) -> Result<Value, JsonError>;
     /// Writes the response form.
-    fn view_json(&self, host: &Key, cx: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
+    fn view_json(&self, host: &Key, site: &Site, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
     /// Names every resource of this service that it points at.
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// Returns a copy with other reference targets, in the order of the references.
@@ -145,8 +145,8 @@ impl<M: Module> AnyModule for M {
     fn to_json(&self, secrets: Secrets<'_>) -> Result<Value, JsonError> {
         json::value(self, secrets)
     }
-    fn view_json(&self, host: &Key, cx: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
-        json::bytes(&self.view(host, cx), secrets)
+    fn view_json(&self, host: &Key, site: &Site, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+        json::bytes(&self.view(host, site), secrets)
     }
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
         Module::references(self, visit);
@@ -176,24 +176,24 @@ pub struct Slot {
     /// Whether the module is a login for people.
     pub is_login: bool,
     /// Returns an example body.
-    pub example: fn() -> Value,
+    pub(crate) example: fn() -> Value,
     /// Returns the constraints on the definitions of the write form's schema.
-    pub constraints: fn() -> Vec<Constraint>,
+    pub(crate) constraints: fn() -> Vec<Constraint>,
     /// Decodes a request body.
-    pub decode: DecodeModule,
+    pub(crate) decode: DecodeModule,
     /// The schema of the write form.
-    pub spec_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) spec_schema: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of the response form.
-    pub view_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) view_schema: fn(&mut SchemaGenerator) -> Schema,
     /// Returns the module in this slot of a host.
-    pub get: fn(&dyn Any) -> Option<&dyn AnyModule>,
+    pub(crate) get: fn(&dyn Any) -> Option<&dyn AnyModule>,
     /// Sets or clears the module in this slot of a host.
-    pub set: fn(&mut dyn Any, Option<&dyn AnyModule>),
+    pub(crate) set: fn(&mut dyn Any, Option<&dyn AnyModule>),
 }
 
 impl Slot {
     /// Creates the slot of a module type.
-    pub const fn of<M: Module>(
+    pub(crate) const fn of<M: Module>(
         get: fn(&dyn Any) -> Option<&dyn AnyModule>,
         set: fn(&mut dyn Any, Option<&dyn AnyModule>),
     ) -> Slot {
@@ -272,13 +272,13 @@ macro_rules! slots {
             ];
 
             /// Returns the response forms of the modules; empty slots are null.
-            pub fn module_views(
+            pub(crate) fn module_views(
                 &self,
                 host: &$crate::model::key::Key,
-                cx: &$crate::model::resource::ViewContext<'_>,
+                site: &$crate::model::site::Site,
             ) -> $views {
                 use $crate::model::module::Module as _;
-                $views { $($slot: self.$slot.as_ref().map(|module| module.view(host, cx)),)* }
+                $views { $($slot: self.$slot.as_ref().map(|module| module.view(host, site)),)* }
             }
         }
     };
@@ -287,8 +287,11 @@ pub(crate) use slots;
 
 #[cfg(test)]
 mod tests {
-    use super::{made_up::Host, *};
-    use crate::model::schema::refine;
+    use super::{
+        made_up::{Host, MadeUp},
+        *,
+    };
+    use crate::model::{Kind, schema::refine, site::Site};
 
     #[test]
     fn a_module_with_nothing_but_the_required_items_has_cautious_defaults() {
@@ -302,10 +305,15 @@ mod tests {
             let mut generator = SchemaGenerator::default();
             assert_eq!((slot.spec_schema)(&mut generator).to_value(), json!({"$ref": "#/$defs/MadeUp"}));
             let mut definitions = generator.take_definitions(true);
-            refine(&mut definitions);
+            refine(&mut definitions, (slot.constraints)());
             let made_up = definitions.get("MadeUp").cloned().unwrap_or_default();
             assert_eq!(made_up.pointer("/properties/rate/maximum"), Some(&json!(u32::MAX)));
             assert_eq!(made_up.get("required"), None);
         }
+        let host = Host { made_up: Some(MadeUp::default()) };
+        let (base_url, saml_base_url) = (String::new(), String::new());
+        let site = Site { base_url, saml_base_url, saml_certificate: Box::new(|_| String::new()) };
+        let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
+        assert!(host.module_views(&key, &site).made_up.is_some());
     }
 }

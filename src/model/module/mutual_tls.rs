@@ -10,7 +10,8 @@ use crate::model::{
     fault::{Check, Faults, Path},
     id::Id,
     key::Key,
-    resource::{Ref, Reference, ViewContext},
+    reference::Reference,
+    site::{Ref, Site},
     traffic::{Stage, Step, StepEffect, TracedRequest, or_none},
 };
 
@@ -48,9 +49,8 @@ impl Module for MutualTls {
     const SLOT: &'static str = "mutual_tls";
     type View = MutualTlsView;
 
-    fn view(&self, _host: &Key, cx: &ViewContext<'_>) -> MutualTlsView {
-        let authorities =
-            self.certificate_authority_ids.iter().map(|id| cx.site.reference("certificate_authorities", id));
+    fn view(&self, _host: &Key, site: &Site) -> MutualTlsView {
+        let authorities = self.certificate_authority_ids.iter().map(|id| site.reference("certificate_authorities", id));
         MutualTlsView { enabled: self.enabled, certificate_authorities: authorities.collect() }
     }
 

@@ -9,10 +9,10 @@ use crate::model::{
     code::Code,
     fault::{Check, Fault, Faults},
     key::Key,
-    resource::ViewContext,
     schema::{Constraint, filled_secret},
     secret::Secret,
     session,
+    site::Site,
     traffic::{Step, TracedRequest},
 };
 
@@ -58,25 +58,26 @@ pub struct Provider {
     /// Login with GitHub.
     pub github: Option<GithubApp>,
     /// Login with Facebook.
-    pub facebook: Option<App>,
+    pub facebook: Option<OauthApp>,
     /// Login with Microsoft.
-    pub microsoft: Option<App>,
+    pub microsoft: Option<OauthApp>,
     /// Login with Google.
-    pub google: Option<App>,
+    pub google: Option<OauthApp>,
     /// Login with LinkedIn.
-    pub linkedin: Option<App>,
+    pub linkedin: Option<OauthApp>,
     /// Login with GitLab.
-    pub gitlab: Option<App>,
+    pub gitlab: Option<OauthApp>,
     /// Login with Twitch.
-    pub twitch: Option<App>,
+    pub twitch: Option<OauthApp>,
     /// Login with Amazon.
-    pub amazon: Option<App>,
+    pub amazon: Option<OauthApp>,
 }
 
 /// An OAuth app, and the users who have access.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct App {
+#[schemars(rename = "App")]
+pub struct OauthApp {
     /// The app's client ID; defaults to the service's managed app.
     pub client_id: String,
     /// The app's client secret; required with `client_id`.
@@ -128,7 +129,7 @@ pub struct CommonApp<'a> {
 
 impl Provider {
     /// Returns the app of each provider that is set.
-    pub fn apps(&self) -> Vec<CommonApp<'_>> {
+    pub(crate) fn apps(&self) -> Vec<CommonApp<'_>> {
         let github = self.github.iter().map(|app| CommonApp {
             provider: "github",
             client_id: &app.client_id,
@@ -210,7 +211,7 @@ impl Module for Oauth {
     const IS_LOGIN: bool = true;
     type View = Self;
 
-    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _host: &Key, _site: &Site) -> Self {
         self.clone()
     }
 

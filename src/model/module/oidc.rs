@@ -8,9 +8,9 @@ use super::Module;
 use crate::model::{
     fault::{Check, Faults},
     key::Key,
-    resource::ViewContext,
     secret::Secret,
     session,
+    site::Site,
     traffic::{Step, TracedRequest},
 };
 
@@ -64,7 +64,7 @@ impl Module for Oidc {
     const IS_LOGIN: bool = true;
     type View = Self;
 
-    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _host: &Key, _site: &Site) -> Self {
         self.clone()
     }
 

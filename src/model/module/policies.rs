@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 use super::Module;
 use crate::model::{
     code::Code,
+    decode::FREE_FORM,
     fault::{Check, Fault, Faults},
     key::Key,
-    resource::ViewContext,
     schema::Constraint,
+    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
@@ -57,9 +58,6 @@ pub struct EndpointAction {
     #[serde(deserialize_with = "free_form")]
     pub config: Option<Map<String, Value>>,
 }
-
-/// The newtype name that tells the decoder to accept any object.
-pub const FREE_FORM: &str = "edgewright::FreeForm";
 
 fn free_form<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Map<String, Value>>, D::Error> {
     struct Visitor;
@@ -111,7 +109,7 @@ impl Module for Policies {
     const NEEDS_TERMINATION: bool = false;
     type View = Self;
 
-    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _host: &Key, _site: &Site) -> Self {
         self.clone()
     }
 

@@ -10,9 +10,9 @@ use crate::{
         code::Code,
         fault::{Check, Fault, Faults},
         key::Key,
-        resource::ViewContext,
         secret::{Reading, Text},
         session,
+        site::Site,
         traffic::{Step, TracedRequest},
     },
     text::printable,
@@ -140,14 +140,14 @@ impl Module for Saml {
     const IS_LOGIN: bool = true;
     type View = SamlView;
 
-    fn view(&self, host: &Key, cx: &ViewContext<'_>) -> SamlView {
-        let metadata_url = format!("{}/saml/{}", cx.site.saml_base_url, host.id);
+    fn view(&self, host: &Key, site: &Site) -> SamlView {
+        let metadata_url = format!("{}/saml/{}", site.saml_base_url, host.id);
         SamlView {
             written: self.clone(),
             entity_id: metadata_url.clone(),
             assertion_consumer_service_url: format!("{metadata_url}/acs"),
             single_logout_url: format!("{metadata_url}/slo"),
-            request_signing_certificate_pem: (cx.site.saml_certificate)(&host.id),
+            request_signing_certificate_pem: (site.saml_certificate)(&host.id),
             metadata_url,
             idp_metadata_url: String::new(),
         }

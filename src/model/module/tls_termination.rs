@@ -9,8 +9,8 @@ use crate::model::{
     code::Code,
     fault::{Check, Fault, Faults},
     key::Key,
-    resource::ViewContext,
     schema::Constraint,
+    site::Site,
     traffic::{Step, TracedRequest},
 };
 
@@ -96,7 +96,7 @@ impl Module for TlsTermination {
     const NEEDS_TERMINATION: bool = false;
     type View = Self;
 
-    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _host: &Key, _site: &Site) -> Self {
         Self { min_version: self.effective_min_version(), ..*self }
     }
 

@@ -10,7 +10,7 @@ use crate::{
     model::{
         fault::{Check, Faults},
         key::Key,
-        resource::ViewContext,
+        site::Site,
         traffic::{Stage, Step, StepEffect, TracedRequest},
     },
     text::printable,
@@ -75,7 +75,7 @@ impl Module for UserAgentFilter {
     const SLOT: &'static str = "user_agent_filter";
     type View = Self;
 
-    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _host: &Key, _site: &Site) -> Self {
         self.clone()
     }
 

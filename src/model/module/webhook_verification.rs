@@ -10,9 +10,9 @@ use crate::model::{
     code::Code,
     fault::{Check, Fault, Faults, nearest},
     key::Key,
-    resource::ViewContext,
     schema::{Constraint, filled_secret},
     secret::Secret,
+    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
@@ -143,7 +143,7 @@ impl Module for WebhookVerification {
     const REQUIRED: &'static [&'static str] = &["provider"];
     type View = Self;
 
-    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _host: &Key, _site: &Site) -> Self {
         self.clone()
     }
 

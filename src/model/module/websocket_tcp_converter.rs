@@ -7,7 +7,7 @@ use super::Module;
 use crate::model::{
     fault::{Check, Faults},
     key::Key,
-    resource::ViewContext,
+    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
@@ -33,7 +33,7 @@ impl Module for WebsocketTcpConverter {
     const SLOT: &'static str = "websocket_tcp_converter";
     type View = Self;
 
-    fn view(&self, _host: &Key, _cx: &ViewContext<'_>) -> Self {
+    fn view(&self, _host: &Key, _site: &Site) -> Self {
         self.clone()
     }
 

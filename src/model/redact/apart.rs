@@ -1,6 +1,10 @@
 //! Secrets that the end of a line, a comma or quotes separate from their keys, and those in URLs.
 
-use super::{Fields, Mask, next_word, shape};
+use super::{
+    fields::Fields,
+    mask::{Mask, next_word},
+    shape,
+};
 
 /// The key that gives the value in a pair such as `{name: client_secret, value: …}`.
 const VALUE_KEY: &str = "value";

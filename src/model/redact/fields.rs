@@ -58,6 +58,7 @@ impl Fields {
     }
 
     /// The names of the secret fields.
+    #[cfg(test)]
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.secret.iter().map(String::as_str)
     }

@@ -2,6 +2,7 @@
 
 mod apart;
 mod fields;
+mod mask;
 mod pem;
 mod remark;
 mod shape;
@@ -11,6 +12,7 @@ mod tests;
 use std::{collections::BTreeSet, ops::Range};
 
 pub use fields::Fields;
+use mask::{Mask, lines, next_word};
 use shape::{
     continues_base64, indentation, is_base64, is_known_token, is_plain_key, is_token, key, reference, separator,
     value_end,
@@ -29,15 +31,10 @@ const SOURCES: [&str; 2] = ["from_env", "from_file"];
 /// The start of every token of edgewright itself.
 const OWN_TOKEN: &str = "ew_ak_";
 
-/// Replaces each byte of a secret with `*`; all other bytes keep their position. It works on words rather than
-/// structure, because it is needed most for files with syntax errors. When in doubt it hides more.
-pub fn redact(text: &str, fields: &Fields) -> String {
-    Redacted::new(text, fields).text
-}
-
-/// A text without its secrets, and the secrets.
+/// A text without its secrets, and the secrets. It works on words rather than structure, because it is needed most for
+/// files with syntax errors. When in doubt it hides more.
 pub struct Redacted {
-    /// The text as [`redact`] returns it.
+    /// The text, with `*` for each byte of a secret; all other bytes keep their position.
     pub text: String,
     secrets: Vec<String>,
 }
@@ -63,7 +60,7 @@ impl Redacted {
 }
 
 fn hide_secrets(text: &str, fields: &Fields) -> (String, Vec<String>) {
-    let mut mask = Mask(vec![false; text.len()]);
+    let mut mask = Mask::over(text);
     if text.contains('\0') {
         // A dump of memory or the environment rather than a manifest.
         mask.hide(0..text.len());
@@ -117,39 +114,6 @@ pub fn quotable_path(path: &str) -> &str {
     if shape::is_path(path) { path } else { "(hidden)" }
 }
 
-/// Each line with the offset of its first byte, without its line break.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut start = 0;
-    text.split_inclusive('\n').map(move |line| {
-        let here = start;
-        start += line.len();
-        (here, line.trim_end_matches(['\n', '\r']))
-    })
-}
-
-/// The hidden bytes.
-struct Mask(Vec<bool>);
-
-impl Mask {
-    fn hide(&mut self, range: Range<usize>) {
-        if let Some(part) = self.0.get_mut(range) {
-            part.fill(true);
-        }
-    }
-
-    fn apply(&self, text: &str) -> String {
-        let mut shown = String::with_capacity(text.len());
-        for (at, character) in text.char_indices() {
-            let hidden = self.0.get(at).is_some_and(|hidden| *hidden) && !character.is_ascii_whitespace();
-            match hidden {
-                true => shown.extend(std::iter::repeat_n('*', character.len_utf8())),
-                false => shown.push(character),
-            }
-        }
-        shown
-    }
-}
-
 /// Hides lines of base64 as a key without its label, unless they are inside a public label.
 fn hide_base64(text: &str, public: &[Range<usize>], mask: &mut Mask) {
     let mut inside = false;
@@ -164,7 +128,7 @@ fn hide_base64(text: &str, public: &[Range<usize>], mask: &mut Mask) {
 }
 
 /// A secret whose value may continue on the next lines.
-struct Open {
+struct OpenSecret {
     /// The key's indentation.
     indentation: usize,
     /// Whether the value has not started yet.
@@ -177,7 +141,7 @@ struct Open {
 struct Scanner<'t, 'f, 'm> {
     fields: &'f Fields,
     mask: &'m mut Mask,
-    open: Option<Open>,
+    open: Option<OpenSecret>,
     /// The indentation of a key whose value must be a mapping, and is on the lines below it.
     holder: Option<usize>,
     /// Whether a comment ended with the key of a secret.
@@ -274,19 +238,19 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
             if secret || (before.ends_with('&') && self.aliases.contains(name)) {
                 let (gap, sign) = separated.unwrap_or((0, ' '));
                 match self.value(start, line, word.end + gap, flow < word.start) {
-                    Value::Ends(end) => at = end,
+                    ValueEnd::Ends(end) => at = end,
                     // A line of a shell script, a query or a comment has no next line.
-                    Value::Open if sign == '=' || in_comment => {
+                    ValueEnd::Open if sign == '=' || in_comment => {
                         self.remark = in_comment && line.get(word.end + gap..).is_some_and(says_nothing);
                         return;
                     }
-                    Value::Open => {
+                    ValueEnd::Open => {
                         let empty = line.get(word.end + gap..).is_some_and(says_nothing);
-                        self.open = Some(Open { indentation, empty, referred: false });
+                        self.open = Some(OpenSecret { indentation, empty, referred: false });
                         return;
                     }
-                    Value::OpenReference => {
-                        self.open = Some(Open { indentation, empty: false, referred: true });
+                    ValueEnd::OpenReference => {
+                        self.open = Some(OpenSecret { indentation, empty: false, referred: true });
                         return;
                     }
                 }
@@ -330,16 +294,16 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
     }
 
     /// Hides the value that starts at an offset of a line.
-    fn value(&mut self, start: usize, line: &'t str, from: usize, in_flow: bool) -> Value {
+    fn value(&mut self, start: usize, line: &'t str, from: usize, in_flow: bool) -> ValueEnd {
         let value = line.get(from..).unwrap_or_default();
         match reference(value) {
-            Some((length, true)) => return Value::Ends(from + length),
-            Some((_, false)) => return Value::OpenReference,
+            Some((length, true)) => return ValueEnd::Ends(from + length),
+            Some((_, false)) => return ValueEnd::OpenReference,
             None => {}
         }
         let end = if in_flow { value_end(value) } else { None };
         self.hide(start + from, value.get(..end.unwrap_or(value.len())).unwrap_or_default());
-        end.map_or(Value::Open, |end| Value::Ends(from + end))
+        end.map_or(ValueEnd::Open, |end| ValueEnd::Ends(from + end))
     }
 
     /// Hides and records a value.
@@ -370,7 +334,7 @@ fn is_repeated(plain: &str, fields: &Fields) -> bool {
 }
 
 /// What became of a value.
-enum Value {
+enum ValueEnd {
     /// At this offset of the line.
     Ends(usize),
     /// It may continue.
@@ -409,15 +373,6 @@ fn is_scalar(value: &str) -> bool {
 /// Whether nothing but the signs in front of a block stands behind a key.
 fn says_nothing(value: &str) -> bool {
     value.split_whitespace().all(|word| word.starts_with(['&', '!', '|', '>', '#']))
-}
-
-/// The next letters, digits, `-` and `_` of a line from an offset on.
-fn next_word(line: &str, from: usize) -> Option<Range<usize>> {
-    let part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let rest = line.get(from..)?;
-    let start = from + rest.find(part)?;
-    let word = line.get(start..)?;
-    Some(start..start + word.find(|c: char| !part(c)).unwrap_or(word.len()))
 }
 
 /// The start of a line's comment, or the end of the line.

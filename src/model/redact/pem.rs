@@ -2,7 +2,11 @@
 
 use std::ops::Range;
 
-use super::{Fields, Mask, lines, shape};
+use super::{
+    fields::Fields,
+    mask::{Mask, lines},
+    shape,
+};
 
 const BEGIN: &str = "-----BEGIN";
 const END: &str = "-----END";

@@ -21,7 +21,7 @@ const NOTE: usize = 100;
 
 /// Renders the report as a comment. A long report is cut between two diagnostics or changes.
 pub fn render(report: &Report) -> String {
-    let mut page = Page::default();
+    let mut page = MarkdownPage::default();
     let title = format!("edgewright {}: {} — {}", report.command, verdict(report), summary(report));
     page.push(&format!("{MARKER}\n## {}\n", inline(&title)));
     let found: Vec<&Diagnostic> = everything(report).collect();
@@ -41,12 +41,12 @@ pub fn render(report: &Report) -> String {
 
 /// A text and its length in characters.
 #[derive(Default)]
-struct Page {
+struct MarkdownPage {
     text: String,
     characters: usize,
 }
 
-impl Page {
+impl MarkdownPage {
     fn push(&mut self, part: &str) {
         self.text.push_str(part);
         self.characters += part.chars().count();

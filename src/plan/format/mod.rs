@@ -120,3 +120,27 @@ fn level(severity: Severity) -> &'static str {
         Severity::Warning => "warning",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{
+        Effect,
+        outline::{Outline, OutlinedChange},
+    };
+
+    #[test]
+    fn text_is_the_plan_and_nothing_else() {
+        let change = OutlinedChange {
+            effect: Effect::Create,
+            kind: "HttpsEdge".into(),
+            name: "shop".into(),
+            id: "edghts_1".into(),
+            notes: Vec::new(),
+            calls: Vec::new(),
+        };
+        let plan = Some(Outline { base: 1, unchanged: 2, changes: vec![change] });
+        let report = Report { plan, ..Report::default() };
+        assert_eq!(render(Format::Text, &report).ok(), report.plan.as_ref().map(text::text));
+    }
+}

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::store::engine::{Batch, Change, Hash};
+use crate::store::engine::{Batch, Hash, RecordChange};
 
 /// The first bytes of every frame.
 const MAGIC: [u8; 4] = *b"ewf2";
@@ -61,7 +61,7 @@ pub fn encode_changes<'a>(changes: impl Iterator<Item = (&'a str, Option<&'a [u8
 }
 
 /// Parses the output of [`encode_changes`].
-pub fn decode_changes(mut bytes: &[u8]) -> Result<Vec<Change>, Unreadable> {
+pub fn decode_changes(mut bytes: &[u8]) -> Result<Vec<RecordChange>, Unreadable> {
     let mut changes = Vec::new();
     while !bytes.is_empty() {
         let key_length = number::<4>(bytes, 0).ok_or(Unreadable::Damaged)? as usize;

@@ -118,9 +118,9 @@ fn newest(file: &File, path: &Path) -> Result<(u64, Head), StoreError> {
     })
 }
 
-type Slot = Option<(u64, Head)>;
+type HeadSlot = Option<(u64, Head)>;
 
-fn read(file: &File, slot: u64) -> Option<([u8; 8], Slot)> {
+fn read(file: &File, slot: u64) -> Option<([u8; 8], HeadSlot)> {
     let mut bytes = [0; SLOT];
     file.read_exact_at(&mut bytes, slot * STRIDE).ok()?;
     let magic = bytes.get(..8)?.try_into().ok()?;

@@ -13,16 +13,17 @@ use std::{
 };
 
 use super::{
+    catch_up::{self, relocate},
     files::{self, Part},
     index::{Index, Location},
-    journal, log,
-    reader::{Framed, Reader, read_at},
+    journal,
+    reader::{LogReader, read_at},
 };
 use crate::{
     model::code::Code,
     store::{
         StoreError,
-        engine::{Batch, Hash, Query, Tip},
+        engine::{Batch, Query, Tip},
         history::{Record, Retention},
         mint,
     },
@@ -32,8 +33,6 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(20);
 /// The time that a query waits for the index to be opened and updated.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The number of records that are added to the index at once while it catches up.
-const PORTION: usize = 1000;
 
 /// Answers queries about the history.
 pub struct Librarian {
@@ -100,13 +99,17 @@ impl Librarian {
         let mut place = String::new();
         // A checkpoint may move or drop records meanwhile; the next attempt then uses the updated index.
         for _ in 0..3 {
+            let mut moved = None;
             let records: io::Result<Option<Vec<Arc<[u8]>>>> = index
                 .find(query, before, limit)?
                 .into_iter()
                 .map(|(position, location)| {
                     let path = location.part.path(&self.folder, location.generation);
                     place = format!("record {position} in {} at byte {}", path.display(), location.offset);
-                    let batch = read_at(&path, location.offset, location.length as usize)?;
+                    let batch = read_at(&path, location.offset, location.length as usize).inspect_err(|_| {
+                        let history = Part::History.path(&self.folder, location.generation);
+                        moved = history.exists().then_some(location.generation);
+                    })?;
                     Ok(batch.filter(|batch| batch.position == position).map(|batch| batch.record))
                 })
                 .collect();
@@ -114,6 +117,10 @@ impl Librarian {
                 Ok(Some(records)) => return Ok(records),
                 Ok(None) => last = None,
                 Err(error) => last = Some(error),
+            }
+            // An index that failed during a checkpoint has old locations.
+            if let Some(generation) = moved {
+                relocate(&index, &self.folder, generation)?;
             }
         }
         let reason = last.map_or_else(|| "its checksum does not match".to_owned(), |error| error.to_string());
@@ -137,12 +144,11 @@ impl Librarian {
 
     /// Converts the journals before a generation to history files, which contain no changes and so no secrets.
     pub fn fold(&self, generation: u64) -> Result<(), StoreError> {
-        let index = self.index(0).ok();
         for old in Part::Journal.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
             let (from, to) = (Part::Journal.path(&self.folder, old), Part::History.path(&self.folder, old));
-            let mut journal = Reader::open(&from, false)?;
+            let mut journal = LogReader::open(&from, false)?;
             let (store, start) = (journal.store, journal.start);
-            let following = Reader::open(&Part::Journal.path(&self.folder, old + 1), false)?.start;
+            let following = LogReader::open(&Part::Journal.path(&self.folder, old + 1), false)?.start;
             journal::write_history(&to, store, start, || match journal.batch()? {
                 Some(framed) => Ok(Some(framed.batch)),
                 None if (journal.tip.position, journal.tip.hash) == (following.position, following.hash) => Ok(None),
@@ -152,10 +158,10 @@ impl Librarian {
                     Err(StoreError::corrupt(&from, found))
                 }
             })?;
-            if let Some(index) = &index {
-                // The index must have the new location before the old file is removed.
-                let mut history = Reader::open(&to, false)?;
-                add_file(index, (Part::History, old), &mut history, false, |_| true)?;
+            // The index must have the new locations before the old file is removed. It must have the old ones before
+            // that: a record that it adds later would get its old location again.
+            if let Ok(index) = self.index(journal.tip.position) {
+                relocate(&index, &self.folder, old)?;
             }
             files::remove(&from)?;
         }
@@ -172,7 +178,7 @@ impl Librarian {
         let (mut oldest, mut dropped) = (0, Vec::new());
         for generation in histories {
             let path = Part::History.path(&self.folder, generation);
-            let mut history = Reader::open(&path, false)?;
+            let mut history = LogReader::open(&path, false)?;
             let mut last = None;
             while let Some(framed) = history.batch()? {
                 last = Some(framed.batch.record);
@@ -212,38 +218,8 @@ impl Drop for Librarian {
     }
 }
 
-/// Adds the wanted records of a file to the index, in portions. Unless they are `new`, only their locations change.
-fn add_file(
-    index: &Index,
-    (part, generation): (Part, u64),
-    reader: &mut Reader,
-    new: bool,
-    mut wanted: impl FnMut(&Batch) -> bool,
-) -> Result<(), StoreError> {
-    let mut records: Vec<(Location, Batch)> = Vec::new();
-    loop {
-        let next = reader.batch()?;
-        let at_end = next.is_none();
-        if let Some(Framed { offset, length, batch }) = next
-            && wanted(&batch)
-        {
-            records.push((Location { part, generation, offset, length }, batch));
-        }
-        if (at_end || records.len() >= PORTION)
-            && let Some((_, last)) = records.last()
-        {
-            let applied = new.then(|| Tip::after(last));
-            index.add(records.iter().map(|(location, batch)| (*location, batch)), applied)?;
-            records.clear();
-        }
-        if at_end {
-            return Ok(());
-        }
-    }
-}
-
 fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &File) {
-    let mut index = match open(folder, tip) {
+    let mut index = match catch_up::open(folder, tip) {
         Ok(index) => {
             let index = Arc::new(index);
             shared.set(|progress| {
@@ -311,83 +287,51 @@ fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &F
     }
 }
 
-/// Opens the index and adds missing records. Rebuilds an index that cannot be used.
-fn open(folder: &Path, tip: Tip) -> Result<Index, StoreError> {
-    let path = folder.join("index");
-    let usable = Index::open(&path).and_then(|index| {
-        let whole = catch_up(folder, &index, tip, false)? && follows_checkpoint(folder, &index, tip)?;
-        Ok((index, whole))
-    });
-    if let Ok((index, true)) = usable {
-        return Ok(index);
-    }
-    drop(usable);
-    Index::remove(&path)?;
-    let index = Index::open(&path)?;
-    catch_up(folder, &index, tip, true)?;
-    Ok(index)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::operation::Author,
+        store::history::{Outcome, chain},
+    };
 
-/// Adds missing records up to `tip`. Returns false if the index belongs to another log.
-fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool, StoreError> {
-    let applied = index.applied()?;
-    if let Some((position, hash)) = applied
-        && (position, hash) == (tip.position, tip.hash)
-    {
-        return Ok(true);
+    fn batch(position: u64) -> Batch {
+        let record = Record {
+            position,
+            revision: Some(position),
+            at: mint::now(),
+            milliseconds: 1,
+            author: Author::Local,
+            outcome: Outcome::Applied,
+            message: String::new(),
+            calls: Vec::new(),
+            resources: Vec::new(),
+            changes: String::new(),
+        };
+        let record: Arc<[u8]> = record.to_bytes().unwrap_or_default().into();
+        let hash = chain(&[0; 32], &record);
+        Batch { position, revision: position, next_order: 0, record, hash, changes: Vec::new() }
     }
-    if applied.is_none() && !fresh && tip.position > 0 {
-        return Ok(false);
-    }
-    let (from, hash) = applied.unwrap_or_default();
-    let mut known = applied.is_none();
-    let mut end: Option<(u64, Hash)> = None;
-    for (part, generation) in log::parts(folder)? {
-        let path = part.path(folder, generation);
-        let mut reader = Reader::open(&path, false)?;
-        let start = (reader.start.position, reader.start.hash);
-        // The newest history file is always kept, so an older file is missing if the log begins with a later journal.
-        let continues = end.map_or(part == Part::History || start.0 == 0, |end| end == start);
-        if !continues {
-            let found = format!("the history before record {} is missing", start.0 + 1);
-            return Err(StoreError::corrupt(&path, found));
-        }
-        known |= start == (from, hash);
-        add_file(index, (part, generation), &mut reader, true, |batch| {
-            known |= (batch.position, batch.hash) == (from, hash);
-            known && batch.position > from && batch.position <= tip.position
-        })?;
-        if part == Part::History && reader.rest.is_some() {
-            return Err(StoreError::corrupt(&path, format!("the record at byte {} cannot be read", reader.end)));
-        }
-        end = Some((reader.tip.position, reader.tip.hash));
-        if reader.tip.position >= from && !known {
-            return Ok(false);
-        }
-    }
-    Ok(known)
-}
 
-/// Checks that the index knows what the last checkpoint did, and drops the records that it removed. A crash takes what
-/// sled has not written yet, while the files of the log are moved and removed for good.
-fn follows_checkpoint(folder: &Path, index: &Index, tip: Tip) -> Result<bool, StoreError> {
-    let parts = log::parts(folder)?;
-    let mut starts = Vec::with_capacity(parts.len());
-    for (part, generation) in &parts {
-        starts.push(Reader::open(&part.path(folder, *generation), false)?.start.position);
+    #[test]
+    fn records_are_found_where_a_checkpoint_has_moved_them() -> Result<(), StoreError> {
+        let folder = tempfile::tempdir().map_err(|error| StoreError::io("create", Path::new("folder"), &error))?;
+        let (path, generation) = (folder.path(), 3);
+        let batches: Vec<(u64, Batch)> = (1..=2).map(|position| (0, batch(position))).collect();
+        let mut written = batches.iter().map(|(_, batch)| batch.clone());
+        let history = Part::History.path(path, generation);
+        journal::write_history(&history, [0; 16], Tip::default(), || Ok(written.next()))?;
+        // The index added the records after the journal had become history.
+        let old = |offset| Location { part: Part::Journal, generation, offset, length: 200 };
+        let index = Index::open(&path.join("index"))?;
+        let tip = batches.last().map(|(_, last)| Tip::after(last));
+        index.add(batches.iter().map(|(offset, batch)| (old(*offset), batch)), tip)?;
+        let shared = Arc::new(Shared::default());
+        shared.set(|progress| (progress.index, progress.applied) = (Some(Arc::new(index)), 2));
+        let librarian = Librarian { folder: path.to_owned(), shared, jobs: channel().0, thread: None };
+        let found = librarian.find(&Query::All, u64::MAX, 10, 2)?;
+        let expected: Vec<_> = batches.iter().rev().map(|(_, batch)| Arc::clone(&batch.record)).collect();
+        assert_eq!(found, expected);
+        Ok(())
     }
-    let Some(first) = starts.first() else { return Ok(true) };
-    if index.oldest()?.is_some_and(|oldest| oldest <= *first) {
-        index.forget(first + 1)?;
-    }
-    // The last record of a file is moved last.
-    for (file, (start, next)) in parts.iter().zip(starts.iter().zip(starts.iter().skip(1))) {
-        if start < next && *next <= tip.position {
-            let (_, location) = index.locate(*next)?;
-            if (location.part, location.generation) != *file {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
 }

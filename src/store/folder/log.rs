@@ -4,7 +4,7 @@ use std::{collections::VecDeque, fs, path::Path, sync::Arc};
 
 use super::{
     files::Part,
-    reader::{Framed, Reader},
+    reader::{Framed, LogReader},
 };
 use crate::store::{
     StoreError,
@@ -27,7 +27,7 @@ pub fn parts(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
 pub fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<(), StoreError> {
     for (part, generation) in parts(folder)? {
         let path = part.path(folder, generation);
-        let mut reader = Reader::open(&path, false)?;
+        let mut reader = LogReader::open(&path, false)?;
         let mut before = reader.start.hash;
         while let Some(Framed { batch, .. }) = reader.batch()?
             && batch.position <= upto
@@ -51,7 +51,7 @@ pub fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<Option<V
     let mut begin = upto;
     for generation in Part::Journal.generations(folder)?.into_iter().rev() {
         // A checkpoint may have removed the journal meanwhile.
-        let Ok(mut journal) = Reader::open(&Part::Journal.path(folder, generation), true) else {
+        let Ok(mut journal) = LogReader::open(&Part::Journal.path(folder, generation), true) else {
             return Ok(None);
         };
         let mut batches = Vec::new();
@@ -88,7 +88,7 @@ pub fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> Result<V
             return Ok(found);
         }
         let path = part.path(folder, generation);
-        let mut reader = Reader::open(&path, false)?;
+        let mut reader = LogReader::open(&path, false)?;
         let mut newest = VecDeque::new();
         let mut complete = true;
         while let Some(Framed { batch, .. }) = reader.batch()? {
@@ -131,5 +131,5 @@ pub fn statistics(folder: &Path, position: u64) -> Statistics {
 /// Returns the position of the oldest record that is kept.
 fn oldest(folder: &Path) -> Option<u64> {
     let (part, generation) = parts(folder).ok()?.first().copied()?;
-    Reader::open(&part.path(folder, generation), false).ok().map(|reader| reader.start.position + 1)
+    LogReader::open(&part.path(folder, generation), false).ok().map(|reader| reader.start.position + 1)
 }

@@ -12,6 +12,7 @@
 //! | `lock` | locked by the process that has the store open |
 
 mod base;
+mod catch_up;
 mod files;
 mod frame;
 mod head;
@@ -39,7 +40,7 @@ use head::{Head, HeadFile};
 use index::Location;
 use journal::{AppendError, Journal};
 use librarian::Librarian;
-use reader::{Reader, Rest};
+use reader::{LogReader, Rest};
 
 pub use readonly::FolderReader;
 
@@ -82,7 +83,7 @@ struct Writing {
 }
 
 /// The verified content of a folder.
-struct Content {
+struct FolderContent {
     state: State,
     /// The generation of the last journal.
     generation: u64,
@@ -275,7 +276,7 @@ fn create(folder: &Path) -> Result<(), StoreError> {
     for (part, generation) in log::parts(folder)? {
         used |= part == Part::History || generation != FIRST_GENERATION;
         // A journal that cannot be read may have records, so it must not be replaced.
-        let mut reader = Reader::open(&part.path(folder, generation), false)?;
+        let mut reader = LogReader::open(&part.path(folder, generation), false)?;
         used |= reader.batch()?.is_some() || reader.rest.is_some();
     }
     if used {
@@ -300,7 +301,7 @@ fn content_base(folder: &Path) -> Result<u64, StoreError> {
 }
 
 /// Reads a folder and verifies it against the head, without changing anything.
-fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
+fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> {
     let newest = content_base(folder)?;
     let base = base::read(&Part::Base.path(folder, newest))?;
     let mut state = State { tip: base.tip, root_secret: base.root_secret, records: base.records, batches: Vec::new() };
@@ -320,7 +321,7 @@ fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
     let (mut tip, mut end, mut since_base) = (base.tip, 0, 0);
     for generation in newest..=last {
         let path = Part::Journal.path(folder, generation);
-        let mut journal = Reader::open(&path, true)?;
+        let mut journal = LogReader::open(&path, true)?;
         if journal.store != store {
             return Err(StoreError::corrupt(&path, "it belongs to another store"));
         }
@@ -360,7 +361,7 @@ fn read(folder: &Path, acknowledged: Head) -> Result<Content, StoreError> {
             format!("it ends at record {}, but record {} was acknowledged", tip.position, acknowledged.position);
         return Err(StoreError::corrupt(&Part::Journal.path(folder, last), found));
     }
-    Ok(Content { state, generation: last, end, since_base })
+    Ok(FolderContent { state, generation: last, end, since_base })
 }
 
 /// Returns whether a folder has files other than those of an interrupted creation.

@@ -42,7 +42,7 @@ pub struct Framed {
 }
 
 /// A journal or history file that is being read.
-pub struct Reader {
+pub struct LogReader {
     file: BufReader<File>,
     path: PathBuf,
     with_changes: bool,
@@ -59,7 +59,7 @@ pub struct Reader {
     pub rest: Option<Rest>,
 }
 
-impl Reader {
+impl LogReader {
     /// Opens a file and reads its header. Without `with_changes`, batches are checked but have no changes.
     pub fn open(path: &Path, with_changes: bool) -> Result<Self, StoreError> {
         let opened = files::open(path, File::options().read(true)).map_err(|error| match error.kind() {
@@ -149,7 +149,7 @@ mod tests {
             frame::encode(&batch, true, &mut bytes);
         }
         journal.append(&bytes).unwrap();
-        let mut reader = Reader::open(&path, true).unwrap();
+        let mut reader = LogReader::open(&path, true).unwrap();
         let mut count = 0;
         while let Some(framed) = reader.batch().unwrap() {
             count += 1;

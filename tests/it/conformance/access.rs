@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use edgewright::api::{
-    Settings,
-    endpoint::{Endpoint, endpoints},
-};
+use edgewright::server::{Endpoint, Settings, endpoints};
 use serde_json::json;
 
 use super::{

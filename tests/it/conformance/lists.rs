@@ -3,12 +3,8 @@
 use std::sync::Arc;
 
 use edgewright::{
-    api::endpoint::{Action, endpoints},
-    model::{
-        Kind,
-        kind::ip_restriction::{IpRestriction, Traffic},
-        resource::AnyResource,
-    },
+    resources::{AnyResource, IpRestriction, Kind, Traffic},
+    server::{Action, endpoints},
 };
 use serde_json::{Value, json};
 

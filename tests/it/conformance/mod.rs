@@ -29,7 +29,7 @@ mod traffic;
 
 use std::collections::BTreeSet;
 
-use edgewright::api::endpoint::endpoints;
+use edgewright::server::endpoints;
 use row::{Expect, Row, Step};
 
 /// Every row but those of `access`, which ask the same of all endpoints.
@@ -56,7 +56,7 @@ fn all_rows() -> Vec<Row> {
     .concat()
 }
 
-/// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::api::endpoint::Endpoint).
+/// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
 const BESIDE: [&str; 3] = ["POST /reconciliations", "GET /reconciliations", "GET /reconciliations/{id}"];
 
 /// The endpoint that a step calls, as `METHOD path`.

@@ -1,6 +1,6 @@
 //! Query parameters: none is ignored where that could show or change more than was asked for (D56).
 
-use edgewright::api::endpoint::{Action, endpoints};
+use edgewright::server::{Action, endpoints};
 
 use super::{
     row::{Row, row},

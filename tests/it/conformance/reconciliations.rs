@@ -1,6 +1,6 @@
 //! `/reconciliations`: manifests that are sent are planned and applied in one revision, or nothing changes (D45).
 
-use edgewright::{model::id::Id, store::mint};
+use edgewright::resources::{Id, new_token};
 use serde_json::{Value, json};
 
 use super::{
@@ -428,14 +428,14 @@ fn a_token_stays_with_who_asks_for_its_key() {
     let plan = ask(json!({"dry_run": true}));
     assert_eq!((plan.status, plan.str("/plan/changes/0/kind")), (200, "ApiKey"), "{}", plan.text);
     let id = plan.str("/plan/changes/0/id").to_owned();
-    let (token, hash) = mint::token(&Id::new(&id));
+    let (token, hash) = new_token(&Id::new(&id));
     let made = ask(json!({"token_hashes": {id.as_str(): hash.expose()}}));
     assert_eq!((made.status, made.str("/reconciliation/calls/0")), (201, "POST /api_keys"), "{}", made.text);
     assert!(!made.text.contains(hash.expose()), "{}", made.text);
     let used = server.call_as(token.expose(), "GET", &format!("/api_keys/{id}"), None);
     assert_eq!((used.status, used.str("/owner_id")), (200, "usr_editor"), "{}", used.text);
     // A hash of a key that is there already changes nothing.
-    let (other, hash) = mint::token(&Id::new(&id));
+    let (other, hash) = new_token(&Id::new(&id));
     let again = ask(json!({"token_hashes": {id.as_str(): hash.expose()}}));
     assert_eq!((again.status, &again.json["applied"]), (200, &Value::Null), "{}", again.text);
     assert_eq!(server.call_as(other.expose(), "GET", "/api_keys", None).status, 401);

@@ -6,7 +6,7 @@
 //! `{editor}`, `{viewer}` are the owners of the three tokens. In an expected answer an unknown `{ak_}` stands for any
 //! identifier with that prefix and is remembered, `{time}` for a time, `{token}` for a token, `{pem}` for a certificate.
 
-use edgewright::api::endpoint::{Endpoint, endpoints};
+use edgewright::server::{Endpoint, endpoints};
 use serde_json::{Value, json};
 
 use super::samples;

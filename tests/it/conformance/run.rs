@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use edgewright::{api::endpoint::Action, model::code::Code};
+use edgewright::{Code, server::Action};
 use serde_json::Value;
 
 use super::row::{Content, Expect, Kept, Row, Step};

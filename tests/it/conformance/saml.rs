@@ -1,7 +1,8 @@
 //! The saml module: what it takes, and the service provider that it makes of a route (D18, D36).
 
-use edgewright::{api::Settings, x509, xml};
+use edgewright::server::Settings;
 use serde_json::{Value, json};
+use x509_parser::{pem::parse_x509_pem, public_key::PublicKey};
 
 use super::{
     row::{ROUTE, Row, row},
@@ -144,13 +145,21 @@ fn the_metadata_is_what_an_identity_provider_needs() {
     let server = Server::start();
     let (id, saml) = route(&server);
     let pem = saml.str("/request_signing_certificate_pem");
-    let facts = x509::certificate(pem).unwrap().facts;
-    assert_eq!(facts.subject_common_name, format!("edgewright SAML {id}"));
-    assert_eq!((facts.private_key_type.as_str(), facts.key_usages), ("ecdsa", vec!["digital-signature".to_owned()]));
+    let (_, block) = parse_x509_pem(pem.as_bytes()).unwrap();
+    let certificate = block.parse_x509().unwrap();
+    let names: Vec<&str> = certificate.subject().iter_common_name().map(|it| it.as_str().unwrap()).collect();
+    assert_eq!(names, [format!("edgewright SAML {id}")]);
+    assert!(matches!(certificate.public_key().parsed(), Ok(PublicKey::EC(_))));
+    let usage = certificate.key_usage().unwrap().unwrap().value;
+    assert!(usage.digital_signature() && usage.flags.count_ones() == 1, "{usage}");
     let path = saml.str("/metadata_url").strip_prefix(BASE_URL).unwrap().to_owned();
     let metadata = server.send("GET", &path, &[], None);
     assert_eq!((metadata.status, metadata.header("content-type")), (200, Some("application/samlmetadata+xml")));
-    assert_eq!(xml::check_entity_descriptor(&metadata.text), Ok(()));
+    // The API takes only well-formed metadata.
+    let edge = server.call("POST", "/edges/https", Some(json!({})));
+    let body = json!({"match_type": "path_prefix", "match": "/", "saml": {"idp_metadata": metadata.text}});
+    let taken = server.call("POST", &format!("/edges/https/{}/routes", edge.str("/id")), Some(body));
+    assert_eq!(taken.status, 201, "{}", taken.text);
     let base64: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
     for part in [base64.as_str(), saml.str("/assertion_consumer_service_url"), saml.str("/single_logout_url")] {
         assert!(!part.is_empty() && metadata.text.contains(part), "{part} is not in {}", metadata.text);

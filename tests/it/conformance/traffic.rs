@@ -1,6 +1,6 @@
 //! The rules of the modules that shape traffic: numbers, headers, webhooks, tokens, policies.
 
-use edgewright::model::module::webhook_verification::PROVIDERS;
+use edgewright::resources::modules::WEBHOOK_PROVIDERS;
 use serde_json::{Value, json};
 
 use super::{
@@ -111,7 +111,7 @@ fn header_rows() -> Vec<Row> {
 fn webhook_rows() -> Vec<Row> {
     let put = format!("PUT {ROUTE}/webhook_verification");
     let mut all = row("every provider of the list is supported, and all but sns need a secret (D16)").route();
-    for provider in PROVIDERS {
+    for provider in WEBHOOK_PROVIDERS {
         all = all
             .send(&put, json!({"provider": provider, "secret": "s"}))
             .answers(200, json!({"enabled": true, "provider": provider, "secret": "s"}));

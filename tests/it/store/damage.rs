@@ -10,8 +10,8 @@ use std::{
 };
 
 use edgewright::{
-    model::code::Code,
-    store::{Store, StoreError, engine::Query},
+    Code, Store,
+    storage::{Query, StoreError},
 };
 
 use super::{commit, content, deleted, described, edge, small};

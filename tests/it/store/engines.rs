@@ -3,14 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use edgewright::{
-    model::operation::Author,
-    store::{
-        Attempt, Commit, CommitError, Declined, MEMORY, Store,
-        engine::Query,
-        history::{Outcome, Record, Retention},
-        memory::MemoryEngine,
-        mint,
-    },
+    Store,
+    resources::{Author, Entry, now},
+    storage::{Attempt, Commit, CommitError, Declined, MEMORY, MemoryEngine, Outcome, Query, Record, Retention},
 };
 
 use super::{commit, content, deleted, described, edge, small, small_key};
@@ -67,7 +62,7 @@ fn a_refused_commit_changes_nothing_and_is_in_the_history() {
 fn operations_can_be_computed_on_the_revision_they_apply_to() {
     on_every_engine(|store| {
         commit(store, vec![small(1)]).unwrap();
-        let stale = Commit { base: Some(0), operations: vec![small(2)], author: Author::Local, at: mint::now() };
+        let stale = Commit { base: Some(0), operations: vec![small(2)], author: Author::Local, at: now() };
         assert!(matches!(store.commit(stale), Err(CommitError::Stale { base: 0, current: 1 })));
         let counted =
             store.commit_with(Attempt::new(Author::Local), |current| Ok::<_, ()>(vec![small(current.len() + 1)]));
@@ -83,7 +78,7 @@ fn history_is_found_by_revision_source_and_resource() {
     on_every_engine(|store| {
         commit(store, vec![small(1)]).unwrap();
         let author = Author::source("docs", None);
-        store.commit(Commit { base: None, operations: vec![small(2)], author, at: mint::now() }).unwrap();
+        store.commit(Commit { base: None, operations: vec![small(2)], author, at: now() }).unwrap();
         commit(store, vec![described(1, "other")]).unwrap();
         let positions = |query: &Query, before, limit| -> Vec<u64> {
             store.history(query, before, limit).unwrap().iter().map(|it| it.position).collect()
@@ -111,8 +106,7 @@ fn a_subscriber_and_a_replica_follow_without_loading_everything() {
         assert_eq!(*second.changed, [small_key(1)]);
         assert_eq!(store.wait_for_newer(from, Duration::from_secs(5)), 3);
         let advanced = store.advance(&seen, from).unwrap().unwrap();
-        let text =
-            |entry: &Arc<edgewright::model::snapshot::Entry>| format!("{} {:?} {}", entry.key, entry.spec, entry.order);
+        let text = |entry: &Arc<Entry>| format!("{} {:?} {}", entry.key, entry.spec(), entry.order);
         let expected: Vec<_> = store.snapshot().iter().map(text).collect();
         assert_eq!(advanced.iter().map(text).collect::<Vec<_>>(), expected);
         assert_eq!((advanced.revision, advanced.next_order()), (3, store.snapshot().next_order()));

@@ -3,8 +3,9 @@
 use std::{fs, path::Path};
 
 use edgewright::{
-    model::{Kind, code::Code, operation::Author},
-    store::{Store, engine::Query},
+    Code, Store,
+    resources::{Author, Kind},
+    storage::Query,
 };
 
 use super::{commit, content, small};

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use edgewright::store::{Store, engine::Query, history::Retention};
+use edgewright::{
+    Store,
+    storage::{Query, Retention},
+};
 
 use super::{commit, content, deleted, described, edge, small};
 

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use edgewright::store::{Store, engine::Query, history::Retention};
+use edgewright::{
+    Store,
+    storage::{Query, Retention},
+};
 
 use super::{commit, edge};
 

@@ -11,19 +11,12 @@ mod readonly;
 use std::sync::Arc;
 
 use edgewright::{
-    model::{
-        Kind,
-        id::Id,
-        key::Key,
-        kind::{
-            https_edge::HttpsEdge,
-            https_edge_route::{HttpsEdgeRoute, MatchType},
-            ip_restriction::{IpRestriction, Traffic},
-        },
-        operation::{Author, Operation},
-        resource::AnyResource,
+    Store,
+    resources::{
+        AnyResource, Author, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, MatchType, Operation, Traffic,
+        now,
     },
-    store::{Commit, CommitError, Committed, Store, mint},
+    storage::{Commit, CommitError, Committed},
 };
 
 /// The key of a small resource with a number.
@@ -76,12 +69,12 @@ fn edge(number: usize, routes: usize) -> Vec<Operation> {
 }
 
 fn commit(store: &Store, operations: Vec<Operation>) -> Result<Committed, CommitError> {
-    store.commit(Commit { base: None, operations, author: Author::Local, at: mint::now() })
+    store.commit(Commit { base: None, operations, author: Author::Local, at: now() })
 }
 
 /// Everything that a store holds, as text that can be compared.
 fn content(store: &Store) -> Vec<String> {
     let snapshot = store.snapshot();
-    let entries = snapshot.iter().map(|entry| format!("{} {:?} {}", entry.key, entry.spec, entry.order));
+    let entries = snapshot.iter().map(|entry| format!("{} {:?} {}", entry.key, entry.spec(), entry.order));
     entries.chain([format!("revision {}", snapshot.revision)]).collect()
 }

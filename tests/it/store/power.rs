@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use edgewright::store::{Store, engine::Query};
+use edgewright::{Store, storage::Query};
 use tempfile::TempDir;
 
 use super::{commit, content, deleted, described, edge, small};

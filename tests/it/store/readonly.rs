@@ -8,8 +8,8 @@ use std::{
 };
 
 use edgewright::{
-    model::code::Code,
-    store::{Attempt, Store, engine::Query, history::Outcome},
+    Code, Store,
+    storage::{Attempt, Outcome, Query},
 };
 
 use super::{commit, content, deleted, described, edge, small, small_key};

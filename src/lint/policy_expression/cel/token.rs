@@ -4,7 +4,7 @@ use crate::text::printable;
 use std::fmt;
 
 #[derive(Clone, Copy, PartialEq)]
-pub enum Token<'a> {
+pub enum CelToken<'a> {
     /// A name, or one of the words `true`, `false` and `null`.
     Word(&'a str),
     /// A number or string.
@@ -14,12 +14,12 @@ pub enum Token<'a> {
 }
 
 /// Literals are not quoted, because they may be secrets.
-impl fmt::Display for Token<'_> {
+impl fmt::Display for CelToken<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Token::Word(text) => write!(f, "`{}`", printable(text)),
-            Token::Literal => f.write_str("a string or number"),
-            Token::Symbol(text) => write!(f, "`{text}`"),
+            CelToken::Word(text) => write!(f, "`{}`", printable(text)),
+            CelToken::Literal => f.write_str("a string or number"),
+            CelToken::Symbol(text) => write!(f, "`{text}`"),
         }
     }
 }
@@ -31,16 +31,16 @@ const SYMBOLS: &[&str] = &[
 ];
 
 /// An iterator over the tokens of a text; it yields an error at the first invalid one.
-pub struct Tokens<'a> {
+pub struct CelTokens<'a> {
     rest: &'a str,
 }
 
-impl<'a> Tokens<'a> {
+impl<'a> CelTokens<'a> {
     pub fn new(text: &'a str) -> Self {
         Self { rest: text }
     }
 
-    fn token(&mut self) -> Result<Option<Token<'a>>, String> {
+    fn token(&mut self) -> Result<Option<CelToken<'a>>, String> {
         let mut text = self.rest.trim_start();
         while let Some(comment) = text.strip_prefix("//") {
             text = comment.split_once('\n').map_or("", |(_, next)| next).trim_start();
@@ -49,22 +49,22 @@ impl<'a> Tokens<'a> {
         let Some(first) = text.chars().next() else { return Ok(None) };
         if let Some(rest) = after_text(text)?.or_else(|| after_number(text)) {
             self.rest = rest;
-            return Ok(Some(Token::Literal));
+            return Ok(Some(CelToken::Literal));
         } else if let Some(rest) = after_word(text) {
             self.rest = rest;
             let word = text.get(..text.len() - rest.len()).unwrap_or_default();
-            return Ok(Some(if word == "in" { Token::Symbol(word) } else { Token::Word(word) }));
+            return Ok(Some(if word == "in" { CelToken::Symbol(word) } else { CelToken::Word(word) }));
         }
         let symbol = SYMBOLS.iter().find_map(|symbol| Some((symbol, text.strip_prefix(symbol)?)));
         let (symbol, rest) =
             symbol.ok_or_else(|| format!("unexpected character `{}`", printable(&first.to_string())))?;
         self.rest = rest;
-        Ok(Some(Token::Symbol(symbol)))
+        Ok(Some(CelToken::Symbol(symbol)))
     }
 }
 
-impl<'a> Iterator for Tokens<'a> {
-    type Item = Result<Token<'a>, String>;
+impl<'a> Iterator for CelTokens<'a> {
+    type Item = Result<CelToken<'a>, String>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.token().transpose()

@@ -1,8 +1,22 @@
 //! Laws that hold for resources of every kind, tried on generated worlds.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod specs;
+mod worlds;
+
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
-use edgewright::{
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use self::{
+    specs::{AUTHORITIES, AUTHORITY_PEMS, MARKER, PRIVATE_KEYS, Spec, any_spec, host_and_two_modules, two_of_a_kind},
+    worlds::{SOURCE, World, changing_worlds, some_fields, worlds},
+};
+use super::{Options, apply::apply_plan};
+use crate::{
     manifest::tree::Disk,
     model::{
         Kind,
@@ -17,6 +31,7 @@ use edgewright::{
         },
         node::Node,
         operation::{Author, Claim, Operation},
+        resource::AnyResource,
         secret::{MASK, Secret, Secrets, Text},
         snapshot::{Entry, Snapshot},
     },
@@ -27,20 +42,12 @@ use edgewright::{
         safety::Budget,
         saved::{Pin, SavedPlan},
     },
-    reconcile::{self, token::TokenFiles},
     store::{
         Commit, Store,
         engine::Query,
         history::{Places, Record},
+        mint,
     },
-};
-use jiff::Timestamp;
-use proptest::prelude::*;
-use serde_json::{Value, json};
-
-use crate::generate::{
-    AUTHORITIES, AUTHORITY_PEMS, MARKER, PRIVATE_KEYS, SOURCE, Spec, World, any_spec, changing_worlds,
-    host_and_two_modules, some_fields, two_of_a_kind, worlds,
 };
 
 type Law = Result<(), TestCaseError>;
@@ -83,10 +90,10 @@ fn revealed(spec: &Spec) -> Value {
 /// Everything that a revision says of its resources, secrets included.
 fn state(snapshot: &Snapshot) -> Vec<(Key, Value)> {
     let whole = |entry: &Arc<Entry>| {
-        let Entry { spec, created_at, order, claim, token, .. } = entry.as_ref();
+        let Entry { created_at, order, claim, token, .. } = entry.as_ref();
         let token = token.as_ref().map(|token| token.expose().to_owned());
         let created_at = created_at.to_string();
-        let spec = revealed(spec);
+        let spec = revealed(entry.spec());
         let value = json!({"spec": spec, "created_at": created_at, "order": order, "claim": claim, "token": token});
         (entry.key.clone(), value)
     };
@@ -98,7 +105,7 @@ fn holds_exactly(snapshot: &Snapshot, world: &World) -> Law {
         let key = &wanted.key;
         let entry = snapshot.get(key).ok_or_else(|| TestCaseError::fail(format!("{key} is missing")))?;
         let settled = settled(wanted);
-        prop_assert!(entry.spec.same(settled.as_ref()), "{key} is {:?}, not {settled:?}", entry.spec);
+        prop_assert!(entry.spec().same(settled.as_ref()), "{key} is {:?}, not {settled:?}", entry.spec());
         prop_assert_eq!(entry.claim.as_ref(), Some(&wanted.claim), "the claim of {}", key);
     }
     for entry in snapshot.iter() {
@@ -125,7 +132,7 @@ fn what_stays_keeps_its_birth(before: &Snapshot, after: &Snapshot, worlds: [&Wor
 fn every_reference_resolves(snapshot: &Snapshot) -> Law {
     for entry in snapshot.iter() {
         let mut named: Vec<Key> = entry.key.parent_key().into_iter().collect();
-        entry.spec.references(&mut |reference| named.push(reference.target));
+        entry.spec().references(&mut |reference| named.push(reference.target));
         for target in named {
             prop_assert!(snapshot.get(&target).is_some(), "{} names {target}, which is not there", entry.key);
         }
@@ -357,7 +364,7 @@ proptest! {
             let differences = || reviewed.differences(&saved(&store, &planned(&store.snapshot(), world), world));
             prop_assert_eq!(differences(), Vec::<String>::new());
 
-            reconcile::apply(&store, &plan, Places::new(), Author::source(SOURCE, None), &mut TokenFiles::default()).unwrap();
+            apply_plan(&store, &plan, Places::new(), Author::source(SOURCE, None)).unwrap();
             if plan.is_empty() {
                 prop_assert_eq!(store.snapshot().revision, plan.base);
                 prop_assert_eq!(differences(), Vec::<String>::new(), "nothing has run");
@@ -386,10 +393,10 @@ fn a_dry_run_writes_nothing() {
     let store = Store::open(folder.path().join("store")).unwrap();
     let paths = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/storefront")];
     let tree = Disk { paths, allow_outside_files: false };
-    let options = reconcile::Options { source: SOURCE.into(), ..reconcile::Options::new(tree) };
+    let options = Options { source: SOURCE.into(), ..Options::new(tree) };
     let dry_run = || {
         let (before, records) = (store.snapshot(), recent(&store, 10).len());
-        let planned = reconcile::plan(&options, &before);
+        let planned = super::plan(&options, &before);
         assert!(!planned.has_errors(), "{:?}", planned.diagnostics.iter().map(|it| &it.message).collect::<Vec<_>>());
         assert!(Arc::ptr_eq(&store.snapshot(), &before), "there is another revision");
         assert_eq!(recent(&store, 10).len(), records);
@@ -399,7 +406,7 @@ fn a_dry_run_writes_nothing() {
     assert!(!plan.is_empty());
     assert_eq!(calls(&dry_run()), calls(&plan), "the same plan again");
     assert_eq!((store.snapshot().revision, store.snapshot().len()), (0, 0));
-    reconcile::apply(&store, &plan, Places::new(), Author::source(SOURCE, None), &mut TokenFiles::default()).unwrap();
+    apply_plan(&store, &plan, Places::new(), Author::source(SOURCE, None)).unwrap();
     assert!(dry_run().is_empty());
     assert_eq!((store.snapshot().revision, recent(&store, 10).len()), (1, 1));
 }
@@ -410,13 +417,13 @@ fn an_answer_of_one_revision_is_never_that_of_another() {
     let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
     let route = Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new("edghtsrt_1"));
     let create = |key: &Key| Operation::Create { key: key.clone(), spec: spec_of(key.kind), claim: None, token: None };
-    let (old, _) = Snapshot::default().apply(&[create(&edge)], edgewright::store::mint::now()).unwrap();
-    let (new, _) = old.apply(&[create(&route)], edgewright::store::mint::now()).unwrap();
-    let cells = [&old, &new].map(|snapshot| std::sync::Arc::clone(&snapshot.get(&edge).unwrap().rendered));
-    assert!(!std::sync::Arc::ptr_eq(&cells[0], &cells[1]));
+    let (old, _) = Snapshot::default().apply(&[create(&edge)], mint::now()).unwrap();
+    let (new, _) = old.apply(&[create(&route)], mint::now()).unwrap();
+    let cells = [&old, &new].map(|snapshot| Arc::clone(&snapshot.get(&edge).unwrap().rendered));
+    assert!(!Arc::ptr_eq(&cells[0], &cells[1]));
 }
 
-fn spec_of(kind: Kind) -> std::sync::Arc<dyn edgewright::model::resource::AnyResource> {
+fn spec_of(kind: Kind) -> Arc<dyn AnyResource> {
     let json = match kind {
         Kind::HttpsEdgeRoute => r#"{"match_type": "exact_path", "match": "/"}"#,
         _ => "{}",

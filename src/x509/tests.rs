@@ -1,14 +1,14 @@
 //! Certificates and keys that openssl wrote, read back: the expected values are what `openssl x509` prints.
 #![allow(clippy::unwrap_used)]
 
-use edgewright::x509::{self, AuthorityFacts, CertificateFacts, PemFault, check_key};
+use super::{AuthorityFacts, CertificateFacts, PemFault, check_key};
 
 fn certificate(pem: &str) -> Result<CertificateFacts, PemFault> {
-    x509::certificate(pem).map(|chain| chain.facts)
+    super::certificate(pem).map(|chain| chain.facts)
 }
 
 fn authority(pem: &str) -> Result<AuthorityFacts, PemFault> {
-    x509::authority(pem).map(|chain| chain.facts)
+    super::authority(pem).map(|chain| chain.facts)
 }
 
 #[test]

@@ -1,0 +1,218 @@
+//! The groups of the public facade: re-exports of what an embedding program needs, and nothing else.
+
+pub mod resources {
+    //! Resources: their kinds, keys and Specs, and the operations that change them.
+    //!
+    //! A Spec is the typed content of a resource. It implements serde's traits, so it can be read from JSON or YAML, and
+    //! it is stored behind [`AnyResource`], the form for all kinds. [`Check::faults`] returns the violations of its rules.
+    //!
+    //! ```
+    //! use std::sync::Arc;
+    //!
+    //! use edgewright::{
+    //!     Snapshot,
+    //!     resources::{Check, HttpsEdge, Key, Kind, Operation, fresh_id, now},
+    //! };
+    //!
+    //! let edge = HttpsEdge { hostports: vec!["shop.example.com:443".into()], ..HttpsEdge::default() };
+    //! assert!(edge.faults().is_empty());
+    //! let key = Key::new(Kind::HttpsEdge, fresh_id(Kind::HttpsEdge));
+    //! let create = Operation::Create { key: key.clone(), spec: Arc::new(edge), claim: None, token: None };
+    //!
+    //! let (snapshot, changed) = Snapshot::default().apply(&[create], now()).map_err(|refusal| format!("{refusal:?}"))?;
+    //! assert!(changed.contains(&key));
+    //! let entry = snapshot.get(&key).ok_or("the edge is missing")?;
+    //! let edge = entry.spec_as::<HttpsEdge>().ok_or("not an edge")?;
+    //! assert_eq!(edge.hostports, ["shop.example.com:443"]);
+    //! # Ok::<(), Box<dyn std::error::Error>>(())
+    //! ```
+
+    // Identity.
+    pub use crate::{
+        model::{
+            Kind,
+            id::Id,
+            key::Key,
+            resource::{KindInfo, Offer, Offers},
+        },
+        store::mint::{fresh_id, now, token as new_token},
+    };
+
+    // Content.
+    pub use crate::model::{
+        kind::{
+            api_key::ApiKey,
+            certificate_authority::{CaPem, CertificateAuthority},
+            event_source::EventSource,
+            event_subscription::EventSubscription,
+            https_edge::HttpsEdge,
+            https_edge_route::{HttpsEdgeRoute, MatchType},
+            ip_restriction::{IpRestriction, Traffic},
+            owner::{Owner, Role},
+            tls_certificate::{CertificatePem, TlsCertificate},
+            tls_edge::TlsEdge,
+        },
+        module::{AnyModule, Slot},
+        reference::Reference,
+        resource::{AnyResource, ViewContext},
+        secret::{MASK, Reading, Review, Secret, Secrets, Text},
+        site::{Ref, Site},
+        traffic::{Stage, Step},
+    };
+
+    // Rules.
+    pub use crate::model::fault::{Aim, Check, Fault, Faults, Path as FieldPath, Segment};
+
+    // Change.
+    pub use crate::model::{
+        desired::Desired,
+        operation::{Author, Claim, Operation},
+        snapshot::{Entry, Refusal, Rendered, Tombstone},
+    };
+
+    pub mod modules {
+        //! The traffic modules that edges and routes host.
+
+        pub use crate::model::module::{
+            backend::Backend,
+            circuit_breaker::CircuitBreaker,
+            compression::Compression,
+            headers::{RequestHeaders, ResponseHeaders},
+            ip_restriction::EndpointIpRestriction,
+            jwt_validation::{
+                AllowList, Allowed, JwtValidation, KeySources, Keys, Signatures, Token, TokenMethod, TokenPlaces,
+                TokenType,
+            },
+            mutual_tls::MutualTls,
+            oauth::{GithubApp, Oauth, OauthApp, Provider},
+            oidc::Oidc,
+            policies::{EndpointAction, EndpointPolicy, Policies},
+            saml::{IdpMetadata, NAMEID_FORMATS, Saml},
+            tls_termination::{TerminateAt, TlsTermination, TlsVersion},
+            user_agent_filter::UserAgentFilter,
+            webhook_verification::{PROVIDERS as WEBHOOK_PROVIDERS, WebhookVerification},
+            websocket_tcp_converter::WebsocketTcpConverter,
+        };
+    }
+}
+
+pub mod report {
+    //! Reports: diagnostics with their places and codes, the parts of plans and traces, and output formats.
+    //!
+    //! ```
+    //! use edgewright::{
+    //!     LintLevels, Sent, SentFile,
+    //!     report::{CODES, Format, Name, render},
+    //!     validate,
+    //! };
+    //!
+    //! let text = "kind: HttpsEdge\n".to_owned();
+    //! let tree = Sent::new(vec![SentFile { name: "shop.yaml".into(), text, values: Vec::new() }], None);
+    //! let report = validate(&tree, &LintLevels::default()).report("validate");
+    //! assert!(report.has_errors());
+    //! let registered = |name: Name| matches!(name, Name::Code(code) if CODES.iter().any(|info| info.code == code));
+    //! assert!(report.diagnostics.iter().all(|it| registered(it.code)));
+    //! assert!(render(Format::Github, &report)?.starts_with("::error file=shop.yaml,"));
+    //! # Ok::<(), edgewright::report::JsonError>(())
+    //! ```
+
+    // Diagnostics.
+    pub use crate::{
+        lint::{LINTS, Level, Lint},
+        model::{
+            code::{CodeInfo, REGISTRY as CODES},
+            diagnostic::{Name, Place, Severity, SourceFile},
+        },
+    };
+
+    // Plans.
+    pub use crate::plan::{
+        Change, Effect, Summary,
+        outline::{Call, Outline, OutlinedChange},
+    };
+
+    // Traces.
+    pub use crate::routing::{Considered, EdgeChoice, HostRank, Named, Passage, RouteDecision, StepEffect};
+
+    // Formats.
+    pub use crate::{
+        model::json::JsonError,
+        plan::{
+            format::{Format, render},
+            report::Report,
+        },
+    };
+}
+
+pub mod storage {
+    //! What a store does and keeps: commits, history, and the engine that makes them durable.
+    //!
+    //! [`Store::open`](crate::Store::open) uses a folder or memory. For other storage, implement [`Engine`] and pass it to
+    //! [`Store::on`](crate::Store::on).
+    //!
+    //! ```
+    //! use edgewright::{
+    //!     Store,
+    //!     resources::Author,
+    //!     storage::{Attempt, MEMORY, Outcome, Query},
+    //! };
+    //!
+    //! let store = Store::open(MEMORY)?;
+    //! store.note(Attempt::new(Author::Local), Outcome::Refused, "out of office".into())?;
+    //! let records = store.history(&Query::All, u64::MAX, 10)?;
+    //! assert_eq!((records.len(), records[0].outcome), (1, Outcome::Refused));
+    //! assert_eq!(store.verify()?.records, 1);
+    //! # Ok::<(), edgewright::storage::StoreError>(())
+    //! ```
+
+    // Commits.
+    pub use crate::store::{Attempt, Commit, CommitError, Committed, Declined, MEMORY, Revision, StoreError};
+
+    // History.
+    pub use crate::store::history::{Outcome, Places, Record, Retention, Touched, Verified};
+
+    // Engines.
+    pub use crate::store::{
+        engine::{Batch, Engine, Hash, Query, RecordChange, State, Statistics, Tip, Visit},
+        memory::MemoryEngine,
+    };
+}
+
+pub mod server {
+    //! The management API over HTTP, and the loop that keeps a store in sync with a folder.
+    //!
+    //! [`router()`] returns an [`axum::Router`] that can be part of a larger application. [`bind()`] returns a server with
+    //! graceful shutdown.
+    //!
+    //! ```
+    //! use std::sync::Arc;
+    //!
+    //! use edgewright::{
+    //!     Store,
+    //!     server::{App, Settings, VERSION_HEADER, bind, router},
+    //! };
+    //!
+    //! let store = Arc::new(Store::open("memory:")?);
+    //! let server = bind("127.0.0.1:0")?;
+    //! let base_url = format!("http://{}", server.address()?);
+    //! let settings =
+    //!     Settings { base_url: base_url.clone(), saml_base_url: base_url, version_header: VERSION_HEADER.into() };
+    //! let router = router(App::new(store, settings));
+    //! // Until Ctrl-C: `server.run(router, None)`.
+    //! server.run_until(router, async {})?;
+    //! # Ok::<(), Box<dyn std::error::Error>>(())
+    //! ```
+
+    // The API.
+    pub use crate::api::{
+        App, Server, Settings, VERSION_HEADER, bind,
+        endpoint::{Action, Endpoint, endpoints},
+        router,
+    };
+
+    // The loop.
+    pub use crate::reconcile::{
+        health::{Condition, Health, Reason, Status, Verdict},
+        watch::{Following, Handle, RunReport, follow},
+    };
+}

@@ -1,0 +1,93 @@
+//! What needs a loaded manifest, or the schemas of all of them: the day a certificate expires, and hidden secrets.
+#![allow(clippy::unwrap_used)]
+
+use std::{collections::BTreeSet, fs, time::Instant};
+
+use super::{load, resolve::resolve, schema::fields, tree::Disk};
+use crate::{
+    lint::{self, World},
+    model::{Kind, redact::Redacted, snapshot::Snapshot},
+};
+
+/// Days before the end of the example's certificate, and whether something is said of it then.
+#[test]
+fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
+    let lint = lint::find("expiring-certificate").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("example.yaml"), lint.example).unwrap();
+    let tree = Disk { paths: vec![folder.path().to_owned()], ..Disk::default() };
+    let resolved = resolve(&load(&tree), &Snapshot::default(), "test", true);
+    let end: jiff::Timestamp = "2030-01-15T00:00:00Z".parse().unwrap();
+    for (days, said) in [(365, false), (31, false), (29, true), (1, true), (-1, false)] {
+        let now = end - jiff::SignedDuration::from_hours(days * 24);
+        let world =
+            World { desired: &resolved.desired, others: &[], manifests: &resolved.facts, now, allowed_labels: None };
+        let found = lint::run(&world).iter().any(|finding| finding.lint == lint.name);
+        assert_eq!(found, said, "{days} days before");
+        let expired = lint::run(&world).iter().any(|finding| finding.lint == "expired-certificate");
+        assert_eq!(expired, days < 0, "{days} days before");
+    }
+}
+
+#[test]
+fn every_secret_field_is_hidden_in_excerpts() {
+    let mut generator = schemars::SchemaGenerator::default();
+    for info in Kind::all() {
+        (info.spec_schema)(&mut generator);
+    }
+    let definitions = generator.take_definitions(true);
+    let mut named = BTreeSet::new();
+    for definition in definitions.values() {
+        let properties = definition.get("properties").and_then(|it| it.as_object()).into_iter().flatten();
+        let secret = |it: &serde_json::Value| it.get("$ref").is_some_and(|to| to == "#/$defs/Secret");
+        named.extend(properties.filter(|(_, it)| secret(it)).map(|(name, _)| name.clone()));
+    }
+    let fields = fields();
+    assert_eq!(fields.secrets().collect::<Vec<_>>(), named.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(named.len() >= 3, "{named:?}");
+    for field in named {
+        let shown = Redacted::new(&format!("{field}: hunter2\n"), fields).text;
+        assert_eq!(shown, format!("{field}: *******\n"));
+    }
+}
+
+#[test]
+fn nothing_of_the_example_is_hidden() {
+    let manifests = walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront"))
+        .into_iter()
+        .map(Result::unwrap);
+    let mut read = 0;
+    for entry in manifests.filter(|it| it.path().extension().is_some_and(|it| it == "yaml" || it == "json")) {
+        let text = fs::read_to_string(entry.path()).unwrap();
+        assert_eq!(Redacted::new(&text, fields()).text, text, "{}", entry.path().display());
+        read += 1;
+    }
+    assert!(read >= 7, "{read} manifests");
+}
+
+#[test]
+fn hiding_takes_time_in_proportion_to_the_text() {
+    let long = |part: &str| part.repeat(20_000);
+    for text in [
+        long("- "),
+        long("{a: "),
+        long("a."),
+        format!("secret: a{}", long(",")),
+        format!("{{secret: a{}", long(",")),
+        long("-----BEGIN CERTIFICATE-----\n"),
+        long("secret: &a *a\n"),
+        long("\"secret\",\""),
+        long("[secret\n"),
+        long("\\u"),
+        long("# secret a b "),
+        long("a://"),
+        long("Bearer "),
+        long("from_env:"),
+        (0..5_000).map(|at| format!("secret: &a{at} *a{}\n", at + 1)).collect(),
+    ] {
+        let began = Instant::now();
+        assert_eq!(Redacted::new(&text, fields()).text.len(), text.len());
+
+        assert!(began.elapsed().as_secs() < 5, "{:?}: {text:.40}", began.elapsed());
+    }
+}

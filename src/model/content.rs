@@ -1,0 +1,229 @@
+//! The Spec of a resource in a snapshot. A store holds far more resources than one run looks at, so a Spec that was read
+//! from a record is decoded when it is first used, and compared by its digest before that.
+
+use std::{
+    any::Any,
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use serde_json::{Map, Value};
+use zeroize::Zeroizing;
+
+use super::{
+    Kind,
+    code::Code,
+    fault::{Fault, Faults},
+    json::JsonError,
+    key::Key,
+    module::{AnyModule, Slot},
+    reference::Reference,
+    resource::{AnyResource, ViewContext},
+    secret::Secrets,
+};
+
+/// A blake3 hash of a Spec's stored form.
+pub type Digest = blake3::Hash;
+
+/// A Spec, decoded or as it is stored, and the resources that it references. Cheap to clone; clones share what one of
+/// them decodes.
+#[derive(Clone)]
+pub struct Content(Arc<Shared>);
+
+struct Shared {
+    kind: Kind,
+    references: Box<[Key]>,
+    spec: OnceLock<Arc<dyn AnyResource>>,
+    /// JSON with revealed secrets, as the store writes it.
+    stored: OnceLock<Zeroizing<Box<str>>>,
+    digest: OnceLock<Digest>,
+}
+
+impl Content {
+    /// Wraps a decoded Spec.
+    pub fn new(spec: Arc<dyn AnyResource>) -> Self {
+        let mut references = Vec::new();
+        spec.references(&mut |reference| references.push(reference.target));
+        let content = Shared::new(spec.kind(), references);
+        Self(Arc::new(Shared { spec: OnceLock::from(spec), ..content }))
+    }
+
+    /// Wraps a Spec in its stored form, which must come from [`Content::stored`].
+    pub fn from_stored(kind: Kind, references: Vec<Key>, stored: &str) -> Self {
+        let content = Shared::new(kind, references);
+        Self(Arc::new(Shared { stored: OnceLock::from(Zeroizing::new(Box::from(stored))), ..content }))
+    }
+
+    /// The Spec. If its stored form cannot be decoded, a stand-in that reports [`Code::StoreCorrupt`] whenever it is
+    /// written, shown or changed.
+    pub fn spec(&self) -> &Arc<dyn AnyResource> {
+        self.0.spec.get_or_init(|| {
+            let kind = self.0.kind;
+            match self.0.stored.get().map(|stored| (kind.info().restore)(stored)) {
+                Some(Ok(spec)) => spec,
+                Some(Err(error)) => {
+                    Arc::new(Unreadable { kind, place: format!("line {}, column {}", error.line(), error.column()) })
+                }
+                None => Arc::new(Unreadable { kind, place: "no content".into() }),
+            }
+        })
+    }
+
+    /// The resources that the Spec references, its modules included.
+    pub fn references(&self) -> &[Key] {
+        &self.0.references
+    }
+
+    /// The stored form: JSON with revealed secrets.
+    pub fn stored(&self) -> Result<&str, JsonError> {
+        if let Some(stored) = self.0.stored.get() {
+            return Ok(stored);
+        }
+        let stored = String::from_utf8(self.spec().to_bytes(Secrets::Revealed)?).map_err(JsonError::new)?;
+        Ok(self.0.stored.get_or_init(|| Zeroizing::new(stored.into_boxed_str())))
+    }
+
+    /// The digest of the stored form.
+    pub fn digest(&self) -> Result<Digest, JsonError> {
+        if let Some(digest) = self.0.digest.get() {
+            return Ok(*digest);
+        }
+        let digest = blake3::hash(self.stored()?.as_bytes());
+        Ok(*self.0.digest.get_or_init(|| digest))
+    }
+
+    /// Whether both are the same kind and value. Equal digests prove it. Different ones do not: an earlier version may
+    /// have written the same Spec in another form.
+    pub fn same(&self, spec: &Arc<dyn AnyResource>) -> bool {
+        let digests = || Some((self.digest().ok()?, digest_of(spec.as_ref()).ok()?));
+        let undecoded = self.0.spec.get().is_none();
+        if undecoded && self.0.kind == spec.kind() && digests().is_some_and(|(one, other)| one == other) {
+            return true;
+        }
+        Arc::ptr_eq(self.spec(), spec) || self.spec().same(spec.as_ref())
+    }
+}
+
+/// The digest of a Spec that is in no snapshot.
+fn digest_of(spec: &dyn AnyResource) -> Result<Digest, JsonError> {
+    Ok(blake3::hash(&Zeroizing::new(spec.to_bytes(Secrets::Revealed)?)))
+}
+
+impl Shared {
+    fn new(kind: Kind, references: Vec<Key>) -> Self {
+        let references = references.into_boxed_slice();
+        Self { kind, references, spec: OnceLock::new(), stored: OnceLock::new(), digest: OnceLock::new() }
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.spec().fmt(f)
+    }
+}
+
+/// Stands for a Spec that cannot be decoded, so that the rest of the store can still be served and nothing overwrites
+/// the resource.
+#[derive(Debug, Clone)]
+struct Unreadable {
+    kind: Kind,
+    place: String,
+}
+
+impl Unreadable {
+    fn error(&self) -> JsonError {
+        JsonError::new(self.message())
+    }
+
+    fn message(&self) -> String {
+        format!("the stored {} cannot be decoded ({})", self.kind, self.place)
+    }
+}
+
+impl AnyResource for Unreadable {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn check(&self, faults: &mut Faults) {
+        faults.report(Fault::new(Code::StoreCorrupt, self.message()));
+    }
+
+    fn same(&self, _other: &dyn AnyResource) -> bool {
+        false
+    }
+
+    fn to_json(&self, _secrets: Secrets<'_>) -> Result<Map<String, Value>, JsonError> {
+        Err(self.error())
+    }
+
+    fn to_bytes(&self, _secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+        Err(self.error())
+    }
+
+    fn view_json(&self, _at: &ViewContext<'_>, _secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+        Err(self.error())
+    }
+
+    fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
+
+    fn slots(&self) -> &'static [Slot] {
+        self.kind.info().slots
+    }
+
+    fn module(&self, _slot: &Slot) -> Option<&dyn AnyModule> {
+        None
+    }
+
+    fn with_module(&self, _slot: &Slot, _module: Option<&dyn AnyModule>) -> Arc<dyn AnyResource> {
+        Arc::new(self.clone())
+    }
+
+    fn patched(&self, _patch: &dyn AnyResource, _fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error> {
+        Err(self.error().into())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::kind::https_edge::HttpsEdge;
+
+    fn edge(description: &str) -> Arc<dyn AnyResource> {
+        Arc::new(HttpsEdge { description: description.into(), ..HttpsEdge::default() })
+    }
+
+    fn reread(content: &Content) -> Content {
+        Content::from_stored(Kind::HttpsEdge, Vec::new(), content.stored().unwrap_or_default())
+    }
+
+    #[test]
+    fn a_stored_spec_is_compared_without_decoding_it() {
+        let stored = reread(&Content::new(edge("one")));
+        assert!(stored.same(&edge("one")));
+        assert!(stored.0.spec.get().is_none());
+        assert!(!stored.same(&edge("two")));
+    }
+
+    #[test]
+    fn the_same_spec_in_another_form_is_the_same() {
+        let other = Content::from_stored(Kind::HttpsEdge, Vec::new(), r#"{ "description": "one" }"#);
+        assert!(other.same(&edge("one")));
+    }
+
+    #[test]
+    fn a_spec_that_cannot_be_decoded_is_neither_shown_nor_changed_nor_lost() {
+        let broken = Content::from_stored(Kind::HttpsEdge, Vec::new(), r#"{"description": 5}"#);
+        let spec = broken.spec();
+        assert!(spec.to_json(Secrets::Masked).is_err() && spec.patched(edge("a").as_ref(), &[]).is_err());
+        let mut faults = Faults::new();
+        spec.check(&mut faults);
+        assert_eq!(faults.into_vec().first().map(|fault| fault.code), Some(Code::StoreCorrupt));
+        assert_eq!(broken.stored().ok(), Some(r#"{"description": 5}"#));
+        assert!(!broken.same(&edge("a")));
+    }
+}

@@ -1,0 +1,103 @@
+//! The modules `request_headers` and `response_headers`: they add and remove headers of requests and responses.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Module;
+use crate::model::{
+    check,
+    fault::{Check, Faults},
+    key::Key,
+    site::Site,
+    traffic::{Stage, Step, StepEffect, TracedRequest, header_changes},
+};
+
+/// Declares a module that changes headers. The two have different types because schemas name and document each.
+macro_rules! header_module {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $(#[$add_meta:meta])*
+            add,
+            $(#[$remove_meta:meta])*
+            remove,
+        }
+        slot: $slot:literal, stage: $stage:ident
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $name {
+            /// Whether the module applies to traffic.
+            pub enabled: bool,
+            $(#[$add_meta])*
+            #[schemars(extend(
+                "propertyNames" = check::header_name_schema(),
+                "additionalProperties" = check::header_value_schema()
+            ))]
+            pub add: BTreeMap<String, String>,
+            $(#[$remove_meta])*
+            #[schemars(extend("items" = check::header_name_schema()))]
+            pub remove: Vec<String>,
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { enabled: true, add: BTreeMap::new(), remove: Vec::new() }
+            }
+        }
+
+        impl Check for $name {
+            fn check(&self, faults: &mut Faults) {
+                check::headers(faults, &self.add, &self.remove);
+            }
+        }
+
+        impl Module for $name {
+            const SLOT: &'static str = $slot;
+            type View = Self;
+
+            fn view(&self, _host: &Key, _site: &Site) -> Self {
+                self.clone()
+            }
+
+            fn enabled(&self) -> bool {
+                self.enabled
+            }
+
+            fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
+                let note = header_changes(&self.add, &self.remove);
+                vec![Step::new(Stage::$stage, StepEffect::Passes, note)]
+            }
+
+            fn example() -> Value {
+                json!({"add": {"X-Edge": "shop"}, "remove": ["Server"]})
+            }
+        }
+    };
+}
+
+header_module! {
+    /// Adds headers to requests and removes headers from them.
+    pub struct RequestHeaders {
+        /// The headers to add to the request before it goes upstream.
+        add,
+        /// The names of headers to remove from the request before it goes upstream.
+        remove,
+    }
+    slot: "request_headers", stage: RequestChange
+}
+
+header_module! {
+    /// Adds headers to responses and removes headers from them.
+    pub struct ResponseHeaders {
+        /// The headers to add to the response.
+        add,
+        /// The names of headers to remove from the response.
+        remove,
+    }
+    slot: "response_headers", stage: ResponseChange
+}
