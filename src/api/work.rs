@@ -58,7 +58,7 @@ impl Permit {
     ) -> Result<T, ApiError> {
         let Self { place, running } = self;
         let turn = running.acquire_owned().await.map_err(|_| unanswered())?;
-        let guard = Guard(Cancel::default());
+        let guard = CancelOnDrop(Cancel::default());
         let cancel = guard.0.clone();
         let answer = tokio::task::spawn_blocking(move || {
             // Both are held until the work ends, even if the client disconnects.
@@ -70,9 +70,9 @@ impl Permit {
 }
 
 /// Cancels a run on drop; no effect after the run.
-struct Guard(Cancel);
+struct CancelOnDrop(Cancel);
 
-impl Drop for Guard {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }

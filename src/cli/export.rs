@@ -37,7 +37,7 @@ pub struct Args {
 impl Args {
     /// Runs the command.
     pub fn run(self) -> CommandResult {
-        let exported = export(&snapshot_of(Some(&self.store.open_existing()?)), &self.source, self.adopt)?;
+        let exported = export(&snapshot_of(Some(&self.store.read_existing()?)), &self.source, self.adopt)?;
         if self.target == "-" {
             let texts: Vec<&str> = exported.files.iter().map(|(_, text)| text.as_str()).collect();
             print(texts.join("---\n"))?;

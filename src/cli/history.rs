@@ -63,7 +63,7 @@ impl Args {
         if let Some(Command::Verify { store }) = self.command {
             return verify(&store);
         }
-        let store = self.store.open_existing()?;
+        let store = self.store.read_existing()?;
         let query = self.resource.map_or(Query::All, Query::Resource);
         let records = store.history(&query, self.before.unwrap_or(u64::MAX), self.limit)?;
         let mut lines = String::new();
@@ -79,7 +79,7 @@ impl Args {
 }
 
 fn verify(store: &StoreArgs) -> CommandResult {
-    let verified = store.open_existing()?.verify()?;
+    let verified = store.read_existing()?.verify()?;
     if verified.records == 0 {
         print("The history is empty.\n")?;
         return Ok(Exit::Done);

@@ -94,7 +94,7 @@ impl Args {
                 }
                 created?;
             }
-            Command::List { store } => print(list(&store.open_existing()?))?,
+            Command::List { store } => print(list(&store.read_existing()?))?,
             Command::Revoke { store, id } => {
                 let key = Key::new(Kind::ApiKey, Id::new(&id));
                 commit(&store.open_existing()?, vec![Operation::Delete { key, with_children: true }])?;

@@ -177,7 +177,16 @@ impl StoreArgs {
 
     /// Opens the store, which must exist.
     fn open_existing(&self) -> Result<Store, Failure> {
-        match self.open_if_there()? {
+        self.existing(self.open_if_there()?)
+    }
+
+    /// Opens the store for reading; it must exist.
+    fn read_existing(&self) -> Result<Store, Failure> {
+        self.existing(self.read_if_there()?)
+    }
+
+    fn existing(&self, store: Option<Store>) -> Result<Store, Failure> {
+        match store {
             Some(store) => Ok(store),
             None => Err(Diagnostic::error(
                 crate::model::code::Code::StoreFormat,
@@ -188,9 +197,17 @@ impl StoreArgs {
         }
     }
 
-    /// Opens the store if it exists: read-only commands must not create one.
+    /// Opens the store if it exists: a run that applies nothing must not create one.
     fn open_if_there(&self) -> Result<Option<Store>, Failure> {
         probe(&self.store)?.then(|| self.open()).transpose()
+    }
+
+    /// Opens the store for reading if it exists.
+    fn read_if_there(&self) -> Result<Option<Store>, Failure> {
+        if !probe(&self.store)? {
+            return Ok(None);
+        }
+        Ok(Some(Store::open_to_read(&self.store)?))
     }
 }
 

@@ -52,7 +52,7 @@ impl Args {
     pub fn run(self) -> CommandResult {
         match self.command {
             Command::List { store } => {
-                let store = store.open_existing()?;
+                let store = store.read_existing()?;
                 let mut lines = String::new();
                 for entry in store.snapshot().newest_first(Kind::Owner, None, u64::MAX) {
                     let role = entry.spec_as::<Owner>().map(|owner| owner.role).unwrap_or_default();

@@ -80,7 +80,7 @@ impl PlanArgs {
 
     fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> CommandResult {
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
-        let mut target = self.target(lints, reviewed.is_some())?;
+        let mut target = self.target(lints, dry_run, reviewed.is_some())?;
         let document = match &reviewed {
             Some(reviewed) => Some(PlanFile::LikeReviewed(reviewed)),
             None => self.out.as_ref().map(|_| PlanFile::ToSave),
@@ -141,7 +141,7 @@ impl PlanArgs {
         self.output.start(report).inspect_err(|_| say("Nothing was applied."))
     }
 
-    fn target(&self, lints: LintLevels, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
+    fn target(&self, lints: LintLevels, dry_run: bool, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
         let mut options = self.ownership.options(self.manifests.tree(), lints);
         if reviewed && !self.ownership.has_budget() {
             // Only the reviewed plan can run, and it was within the limit when it was saved.
@@ -149,7 +149,7 @@ impl PlanArgs {
         }
         Ok(match self.server.url() {
             Some(url) => Box::new(ServerTarget::new(url, &self.server, options)?),
-            None => Box::new(Local::open(options, self.store.clone())?),
+            None => Box::new(Local::open(options, self.store.clone(), dry_run)?),
         })
     }
 

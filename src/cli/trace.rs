@@ -63,11 +63,11 @@ impl Args {
         let request = self.request()?;
         let mut out = format!("{}\n", plain(&request.to_string()));
         let last = if self.manifests.is_empty() {
-            let trace = trace(&snapshot_of(Some(&self.store.open_existing()?)), &request);
+            let trace = trace(&snapshot_of(Some(&self.store.read_existing()?)), &request);
             write_trace(&mut out, &request, &trace);
             trace
         } else if self.after {
-            let store = self.store.open_if_there()?;
+            let store = self.store.read_if_there()?;
             let before = snapshot_of(store.as_ref());
             let (was, becomes) = (trace(&before, &request), trace(&self.applied(&before, &lints)?, &request));
             out.push_str("\nbefore the plan");

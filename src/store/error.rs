@@ -1,30 +1,30 @@
-//! Why a store cannot be opened, read or written.
+//! Errors of opening, reading and writing a store.
 
 use std::{fmt, io, path::Path};
 
 use crate::model::code::Code;
 
-/// An error of a store, with its registered code.
+/// An error of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreError {
     /// The registered code.
     pub code: Code,
-    /// One sentence without a full stop.
+    /// The message: one sentence without a full stop.
     pub message: String,
 }
 
 impl StoreError {
-    /// An error with a code and a message.
+    /// Creates an error.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
-    /// A failed operation on a file: `doing` completes "cannot …".
+    /// Creates the error of a failed file operation; `doing` completes "cannot …".
     pub fn io(doing: &str, path: &Path, error: &io::Error) -> Self {
         Self::new(Code::StoreFailed, format!("cannot {doing} {}: {error}", path.display()))
     }
 
-    /// Damage: what was found where.
+    /// Creates the error of a damaged file.
     pub fn corrupt(path: &Path, found: impl fmt::Display) -> Self {
         Self::new(Code::StoreCorrupt, format!("{} is damaged: {found}", path.display()))
     }

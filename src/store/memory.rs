@@ -1,4 +1,4 @@
-//! An engine in memory: for tests, and the proof that a store knows nothing of files.
+//! An engine in memory, without durability.
 
 use std::{
     collections::BTreeMap,
@@ -9,12 +9,12 @@ use std::{
 use super::{
     StoreError,
     engine::{Batch, Engine, Hash, Query, State, Statistics, Tip, Visit},
-    history::{Outcome, Record},
+    history::Record,
     mint,
 };
-use crate::model::{code::Code, operation::Author};
+use crate::model::code::Code;
 
-/// Keeps everything until it is dropped.
+/// An engine whose log is lost when it is dropped.
 pub struct MemoryEngine {
     log: Mutex<Vec<Batch>>,
     newer: Condvar,
@@ -71,16 +71,7 @@ impl Engine for MemoryEngine {
         let log = self.log();
         let mut found = Vec::new();
         for batch in log.iter().rev().filter(|batch| batch.position < before) {
-            let record = Record::from_bytes(&batch.record)?;
-            let wanted = match query {
-                Query::All => true,
-                Query::Revision(revision) => record.revision == Some(*revision),
-                Query::Reconciliations => {
-                    matches!(record.author, Author::Source { .. }) && record.outcome == Outcome::Applied
-                }
-                Query::Resource(path) => record.resources.iter().any(|resource| resource.path == *path),
-            };
-            if wanted {
+            if Record::from_bytes(&batch.record)?.matches(query) {
                 found.push(Arc::clone(&batch.record));
             }
             if found.len() == limit {

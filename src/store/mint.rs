@@ -1,4 +1,4 @@
-//! What the pure model cannot make: the time, fresh identifiers, tokens.
+//! The time, new identifiers and tokens, which the pure model cannot produce.
 
 use jiff::{Timestamp, Unit};
 use rand::RngCore;
@@ -8,24 +8,24 @@ use svix_ksuid::{KsuidLike, KsuidMs};
 
 use crate::model::{Kind, id::Id, secret::Secret};
 
-/// The time in whole seconds (D13).
+/// Returns the time in whole seconds (D13).
 pub fn now() -> Timestamp {
     let now = Timestamp::now();
     now.round(Unit::Second)
         .map_or(now, |rounded| if rounded > now { rounded - jiff::SignedDuration::from_secs(1) } else { rounded })
 }
 
-/// A time-ordered, random identifier (D11).
+/// Returns a time-ordered, random identifier (D11).
 pub fn fresh_id(kind: Kind) -> Id {
     fresh(kind.info().prefix)
 }
 
-/// A time-ordered, random identifier with any prefix, such as `op_` for a request.
+/// Returns a time-ordered, random identifier with a prefix, such as `op_` for a request.
 pub fn fresh(prefix: &str) -> Id {
     Id::from_bytes(prefix, *KsuidMs::new::<Timestamp>(None, None).bytes())
 }
 
-/// 256 random bits.
+/// Returns 256 random bits.
 pub fn random_secret() -> [u8; 32] {
     let mut bytes = [0; 32];
     rand::rng().fill_bytes(&mut bytes);
@@ -37,24 +37,24 @@ pub fn salt() -> String {
     Id::derived("", [random_secret().as_slice()]).to_string()
 }
 
-/// A new API token: what its owner is given once, and the hash that is kept (D23).
+/// Creates an API token. Returns the token, which is shown once, and the hash that is stored (D23).
 pub fn token(key: &Id) -> (Secret, Secret) {
     let secret = Id::derived("", [random_secret().as_slice()]);
     (Secret::new(format!("ew_{key}_{secret}")), hash(secret.as_str()))
 }
 
-/// The key that a token names, and its secret part.
+/// Splits a token into its key and its secret part.
 pub fn split_token(token: &str) -> Option<(Id, &str)> {
     let (key, secret) = token.strip_prefix("ew_")?.rsplit_once('_')?;
     Some((Id::new(key), secret))
 }
 
-/// Whether a token's secret part is the one that a hash was made of; in constant time.
+/// Compares a token's secret part with a stored hash, in constant time.
 pub fn token_matches(secret: &str, kept: &Secret) -> bool {
     hash(secret).expose().as_bytes().ct_eq(kept.expose().as_bytes()).into()
 }
 
-/// The secret part has 160 random bits, so a plain hash is enough: there is nothing to guess.
+/// Hashes the secret part. It has 160 random bits, so it cannot be guessed and needs no slow hash.
 fn hash(secret: &str) -> Secret {
     let digest = Sha256::digest(secret.as_bytes());
     Secret::new(digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())

@@ -1,5 +1,5 @@
-//! Where revisions are kept: one [`Store`] that decides what a commit is, over an [`Engine`] that makes it durable.
-//! Nothing but a commit changes state, and nothing outside this module knows an engine.
+//! Revisions and history: a [`Store`] that makes commits, over an [`Engine`] that makes them durable. Only a commit
+//! changes state, and only this module knows the engines.
 
 mod codec;
 pub mod engine;
@@ -33,14 +33,14 @@ use crate::model::{
     snapshot::{Refusal, Snapshot},
 };
 use engine::{Engine, Query, Statistics, Tip};
-use folder::FolderEngine;
+use folder::{FolderEngine, FolderReader};
 use group::Queue;
 use history::{Outcome, Places, Record, Retention, Verified};
 
-/// The address of a store in memory, which is gone with the process.
+/// The address of a store in memory, which ends with the process.
 pub const MEMORY: &str = "memory:";
 
-/// The current Snapshot, and the one way to the next.
+/// The current Snapshot, and the only way to make the next one.
 pub struct Store {
     engine: Arc<dyn Engine>,
     current: ArcSwap<Snapshot>,
@@ -48,40 +48,40 @@ pub struct Store {
     subscribers: Mutex<Vec<mpsc::Sender<Revision>>>,
     retention: Retention,
     root_secret: [u8; 32],
-    /// Keys the digests in the history, so that they tell nobody a secret.
+    /// Key of the digests in the history: without it, short secrets could be guessed from them.
     digest_key: [u8; 32],
     checkpointing: Arc<AtomicBool>,
     checkpoint: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// A commit request: what to change, and who asks.
+/// A commit request.
 #[derive(Debug, Clone)]
 pub struct Commit {
-    /// The revision that the Operations were computed from; with none, they apply to whatever is current.
+    /// The revision that the Operations were computed from. If none, they apply to the current revision.
     pub base: Option<u64>,
     /// The changes, in order.
     pub operations: Vec<Operation>,
-    /// Who makes them.
+    /// The author of the changes.
     pub author: Author,
-    /// When.
+    /// The time of the commit.
     pub at: Timestamp,
 }
 
-/// Who makes an attempt, when, and where what it changes is declared.
+/// An attempt to change the store, as the history records it.
 #[derive(Debug, Clone)]
 pub struct Attempt {
-    /// Who.
+    /// The author.
     pub author: Author,
-    /// When it began.
+    /// The time at which the attempt began.
     pub at: Timestamp,
-    /// File and line of the resources, for the history.
+    /// The file and line that declare each resource.
     pub places: Places,
-    /// The clock at the beginning, for its duration.
+    /// The clock at the start, to compute the duration.
     pub began: Instant,
 }
 
 impl Attempt {
-    /// An attempt that begins now.
+    /// Starts an attempt now.
     pub fn new(author: Author) -> Self {
         Self { author, at: mint::now(), places: Places::new(), began: Instant::now() }
     }
@@ -90,51 +90,51 @@ impl Attempt {
 /// The result of a commit.
 #[derive(Debug, Clone)]
 pub struct Committed {
-    /// The revision right after it.
+    /// The state after the commit.
     pub snapshot: Arc<Snapshot>,
 }
 
-/// A revision that has become visible, for subscribers.
+/// A new visible revision, for subscribers.
 #[derive(Debug, Clone)]
 pub struct Revision {
     /// The state.
     pub snapshot: Arc<Snapshot>,
-    /// The resources whose records differ from the revision before.
+    /// The resources that differ from the previous revision.
     pub changed: Arc<[Key]>,
 }
 
-/// Why a commit changed nothing.
+/// An error of a commit that changed nothing.
 #[derive(Debug)]
 pub enum CommitError {
-    /// A rule forbids it.
+    /// A rule refuses the changes.
     Refused(Refusal),
-    /// The store has moved on.
+    /// The store has a newer revision.
     Stale {
         /// The revision that the Operations were computed from.
         base: u64,
-        /// The current one.
+        /// The current revision.
         current: u64,
     },
     /// The engine failed.
     Failed(StoreError),
 }
 
-/// Why [`Store::commit_with`] changed nothing.
+/// An error of [`Store::commit_with`], which changed nothing.
 #[derive(Debug)]
 pub enum Declined<E> {
-    /// The closure gave no Operations.
+    /// The closure returned an error instead of Operations.
     Declined(E),
     /// The commit was refused or failed.
     Commit(CommitError),
 }
 
 impl Store {
-    /// Opens the store at an address, or creates it: a folder, or [`MEMORY`].
+    /// Opens or creates the store at an address: a folder, or [`MEMORY`].
     pub fn open(address: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(address, Retention::default())
     }
 
-    /// The same with another retention of history.
+    /// Opens a store as [`Store::open`] does, with another retention of history.
     pub fn open_with(address: impl AsRef<Path>, retention: Retention) -> Result<Self, StoreError> {
         let address = address.as_ref();
         match address.to_str() {
@@ -148,13 +148,22 @@ impl Store {
         }
     }
 
-    /// Whether there is a store at an address, so that a dry run need not create one. An error when nobody can tell,
-    /// because the folder cannot be read.
+    /// Opens a store for reading: nothing in its folder is changed, so a read-only mount is enough (D61). Where a store
+    /// has to be migrated or completed first, this is the same as [`Store::open`].
+    pub fn open_to_read(address: impl AsRef<Path>) -> Result<Self, StoreError> {
+        match FolderReader::open(address.as_ref())? {
+            Some(reader) => Self::on(Arc::new(reader), Retention::default()),
+            None => Self::open(address),
+        }
+    }
+
+    /// Returns whether a store exists at an address, so that a dry run does not create one. Fails if the folder cannot
+    /// be read.
     pub fn exists(address: impl AsRef<Path>) -> Result<bool, StoreError> {
         FolderEngine::exists(address.as_ref())
     }
 
-    /// A store on an engine.
+    /// Creates a store over an engine.
     pub fn on(engine: Arc<dyn Engine>, retention: Retention) -> Result<Self, StoreError> {
         let state = engine.load()?;
         let root_secret = state.root_secret;
@@ -173,12 +182,12 @@ impl Store {
         })
     }
 
-    /// The current revision. Never waits for a writer, never touches the disk.
+    /// Returns the current revision, without waiting for a writer or reading from disk.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
-    /// Makes the next revision. When this returns, it is durable and visible; when it fails, nothing has changed.
+    /// Makes the next revision. On success it is durable and visible; on an error nothing has changed.
     pub fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
         let Commit { base, operations, author, at } = commit;
         let attempt = Attempt { at, ..Attempt::new(author) };
@@ -191,8 +200,8 @@ impl Store {
         })
     }
 
-    /// Makes the next revision from Operations that are computed on the very revision they apply to: nobody else
-    /// commits between the two. The closure must be quick, for other writers wait.
+    /// Makes the next revision from Operations that `make` computes on the revision they apply to. Other writers wait
+    /// meanwhile, so `make` must be quick.
     pub fn commit_with<E>(
         &self,
         attempt: Attempt,
@@ -201,57 +210,57 @@ impl Store {
         self.commit_in_group(attempt, make)
     }
 
-    /// Writes an attempt that changed nothing into the history.
+    /// Records an attempt that changed nothing in the history.
     pub fn note(&self, attempt: Attempt, outcome: Outcome, message: String) -> Result<(), StoreError> {
         self.note_in_group(attempt, outcome, message, Vec::new())
     }
 
-    /// Gives each revision from now on, in order.
+    /// Returns a channel of all later revisions, in order.
     pub fn subscribe(&self) -> mpsc::Receiver<Revision> {
         let (sender, receiver) = mpsc::channel();
         self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
         receiver
     }
 
-    /// A random secret that was made with the store, from which keys can be derived (D36).
+    /// Returns the random secret that was created with the store. Keys are derived from it (D36).
     pub fn root_secret(&self) -> [u8; 32] {
         self.root_secret
     }
 
-    /// Attempts before the record at `before`, newest first, at most `limit`.
+    /// Returns at most `limit` records before position `before`, newest first.
     pub fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Record>, StoreError> {
         self.engine.history(query, before, limit)?.iter().map(|record| Record::from_bytes(record)).collect()
     }
 
-    /// The record that made a revision; nothing, if there is no such revision or it is no longer kept.
+    /// Returns the record that made a revision, or none if the revision does not exist or its record is no longer kept.
     pub fn record(&self, revision: u64) -> Result<Option<Record>, StoreError> {
         Ok(self.history(&Query::Revision(revision), u64::MAX, 1)?.pop())
     }
 
-    /// Walks the history that is kept and checks its chain of hashes.
+    /// Checks the hash chain of all records that are kept.
     pub fn verify(&self) -> Result<Verified, StoreError> {
         let mut verified = Verified::default();
         self.engine.walk(&mut |before, record, hash| verified.next(before, record, hash))?;
         Ok(verified)
     }
 
-    /// Waits for a record behind `position`, for a process that follows another one's store.
+    /// Waits for a record after `position`, and returns the last position.
     pub fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
         self.engine.wait_for_newer(position, timeout)
     }
 
-    /// What the engine says about itself.
+    /// Returns the engine's statistics.
     pub fn statistics(&self) -> Statistics {
         self.engine.statistics()
     }
 
-    /// An error when the store can be read and no longer written.
+    /// Fails if the store can be read but not written.
     pub fn health(&self) -> Result<(), StoreError> {
         self.engine.health()
     }
 
-    /// The next Snapshot after `snapshot`, from what the engine keeps of the batches behind a position: a replica need
-    /// not load the whole state again. None when the engine no longer has all of them.
+    /// Applies the batches after a position to `snapshot`, so that a replica does not have to load the whole state
+    /// again. Returns none if the engine no longer has all of them.
     pub fn advance(&self, snapshot: &Snapshot, position: u64) -> Result<Option<Snapshot>, StoreError> {
         let Some(batches) = self.engine.changes_since(position)? else { return Ok(None) };
         batches.iter().try_fold(snapshot.clone(), |snapshot, batch| codec::advance(&snapshot, batch)).map(Some)
@@ -259,7 +268,7 @@ impl Store {
 }
 
 impl Drop for Store {
-    /// Waits for a checkpoint that is being written: until then the engine holds its lock.
+    /// Waits for a running checkpoint: the engine holds its lock until the checkpoint ends.
     fn drop(&mut self) {
         let thread = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
@@ -276,7 +285,7 @@ impl fmt::Display for CommitError {
                 f.write_str(&messages.join("; "))
             }
             CommitError::Stale { base, current } => {
-                write!(f, "the plan was made from revision {base}, and the store is at revision {current}")
+                write!(f, "the plan was made from revision {base}, but the store is at revision {current}")
             }
             CommitError::Failed(error) => error.fmt(f),
         }

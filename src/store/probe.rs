@@ -1,12 +1,12 @@
-//! Whether there is something at the path of a store.
+//! Checks whether a store can exist at a path.
 
 use std::{fs, io, path::Path};
 
 use super::StoreError;
 use crate::model::code::Code;
 
-/// Whether there is a store at a path, or anything else that a store cannot be made over. What cannot be looked at is an
-/// error: it must not pass for an empty store.
+/// Returns whether a path has a store, or anything else that a new store must not replace. Fails if this cannot be
+/// read: an unreadable store must not pass for an empty one.
 pub fn probe(path: &Path) -> Result<bool, StoreError> {
     let unreadable = |path: &Path, error: io::Error| {
         StoreError::new(Code::StoreFailed, format!("{} cannot be read: {error}", path.display()))
@@ -22,7 +22,7 @@ pub fn probe(path: &Path) -> Result<bool, StoreError> {
         None => Ok(false),
         Some(Err(error)) => Err(unreadable(path, error)),
         Some(Ok(entry)) => {
-            // A folder that lists its files without letting anybody read them is not one of other files.
+            // A folder can list names while its files are not accessible.
             let entry = entry.path();
             fs::symlink_metadata(&entry).map_err(|error| unreadable(&entry, error))?;
             Ok(true)

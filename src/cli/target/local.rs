@@ -1,4 +1,4 @@
-//! A local store, opened exclusively by this process.
+//! A local store, which no other process can change meanwhile.
 
 use super::{PlanFile, Proposal, Target};
 use crate::{
@@ -20,9 +20,9 @@ pub struct Local {
 }
 
 impl Local {
-    /// Opens the store if it exists.
-    pub fn open(options: Options, args: StoreArgs) -> Result<Self, Failure> {
-        let store = args.open_if_there()?;
+    /// Opens the store if it exists, for a dry run only to read it.
+    pub fn open(options: Options, args: StoreArgs, dry_run: bool) -> Result<Self, Failure> {
+        let store = if dry_run { args.read_if_there()? } else { args.open_if_there()? };
         Ok(Self { options, args, store, planned: None })
     }
 }

@@ -1,11 +1,11 @@
-//! The file that holds the whole state at the start of a generation. It is written once, synced, and never changed.
+//! The base: a file with the complete state at the start of a generation. It is written once and never changed.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    files::write_whole,
+    files::{self, write_whole},
     frame::{decode_changes, encode_changes, number},
 };
 use crate::{
@@ -16,16 +16,16 @@ use crate::{
     },
 };
 
-/// The format that this version writes, and the only one that it reads.
+/// The only format that this version reads and writes.
 pub const FORMAT: &str = "edgewright 2";
 const MAGIC: [u8; 8] = *b"ewbase2\n";
-/// Writes go out in pieces of about this size.
-const CHUNK: usize = 1 << 20;
+/// The approximate size of a write.
+const CHUNK: usize = 1 << 16;
 
-/// Says which store a file is part of, so that files of two stores are never taken for one.
+/// Identifies the store of a file, so that files of two stores are not mixed up.
 pub type StoreId = [u8; 16];
 
-/// The id of the store with a root secret, of which it tells nothing.
+/// Derives the id of a store from its root secret, which the id does not reveal.
 pub fn id_of(root_secret: &[u8; 32]) -> StoreId {
     let mut id = StoreId::default();
     let derived = blake3::derive_key("edgewright 2026 store files", root_secret);
@@ -33,12 +33,12 @@ pub fn id_of(root_secret: &[u8; 32]) -> StoreId {
     id
 }
 
-/// What stands in front of the records.
+/// The header before the records.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
     /// The format of the whole folder.
     pub format: String,
-    /// The batch that the state follows from.
+    /// The position of the last batch in the state.
     pub position: u64,
     /// Its hash, in hexadecimal.
     pub hash: String,
@@ -51,7 +51,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a state.
+    /// Creates the header of a state.
     pub fn new(tip: Tip, root_secret: &[u8; 32]) -> Self {
         Self {
             format: FORMAT.into(),
@@ -64,13 +64,13 @@ impl Header {
     }
 }
 
-/// What a base holds.
+/// The content of a base.
 pub struct Base {
-    /// The batch that the state follows from.
+    /// The last batch in the state.
     pub tip: Tip,
     /// The store's own secret.
     pub root_secret: [u8; 32],
-    /// Every record.
+    /// All records.
     pub records: Vec<(String, Vec<u8>)>,
 }
 
@@ -103,12 +103,12 @@ pub fn write(
 
 /// Reads a base and verifies every byte of it.
 pub fn read(path: &Path) -> Result<Base, StoreError> {
-    let bytes = fs::read(path).map_err(|error| match error.kind() {
+    let bytes = files::read(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
         _ => StoreError::io("read", path, &error),
     })?;
     let damaged = || StoreError::corrupt(path, "its checksum does not match its content");
-    // The name of a newer format comes first: that file is not damaged.
+    // Checked before the checksum: a file of a newer format is not damaged.
     if bytes.starts_with(b"ewbase") && !bytes.starts_with(&MAGIC) && bytes.get(7) == Some(&b'\n') {
         let found = String::from_utf8_lossy(bytes.get(..7).unwrap_or_default()).into_owned();
         let message = format!("{} has the format `{found}` of another version of edgewright", path.display());

@@ -2,20 +2,25 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
-    io::{self, Write},
+    io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
+use rustix::fs::OFlags;
+
 use crate::{model::code::Code, store::StoreError};
 
-/// The file that one process at a time holds locked.
+/// The file that the process with the open store locks.
 const LOCK: &str = "lock";
 
-/// What a numbered file holds.
+/// A FIFO is opened without waiting for its other end, and a link is not followed out of the folder.
+const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
+
+/// The content of a numbered file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// The whole state at the start of a generation.
+    /// The complete state at the start of a generation.
     Base,
     /// The batches of a generation, with their changes.
     Journal,
@@ -26,13 +31,13 @@ pub enum Part {
 impl Part {
     const ALL: [(Part, &str); 3] = [(Part::Base, "base"), (Part::Journal, "journal"), (Part::History, "history")];
 
-    /// The path of the file of a generation.
+    /// Returns the path of the file of a generation.
     pub fn path(self, folder: &Path, generation: u64) -> PathBuf {
         let name = Self::ALL.iter().find(|(part, _)| *part == self).map_or("", |(_, name)| name);
         folder.join(format!("{name}.{generation:010}"))
     }
 
-    /// The generations that have such a file, in order.
+    /// Lists the generations that have such a file, in order.
     pub fn generations(self, folder: &Path) -> Result<Vec<u64>, StoreError> {
         let entries = fs::read_dir(folder).map_err(|error| StoreError::io("read", folder, &error))?;
         let mut found = Vec::new();
@@ -51,21 +56,25 @@ impl Part {
     }
 }
 
-/// Creates the folder of a store for its user alone; one that exists keeps its mode.
+/// Creates a folder that only its owner can access. An existing folder keeps its mode.
 pub fn create_folder(path: &Path) -> Result<(), StoreError> {
     if path.exists() {
         return Ok(());
     }
+    let missing = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists());
+    let missing: Vec<&Path> = missing.collect();
     let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    created.map_err(|error| StoreError::io("create", path, &error))
+    created.map_err(|error| StoreError::io("create", path, &error))?;
+    // A synced file is gone after a power loss if the name of its folder, or of a folder around it, was not durable.
+    missing.into_iter().try_for_each(sync_folder)
 }
 
-/// Takes the folder's lock for as long as the files are open.
+/// Locks a folder for as long as the returned files are open.
 pub fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
     let path = folder.join(LOCK);
-    // A full disk or a read-only mount must not make a store unreadable: an existing lock file is only opened.
-    let file = match OpenOptions::new().write(true).open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => private().write(true).create(true).open(&path),
+    // On a full disk no file can be created, so an existing lock file is only opened.
+    let file = match open(&path, OpenOptions::new().write(true)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => open(&path, private().write(true).create(true)),
         opened => opened,
     };
     let file = file.map_err(|error| StoreError::io("open", &path, &error))?;
@@ -74,7 +83,7 @@ pub fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
         Err(TryLockError::WouldBlock) => return Err(locked(folder)),
         Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path, &error)),
     }
-    // The folder as well, where the file system can: people remove lock files.
+    // People remove lock files, so the folder is locked as well where the file system supports it.
     let held = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
     match held.try_lock() {
         Err(TryLockError::WouldBlock) => Err(locked(folder)),
@@ -82,20 +91,90 @@ pub fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
     }
 }
 
-/// The error of a folder that another process has open.
+/// Shares the lock of a folder with other readers for as long as the returned files are open. Needs no write access.
+pub fn lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
+    let path = folder.join(LOCK);
+    let mut held = Vec::new();
+    match open(&path, OpenOptions::new().read(true)) {
+        Ok(file) => match file.try_lock_shared() {
+            Ok(()) => held.push(file),
+            Err(TryLockError::WouldBlock) => return Err(locked(folder)),
+            Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path, &error)),
+        },
+        // Writers lock the folder as well, and a lock file must not be created here.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(StoreError::io("open", &path, &error)),
+    }
+    let file = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => return Err(locked(folder)),
+        _ => held.push(file),
+    }
+    Ok(held)
+}
+
+/// Returns the error for a folder that another process has open.
 pub fn locked(folder: &Path) -> StoreError {
     let message = format!("the store {} is in use by another process, perhaps `edgewright serve`", folder.display());
     StoreError::new(Code::StoreLocked, message)
 }
 
-/// Options for a file that only its owner can read, whatever mode the folder has: it holds private keys.
+/// Returns options to create a file that only its owner can read, because it contains private keys.
 pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// Takes the permissions of everybody else from every file below a folder.
+/// Opens a file of the store, which must be a regular file: reading a FIFO or a device might never end.
+pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let opened = options.custom_flags(CAREFULLY).open(path);
+    let special = match &opened {
+        Ok(file) => !file.metadata()?.is_file(),
+        // The error of opening a socket, a folder or a link does not say what it is.
+        Err(_) => fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()),
+    };
+    if special { Err(io::Error::other("not a regular file")) } else { opened }
+}
+
+/// Reads a whole file of the store.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path, File::options().read(true))?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Creates the file that is renamed to `path` once it is complete. Replaces what an interrupted attempt left.
+pub fn create_temporary(path: &Path) -> io::Result<(PathBuf, File)> {
+    let temporary = path.with_extension("tmp");
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(io::Error::new(error.kind(), format!("cannot replace {}: {error}", temporary.display())));
+        }
+        _ => {}
+    }
+    let file = private().read(true).write(true).create_new(true).open(&temporary)?;
+    Ok((temporary, file))
+}
+
+/// Finds an entry below a folder that is neither a file nor a folder. sled would follow a link, or wait for a FIFO
+/// forever.
+pub fn find_special(folder: &Path) -> io::Result<Option<PathBuf>> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        let found = match kind.is_dir() {
+            true => find_special(&entry.path())?,
+            false => (!kind.is_file()).then(|| entry.path()),
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// Removes the permissions of group and others from every file below a folder.
 pub fn make_private(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -111,33 +190,52 @@ pub fn make_private(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file that exists whole or not at all, even after a loss of power.
+/// Writes a file that is either complete or missing, even after a power loss.
 pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::io("write", path, &error);
-    let temporary = path.with_extension("tmp");
-    let result = (|| {
-        let file = private().write(true).create(true).truncate(true).open(&temporary)?;
-        let mut writer = io::BufWriter::with_capacity(1 << 20, file);
+    let (temporary, file) = create_temporary(path).map_err(failed)?;
+    let written = (|| {
+        let mut writer = io::BufWriter::with_capacity(1 << 16, file);
         write(&mut writer)?;
-        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
+        writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
     })();
-    if let Err(error) = result {
+    let placed = written.map_err(failed).and_then(|()| rename(&temporary, path));
+    if placed.is_err() {
         let _ = fs::remove_file(&temporary);
-        return Err(failed(error));
     }
-    sync_folder(path)
+    placed
 }
 
-/// Makes the names in the folder of a path durable: a synced file without a synced name is gone after a loss of power.
+/// Gives a synced temporary file its name, durably.
+pub fn rename(temporary: &Path, path: &Path) -> Result<(), StoreError> {
+    // The folder is opened first: if no handle is left for it, nothing may have been renamed yet.
+    let (folder, handle) = open_folder_of(path)?;
+    fs::rename(temporary, path).map_err(|error| StoreError::io("write", path, &error))?;
+    handle.sync_all().map_err(|error| StoreError::io("sync", folder, &error))
+}
+
+/// Makes the names in the folder of a path durable. Without its name, a synced file is lost in a power loss.
 pub fn sync_folder(path: &Path) -> Result<(), StoreError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| StoreError::io("sync", folder, &error))
+    let (folder, handle) = open_folder_of(path)?;
+    handle.sync_all().map_err(|error| StoreError::io("sync", folder, &error))
 }
 
-/// Removes a file that may be gone already.
+fn open_folder_of(path: &Path) -> Result<(&Path, File), StoreError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let handle = File::open(folder).map_err(|error| StoreError::io("sync", folder, &error))?;
+    Ok((folder, handle))
+}
+
+/// Returns whether anything exists at a path, even a dangling link. Fails if this cannot be read.
+pub fn exists(path: &Path) -> Result<bool, StoreError> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(StoreError::io("read", path, &error)),
+    }
+}
+
+/// Removes a file if it exists.
 pub fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),

@@ -1,29 +1,28 @@
-//! A batch as bytes of a journal: lengths, hashes, the history record, and the changes of the state.
+//! The frame of a batch in a journal: lengths, hashes, the history record, and the changes of the state.
 //!
-//! Everything is covered by a hash, so a frame is whole or it is not read. The history record has its chain hash beside
-//! it; the changes have a checksum of their own, for they are dropped when a journal becomes history.
+//! A checksum covers every byte, so that a frame is read completely or not at all.
 
 use std::sync::Arc;
 
 use crate::store::engine::{Batch, Hash, RecordChange};
 
-/// How every frame starts.
+/// The first bytes of every frame.
 const MAGIC: [u8; 4] = *b"ewf2";
 /// Magic, length of the record, length of the changes, position, revision, next order, chain hash, checksum.
-const HEAD: usize = 4 + 4 + 8 + 8 + 8 + 8 + 32 + 32;
-/// Where the checksum is.
+pub const HEAD: usize = 4 + 4 + 8 + 8 + 8 + 8 + 32 + 32;
+/// The offset of the checksum.
 const CHECKSUM: usize = HEAD - 32;
 
-/// Why there is no frame at an offset.
+/// The reason why bytes are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// The bytes end inside it.
+    /// The bytes end before the frame does.
     Short,
-    /// Its bytes are not what was written.
+    /// The bytes are not what was written.
     Damaged,
 }
 
-/// Writes a batch; without `changes`, as history keeps it.
+/// Appends the frame of a batch to `out`. History files have frames without changes.
 pub fn encode(batch: &Batch, with_changes: bool, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&MAGIC);
@@ -49,11 +48,11 @@ pub fn encode(batch: &Batch, with_changes: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes changes one after the other.
+/// Appends changes to `out`.
 pub fn encode_changes<'a>(changes: impl Iterator<Item = (&'a str, Option<&'a [u8]>)>, out: &mut Vec<u8>) {
     for (key, value) in changes {
         out.extend_from_slice(&(key.len() as u32).to_le_bytes());
-        // The length of a removed record's value is one that no value has.
+        // No value has this length, so it marks a removed record.
         let length = value.map_or(u64::MAX, |value| value.len() as u64);
         out.extend_from_slice(&length.to_le_bytes());
         out.extend_from_slice(key.as_bytes());
@@ -61,7 +60,7 @@ pub fn encode_changes<'a>(changes: impl Iterator<Item = (&'a str, Option<&'a [u8
     }
 }
 
-/// Reads what [`encode_changes`] wrote.
+/// Parses the output of [`encode_changes`].
 pub fn decode_changes(mut bytes: &[u8]) -> Result<Vec<RecordChange>, Unreadable> {
     let mut changes = Vec::new();
     while !bytes.is_empty() {
@@ -83,15 +82,22 @@ pub fn decode_changes(mut bytes: &[u8]) -> Result<Vec<RecordChange>, Unreadable>
     Ok(changes)
 }
 
-/// Reads the batch at the start of `bytes`, and says how long it is.
-pub fn decode(bytes: &[u8], with_changes: bool) -> Result<(Batch, usize), Unreadable> {
+/// Returns the length of the frame at the start of `bytes`, which only need to have its head.
+pub fn frame_length(bytes: &[u8]) -> Result<usize, Unreadable> {
     let head = bytes.get(..HEAD).ok_or(Unreadable::Short)?;
     if !head.starts_with(&MAGIC) {
         return Err(Unreadable::Damaged);
     }
     let record = number::<4>(head, 4).ok_or(Unreadable::Short)? as usize;
     let changes = usize::try_from(number::<8>(head, 8).ok_or(Unreadable::Short)?).map_err(|_| Unreadable::Damaged)?;
-    let length = HEAD.checked_add(record).and_then(|length| length.checked_add(changes)).ok_or(Unreadable::Damaged)?;
+    HEAD.checked_add(record).and_then(|length| length.checked_add(changes)).ok_or(Unreadable::Damaged)
+}
+
+/// Parses the frame at the start of `bytes`. Returns its batch and its length.
+pub fn decode(bytes: &[u8], with_changes: bool) -> Result<(Batch, usize), Unreadable> {
+    let length = frame_length(bytes)?;
+    let head = bytes.get(..HEAD).ok_or(Unreadable::Short)?;
+    let record = number::<4>(head, 4).ok_or(Unreadable::Short)? as usize;
     let frame = bytes.get(..length).ok_or(Unreadable::Short)?;
     if head.get(CHECKSUM..) != Some(checksum(frame).as_slice()) {
         return Err(Unreadable::Damaged);
@@ -109,13 +115,13 @@ pub fn decode(bytes: &[u8], with_changes: bool) -> Result<(Batch, usize), Unread
     Ok((batch, length))
 }
 
-/// Whether a whole frame starts somewhere in these bytes, looking at no more than the first few candidates.
+/// Returns whether a complete frame starts anywhere in these bytes. Tries at most 1,000 candidates.
 pub fn is_anywhere(bytes: &[u8]) -> bool {
     let starts = bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| *window == MAGIC);
     starts.take(1000).any(|(at, _)| bytes.get(at..).is_some_and(|rest| decode(rest, false).is_ok()))
 }
 
-/// The hash of a frame without the checksum itself.
+/// Computes the checksum of a frame.
 fn checksum(frame: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(frame.get(..CHECKSUM).unwrap_or_default());
@@ -123,14 +129,14 @@ fn checksum(frame: &[u8]) -> Hash {
     hasher.finalize().into()
 }
 
-/// The little-endian number of `N` bytes at an offset.
+/// Reads the little-endian number of `N` bytes at an offset.
 pub fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
     let mut wide = [0; 8];
     wide.get_mut(..N)?.copy_from_slice(bytes.get(at..at + N)?);
     Some(u64::from_le_bytes(wide))
 }
 
-/// The hash at an offset.
+/// Reads the hash at an offset.
 pub fn hash_at(bytes: &[u8], at: usize) -> Option<Hash> {
     bytes.get(at..at + 32)?.try_into().ok()
 }

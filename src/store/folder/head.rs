@@ -1,7 +1,7 @@
-//! The file that says how far the log was acknowledged, so that a missing tail is noticed.
+//! The head: a file with the position up to which the log was acknowledged.
 //!
-//! A journal whose end is damaged looks like one whose last write was interrupted. What tells the two apart is this file:
-//! it is written right after each acknowledgement, and synced when the disk has nothing more urgent to do.
+//! A journal with a damaged end looks like one whose last write was interrupted. The head distinguishes the two. It is
+//! written after each sync of the journal, and synced itself when the disk is idle.
 
 use std::{
     fs::File,
@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     base::StoreId,
-    files::{private, sync_folder},
+    files,
     frame::{hash_at, number},
 };
 use crate::{
@@ -22,68 +22,57 @@ use crate::{
 const MAGIC: [u8; 8] = *b"ewhead2\n";
 /// Magic, counter, position, generation, chain hash, store, checksum.
 const SLOT: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
-/// Each slot has a disk sector of its own: a torn write of one cannot reach the other.
+/// The slots are in different disk sectors, so that a torn write damages only one of them.
 const STRIDE: u64 = 4096;
 
-/// How far the log was acknowledged.
+/// The position up to which the log was acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The last batch.
+    /// The position of the last batch.
     pub position: u64,
-    /// The generation of the journal that it is in.
+    /// The generation of its journal.
     pub generation: u64,
     /// Its hash.
     pub hash: Hash,
-    /// The store that it is part of.
+    /// The id of the store.
     pub store: StoreId,
 }
 
-/// The open file.
+/// The open head.
 pub struct HeadFile {
     file: File,
     counter: u64,
 }
 
-/// The path of the file.
+/// Returns the path of the head.
 pub fn path(folder: &Path) -> PathBuf {
     folder.join("head")
 }
 
 impl HeadFile {
-    /// Creates the file of a store that is whole otherwise: from now on the folder is a store.
+    /// Creates the head as the last file of a new store: a folder without one is not a store.
     pub fn create(folder: &Path, head: Head) -> Result<Self, StoreError> {
         let path = path(folder);
         let failed = |error: std::io::Error| StoreError::io("write", &path, &error);
-        let temporary = path.with_extension("tmp");
-        let file = private().read(true).write(true).create(true).truncate(true).open(&temporary).map_err(failed)?;
+        let (temporary, file) = files::create_temporary(&path).map_err(failed)?;
         let mut created = Self { file, counter: 0 };
         created.write(head).map_err(failed)?;
         created.write(head).map_err(failed)?;
         created.sync().map_err(failed)?;
-        std::fs::rename(&temporary, &path).map_err(failed)?;
-        sync_folder(&path)?;
+        files::rename(&temporary, &path)?;
         Ok(created)
     }
 
-    /// Opens the file and reads the newer of its two slots.
+    /// Opens the head and reads the newer of its two slots.
     pub fn open(folder: &Path) -> Result<(Self, Head), StoreError> {
         let path = path(folder);
         let failed = |error: std::io::Error| StoreError::io("open", &path, &error);
-        let file = File::options().read(true).write(true).open(&path).map_err(failed)?;
-        let slots = [0, 1].map(|slot| read(&file, slot));
-        let newer = slots.iter().flatten().any(|(magic, _)| *magic != MAGIC && magic.starts_with(b"ewhead"));
-        let newest = slots.into_iter().flatten().filter_map(|(_, slot)| slot).max_by_key(|(counter, _)| *counter);
-        let (counter, head) = newest.ok_or_else(|| match newer {
-            true => {
-                let message = format!("{} was written by a newer version of edgewright", path.display());
-                StoreError::new(Code::StoreFormat, message)
-            }
-            false => StoreError::corrupt(&path, "neither of its two slots can be read"),
-        })?;
+        let file = files::open(&path, File::options().read(true).write(true)).map_err(failed)?;
+        let (counter, head) = newest(&file, &path)?;
         Ok((Self { file, counter }, head))
     }
 
-    /// Writes the slot that is not the current one. Survives the process; [`HeadFile::sync`] makes it survive more.
+    /// Overwrites the older slot. It survives a crash of the process, and a power loss after [`HeadFile::sync`].
     pub fn write(&mut self, head: Head) -> std::io::Result<()> {
         let mut slot = Vec::with_capacity(SLOT);
         slot.extend_from_slice(&MAGIC);
@@ -98,15 +87,35 @@ impl HeadFile {
         Ok(())
     }
 
-    /// Makes the last write durable.
+    /// Makes the last write survive a power loss.
     pub fn sync(&self) -> std::io::Result<()> {
         self.file.sync_all()
     }
 
-    /// Another handle to the same file, to sync it without holding up a writer.
+    /// Returns another handle of the file, to sync it while a writer continues.
     pub fn handle(&self) -> std::io::Result<File> {
         self.file.try_clone()
     }
+}
+
+/// Reads the newer of the two slots without opening the file for writing.
+pub fn read_only(folder: &Path) -> Result<Head, StoreError> {
+    let path = path(folder);
+    let file = files::open(&path, File::options().read(true)).map_err(|error| StoreError::io("open", &path, &error))?;
+    newest(&file, &path).map(|(_, head)| head)
+}
+
+fn newest(file: &File, path: &Path) -> Result<(u64, Head), StoreError> {
+    let slots = [0, 1].map(|slot| read(file, slot));
+    let newer = slots.iter().flatten().any(|(magic, _)| *magic != MAGIC && magic.starts_with(b"ewhead"));
+    let newest = slots.into_iter().flatten().filter_map(|(_, slot)| slot).max_by_key(|(counter, _)| *counter);
+    newest.ok_or_else(|| match newer {
+        true => {
+            let message = format!("{} was written by a newer version of edgewright", path.display());
+            StoreError::new(Code::StoreFormat, message)
+        }
+        false => StoreError::corrupt(path, "both of its slots are invalid"),
+    })
 }
 
 type HeadSlot = Option<(u64, Head)>;

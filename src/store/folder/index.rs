@@ -1,10 +1,11 @@
-//! The index of the history, in sled: which record is where, by position, revision, source and resource.
+//! The index of the history in sled: the location of each record by position, revision, source and resource.
 //!
-//! It follows from the journals and can be made anew from them. So a damaged index costs time and never data, and sled
-//! writes nothing that a commit waits for.
+//! It is derived from the log and can be rebuilt, so a damaged index costs time but no data, and no commit waits for
+//! sled.
 
 use std::{
     fs::{self, DirBuilder},
+    io,
     os::unix::fs::DirBuilderExt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use sled::{Batch as Rows, Db};
 
 use super::{
-    files::{Part, make_private},
+    files::{Part, find_special, make_private},
     frame::{hash_at, number},
 };
 use crate::{
@@ -31,15 +32,15 @@ const POSITIONS: &[u8] = b"p/";
 const REVISIONS: &[u8] = b"v/";
 const SOURCES: &[u8] = b"s/";
 const RESOURCES: &[u8] = b"k/";
-/// The index is small and rarely read.
+/// The index is small and rarely read, so a small cache is enough.
 const CACHE_BYTES: u64 = 16 << 20;
 
-/// Where a record is.
+/// The location of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
-    /// Whether it is in a journal or in a history file.
+    /// Whether the file is a journal or a history file.
     pub part: Part,
-    /// The file's generation.
+    /// The generation of the file.
     pub generation: u64,
     /// The offset of its frame.
     pub offset: u64,
@@ -47,7 +48,7 @@ pub struct Location {
     pub length: u64,
 }
 
-/// What the index needs to know of a record.
+/// The fields of a record that the index uses.
 #[derive(Deserialize)]
 struct Indexed {
     #[serde(default)]
@@ -69,7 +70,7 @@ pub struct Index {
     path: PathBuf,
 }
 
-/// Runs something of sled, which can panic on damaged files.
+/// Runs a sled operation. sled can panic on damaged files.
 fn guarded<R>(path: &Path, run: impl FnOnce() -> Result<R, sled::Error>) -> Result<R, StoreError> {
     let failed = |reason: &str| {
         StoreError::new(Code::StoreFailed, format!("the history index {} failed: {reason}", path.display()))
@@ -82,34 +83,43 @@ fn guarded<R>(path: &Path, run: impl FnOnce() -> Result<R, sled::Error>) -> Resu
 }
 
 impl Index {
-    /// Opens the index, or makes an empty one.
+    /// Opens the index, or creates an empty one.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let created = match path.exists() {
-            true => Ok(()),
-            false => DirBuilder::new().mode(0o700).create(path),
-        };
-        created.map_err(|error| StoreError::io("create", path, &error))?;
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(StoreError::io("create", path, &error));
+            }
+            _ => {}
+        }
+        if let Some(special) = find_special(path).map_err(|error| StoreError::io("read", path, &error))? {
+            return Err(StoreError::corrupt(&special, "not a regular file"));
+        }
         let db = guarded(path, || sled::Config::default().path(path).cache_capacity(CACHE_BYTES).open())?;
-        // sled creates its files with the mode that the process has by default.
+        // sled creates its files with the default mode of the process.
         let _ = make_private(path);
         Ok(Self { db, path: path.to_owned() })
     }
 
-    /// Removes the files of an index, so that an empty one can be made.
+    /// Removes an index, so that an empty one can be created.
     pub fn remove(path: &Path) -> Result<(), StoreError> {
-        match fs::remove_dir_all(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),
+        let removed = match fs::symlink_metadata(path) {
+            Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+            Ok(_) => fs::remove_file(path),
+            Err(error) => Err(error),
+        };
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),
             _ => Ok(()),
         }
     }
 
-    /// The last record that is in the index, with its hash.
+    /// Returns the last record in the index and its hash.
     pub fn applied(&self) -> Result<Option<(u64, Hash)>, StoreError> {
         let found = guarded(&self.path, || self.db.get(APPLIED))?;
         Ok(found.and_then(|bytes| Some((number::<8>(&bytes, 0)?, hash_at(&bytes, 8)?))))
     }
 
-    /// Adds records, or says where they are from now on.
+    /// Adds records and sets the last one to `applied`. Without `applied`, only updates the locations of known records.
     pub fn add<'b>(
         &self,
         records: impl Iterator<Item = (Location, &'b Batch)>,
@@ -139,7 +149,7 @@ impl Index {
         guarded(&self.path, || self.db.apply_batch(rows))
     }
 
-    /// Where the records of a query are, before a position, newest first.
+    /// Finds at most `limit` records before a position, newest first.
     pub fn find(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<(u64, Location)>, StoreError> {
         let prefix: Vec<u8> = match query {
             Query::All => POSITIONS.to_vec(),
@@ -163,16 +173,26 @@ impl Index {
         positions.collect()
     }
 
-    fn locate(&self, position: u64) -> Result<(u64, Location), StoreError> {
+    /// Returns the position of the oldest record in the index.
+    pub fn oldest(&self) -> Result<Option<u64>, StoreError> {
+        let first = guarded(&self.path, || self.db.scan_prefix(POSITIONS).keys().next().transpose())?;
+        let position = |key: sled::IVec| Some(u64::from_be_bytes(key.get(POSITIONS.len()..)?.try_into().ok()?));
+        Ok(first.and_then(position))
+    }
+
+    /// Finds the record at a position.
+    pub fn locate(&self, position: u64) -> Result<(u64, Location), StoreError> {
         let found = guarded(&self.path, || self.db.get([POSITIONS, &position.to_be_bytes()].concat()))?;
         let location = found.and_then(|bytes| decode(&bytes)).ok_or_else(|| self.damaged())?;
         Ok((position, location))
     }
 
-    /// Forgets the records before a position.
+    /// Removes the records before a position.
     pub fn forget(&self, oldest: u64) -> Result<(), StoreError> {
         guarded(&self.path, || {
-            for row in self.db.iter().keys() {
+            let others = self.db.iter().keys().filter(|row| !row.as_ref().is_ok_and(|row| row.starts_with(POSITIONS)));
+            // Positions go last: a crash on the way must leave no row that leads to a position without a location.
+            for row in others.chain(self.db.scan_prefix(POSITIONS).keys()) {
                 let row = row?;
                 let position = if row.starts_with(REVISIONS) {
                     self.db.get(&row)?.and_then(|bytes| Some(u64::from_be_bytes(bytes.as_ref().try_into().ok()?)))
@@ -189,7 +209,7 @@ impl Index {
         })
     }
 
-    /// Hands everything to the operating system.
+    /// Writes everything to the operating system.
     pub fn flush(&self) {
         let _ = guarded(&self.path, || self.db.flush());
         let _ = make_private(&self.path);

@@ -1,4 +1,4 @@
-//! The thread that keeps the index of the history behind the journals, so that no commit waits for sled.
+//! The thread that updates the index of the history, so that no commit waits for sled.
 
 use std::{
     fs::{self, File},
@@ -13,26 +13,28 @@ use std::{
 };
 
 use super::{
+    catch_up::{self, relocate},
     files::{self, Part},
     index::{Index, Location},
     journal,
+    reader::{LogReader, read_at},
 };
 use crate::{
     model::code::Code,
     store::{
         StoreError,
-        engine::{Batch, Hash, Query, Tip},
+        engine::{Batch, Query, Tip},
         history::{Record, Retention},
         mint,
     },
 };
 
-/// How long the log must be quiet before the head is synced.
+/// The time without a commit after which the head is synced.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a reader waits for the index to be opened and to catch up.
+/// The time that a query waits for the index to be opened and updated.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Answers what is asked of the history.
+/// Answers queries about the history.
 pub struct Librarian {
     folder: PathBuf,
     shared: Arc<Shared>,
@@ -70,19 +72,8 @@ impl Shared {
     }
 }
 
-/// The files of the log that is kept, oldest first.
-pub fn logs(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
-    let journals = Part::Journal.generations(folder)?;
-    // Where both exist, a checkpoint was interrupted, and the journal is the one that counts.
-    let histories = Part::History.generations(folder)?.into_iter().filter(|it| !journals.contains(it));
-    let mut logs: Vec<(Part, u64)> = histories.map(|generation| (Part::History, generation)).collect();
-    logs.extend(journals.iter().map(|generation| (Part::Journal, *generation)));
-    logs.sort_by_key(|(_, generation)| *generation);
-    Ok(logs)
-}
-
 impl Librarian {
-    /// Opens the index in the background and brings it up to `tip`. `head` is synced when there is nothing else to do.
+    /// Opens the index in the background and updates it up to `tip`. Syncs `head` when no commit arrives.
     pub fn start(folder: &Path, tip: Tip, head: File) -> Self {
         let (jobs, received) = channel();
         let shared = Arc::new(Shared::default());
@@ -95,17 +86,18 @@ impl Librarian {
         Self { folder: folder.to_owned(), shared, jobs, thread: thread.ok() }
     }
 
-    /// Adds records that are durable.
+    /// Queues durable records for the index.
     pub fn add(&self, records: Vec<(Location, Batch)>) {
         let _ = self.jobs.send(Job::Add(records));
     }
 
-    /// The records of a query, before a position, newest first, once everything up to `upto` is in the index.
+    /// Finds at most `limit` records before a position, newest first. Waits until the index has everything up to
+    /// `upto`.
     pub fn find(&self, query: &Query, before: u64, limit: usize, upto: u64) -> Result<Vec<Arc<[u8]>>, StoreError> {
         let index = self.index(upto)?;
         let mut last = None;
         let mut place = String::new();
-        // A checkpoint moves records from one file to another; then the index knows better at the second try.
+        // A checkpoint may move or drop records meanwhile; the next attempt then uses the updated index.
         for _ in 0..3 {
             let mut moved = None;
             let records: io::Result<Option<Vec<Arc<[u8]>>>> = index
@@ -114,11 +106,10 @@ impl Librarian {
                 .map(|(position, location)| {
                     let path = location.part.path(&self.folder, location.generation);
                     place = format!("record {position} in {} at byte {}", path.display(), location.offset);
-                    let batch =
-                        journal::read_at(&path, location.offset, location.length as usize).inspect_err(|_| {
-                            let history = Part::History.path(&self.folder, location.generation);
-                            moved = history.exists().then_some(location.generation);
-                        })?;
+                    let batch = read_at(&path, location.offset, location.length as usize).inspect_err(|_| {
+                        let history = Part::History.path(&self.folder, location.generation);
+                        moved = history.exists().then_some(location.generation);
+                    })?;
                     Ok(batch.filter(|batch| batch.position == position).map(|batch| batch.record))
                 })
                 .collect();
@@ -127,7 +118,7 @@ impl Librarian {
                 Ok(None) => last = None,
                 Err(error) => last = Some(error),
             }
-            // An index that failed during a checkpoint has old places.
+            // An index that failed during a checkpoint has old locations.
             if let Some(generation) = moved {
                 relocate(&index, &self.folder, generation)?;
             }
@@ -151,16 +142,25 @@ impl Librarian {
         }
     }
 
-    /// Turns the journals before a generation into history, which has no changes and so no secrets.
+    /// Converts the journals before a generation to history files, which contain no changes and so no secrets.
     pub fn fold(&self, generation: u64) -> Result<(), StoreError> {
         for old in Part::Journal.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
             let (from, to) = (Part::Journal.path(&self.folder, old), Part::History.path(&self.folder, old));
-            let content = journal::read(&from, false)?;
-            journal::write_history(&to, content.store, content.start, &content.batches)?;
-            // The index must know the new places before the old ones are gone, and it must already know the old ones:
-            // a record that it adds later would get its old place again.
-            let last = content.batches.last().map_or(0, |(_, batch)| batch.position);
-            if let Ok(index) = self.index(last) {
+            let mut journal = LogReader::open(&from, false)?;
+            let (store, start) = (journal.store, journal.start);
+            let following = LogReader::open(&Part::Journal.path(&self.folder, old + 1), false)?.start;
+            journal::write_history(&to, store, start, || match journal.batch()? {
+                Some(framed) => Ok(Some(framed.batch)),
+                None if (journal.tip.position, journal.tip.hash) == (following.position, following.hash) => Ok(None),
+                // The journal is removed below, so damage must stop this first.
+                None => {
+                    let found = format!("record {} at byte {} cannot be read", journal.tip.position + 1, journal.end);
+                    Err(StoreError::corrupt(&from, found))
+                }
+            })?;
+            // The index must have the new locations before the old file is removed. It must have the old ones before
+            // that: a record that it adds later would get its old location again.
+            if let Ok(index) = self.index(journal.tip.position) {
                 relocate(&index, &self.folder, old)?;
             }
             files::remove(&from)?;
@@ -168,32 +168,44 @@ impl Librarian {
         Ok(())
     }
 
-    /// Drops the history that is over the limits. The newest file always stays.
+    /// Drops history files that exceed the retention. The newest file always stays.
     pub fn retain(&self, retention: &Retention, tip: Tip) -> Result<(), StoreError> {
         let mut histories = Part::History.generations(&self.folder)?;
         histories.pop();
-        let mut oldest = None;
         let size =
             |generation: u64| fs::metadata(Part::History.path(&self.folder, generation)).map_or(0, |it| it.len());
         let mut total: u64 = histories.iter().map(|generation| size(*generation)).sum();
+        let (mut oldest, mut dropped) = (0, Vec::new());
         for generation in histories {
             let path = Part::History.path(&self.folder, generation);
-            let own = size(generation);
-            let content = journal::read(&path, false)?;
-            let Some((_, last)) = content.batches.last() else { continue };
-            let age = mint::now().duration_since(Record::from_bytes(&last.record)?.at);
-            let old = age.unsigned_abs() > retention.age && age.is_positive();
-            if !old && tip.position - last.position < retention.records && total <= retention.bytes {
+            let mut history = LogReader::open(&path, false)?;
+            let mut last = None;
+            while let Some(framed) = history.batch()? {
+                last = Some(framed.batch.record);
+            }
+            let old = match last {
+                // A store that was migrated without a commit has an empty file: without it there is no gap.
+                None => true,
+                Some(record) => {
+                    let age = mint::now().duration_since(Record::from_bytes(&record)?.at);
+                    age.unsigned_abs() > retention.age && age.is_positive()
+                }
+            };
+            if !old && tip.position - history.tip.position < retention.records && total <= retention.bytes {
                 break;
             }
-            total -= own;
-            oldest = Some(last.position + 1);
-            files::remove(&path)?;
+            total -= size(generation);
+            oldest = history.tip.position + 1;
+            dropped.push(path);
         }
-        match (oldest, self.index(0)) {
-            (Some(oldest), Ok(index)) => index.forget(oldest),
-            _ => Ok(()),
+        if dropped.is_empty() {
+            return Ok(());
         }
+        // The index goes first, so that it never refers to a missing file.
+        if let Ok(index) = self.index(0) {
+            index.forget(oldest)?;
+        }
+        dropped.iter().try_for_each(|path| files::remove(path))
     }
 }
 
@@ -206,36 +218,26 @@ impl Drop for Librarian {
     }
 }
 
-/// Tells the index where the records of a journal are now that it has become history.
-fn relocate(index: &Index, folder: &Path, generation: u64) -> Result<(), StoreError> {
-    let written = journal::read(&Part::History.path(folder, generation), false)?;
-    index.add(located(Part::History, generation, &written).into_iter(), None)
-}
-
-fn located(part: Part, generation: u64, content: &journal::Content) -> Vec<(Location, &Batch)> {
-    let ends = content.batches.iter().skip(1).map(|(start, _)| *start).chain([content.end]);
-    let located =
-        content.batches.iter().zip(ends).map(|((offset, batch), end)| {
-            (Location { part, generation, offset: *offset, length: end - offset }, batch)
-        });
-    located.collect()
-}
-
 fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &File) {
-    let index = match open(folder, tip) {
-        Ok(index) => Arc::new(index),
+    let mut index = match catch_up::open(folder, tip) {
+        Ok(index) => {
+            let index = Arc::new(index);
+            shared.set(|progress| {
+                progress.index = Some(Arc::clone(&index));
+                progress.applied = tip.position;
+            });
+            Some(index)
+        }
+        // Without an index the head still has to be synced.
         Err(error) => {
             tracing::warn!(code = %error.code, "the history cannot be read: {error}");
-            return shared.set(|progress| progress.failed = Some(error));
+            shared.set(|progress| progress.failed = Some(error));
+            None
         }
     };
-    shared.set(|progress| {
-        progress.index = Some(Arc::clone(&index));
-        progress.applied = tip.position;
-    });
     let mut unsynced = false;
     loop {
-        // The head is synced in a pause: a commit that waits for the disk must not wait for this.
+        // The head is synced in a pause, so that a commit does not wait for this sync as well.
         let next = match unsynced {
             true => jobs.recv_timeout(PAUSE),
             false => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -261,14 +263,16 @@ fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &F
                 Job::Stop => stop = true,
             }
         }
-        if let Some((_, last)) = records.last() {
+        if let (Some(open), Some((_, last))) = (&index, records.last()) {
             let last = Tip::after(last);
-            let added = index.add(records.iter().map(|(location, batch)| (*location, batch)), Some(last));
+            let added = open.add(records.iter().map(|(location, batch)| (*location, batch)), Some(last));
             match added {
                 Ok(()) => shared.set(|progress| progress.applied = last.position),
+                // The next start continues where the index ends, so nothing may be added after a gap.
                 Err(error) => {
                     tracing::warn!(code = %error.code, "{error}");
                     shared.set(|progress| progress.failed = Some(error));
+                    index = None;
                 }
             }
         }
@@ -278,70 +282,9 @@ fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &F
         }
     }
     let _ = head.sync_data();
-    index.flush();
-}
-
-/// Opens the index and adds what it lacks; what cannot be used is made anew.
-fn open(folder: &Path, tip: Tip) -> Result<Index, StoreError> {
-    let path = folder.join("index");
-    let usable = Index::open(&path).and_then(|index| catch_up(folder, &index, tip, false).map(|whole| (index, whole)));
-    if let Ok((index, true)) = usable {
-        return Ok(index);
+    if let Some(index) = index {
+        index.flush();
     }
-    drop(usable);
-    Index::remove(&path)?;
-    let index = Index::open(&path)?;
-    catch_up(folder, &index, tip, true)?;
-    Ok(index)
-}
-
-/// Adds the records up to `tip` that the index lacks. False if the index is of another log.
-fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool, StoreError> {
-    let applied = index.applied()?;
-    if let Some((position, hash)) = applied
-        && (position, hash) == (tip.position, tip.hash)
-    {
-        return Ok(true);
-    }
-    if applied.is_none() && !fresh && tip.position > 0 {
-        return Ok(false);
-    }
-    let (from, hash) = applied.unwrap_or_default();
-    let mut known = applied.is_none();
-    let mut end: Option<(u64, Hash)> = None;
-    for (part, generation) in logs(folder)? {
-        let path = part.path(folder, generation);
-        let content = journal::read(&path, false)?;
-        let start = (content.start.position, content.start.hash);
-        // The newest history file is always kept, so a journal never begins in the void.
-        let continues = end.map_or(part == Part::History || start.0 == 0, |end| end == start);
-        if !continues {
-            let found = format!("the history before record {} is missing", start.0 + 1);
-            return Err(StoreError::corrupt(&path, found));
-        }
-        if part == Part::History && content.rest.is_some() {
-            return Err(StoreError::corrupt(&path, format!("the record at byte {} cannot be read", content.end)));
-        }
-        let last = content.batches.last().map_or(content.start, |(_, batch)| Tip::after(batch));
-        end = Some((last.position, last.hash));
-        if last.position < from {
-            continue;
-        }
-        known |= (content.start.position, content.start.hash) == (from, hash)
-            || content.batches.iter().any(|(_, batch)| (batch.position, batch.hash) == (from, hash));
-        if !known {
-            return Ok(false);
-        }
-        let missing = located(part, generation, &content)
-            .into_iter()
-            .filter(|(_, batch)| batch.position > from && batch.position <= tip.position);
-        let missing: Vec<(Location, &Batch)> = missing.collect();
-        if let Some((_, last)) = missing.last() {
-            let last = Tip::after(last);
-            index.add(missing.into_iter(), Some(last))?;
-        }
-    }
-    Ok(known)
 }
 
 #[cfg(test)]
@@ -375,7 +318,9 @@ mod tests {
         let folder = tempfile::tempdir().map_err(|error| StoreError::io("create", Path::new("folder"), &error))?;
         let (path, generation) = (folder.path(), 3);
         let batches: Vec<(u64, Batch)> = (1..=2).map(|position| (0, batch(position))).collect();
-        journal::write_history(&Part::History.path(path, generation), [0; 16], Tip::default(), &batches)?;
+        let mut written = batches.iter().map(|(_, batch)| batch.clone());
+        let history = Part::History.path(path, generation);
+        journal::write_history(&history, [0; 16], Tip::default(), || Ok(written.next()))?;
         // The index added the records after the journal had become history.
         let old = |offset| Location { part: Part::Journal, generation, offset, length: 200 };
         let index = Index::open(&path.join("index"))?;

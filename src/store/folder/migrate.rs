@@ -1,6 +1,7 @@
-//! Stores of the format `edgewright 1`, which kept everything in one sled tree, become stores of today's.
+//! Migrates stores of the format `edgewright 1`, which kept everything in one sled tree.
 //!
-//! The old files are only read until the new store is whole; its `head` comes last. A kill in between leaves an old store.
+//! The old files stay unchanged until the new store is complete; its `head` is written last. An interrupted migration
+//! leaves an old store.
 
 use std::{
     fs,
@@ -29,7 +30,7 @@ use crate::{
 };
 
 const OLD_FORMAT: &[u8] = b"edgewright 1";
-/// The history of the old store.
+/// The generation of the history of the old store.
 const HISTORY: u64 = 0;
 const GENERATION: u64 = 1;
 
@@ -42,7 +43,7 @@ struct OldRecord {
     calls: Vec<String>,
 }
 
-/// Whether a folder has the files of an old store.
+/// Returns whether a folder has the files of an old store.
 pub fn is_old(folder: &Path) -> bool {
     folder.join("conf").is_file()
 }
@@ -57,12 +58,15 @@ pub fn remove_old(folder: &Path) {
     for name in names.filter(|name| name.to_str().is_some_and(|name| name == "db" || name.starts_with("snap."))) {
         let _ = fs::remove_file(folder.join(name));
     }
-    // The file by which an old store is known goes last: until then the others are still removed.
+    // This file identifies an old store. It goes last, so that an interrupted removal is continued.
     let _ = fs::remove_file(folder.join("conf"));
 }
 
-/// Writes what an old store holds as a store of today's format.
+/// Converts an old store to the current format.
 pub fn migrate(folder: &Path) -> Result<(), StoreError> {
+    if let Some(special) = files::find_special(folder).map_err(|error| StoreError::io("read", folder, &error))? {
+        return Err(StoreError::corrupt(&special, "not a regular file"));
+    }
     let opened =
         catch_unwind(AssertUnwindSafe(|| sled::Config::default().path(folder).cache_capacity(64 << 20).open()));
     let db = match opened {
@@ -81,7 +85,7 @@ fn convert(folder: &Path, db: &Db) -> Result<(), StoreError> {
     let damaged = |found: &str| StoreError::corrupt(folder, found);
     match db.get("m/format").map_err(failed)? {
         Some(format) if format == OLD_FORMAT => {}
-        // It was created, and killed before it was a store.
+        // The process was killed while it created the store.
         None if db.is_empty() => return create_empty(folder),
         other => {
             let found = other
@@ -127,14 +131,16 @@ fn convert(folder: &Path, db: &Db) -> Result<(), StoreError> {
             changes: Vec::new(),
         };
         tip = Tip::after(&batch);
-        batches.push((0, batch));
+        batches.push(batch);
     }
-    // The old store had no chain: its last history record must at least be that of its revision.
+    // The old format had no hash chain. The last history record must at least match the revision.
     if tip.revision != revision {
         return Err(damaged(&format!("its revision is {revision}, and its history ends at {}", tip.revision)));
     }
     tip.next_order = next_order;
-    journal::write_history(&Part::History.path(folder, HISTORY), base::id_of(&root_secret), Tip::default(), &batches)?;
+    let mut batches = batches.into_iter();
+    let history = Part::History.path(folder, HISTORY);
+    journal::write_history(&history, base::id_of(&root_secret), Tip::default(), || Ok(batches.next()))?;
     let mut broken = None;
     let mut records = db.scan_prefix("r/").chain(db.scan_prefix("d/")).map_while(|row| match row {
         Ok((key, value)) => Some((String::from_utf8_lossy(&key).into_owned(), value.to_vec())),

@@ -1,23 +1,28 @@
-//! The engine in a folder (D58). The truth is a base, the whole state at some batch, and the journals of all batches since.
-//! Both are ours, checksummed byte for byte. What sled holds, the index of the history, follows from them.
+//! The engine in a folder (D58). The source of truth is a base, which is the complete state after some batch, and
+//! journals with all later batches. A checksum covers every byte of both. The index of the history, in sled, is derived
+//! from them.
 //!
-//! | file | holds |
+//! | File | Content |
 //! | --- | --- |
 //! | `base.N` | the state at the start of generation N |
-//! | `journal.N` | the batches of generation N, one write and one sync for all that wait |
+//! | `journal.N` | the batches of generation N |
 //! | `history.N` | the records of an older generation, without their changes |
-//! | `head` | how far the log was acknowledged |
-//! | `index/` | sled: which record is where |
-//! | `lock` | the lock of the process that has the store open |
+//! | `head` | the position up to which the log was acknowledged |
+//! | `index/` | the location of each history record, in sled |
+//! | `lock` | locked by the process that has the store open |
 
 mod base;
+mod catch_up;
 mod files;
 mod frame;
 mod head;
 mod index;
 mod journal;
 mod librarian;
+mod log;
 mod migrate;
+mod reader;
+mod readonly;
 
 use std::{
     fs::{self, File},
@@ -33,8 +38,11 @@ use base::StoreId;
 use files::Part;
 use head::{Head, HeadFile};
 use index::Location;
-use journal::{AppendError, Journal, Rest};
+use journal::{AppendError, Journal};
 use librarian::Librarian;
+use reader::{LogReader, Rest};
+
+pub use readonly::FolderReader;
 
 use super::{
     StoreError,
@@ -44,18 +52,18 @@ use super::{
 };
 use crate::model::code::Code;
 
-/// A journal is folded into a new base when it is longer than this and longer than the base.
+/// A checkpoint is due when the journals are longer than this and longer than the base.
 const CHECKPOINT_BYTES: u64 = 8 << 20;
-/// The generation of a new store.
+/// The first generation of a new store.
 const FIRST_GENERATION: u64 = 1;
 
-/// An engine in a folder. One process has it open at a time.
+/// An engine that writes to a folder. Only one process can have it open.
 pub struct FolderEngine {
     folder: PathBuf,
     writing: Mutex<Writing>,
     newer: Condvar,
     librarian: Librarian,
-    /// What was read when it was opened, until somebody asks for it.
+    /// The state that was read at the start, until it is loaded.
     opened: Mutex<Option<State>>,
     base_bytes: AtomicU64,
     since_base: AtomicU64,
@@ -70,34 +78,26 @@ struct Writing {
     head: HeadFile,
     generation: u64,
     tip: Tip,
-    /// The generation that a checkpoint can be written for, with the batch before its first.
+    /// The generation of the next checkpoint, and the last batch before it.
     rotated: Option<(u64, Tip)>,
 }
 
-/// What a folder holds, read and verified.
+/// The verified content of a folder.
 struct FolderContent {
     state: State,
-    /// The generation of the last journal, and where its whole batches end.
+    /// The generation of the last journal.
     generation: u64,
     end: u64,
     since_base: u64,
 }
 
 impl FolderEngine {
-    /// Whether a folder holds a store, so that a dry run need not create one. An error when nobody can tell.
+    /// Returns whether a folder contains a store. Fails if this cannot be read.
     pub fn exists(folder: &Path) -> Result<bool, StoreError> {
-        for name in [head::path(folder), folder.join("conf")] {
-            match fs::symlink_metadata(&name) {
-                Ok(_) => return Ok(true),
-                Err(error)
-                    if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {}
-                Err(error) => return Err(StoreError::io("read", &name, &error)),
-            }
-        }
-        Ok(false)
+        Ok(files::exists(&head::path(folder))? || files::exists(&folder.join("conf"))?)
     }
 
-    /// Opens the store in a folder, or makes one where there is none or an empty folder.
+    /// Opens the store in a folder. Creates it if the folder is missing or empty.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         if !Self::exists(folder)? && holds_something_else(folder) {
             let message = format!("{} contains other files and is not a store", folder.display());
@@ -105,7 +105,7 @@ impl FolderEngine {
         }
         files::create_folder(folder)?;
         let lock = files::lock(folder)?;
-        if !head::path(folder).exists() {
+        if !files::exists(&head::path(folder))? {
             if migrate::is_old(folder) {
                 migrate::migrate(folder)?;
             } else {
@@ -177,7 +177,8 @@ impl Engine for FolderEngine {
         }
         writing.tip = Tip::after(last);
         let head = Head { position: last.position, generation: writing.generation, hash: last.hash, store: self.id };
-        // The batches are durable whatever becomes of this write: it only helps to tell damage from an interrupted write.
+        // The batches are durable even if this write fails. The head only distinguishes damage from an interrupted
+        // write.
         let _ = writing.head.write(head);
         let generation = writing.generation;
         drop(writing);
@@ -186,7 +187,7 @@ impl Engine for FolderEngine {
         let located = batches.iter().zip(lengths).map(|(batch, length)| {
             let location = Location { part: Part::Journal, generation, offset, length };
             offset += length;
-            // The index has no use for the changes, which are most of a batch.
+            // The index does not use the changes, which are most of a batch.
             let Batch { position, revision, next_order, hash, .. } = *batch;
             let record = Arc::clone(&batch.record);
             (location, Batch { position, revision, next_order, record, hash, changes: Vec::new() })
@@ -196,22 +197,8 @@ impl Engine for FolderEngine {
     }
 
     fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
-        // A checkpoint may remove a journal meanwhile; then the list of journals is taken anew.
-        let mut found: Vec<Batch> = Vec::new();
-        for generation in Part::Journal.generations(&self.folder)?.into_iter().rev() {
-            let Ok(content) = journal::read(&Part::Journal.path(&self.folder, generation), true) else {
-                return Ok(None);
-            };
-            let start = content.start.position;
-            let mut batches: Vec<Batch> = content.batches.into_iter().map(|(_, batch)| batch).collect();
-            batches.retain(|batch| batch.position > position);
-            batches.append(&mut found);
-            found = batches;
-            if start <= position {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
+        let upto = self.writing().tip.position;
+        log::changes_since(&self.folder, position, upto)
     }
 
     fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
@@ -220,15 +207,8 @@ impl Engine for FolderEngine {
     }
 
     fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        for (part, generation) in librarian::logs(&self.folder)? {
-            let content = journal::read(&part.path(&self.folder, generation), false)?;
-            let mut before = content.start.hash;
-            for (_, batch) in &content.batches {
-                visit(&before, &batch.record, &batch.hash)?;
-                before = batch.hash;
-            }
-        }
-        Ok(())
+        let upto = self.writing().tip.position;
+        log::walk(&self.folder, upto, visit)
     }
 
     fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
@@ -237,13 +217,7 @@ impl Engine for FolderEngine {
     }
 
     fn statistics(&self) -> Statistics {
-        let bytes = fs::read_dir(&self.folder).map_or(0, |entries| {
-            entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
-        });
-        let first = librarian::logs(&self.folder).ok().and_then(|logs| logs.first().copied());
-        let start =
-            first.and_then(|(part, generation)| journal::read(&part.path(&self.folder, generation), false).ok());
-        Statistics { position: self.writing().tip.position, bytes, oldest: start.map_or(0, |it| it.start.position + 1) }
+        log::statistics(&self.folder, self.writing().tip.position)
     }
 
     fn health(&self) -> Result<(), StoreError> {
@@ -263,7 +237,15 @@ impl Engine for FolderEngine {
     fn rotate(&self) -> Result<(), StoreError> {
         let mut writing = self.writing();
         let generation = writing.generation + 1;
-        writing.journal = Journal::create(Part::Journal.path(&self.folder, generation), self.id, writing.tip)?;
+        let path = Part::Journal.path(&self.folder, generation);
+        writing.journal = Journal::create(path.clone(), self.id, writing.tip).inspect_err(|_| {
+            // The log continues in the old journal, and the next start would report a journal left at this path as
+            // damage.
+            let left = files::exists(&path).unwrap_or(true);
+            if left && files::remove(&path).and_then(|()| files::sync_folder(&path)).is_err() {
+                self.broken.store(true, Ordering::Release);
+            }
+        })?;
         writing.generation = generation;
         writing.rotated = Some((generation, writing.tip));
         Ok(())
@@ -276,7 +258,7 @@ impl Engine for FolderEngine {
     ) -> Result<(), StoreError> {
         let Some((generation, tip)) = self.writing().rotated.take() else { return Ok(()) };
         let path = Part::Base.path(&self.folder, generation);
-        // What is appended while the base is written counts for the next one.
+        // Batches that are appended while the base is written count for the next checkpoint.
         self.since_base.store(0, Ordering::Relaxed);
         base::write(&path, &base::Header::new(tip, &self.root_secret), state)?;
         self.base_bytes.store(fs::metadata(&path).map_or(0, |file| file.len()), Ordering::Relaxed);
@@ -288,12 +270,15 @@ impl Engine for FolderEngine {
     }
 }
 
-/// Makes an empty store. The head comes last: a folder without one was never a store.
+/// Creates an empty store. The head comes last: a folder without one was never a store.
 fn create(folder: &Path) -> Result<(), StoreError> {
-    let used = librarian::logs(folder)?.iter().any(|(part, generation)| {
-        *part == Part::History
-            || journal::read(&part.path(folder, *generation), false).is_ok_and(|it| !it.batches.is_empty())
-    });
+    let mut used = Part::Base.generations(folder)?.iter().any(|generation| *generation != FIRST_GENERATION);
+    for (part, generation) in log::parts(folder)? {
+        used |= part == Part::History || generation != FIRST_GENERATION;
+        // A journal that cannot be read may have records, so it must not be replaced.
+        let mut reader = LogReader::open(&part.path(folder, generation), false)?;
+        used |= reader.batch()?.is_some() || reader.rest.is_some();
+    }
     if used {
         return Err(StoreError::corrupt(&head::path(folder), "the file is missing"));
     }
@@ -309,26 +294,26 @@ fn create(folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The generation of the newest base. Bases are written whole, so the newest one counts.
+/// Returns the generation of the newest base. Only complete bases get their name, so the newest one is valid.
 fn content_base(folder: &Path) -> Result<u64, StoreError> {
     let newest = Part::Base.generations(folder)?.last().copied();
     newest.ok_or_else(|| StoreError::corrupt(folder, "it has no base file"))
 }
 
-/// Reads a folder and holds it against what was acknowledged. Changes nothing.
+/// Reads a folder and verifies it against the head, without changing anything.
 fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> {
     let newest = content_base(folder)?;
     let base = base::read(&Part::Base.path(folder, newest))?;
     let mut state = State { tip: base.tip, root_secret: base.root_secret, records: base.records, batches: Vec::new() };
     let last = Part::Journal.generations(folder)?.last().copied().unwrap_or(newest).max(acknowledged.generation);
-    // Files of another store, or of an older copy of this one, must not pass for a part of it.
+    // Files of another store, or of an older copy of this one, must not be mixed in.
     let (path, store) = (Part::Base.path(folder, newest), base::id_of(&base.root_secret));
     if store != acknowledged.store {
-        return Err(StoreError::corrupt(&path, "it is part of another store than `head`"));
+        return Err(StoreError::corrupt(&path, "it belongs to another store than `head`"));
     }
     if base.tip.position > acknowledged.position || last < newest {
         let found = format!(
-            "it starts behind record {}, and `head` acknowledges record {} (was a backup copied over a newer store?)",
+            "it starts after record {}, but `head` acknowledges record {} (was a backup copied over a newer store?)",
             base.tip.position, acknowledged.position
         );
         return Err(StoreError::corrupt(&path, found));
@@ -336,14 +321,15 @@ fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> 
     let (mut tip, mut end, mut since_base) = (base.tip, 0, 0);
     for generation in newest..=last {
         let path = Part::Journal.path(folder, generation);
-        let content = journal::read(&path, true)?;
-        if content.store != store {
-            return Err(StoreError::corrupt(&path, "it is part of another store"));
+        let mut journal = LogReader::open(&path, true)?;
+        if journal.store != store {
+            return Err(StoreError::corrupt(&path, "it belongs to another store"));
         }
-        if (content.start.position, content.start.hash) != (tip.position, tip.hash) {
-            return Err(StoreError::corrupt(&path, format!("it does not continue record {}", tip.position)));
+        if (journal.start.position, journal.start.hash) != (tip.position, tip.hash) {
+            return Err(StoreError::corrupt(&path, format!("it does not follow record {}", tip.position)));
         }
-        for (_, batch) in content.batches {
+        while let Some(framed) = journal.batch()? {
+            let batch = framed.batch;
             if chain(&tip.hash, &batch.record) != batch.hash {
                 let found = format!("the hash of record {} does not match its content", batch.position);
                 return Err(StoreError::corrupt(&path, found));
@@ -358,27 +344,27 @@ fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> 
             state.batches.push(batch);
         }
         let lost = tip.position < acknowledged.position;
-        if content.rest.is_some_and(|rest| rest == Rest::Damaged || generation < last || lost) {
+        if journal.rest.is_some_and(|rest| rest == Rest::Damaged || generation < last || lost) {
             let found = format!(
                 "record {} cannot be read at byte {} (acknowledged: record {})",
                 tip.position + 1,
-                content.end,
+                journal.end,
                 acknowledged.position
             );
             return Err(StoreError::corrupt(&path, found));
         }
-        end = content.end;
-        since_base += content.end;
+        end = journal.end;
+        since_base += journal.end;
     }
     if tip.position < acknowledged.position {
         let found =
-            format!("it ends at record {}, and record {} was acknowledged", tip.position, acknowledged.position);
+            format!("it ends at record {}, but record {} was acknowledged", tip.position, acknowledged.position);
         return Err(StoreError::corrupt(&Part::Journal.path(folder, last), found));
     }
     Ok(FolderContent { state, generation: last, end, since_base })
 }
 
-/// Whether a folder has files that are no part of a store that was about to be created.
+/// Returns whether a folder has files other than those of an interrupted creation.
 fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
         ["lock", "index", "head.tmp"].contains(&name)

@@ -3,10 +3,16 @@
 use std::{
     collections::BTreeMap,
     fs,
+    os::unix::{fs::symlink, net::UnixListener},
     path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
 };
 
-use edgewright::{Code, Store, storage::Query};
+use edgewright::{
+    Code, Store,
+    storage::{Query, StoreError},
+};
 
 use super::{commit, content, deleted, described, edge, small};
 use crate::cli::copy;
@@ -226,4 +232,119 @@ fn a_gap_in_the_history_is_told_with_its_place() {
         bytes[middle] ^= 1;
         fs::write(path, bytes).unwrap();
     });
+}
+
+/// Runs something that must not wait for what is in a store's folder.
+fn in_time<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(run()));
+    receiver.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("{what}: opening the store hangs"))
+}
+
+fn opened_in_time(path: &Path, what: &str) -> Result<Store, StoreError> {
+    let path = path.to_owned();
+    in_time(what, move || Store::open(path))
+}
+
+/// Puts something at a path that is not a regular file.
+fn put_special(kind: &str, path: &Path) {
+    match kind {
+        "fifo" => assert!(Command::new("mkfifo").arg(path).status().unwrap().success()),
+        "socket" => drop(UnixListener::bind(path).unwrap()),
+        "folder" => fs::create_dir(path).unwrap(),
+        _ => symlink("/dev/zero", path).unwrap(),
+    }
+}
+
+const SPECIAL: [&str; 4] = ["fifo", "socket", "folder", "link"];
+
+#[test]
+fn a_file_that_is_not_regular_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (original, damaged) = (folder.path().join("original"), folder.path().join("damaged"));
+    small_store(&original);
+    for name in ["head", "base.0000000001", "journal.0000000001", "lock"] {
+        for kind in SPECIAL {
+            let _ = fs::remove_dir_all(&damaged);
+            copy(&original, &damaged);
+            fs::remove_file(damaged.join(name)).unwrap();
+            put_special(kind, &damaged.join(name));
+            let what = format!("a {kind} at `{name}`");
+            let error = opened_in_time(&damaged, &what).err().unwrap_or_else(|| panic!("{what}: the store opens"));
+            assert!(matches!(error.code, Code::StoreFailed | Code::StoreCorrupt), "{what}: {} {error}", error.code);
+            assert!(error.message.contains(&format!("/{name}")), "{what}: {error}");
+            assert!(error.message.contains("not a regular file"), "{what}: {error}");
+        }
+    }
+}
+
+#[test]
+fn an_index_that_is_not_regular_is_rebuilt() {
+    let folder = tempfile::tempdir().unwrap();
+    let (original, damaged) = (folder.path().join("original"), folder.path().join("damaged"));
+    let expected = small_store(&original);
+    for name in ["index", "index/db", "index/conf"] {
+        for kind in SPECIAL {
+            let _ = fs::remove_dir_all(&damaged);
+            copy(&original, &damaged);
+            let at = damaged.join(name);
+            if at.is_dir() { fs::remove_dir_all(&at) } else { fs::remove_file(&at) }.unwrap();
+            put_special(kind, &at);
+            let what = format!("a {kind} at `{name}`");
+            let path = damaged.clone();
+            in_time(&what, move || drop(Store::open(path)));
+            assert!(whole_or_refused(&damaged, &expected, &what), "{what}");
+        }
+    }
+}
+
+#[test]
+fn leftovers_of_an_interrupted_write_are_replaced() {
+    for kind in ["fifo", "socket", "link"] {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["base.tmp", "journal.tmp", "head.tmp"] {
+            put_special(kind, &folder.path().join(name));
+        }
+        let store = opened_in_time(folder.path(), kind).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        assert_eq!(commit(&store, vec![small(1)]).unwrap().snapshot.revision, 1, "{kind}");
+    }
+}
+
+#[test]
+fn a_checkpoint_keeps_a_journal_that_it_cannot_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let journal = path.join("journal.0000000001");
+    let store = Store::open(&path).unwrap();
+    commit(&store, vec![small(1)]).unwrap();
+    commit(&store, vec![small(2)]).unwrap();
+    let mut bytes = fs::read(&journal).unwrap();
+    let first = bytes.windows(4).position(|it| it == b"ewf2").unwrap();
+    bytes[first + 200] ^= 1;
+    fs::write(&journal, bytes).unwrap();
+    commit(&store, edge(1, 12_000)).unwrap();
+    let expected = content(&store);
+    drop(store);
+    assert_eq!(names(&path, "base").len(), 2, "no checkpoint was written");
+    assert!(journal.exists(), "the records after the damage are gone");
+    let store = Store::open(&path).unwrap();
+    assert_eq!(content(&store), expected);
+    let error = store.verify().unwrap_err();
+    assert!(error.code == Code::StoreCorrupt && error.message.contains("journal.0000000001"), "{error}");
+}
+
+#[test]
+fn a_store_without_a_head_is_not_made_anew_over_a_journal_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    small_store(&path);
+    fs::remove_file(path.join("head")).unwrap();
+    let journal = path.join("journal.0000000001");
+    let whole = fs::read(&journal).unwrap();
+    for at in [0, whole.windows(4).position(|it| it == b"ewf2").unwrap()] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&journal, bytes).unwrap();
+        refused(&path, &format!("no head, and byte {at} of the journal is damaged"));
+    }
 }

@@ -4,7 +4,9 @@ mod damage;
 mod engines;
 mod formats;
 mod groups;
+mod index;
 mod power;
+mod readonly;
 
 use std::sync::Arc;
 

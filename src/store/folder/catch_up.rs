@@ -1,0 +1,134 @@
+//! Brings the index of the history up to date with the log.
+
+use std::path::Path;
+
+use super::{
+    files::Part,
+    index::{Index, Location},
+    log,
+    reader::{Framed, LogReader},
+};
+use crate::store::{
+    StoreError,
+    engine::{Batch, Hash, Tip},
+};
+
+/// The number of records that are added to the index at once while it catches up.
+const PORTION: usize = 1000;
+
+/// Opens the index and adds missing records. Rebuilds an index that cannot be used.
+pub fn open(folder: &Path, tip: Tip) -> Result<Index, StoreError> {
+    let path = folder.join("index");
+    let usable = Index::open(&path).and_then(|index| {
+        let whole = catch_up(folder, &index, tip, false)? && follows_checkpoint(folder, &index, tip)?;
+        Ok((index, whole))
+    });
+    if let Ok((index, true)) = usable {
+        return Ok(index);
+    }
+    drop(usable);
+    Index::remove(&path)?;
+    let index = Index::open(&path)?;
+    catch_up(folder, &index, tip, true)?;
+    Ok(index)
+}
+
+/// Adds missing records up to `tip`. Returns false if the index belongs to another log.
+fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool, StoreError> {
+    let applied = index.applied()?;
+    if let Some((position, hash)) = applied
+        && (position, hash) == (tip.position, tip.hash)
+    {
+        return Ok(true);
+    }
+    if applied.is_none() && !fresh && tip.position > 0 {
+        return Ok(false);
+    }
+    let (from, hash) = applied.unwrap_or_default();
+    let mut known = applied.is_none();
+    let mut end: Option<(u64, Hash)> = None;
+    for (part, generation) in log::parts(folder)? {
+        let path = part.path(folder, generation);
+        let mut reader = LogReader::open(&path, false)?;
+        let start = (reader.start.position, reader.start.hash);
+        // The newest history file is always kept, so an older file is missing if the log begins with a later journal.
+        let continues = end.map_or(part == Part::History || start.0 == 0, |end| end == start);
+        if !continues {
+            let found = format!("the history before record {} is missing", start.0 + 1);
+            return Err(StoreError::corrupt(&path, found));
+        }
+        known |= start == (from, hash);
+        add_file(index, (part, generation), &mut reader, true, |batch| {
+            known |= (batch.position, batch.hash) == (from, hash);
+            known && batch.position > from && batch.position <= tip.position
+        })?;
+        if part == Part::History && reader.rest.is_some() {
+            return Err(StoreError::corrupt(&path, format!("the record at byte {} cannot be read", reader.end)));
+        }
+        end = Some((reader.tip.position, reader.tip.hash));
+        if reader.tip.position >= from && !known {
+            return Ok(false);
+        }
+    }
+    Ok(known)
+}
+
+/// Checks that the index knows what the last checkpoint did, and drops the records that it removed. A crash takes what
+/// sled has not written yet, while the files of the log are moved and removed for good.
+fn follows_checkpoint(folder: &Path, index: &Index, tip: Tip) -> Result<bool, StoreError> {
+    let parts = log::parts(folder)?;
+    let mut starts = Vec::with_capacity(parts.len());
+    for (part, generation) in &parts {
+        starts.push(LogReader::open(&part.path(folder, *generation), false)?.start.position);
+    }
+    let Some(first) = starts.first() else { return Ok(true) };
+    if index.oldest()?.is_some_and(|oldest| oldest <= *first) {
+        index.forget(first + 1)?;
+    }
+    // The last record of a file is moved last.
+    for (file, (start, next)) in parts.iter().zip(starts.iter().zip(starts.iter().skip(1))) {
+        if start < next && *next <= tip.position {
+            let (_, location) = index.locate(*next)?;
+            if (location.part, location.generation) != *file {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Updates the locations of the records of a journal that has become history.
+pub fn relocate(index: &Index, folder: &Path, generation: u64) -> Result<(), StoreError> {
+    let mut history = LogReader::open(&Part::History.path(folder, generation), false)?;
+    add_file(index, (Part::History, generation), &mut history, false, |_| true)
+}
+
+/// Adds the wanted records of a file to the index, in portions. Unless they are `new`, only their locations change.
+fn add_file(
+    index: &Index,
+    (part, generation): (Part, u64),
+    reader: &mut LogReader,
+    new: bool,
+    mut wanted: impl FnMut(&Batch) -> bool,
+) -> Result<(), StoreError> {
+    let mut records: Vec<(Location, Batch)> = Vec::new();
+    loop {
+        let next = reader.batch()?;
+        let at_end = next.is_none();
+        if let Some(Framed { offset, length, batch }) = next
+            && wanted(&batch)
+        {
+            records.push((Location { part, generation, offset, length }, batch));
+        }
+        if (at_end || records.len() >= PORTION)
+            && let Some((_, last)) = records.last()
+        {
+            let applied = new.then(|| Tip::after(last));
+            index.add(records.iter().map(|(location, batch)| (*location, batch)), applied)?;
+            records.clear();
+        }
+        if at_end {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! A store that is only read, for example on a read-only mount (D61).
+//!
+//! Nothing in the folder is created, repaired or rebuilt. The history comes from the log, because sled needs to write
+//! even to read its index.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use super::{
+    files,
+    head::{self, Head},
+    log, read,
+};
+use crate::{
+    model::code::Code,
+    store::{
+        StoreError,
+        engine::{Batch, Engine, Query, State, Statistics, Tip, Visit},
+    },
+};
+
+/// An engine that reads a folder. Many processes can read one, but not while another has it open for writing.
+pub struct FolderReader {
+    folder: PathBuf,
+    acknowledged: Head,
+    tip: Tip,
+    /// The state that was read at the start, until it is loaded.
+    opened: Mutex<Option<State>>,
+    _lock: Vec<File>,
+}
+
+impl FolderReader {
+    /// Opens the store in a folder. Returns none if the folder has no head: creating or migrating a store is a write.
+    pub fn open(folder: &Path) -> Result<Option<Self>, StoreError> {
+        if !files::exists(&head::path(folder))? {
+            return Ok(None);
+        }
+        let lock = files::lock_shared(folder)?;
+        let acknowledged = head::read_only(folder)?;
+        let state = read(folder, acknowledged)?.state;
+        let tip = state.batches.last().map_or(state.tip, Tip::after);
+        Ok(Some(Self { folder: folder.to_owned(), acknowledged, tip, opened: Mutex::new(Some(state)), _lock: lock }))
+    }
+}
+
+impl Engine for FolderReader {
+    fn load(&self) -> Result<State, StoreError> {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match opened {
+            Some(state) => Ok(state),
+            None => Ok(read(&self.folder, self.acknowledged)?.state),
+        }
+    }
+
+    fn append(&self, _after: u64, _batches: &[Batch]) -> Result<(), StoreError> {
+        self.health()
+    }
+
+    fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
+        log::changes_since(&self.folder, position, self.tip.position)
+    }
+
+    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+        log::find(&self.folder, query, before, limit)
+    }
+
+    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        log::walk(&self.folder, self.tip.position, visit)
+    }
+
+    /// Returns at once: while the store is open for reading, nobody can write to it.
+    fn wait_for_newer(&self, _position: u64, _timeout: Duration) -> u64 {
+        self.tip.position
+    }
+
+    fn statistics(&self) -> Statistics {
+        log::statistics(&self.folder, self.tip.position)
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        let message = format!("the store {} is open for reading only", self.folder.display());
+        Err(StoreError::new(Code::StoreFailed, message))
+    }
+}
