@@ -21,48 +21,48 @@ use crate::{
 };
 
 /// The header of every response (D8).
-pub const REQUEST_ID: &str = "request-id";
+pub(super) const REQUEST_ID: &str = "request-id";
 
 /// An error response: one or more faults, and additional headers.
 #[derive(Debug)]
-pub struct ApiError {
+pub(crate) struct ApiError {
     faults: Vec<Fault>,
     headers: HeaderMap,
 }
 
 impl ApiError {
     /// Creates the error of one fault.
-    pub fn new(fault: Fault) -> Self {
+    pub(crate) fn new(fault: Fault) -> Self {
         Self { faults: vec![fault], headers: HeaderMap::new() }
     }
 
     /// Creates the error of a fault without a field.
-    pub fn of(code: Code, message: impl Into<String>) -> Self {
+    pub(crate) fn of(code: Code, message: impl Into<String>) -> Self {
         Self::new(Fault::new(code, message))
     }
 
     /// Creates the error of several faults; the first determines the status.
-    pub fn from_faults(mut faults: Vec<Fault>) -> Self {
+    pub(crate) fn from_faults(mut faults: Vec<Fault>) -> Self {
         // Limits the response to a hostile body with very many faults.
         faults.truncate(MOST_FAULTS);
         Self { faults, headers: HeaderMap::new() }
     }
 
     /// The first fault's message, for the log and the history.
-    pub fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         self.faults.first().map(message).unwrap_or_default()
     }
 
     /// The same with a header.
     #[must_use]
-    pub fn header(mut self, name: header::HeaderName, value: &'static str) -> Self {
+    pub(crate) fn header(mut self, name: header::HeaderName, value: &'static str) -> Self {
         self.headers.insert(name, HeaderValue::from_static(value));
         self
     }
 
     /// Makes the paths of a module's faults relative to the module's body.
     #[must_use]
-    pub fn inside(mut self, slot: &str) -> Self {
+    pub(crate) fn inside(mut self, slot: &str) -> Self {
         for fault in &mut self.faults {
             if let Some(path) = fault.path.strip(slot) {
                 fault.path = path;
@@ -168,13 +168,13 @@ impl IntoResponse for ApiError {
 }
 
 /// A body with its strong ETag (D25).
-pub fn rendered(body: Vec<u8>) -> Rendered {
+pub(super) fn rendered(body: Vec<u8>) -> Rendered {
     let digest = blake3::hash(&body).to_hex();
     Rendered { etag: Arc::from(format!("\"{:.32}\"", digest)), body: body.into() }
 }
 
 /// Creates the response for a resource or module.
-pub fn resource(status: StatusCode, rendered: &Rendered) -> Response {
+pub(super) fn resource(status: StatusCode, rendered: &Rendered) -> Response {
     let mut response = (status, Body::from(rendered.body.to_vec())).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -185,7 +185,7 @@ pub fn resource(status: StatusCode, rendered: &Rendered) -> Response {
 }
 
 /// Responds to a GET, with 304 if the client's copy is current (D25).
-pub fn conditional(headers: &HeaderMap, rendered: &Rendered) -> Response {
+pub(super) fn conditional(headers: &HeaderMap, rendered: &Rendered) -> Response {
     let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let known = known.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"));
     if known.into_iter().any(|tag| tag == "*" || *tag == *rendered.etag) {

@@ -22,7 +22,7 @@ const VERSION: &str = "2";
 
 /// The caller: the API key of a request and its owner.
 #[derive(Debug, Clone)]
-pub struct Caller {
+pub(super) struct Caller {
     /// The API key.
     pub key: Id,
     /// The owner.
@@ -33,13 +33,13 @@ pub struct Caller {
 
 impl Caller {
     /// The caller as the author of a change.
-    pub fn author(&self) -> Author {
+    pub(super) fn author(&self) -> Author {
         Author::Api { key: self.key.clone(), owner: self.owner.clone() }
     }
 }
 
 /// Checks the token, version header and permission, in this order (D3).
-pub fn admit(app: &App, snapshot: &Snapshot, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
+pub(super) fn admit(app: &App, snapshot: &Snapshot, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let caller = authenticate(snapshot, headers).ok_or_else(|| {
         ApiError::of(Code::Unauthenticated, "a valid API key is required: send `Authorization: Bearer TOKEN`")
             .header(header::WWW_AUTHENTICATE, "Bearer")

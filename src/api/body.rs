@@ -26,7 +26,7 @@ const LEAST_BYTES_PER_SECOND: u64 = 32 << 10;
 
 /// The limits of a body.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// The size in bytes.
     pub bytes: usize,
     /// The number of values, including keys and collections (D48).
@@ -37,9 +37,9 @@ pub struct Limits {
 
 impl Limits {
     /// The limits of a resource or module (D39).
-    pub const RESOURCE: Self = Self { bytes: 2 << 20, values: 200_000, time: Duration::from_secs(15) };
+    pub(crate) const RESOURCE: Self = Self { bytes: 2 << 20, values: 200_000, time: Duration::from_secs(15) };
     /// The limits of a source's manifests (D45).
-    pub const MANIFESTS: Self = Self { bytes: 64 << 20, values: 2_000_000, time: Duration::from_secs(120) };
+    pub(crate) const MANIFESTS: Self = Self { bytes: 64 << 20, values: 2_000_000, time: Duration::from_secs(120) };
 
     /// The time for a body of which so much has arrived: a client that sends byte by byte must not hold a place that
     /// others wait for.
@@ -50,7 +50,11 @@ impl Limits {
 }
 
 /// Reads a JSON body, and returns it with the faults of duplicate keys and its size. An empty body is null.
-pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<(Node, Vec<Fault>, usize), ApiError> {
+pub(crate) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    limits: Limits,
+) -> Result<(Node, Vec<Fault>, usize), ApiError> {
     let bytes = take(headers, body, limits).await?;
     let size = bytes.len();
     let (node, faults) = with_body(size, move || parse(&bytes, limits)).await??;
@@ -58,7 +62,7 @@ pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<(No
 }
 
 /// Reads the bytes of a body with a JSON content type, or of an empty body.
-pub async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Bytes, ApiError> {
+pub(crate) async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Bytes, ApiError> {
     let too_large =
         || ApiError::of(Code::BodyTooLarge, format!("the request body must be at most {} bytes", limits.bytes));
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -84,7 +88,7 @@ pub async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Byt
 }
 
 /// Parses the bytes as JSON, and returns the faults of duplicate keys. An empty body is null.
-pub fn parse(bytes: &[u8], limits: Limits) -> Result<(Node, Vec<Fault>), ApiError> {
+pub(crate) fn parse(bytes: &[u8], limits: Limits) -> Result<(Node, Vec<Fault>), ApiError> {
     if bytes.is_empty() {
         return Ok((Node::Null, Vec::new()));
     }

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Handles a request, and drains the rest of its body if the handler did not read it. The response does not wait for
 /// that: a client may declare a body and wait for an answer before it sends any of it.
-pub async fn drain(request: Request, next: Next) -> Response {
+pub(super) async fn drain(request: Request, next: Next) -> Response {
     // A client that expects 100-continue has not sent a body yet.
     let waits = request.headers().contains_key(header::EXPECT);
     if waits || request.body().is_end_stream() {

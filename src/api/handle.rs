@@ -56,7 +56,7 @@ struct ApiRequest<'a> {
 }
 
 /// Handles a request to an endpoint; `parameters` are the decoded path parameters.
-pub async fn handle(
+pub(super) async fn handle(
     app: Arc<App>,
     endpoint: Endpoint,
     parameters: Vec<String>,

@@ -64,13 +64,13 @@ fn recorder() -> Option<&'static PrometheusHandle> {
 }
 
 /// Starts recording. Earlier events are not counted, so call it before the reconcile loop starts.
-pub fn install() {
+pub(crate) fn install() {
     let _ = recorder();
 }
 
 /// Periodically runs the recorder's upkeep, because samples would accumulate until the next scrape, and logs when the
 /// reconcile loop is stuck.
-pub async fn keep_up(following: Option<Arc<Following>>) {
+pub(super) async fn keep_up(following: Option<Arc<Following>>) {
     let mut interval = tokio::time::interval(UPKEEP);
     let mut was_up = true;
     loop {
@@ -91,7 +91,7 @@ pub async fn keep_up(following: Option<Arc<Following>>) {
 }
 
 /// Counts and times a request by its path template: ids would create a series per resource.
-pub async fn observe(request: Request, next: Next) -> Response {
+pub(super) async fn observe(request: Request, next: Next) -> Response {
     // A client can send any method, and each would create a series.
     let method = match *request.method() {
         Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::PATCH | Method::DELETE | Method::OPTIONS => {
@@ -109,7 +109,7 @@ pub async fn observe(request: Request, next: Next) -> Response {
 }
 
 /// Renders the metrics page.
-pub fn page(app: &Arc<App>) -> Response {
+pub(super) fn page(app: &Arc<App>) -> Response {
     let snapshot = app.store.snapshot();
     metrics::gauge!("edgewright_revision").set(snapshot.revision as f64);
     for info in Kind::all() {

@@ -4,16 +4,16 @@
 
 mod answer;
 mod auth;
-pub mod body;
+pub(crate) mod body;
 mod drain;
-pub mod endpoint;
+pub(crate) mod endpoint;
 mod handle;
 mod metrics;
-pub mod openapi;
+pub(crate) mod openapi;
 mod page;
 mod query;
 mod ready;
-pub mod reconciliation;
+pub(crate) mod reconciliation;
 mod router;
 mod saml;
 mod serve;
@@ -21,7 +21,7 @@ mod work;
 
 use std::sync::Arc;
 
-pub use self::metrics::install as install_metrics;
+pub(crate) use self::metrics::install as install_metrics;
 pub use router::router;
 pub use serve::{Server, bind};
 

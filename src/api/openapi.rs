@@ -18,7 +18,7 @@ use crate::model::{
 const SCHEMAS: &str = "/components/schemas";
 
 /// Generates the document. `version_header` is the name of the version header (D4).
-pub fn document(version_header: &str) -> Value {
+pub(crate) fn document(version_header: &str) -> Value {
     let mut builder = DocumentBuilder::new();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for endpoint in endpoints() {

@@ -9,22 +9,22 @@ use crate::model::{
 };
 
 /// The default page size.
-pub const DEFAULT_LIMIT: usize = 100;
+pub(super) const DEFAULT_LIMIT: usize = 100;
 /// The query parameters of a list, which `next_page_uri` contains.
-pub const PARAMETERS: &[&str] = &["limit", "before_id"];
+pub(super) const PARAMETERS: &[&str] = &["limit", "before_id"];
 /// The largest page size.
 const MOST_LIMIT: usize = 1000;
 
 /// The requested page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub(super) struct Page {
     pub limit: Option<usize>,
     pub before_id: Option<String>,
 }
 
 impl Page {
     /// Reads the query of a list, whose parameters have been [checked](query::check).
-    pub fn from_query(query: Option<&str>) -> Result<Self, ApiError> {
+    pub(super) fn from_query(query: Option<&str>) -> Result<Self, ApiError> {
         let mut page = Page { limit: None, before_id: None };
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             match name.as_ref() {
@@ -41,7 +41,7 @@ impl Page {
     }
 
     /// The resources of the page and the URI of the next page.
-    pub fn select<'s>(
+    pub(super) fn select<'s>(
         &self,
         snapshot: &'s Snapshot,
         site: &Site,
@@ -66,7 +66,7 @@ impl Page {
     }
 
     /// The error for a `before_id` that was never in the list (D12).
-    pub fn unknown() -> ApiError {
+    pub(super) fn unknown() -> ApiError {
         let message = "`before_id` is not in this list";
         ApiError::new(query::at("before_id", message.into()))
     }

@@ -14,7 +14,7 @@ use crate::{
 
 /// Rejects a query with an unknown or repeated parameter. If a misspelt `limit` were ignored, the response would
 /// contain more than requested, and a script that deletes the listed resources would delete too much.
-pub fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError> {
+pub(super) fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError> {
     let mut counts: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     for (name, _) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         *counts.entry(name).or_default() += 1;
@@ -32,7 +32,7 @@ pub fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError> {
 }
 
 /// Creates the fault of a known parameter.
-pub fn at(name: &str, message: String) -> Fault {
+pub(super) fn at(name: &str, message: String) -> Fault {
     Fault::new(Code::Parameter, message).at(Path::root().join(name))
 }
 

@@ -6,7 +6,7 @@ use super::{App, answer::ApiError};
 use crate::{model::code::Code, reconcile::health::Verdict};
 
 /// Responds to a probe.
-pub fn page(app: &App) -> Response {
+pub(super) fn page(app: &App) -> Response {
     if let Err(error) = app.store.health() {
         // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store is not ready");

@@ -21,19 +21,19 @@ use super::{App, answer::ApiError};
 use crate::model::{Kind, code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module};
 
 /// Derives the certificates of routes from the store's root secret: a different one for each route, always the same.
-pub struct Signer {
+pub(super) struct Signer {
     root: [u8; 32],
     made: Mutex<HashMap<Id, String>>,
 }
 
 impl Signer {
     /// Creates a signer from a store's root secret.
-    pub fn new(root: [u8; 32]) -> Self {
+    pub(super) fn new(root: [u8; 32]) -> Self {
         Self { root, made: Mutex::default() }
     }
 
     /// Returns the PEM certificate of a route's key pair.
-    pub fn certificate_pem(&self, route: &Id) -> String {
+    pub(super) fn certificate_pem(&self, route: &Id) -> String {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         made.entry(route.clone()).or_insert_with(|| self.make(route).unwrap_or_default()).clone()
     }
@@ -91,7 +91,7 @@ impl rcgen::SigningKey for RouteKey {
 }
 
 /// Responds with the metadata of a route's service provider, without authentication for identity providers.
-pub fn metadata(app: &App, parameters: Vec<String>) -> Result<Response, ApiError> {
+pub(super) fn metadata(app: &App, parameters: Vec<String>) -> Result<Response, ApiError> {
     let unknown = || ApiError::of(Code::NotFound, "not found: no route with a `saml` module at this path");
     let id = parameters.into_iter().next().ok_or_else(unknown)?;
     let snapshot = app.store.snapshot();

@@ -18,7 +18,7 @@ const RETRY_AFTER: &str = "5";
 const SMALL: usize = 16 << 10;
 
 /// Limits the number of runs.
-pub struct Work {
+pub(super) struct Work {
     places: Arc<Semaphore>,
     running: Arc<Semaphore>,
 }
@@ -30,14 +30,14 @@ impl Default for Work {
 }
 
 /// A slot for a running or waiting request, released on drop.
-pub struct Permit {
+pub(super) struct Permit {
     place: OwnedSemaphorePermit,
     running: Arc<Semaphore>,
 }
 
 impl Work {
     /// Takes a slot, or returns the error for a client that must retry.
-    pub fn place(&self) -> Result<Permit, ApiError> {
+    pub(super) fn place(&self) -> Result<Permit, ApiError> {
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
             ApiError::of(
                 Code::Unavailable,
@@ -52,7 +52,7 @@ impl Work {
 impl Permit {
     /// Waits for its turn and runs. If the client disconnects, the run does not start, or is cancelled at its next
     /// step.
-    pub async fn run<T: Send + 'static>(
+    pub(super) async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce(Cancel) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
@@ -79,7 +79,7 @@ impl Drop for CancelOnDrop {
 }
 
 /// Runs work on a body; with a large one, on another thread, so that other requests do not wait.
-pub async fn with_body<T: Send + 'static>(
+pub(super) async fn with_body<T: Send + 'static>(
     size: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -7,14 +7,14 @@ use super::{Cli, CommandResult, Exit, output::print};
 
 /// Print a shell completion script.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Shell to generate the script for.
     shell: Shell,
 }
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> CommandResult {
+    pub(super) fn run(self) -> CommandResult {
         // The generator panics on a write error, so it writes to memory.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "edgewright", &mut script);

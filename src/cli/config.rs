@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// The file that is read by default, if it exists.
-pub const DEFAULT: &str = "edgewright.config.yaml";
+pub(super) const DEFAULT: &str = "edgewright.config.yaml";
 /// The environment variable with the path of another file.
-pub const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
+pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 
 /// The contents of a configuration file.
 #[derive(Debug, Default, Deserialize)]
@@ -42,7 +42,7 @@ struct File {
 
 /// A parsed configuration file.
 #[derive(Debug, Default)]
-pub struct Config {
+pub(super) struct Config {
     options: BTreeMap<String, String>,
     /// The file's path.
     path: PathBuf,
@@ -54,7 +54,7 @@ pub struct Config {
 
 impl Config {
     /// Reads the file named by the environment, or the default one if it exists.
-    pub fn read() -> Result<Self, Failure> {
+    pub(super) fn read() -> Result<Self, Failure> {
         let named = std::env::var_os(VARIABLE).map(PathBuf::from);
         let path = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT));
         match fs::read_to_string(&path) {
@@ -93,7 +93,7 @@ impl Config {
 
     /// Sets the configured values as defaults of the options in every command. Flags and the environment take
     /// precedence.
-    pub fn apply(&self, mut command: Command) -> Result<Command, Failure> {
+    pub(super) fn apply(&self, mut command: Command) -> Result<Command, Failure> {
         for (name, value) in &self.options {
             // A pull request can add this file to the working folder, and must not redirect the token or read other
             // files.

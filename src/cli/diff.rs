@@ -11,7 +11,7 @@ use crate::{
 
 /// Compare two folders of manifests, or two Git revisions of one folder, without a store.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Exit with code 2 if they differ.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
@@ -30,7 +30,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> CommandResult {
+    pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let [old, new] = self.sides()?;
         let options = |tree: Arc<dyn Tree>| Options { tree, lints: lints.clone(), ..Options::default() };
         let compared = during("Comparing", || compare(&options(old), &options(new)));

@@ -22,7 +22,7 @@ const NEAR: usize = 8;
 const CUT: &str = "…";
 
 /// Excerpts of one file, as a source for miette.
-pub struct Excerpt {
+pub(super) struct Excerpt {
     name: String,
     text: String,
     blocks: Vec<Block>,
@@ -49,7 +49,7 @@ struct Mark {
 
 impl Excerpt {
     /// The lines around places, which are bytes of the file's text.
-    pub fn new(file: &SourceFile, places: &[Range<usize>]) -> Self {
+    pub(super) fn new(file: &SourceFile, places: &[Range<usize>]) -> Self {
         let lines = Lines { text: file.shown(fields()), starts: file.line_starts() };
         let places: Vec<Extent> = places.iter().map(|place| Extent::of(&lines, place)).collect();
         let mut shown: Vec<Range<usize>> = places.iter().map(|place| place.with_context(&lines)).collect();
@@ -81,7 +81,7 @@ impl Excerpt {
     }
 
     /// The places in the text of the excerpt, in the order in which they were given.
-    pub fn spans(&self) -> impl Iterator<Item = SourceSpan> + '_ {
+    pub(super) fn spans(&self) -> impl Iterator<Item = SourceSpan> + '_ {
         self.marks.iter().map(|mark| mark.span)
     }
 }

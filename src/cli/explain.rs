@@ -12,7 +12,7 @@ use crate::{
 
 /// Explain the cause and fix of an error code or lint.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Error code or lint, such as ERR_EDGEWRIGHT_UNKNOWN_FIELD or shadowed-route. Lists all of them if omitted.
     #[arg(value_name = "CODE")]
     code: Option<String>,
@@ -20,7 +20,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> CommandResult {
+    pub(super) fn run(self) -> CommandResult {
         let Some(name) = self.code else {
             let codes = REGISTRY.iter().map(|info| format!("{:40} {}\n", info.code.to_string(), info.cause));
             let lints = LINTS

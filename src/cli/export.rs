@@ -17,7 +17,7 @@ use crate::{
 /// variables are listed on stderr, without their values. The store has no labels, annotations or module sets: modules
 /// are written into their routes.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Folder to write to, created if missing, or `-` for standard output.
     #[arg(value_name = "DIR", default_value = "-")]
     target: String,
@@ -36,7 +36,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> CommandResult {
+    pub(super) fn run(self) -> CommandResult {
         let exported = export(&snapshot_of(Some(&self.store.read_existing()?)), &self.source, self.adopt)?;
         if self.target == "-" {
             let texts: Vec<&str> = exported.files.iter().map(|(_, text)| text.as_str()).collect();

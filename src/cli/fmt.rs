@@ -20,7 +20,7 @@ use crate::{
 /// orders the top-level keys: apiVersion, kind, metadata, spec. If a formatted file cannot be proven to have the same
 /// content, it is reported and left unchanged. Prints the names of the changed files.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Report without writing: print the files that would change, and exit with code 1 if there are any.
     #[arg(long, env = "EDGEWRIGHT_CHECK")]
     check: bool,
@@ -40,7 +40,7 @@ struct Done {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> CommandResult {
+    pub(super) fn run(self) -> CommandResult {
         let mut done = Done::default();
         let mut seen = HashSet::new();
         for path in &self.paths {

@@ -20,7 +20,7 @@ use crate::{
 /// what each resource was before and after. Secrets appear as digests.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
@@ -59,7 +59,7 @@ enum Form {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> CommandResult {
+    pub(super) fn run(self) -> CommandResult {
         if let Some(Command::Verify { store }) = self.command {
             return verify(&store);
         }

@@ -32,7 +32,7 @@ use crate::{
 
 /// Create, list and revoke the API keys of a store.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -69,7 +69,7 @@ enum Command {
 }
 
 /// Parses a role.
-pub fn role(text: &str) -> Result<Role, String> {
+pub(super) fn role(text: &str) -> Result<Role, String> {
     match text.to_lowercase().as_str() {
         "viewer" => Ok(Role::Viewer),
         "editor" => Ok(Role::Editor),
@@ -80,7 +80,7 @@ pub fn role(text: &str) -> Result<Role, String> {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> CommandResult {
+    pub(super) fn run(self) -> CommandResult {
         match self.command {
             Command::Create { store, role, owner, description } => {
                 let mut shown = false;
@@ -106,7 +106,7 @@ impl Args {
 
 /// Creates a key, and its owner if the store has none with this id. `hand_out` gets the token before the key exists, so
 /// that no key is created whose token was lost.
-pub fn create(
+pub(super) fn create(
     store: &Store,
     role: Option<Role>,
     owner: Option<String>,
@@ -140,7 +140,7 @@ pub fn create(
 }
 
 /// Commits changes made on the command line.
-pub fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), Failure> {
+pub(super) fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), Failure> {
     let commit = Commit { base: None, operations, author: Author::Local, at: mint::now() };
     store.commit(commit).map(|_| ()).map_err(|error| ApplyError::Commit(error).diagnostic().into())
 }

@@ -19,7 +19,7 @@ use crate::{
 
 /// The format of a report, and where it goes.
 #[derive(Debug, Clone, Args)]
-pub struct Output {
+pub(super) struct Output {
     /// Report format: text, json, markdown, github, sarif or junit.
     #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_FORMAT", default_value = "text", value_parser = format)]
     format: Format,
@@ -42,7 +42,7 @@ impl Output {
     }
 
     /// Prints the diagnostics and the plan. Fails if stdout does: a plan that could not be shown must not be applied.
-    pub fn announce(&self, report: &Report) -> Result<(), Failure> {
+    pub(super) fn announce(&self, report: &Report) -> Result<(), Failure> {
         show::diagnostics(&report.diagnostics);
         if report.plan.is_none() {
             show::count(&report.diagnostics, report.files);
@@ -55,7 +55,7 @@ impl Output {
 
     /// Starts the report of a plan before the plan runs: creates its destination and writes the first character, which
     /// no outcome changes. A report that cannot be written must be noticed while nothing is applied (D31).
-    pub fn start(&self, report: &Report) -> Result<Started, Failure> {
+    pub(super) fn start(&self, report: &Report) -> Result<Started, Failure> {
         let mut started = self.create()?;
         let first: String = self.document(report)?.chars().take(1).collect();
         self.write(&mut started, &first)?;
@@ -64,14 +64,14 @@ impl Output {
     }
 
     /// Writes the rest of a started report.
-    pub fn finish(&self, mut started: Started, report: &Report) -> Result<(), Failure> {
+    pub(super) fn finish(&self, mut started: Started, report: &Report) -> Result<(), Failure> {
         let text = self.document(report)?;
         let rest = text.strip_prefix(started.written.as_str()).unwrap_or(&text);
         self.write(&mut started, rest)
     }
 
     /// Writes the final report.
-    pub fn conclude(&self, report: &Report) -> Result<(), Failure> {
+    pub(super) fn conclude(&self, report: &Report) -> Result<(), Failure> {
         let started = self.create()?;
         self.finish(started, report)
     }
@@ -103,7 +103,7 @@ impl Output {
 }
 
 /// A report whose destination has accepted what is written so far.
-pub struct Started {
+pub(super) struct Started {
     /// The file; none for stdout.
     file: Option<fs::File>,
     written: String,
@@ -116,12 +116,12 @@ fn unwritable_report(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Writes data to standard output. A closed pipe is not an error: its reader is done (D31).
-pub fn print(data: impl AsRef<[u8]>) -> Result<(), Failure> {
+pub(super) fn print(data: impl AsRef<[u8]>) -> Result<(), Failure> {
     unless_closed(write(data.as_ref()))
 }
 
 /// Writes data that must arrive, such as a token: a closed pipe is an error too.
-pub fn hand_over(data: impl AsRef<[u8]>) -> Result<(), Failure> {
+pub(super) fn hand_over(data: impl AsRef<[u8]>) -> Result<(), Failure> {
     // A standard output that was closed is the null device by now, and nobody would ever see the data.
     if is_discarded() {
         return Err(unwritable(&io::Error::other("it is closed or discarded")));
@@ -130,7 +130,7 @@ pub fn hand_over(data: impl AsRef<[u8]>) -> Result<(), Failure> {
 }
 
 /// Converts a write error on standard output into a failure, unless it is a closed pipe.
-pub fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
+pub(super) fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritable(&error)),
         _ => Ok(()),
@@ -138,7 +138,7 @@ pub fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
 }
 
 /// Flushes standard output; at exit, a write error would go unnoticed.
-pub fn flush() -> io::Result<()> {
+pub(super) fn flush() -> io::Result<()> {
     io::stdout().flush()
 }
 

@@ -22,7 +22,7 @@ use crate::{
 
 /// List the owners of API keys and set their roles.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -49,7 +49,7 @@ enum Command {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> CommandResult {
+    pub(super) fn run(self) -> CommandResult {
         match self.command {
             Command::List { store } => {
                 let store = store.read_existing()?;

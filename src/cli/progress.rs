@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PLAIN: Duration = Duration::from_secs(10);
 
 /// Runs `work`, with `what` as the progress message.
-pub fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
+pub(super) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let began = Instant::now();
     let (done, waiting) = channel::<()>();
     std::thread::scope(|scope| {

@@ -23,7 +23,7 @@ const MOST_PLAN_BYTES: u64 = 1 << 30;
 
 /// Validate manifests, show the plan, and apply it as one revision.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Show the plan without applying it.
     #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
     dry_run: bool,
@@ -36,7 +36,7 @@ pub struct Args {
 
 /// Show what `reconcile` would do; same as `reconcile --dry-run`.
 #[derive(Debug, clap::Args)]
-pub struct PlanArgs {
+pub(super) struct PlanArgs {
     /// Exit with code 2 if changes are pending.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
@@ -57,24 +57,24 @@ pub struct PlanArgs {
 
 impl Args {
     /// Chooses between a store and a server.
-    pub fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
+    pub(super) fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
         self.common.choose(by_flag)
     }
 
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> CommandResult {
+    pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         self.common.reconcile(self.dry_run, self.plan, lints)
     }
 }
 
 impl PlanArgs {
     /// Chooses between a store and a server.
-    pub fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
+    pub(super) fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
         self.server.give_way(by_flag("store"), by_flag("server"))
     }
 
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> CommandResult {
+    pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         self.reconcile(true, None, lints)
     }
 

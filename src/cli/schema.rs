@@ -16,7 +16,7 @@ const OPENAPI: &str = "openapi";
 
 /// Print the JSON Schemas of manifests or the OpenAPI document, or keep a folder of them up to date.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Kind to print the schema of, or `openapi` (default: a schema for any manifest).
     #[arg(value_name = "KIND", conflicts_with_all = ["write", "check"])]
     kind: Option<String>,
@@ -30,7 +30,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self) -> CommandResult {
+    pub(super) fn run(self) -> CommandResult {
         let schemas = all().into_iter().chain([(OPENAPI.to_owned(), document(VERSION_HEADER))]);
         let files: BTreeMap<String, String> = schemas.map(|(name, schema)| (name, text(&schema))).collect();
         if let Some(folder) = self.write {

@@ -23,7 +23,7 @@ use crate::{
 
 /// Serve the management API, and reconcile the store with a folder of manifests.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Manifest file or folder to follow: applies valid changes, and reports invalid ones without applying them.
     #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_MANIFESTS")]
     manifests: Vec<PathBuf>,
@@ -52,7 +52,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> CommandResult {
+    pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let filter = EnvFilter::try_from_env("EDGEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info,notify=warn"));
         let _ = tracing_subscriber::fmt()
             .with_ansi(std::io::stderr().is_terminal())

@@ -18,7 +18,7 @@ use crate::{
 const MOST: usize = 500;
 
 /// Prints diagnostics to stderr, in colour if the terminal supports it.
-pub fn diagnostics(diagnostics: &[Diagnostic]) {
+pub(super) fn diagnostics(diagnostics: &[Diagnostic]) {
     let mut stderr = anstream::stderr().lock();
     let mut handler =
         GraphicalReportHandler::new_themed(GraphicalTheme::unicode()).with_links(false).with_context_lines(1);
@@ -39,7 +39,7 @@ pub fn diagnostics(diagnostics: &[Diagnostic]) {
 }
 
 /// Prints how a plan differs from the one that was reviewed.
-pub fn difference(diff: &str) {
+pub(super) fn difference(diff: &str) {
     if diff.trim().is_empty() {
         return;
     }
@@ -50,19 +50,19 @@ pub fn difference(diff: &str) {
 }
 
 /// Prints a line to stderr.
-pub fn say(line: &str) {
+pub(super) fn say(line: &str) {
     let _ = try_say(line);
 }
 
 /// Prints a line that must be seen to stderr; an error is not ignored.
-pub fn try_say(line: &str) -> io::Result<()> {
+pub(super) fn try_say(line: &str) -> io::Result<()> {
     let mut stderr = anstream::stderr();
     writeln!(stderr, "{}", escaped(line))?;
     stderr.flush()
 }
 
 /// Prints how many files were read and what was found.
-pub fn count(diagnostics: &[Diagnostic], files: usize) {
+pub(super) fn count(diagnostics: &[Diagnostic], files: usize) {
     let of = |severity| diagnostics.iter().filter(|it| it.severity == severity).count();
     let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let mut line = format!("{} read: {}", plural(files, "file"), plural(of(Severity::Error), "error"));

@@ -12,7 +12,7 @@ use crate::{
 
 /// How manifests are read.
 #[derive(Debug, Clone, Args)]
-pub struct Loading {
+pub(super) struct Loading {
     /// Allow manifests and `from_file` values outside the given folders.
     #[arg(long, env = "EDGEWRIGHT_ALLOW_OUTSIDE_FILES")]
     pub allow_outside_files: bool,
@@ -20,7 +20,7 @@ pub struct Loading {
 
 impl Loading {
     /// Files and folders, read with these options.
-    pub fn of(&self, paths: Vec<PathBuf>) -> Disk {
+    pub(super) fn of(&self, paths: Vec<PathBuf>) -> Disk {
         let mut disk = Disk::new(paths);
         disk.allow_outside_files = self.allow_outside_files;
         disk
@@ -29,7 +29,7 @@ impl Loading {
 
 /// Where manifests are.
 #[derive(Debug, Clone, Args)]
-pub struct Manifests {
+pub(super) struct Manifests {
     /// Manifest files and folders, or `-` for standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
@@ -39,14 +39,14 @@ pub struct Manifests {
 
 impl Manifests {
     /// The files and folders to read.
-    pub fn tree(&self) -> Disk {
+    pub(super) fn tree(&self) -> Disk {
         self.loading.of(self.paths.clone())
     }
 }
 
 /// What a source owns, and what becomes of it.
 #[derive(Debug, Clone, Args)]
-pub struct Ownership {
+pub(super) struct Ownership {
     /// Name of the source that owns the applied resources. Each source of a store needs its own name.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default", value_parser = source_name)]
     source: String,
@@ -77,12 +77,12 @@ fn source_name(name: &str) -> Result<String, String> {
 
 impl Ownership {
     /// Whether `--max-deletes` is set.
-    pub fn has_budget(&self) -> bool {
+    pub(super) fn has_budget(&self) -> bool {
         self.max_deletes.is_some()
     }
 
     /// The options of a reconciliation.
-    pub fn options(&self, tree: impl Tree + 'static, lints: LintLevels) -> Options {
+    pub(super) fn options(&self, tree: impl Tree + 'static, lints: LintLevels) -> Options {
         Options {
             tree: Arc::new(tree),
             source: self.source.clone(),

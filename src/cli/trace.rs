@@ -22,7 +22,7 @@ use crate::{
 /// after the plan of these files. Sends no request and changes nothing. Exits with code 0 if a route takes the request
 /// (with --after, once the plan is applied), and with code 1 otherwise.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Method (default: GET) and URL of the request (default scheme: https).
     #[arg(value_name = "[METHOD] URL", num_args = 1..=2, required = true)]
     request: Vec<String>,
@@ -59,7 +59,7 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> CommandResult {
+    pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let request = self.request()?;
         let mut out = format!("{}\n", plain(&request.to_string()));
         let last = if self.manifests.is_empty() {

@@ -9,7 +9,7 @@ use clap::{
 use crate::text::{escaped, steers};
 
 /// Escapes what a usage error quotes.
-pub fn tamed(mut error: Error) -> Error {
+pub(super) fn tamed(mut error: Error) -> Error {
     let quoted: Vec<(ContextKind, ContextValue)> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
     if !quoted.iter().any(|(_, value)| is_steering(value)) {
         return error;

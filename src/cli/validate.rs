@@ -5,7 +5,7 @@ use crate::reconcile::{LintLevels, validate};
 
 /// Check manifests against every rule and lint, using only the files.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -14,7 +14,7 @@ pub struct Args {
 
 impl Args {
     /// Runs the command.
-    pub fn run(self, lints: LintLevels) -> CommandResult {
+    pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let validated = during("Validating", || validate(&self.manifests.tree(), &lints));
         let report = validated.report("validate");
         self.output.announce(&report)?;

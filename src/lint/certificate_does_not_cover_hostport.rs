@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "certificate-does-not-cover-hostport",
     default: Level::Warn,
     summary: "No certificate in the manifests covers a hostport.",

@@ -4,7 +4,7 @@ use super::{Findings, Level, Lint, World};
 use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-zero",
     default: Level::Deny,
     summary: "`tripped_duration`, `rolling_window` or `num_buckets` of a `circuit_breaker` is 0.",

@@ -8,7 +8,7 @@ use crate::model::{
 };
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "conflicting-authentication",
     default: Level::Deny,
     summary: "More than one of `oauth`, `oidc` and `saml` is enabled on one route.",

@@ -3,7 +3,7 @@
 use super::{Findings, Level, Lint, World};
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "disabled-module",
     default: Level::Allow,
     summary: "A module is configured but disabled.",

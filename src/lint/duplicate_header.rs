@@ -14,7 +14,7 @@ use crate::model::{
 };
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "duplicate-header",
     default: Level::Deny,
     summary: "A header is listed twice in `add` or `remove`, or in both, ignoring case.",

@@ -10,7 +10,7 @@ use super::{Findings, Level, Lint, Subject, World};
 use crate::model::{fault::Path, kind::https_edge::HttpsEdge};
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "duplicate-hostport",
     default: Level::Deny,
     summary: "Two edges serve the same hostport.",

@@ -14,7 +14,7 @@ use crate::model::{
 };
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "duplicate-match",
     default: Level::Deny,
     summary: "Two routes of an edge have the same `match_type` and `match`.",

@@ -7,7 +7,7 @@ use super::{Findings, Level, Lint, Subject, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "email-not-lowercase",
     default: Level::Warn,
     summary: "`email_addresses` or `email_domains` of `oauth` contain upper case, spaces, duplicates or empty values.",

@@ -4,7 +4,7 @@ use super::{Findings, Level, Lint, World};
 use crate::model::kind::{https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction, tls_edge::TlsEdge};
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "empty-ip-restriction",
     default: Level::Deny,
     summary: "An `ip_restriction` module or an IpRestriction has no IP policies.",

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "expired-certificate",
     default: Level::Deny,
     summary: "A certificate has expired.",

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "expiring-certificate",
     default: Level::Warn,
     summary: "A certificate expires within 30 days.",

@@ -4,7 +4,7 @@ use super::{Findings, Level, Lint, World, duplicate_header::headers};
 use crate::model::{fault::Aim, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "hop-by-hop-header",
     default: Level::Warn,
     summary: "A route adds or removes a header that the gateway controls, such as `Connection`, `Transfer-Encoding` or `Host`.",

@@ -7,7 +7,7 @@ use super::{Findings, Level, Lint, World};
 use crate::{model::kind::tls_certificate::TlsCertificate, x509};
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "incomplete-chain",
     default: Level::Warn,
     summary: "A certificate in a chain is not signed by the next one.",

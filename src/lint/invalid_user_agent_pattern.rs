@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "invalid-user-agent-pattern",
     default: Level::Warn,
     summary: "An `allow` or `deny` entry of `user_agent_filter` is not a valid regular expression.",

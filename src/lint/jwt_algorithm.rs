@@ -5,7 +5,7 @@ use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 use crate::text::printable;
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "jwt-algorithm",
     default: Level::Warn,
     summary: "`allowed_algorithms` includes `none`, or an HMAC algorithm together with public keys.",

@@ -17,37 +17,37 @@ use crate::model::{
     snapshot::Entry,
 };
 
-pub mod certificate_does_not_cover_hostport;
-pub mod circuit_breaker_zero;
-pub mod conflicting_authentication;
-pub mod disabled_module;
-pub mod duplicate_header;
-pub mod duplicate_hostport;
-pub mod duplicate_match;
-pub mod email_not_lowercase;
-pub mod empty_ip_restriction;
-pub mod expired_certificate;
-pub mod expiring_certificate;
-pub mod hop_by_hop_header;
-pub mod incomplete_chain;
-pub mod invalid_user_agent_pattern;
-pub mod jwt_algorithm;
-pub mod not_a_certificate_authority;
-pub mod not_yet_valid_certificate;
-pub mod oidc_incomplete;
-pub mod plain_http_jwks;
-pub mod policy_expression;
-pub mod route_without_backend;
-pub mod secret_in_manifest;
-pub mod session_too_long;
-pub mod shadowed_route;
-pub mod team_format;
-pub mod unknown_label;
-pub mod unprotected_route;
-pub mod unused_certificate_authority;
-pub mod unused_module_set;
-pub mod weak_key;
-pub mod wildcard_hostport;
+pub(crate) mod certificate_does_not_cover_hostport;
+pub(crate) mod circuit_breaker_zero;
+pub(crate) mod conflicting_authentication;
+pub(crate) mod disabled_module;
+pub(crate) mod duplicate_header;
+pub(crate) mod duplicate_hostport;
+pub(crate) mod duplicate_match;
+pub(crate) mod email_not_lowercase;
+pub(crate) mod empty_ip_restriction;
+pub(crate) mod expired_certificate;
+pub(crate) mod expiring_certificate;
+pub(crate) mod hop_by_hop_header;
+pub(crate) mod incomplete_chain;
+pub(crate) mod invalid_user_agent_pattern;
+pub(crate) mod jwt_algorithm;
+pub(crate) mod not_a_certificate_authority;
+pub(crate) mod not_yet_valid_certificate;
+pub(crate) mod oidc_incomplete;
+pub(crate) mod plain_http_jwks;
+pub(crate) mod policy_expression;
+pub(crate) mod route_without_backend;
+pub(crate) mod secret_in_manifest;
+pub(crate) mod session_too_long;
+pub(crate) mod shadowed_route;
+pub(crate) mod team_format;
+pub(crate) mod unknown_label;
+pub(crate) mod unprotected_route;
+pub(crate) mod unused_certificate_authority;
+pub(crate) mod unused_module_set;
+pub(crate) mod weak_key;
+pub(crate) mod wildcard_hostport;
 
 /// A lint level: the effect of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,7 +100,7 @@ pub struct Lint {
 }
 
 /// The input of all lints.
-pub struct World<'a> {
+pub(crate) struct World<'a> {
     /// Every declared resource, with module sets merged and names resolved.
     pub desired: &'a BTreeMap<Key, Desired>,
     /// The resources of other sources in the store; empty without a store.
@@ -115,7 +115,7 @@ pub struct World<'a> {
 
 /// Facts about manifests that the desired state does not include.
 #[derive(Debug, Default)]
-pub struct ManifestFacts {
+pub(crate) struct ManifestFacts {
     /// Module sets that no route uses.
     pub unused_module_sets: Vec<String>,
     /// The locations of secrets in plain text.
@@ -126,7 +126,7 @@ pub struct ManifestFacts {
 
 /// The subject of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Subject {
+pub(crate) enum Subject {
     /// A resource.
     Resource(Key),
     /// A module set, by name.
@@ -135,7 +135,7 @@ pub enum Subject {
 
 /// A finding of a lint.
 #[derive(Debug, Clone)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// The lint.
     pub lint: &'static str,
     /// The subject.
@@ -154,19 +154,19 @@ pub struct Finding {
 
 /// Collects findings.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub(crate) struct Findings {
     /// The findings so far.
     pub found: Vec<Finding>,
 }
 
 impl Findings {
     /// Reports a finding about a field's value; [`run`] fills in the lint's name.
-    pub fn report(&mut self, key: &Key, path: impl IntoPath, message: impl Into<String>) -> &mut Finding {
+    pub(crate) fn report(&mut self, key: &Key, path: impl IntoPath, message: impl Into<String>) -> &mut Finding {
         self.about(Subject::Resource(key.clone()), path, message)
     }
 
     /// Reports a finding about any subject.
-    pub fn about(&mut self, subject: Subject, path: impl IntoPath, message: impl Into<String>) -> &mut Finding {
+    pub(crate) fn about(&mut self, subject: Subject, path: impl IntoPath, message: impl Into<String>) -> &mut Finding {
         let (path, message) = (path.into_path(), message.into());
         self.found.push_mut(Finding {
             lint: "",
@@ -181,7 +181,7 @@ impl Findings {
 }
 
 /// A path argument: a [`Path`], or its steps as `["oauth", "scopes"]`.
-pub trait IntoPath {
+pub(crate) trait IntoPath {
     /// Converts to a path.
     fn into_path(self) -> Path;
 }
@@ -200,12 +200,12 @@ impl<const N: usize> IntoPath for [&str; N] {
 
 impl World<'_> {
     /// Returns every declared resource of a kind, typed.
-    pub fn all<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R)> {
+    pub(crate) fn all<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R)> {
         self.desired.values().filter_map(|desired| Some((&desired.key, desired.spec.as_any().downcast_ref::<R>()?)))
     }
 
     /// Returns every resource of a kind that another source owns, typed, with the source's name.
-    pub fn of_others<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
+    pub(crate) fn of_others<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
         self.others.iter().filter(|entry| entry.key.kind == R::INFO.kind).filter_map(|entry| {
             let source = entry.claim.as_ref().map(|claim| claim.source.as_str())?;
             Some((&entry.key, entry.spec().as_any().downcast_ref::<R>()?, source))
@@ -214,7 +214,7 @@ impl World<'_> {
 }
 
 /// Runs every lint.
-pub fn run(world: &World<'_>) -> Vec<Finding> {
+pub(crate) fn run(world: &World<'_>) -> Vec<Finding> {
     let of_each = LINTS.par_iter().flat_map_iter(|lint| {
         let mut findings = Findings::default();
         (lint.check)(world, &mut findings);
@@ -224,7 +224,7 @@ pub fn run(world: &World<'_>) -> Vec<Finding> {
 }
 
 /// Finds a lint by name.
-pub fn find(name: &str) -> Option<&'static Lint> {
+pub(crate) fn find(name: &str) -> Option<&'static Lint> {
     LINTS.iter().copied().find(|lint| lint.name == name)
 }
 

@@ -3,7 +3,7 @@
 use super::{Findings, Level, Lint, World, expired_certificate::chains};
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "not-a-certificate-authority",
     default: Level::Deny,
     summary: "The basic constraints of a certificate in `ca_pem` lack `CA:TRUE`.",

@@ -6,7 +6,7 @@ use super::{
 };
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "not-yet-valid-certificate",
     default: Level::Warn,
     summary: "A certificate is not valid yet.",

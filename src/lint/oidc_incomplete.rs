@@ -6,7 +6,7 @@ use super::{Findings, Level, Lint, World};
 use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "oidc-incomplete",
     default: Level::Deny,
     summary: "An `oidc` module lacks `issuer`, `client_id` or `client_secret`, or its `issuer` is not an https URL.",

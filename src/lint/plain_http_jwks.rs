@@ -4,7 +4,7 @@ use super::{Findings, Level, Lint, World, oidc_incomplete::is_https_url};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "plain-http-jwks",
     default: Level::Warn,
     summary: "A key set URL or an issuer of `jwt_validation` is not an https URL.",

@@ -10,7 +10,7 @@ use crate::model::{
 use crate::text::printable;
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "policy-expression",
     default: Level::Warn,
     summary: "A policy expression is not valid CEL, or an action type is unknown.",

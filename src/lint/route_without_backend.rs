@@ -8,7 +8,7 @@ use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 use crate::text::printable;
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "route-without-backend",
     default: Level::Warn,
     summary: "A route has no enabled backend, and no policy that responds by itself.",

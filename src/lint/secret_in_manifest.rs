@@ -4,7 +4,7 @@ use super::{Findings, Level, Lint, World};
 use crate::model::fault::{Path, Segment};
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "secret-in-manifest",
     default: Level::Warn,
     summary: "A secret is plain text instead of `from_env` or `from_file`.",

@@ -8,7 +8,7 @@ use crate::model::{
 };
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "session-too-long",
     default: Level::Warn,
     summary: "The `inactivity_timeout` of `oauth`, `saml` or `oidc` is over a year, or longer than `maximum_duration`.",

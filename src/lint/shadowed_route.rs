@@ -29,7 +29,7 @@ use crate::model::{
 };
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "shadowed-route",
     default: Level::Warn,
     summary: "Other routes of the edge match every request of a route first.",

@@ -5,7 +5,7 @@ use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 use crate::text::printable;
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "team-format",
     default: Level::Deny,
     summary: "An entry of `teams` under oauth's `github` is not in the form `org/team`.",

@@ -5,7 +5,7 @@ use crate::model::fault::{Aim, Path, nearest};
 use crate::text::printable;
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "unknown-label",
     default: Level::Allow,
     summary: "A label key is not in the configuration file's list of allowed keys.",

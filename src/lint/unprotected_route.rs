@@ -12,7 +12,7 @@ use crate::model::{
 use crate::text::printable;
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "unprotected-route",
     default: Level::Allow,
     summary: "A route exposes a backend without authentication, IP restriction or policy.",

@@ -10,7 +10,7 @@ use crate::model::{
 };
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "unused-certificate-authority",
     default: Level::Warn,
     summary: "No declared edge uses a CertificateAuthority in `mutual_tls`.",

@@ -4,7 +4,7 @@ use super::{Findings, Level, Lint, Subject, World};
 use crate::model::fault::{Aim, Path};
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "unused-module-set",
     default: Level::Warn,
     summary: "No route lists a ModuleSet in `modules_from`.",

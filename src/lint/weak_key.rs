@@ -6,7 +6,7 @@
 use super::{Findings, Level, Lint, World, expired_certificate::chains};
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "weak-key",
     default: Level::Warn,
     summary: "A certificate has an RSA key under 2048 bits, or is signed with MD5 or SHA-1.",

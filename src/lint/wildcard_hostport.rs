@@ -10,7 +10,7 @@ use super::{
 use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
 
 /// The lint.
-pub static LINT: Lint = Lint {
+pub(crate) static LINT: Lint = Lint {
     name: "wildcard-hostport",
     default: Level::Warn,
     summary: "A wildcard hostport of another edge covers a hostport of this edge.",

@@ -16,9 +16,9 @@ use crate::model::{
 };
 
 /// The maximum nesting depth (D39).
-pub const MOST_LEVELS: usize = 128;
+pub(super) const MOST_LEVELS: usize = 128;
 /// The most value separators in a manifest file, including those in text and comments.
-pub const MOST_SEPARATORS: usize = 1_000_000;
+pub(super) const MOST_SEPARATORS: usize = 1_000_000;
 /// The most values of a file with expanded aliases. A separator introduces up to three: a mapping, its key and the
 /// value.
 const MOST_VALUES: usize = 3 * MOST_SEPARATORS + LEAST_ALLOWANCE;
@@ -29,7 +29,7 @@ const VALUES_PER_BYTE: usize = 4;
 
 /// An exceeded limit and its position.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Overrun {
+pub(super) struct Overrun {
     /// The registered code.
     pub code: Code,
     /// One sentence without a full stop.
@@ -58,12 +58,12 @@ impl Overrun {
 }
 
 /// The number of values that a YAML text may expand to.
-pub fn allowance(text: &str) -> usize {
+pub(super) fn allowance(text: &str) -> usize {
     text.len().saturating_mul(VALUES_PER_BYTE).saturating_add(LEAST_ALLOWANCE).min(MOST_VALUES)
 }
 
 /// The limit that a YAML text exceeds, if any, ignoring aliases.
-pub fn of_yaml(text: &str) -> Option<Overrun> {
+pub(super) fn of_yaml(text: &str) -> Option<Overrun> {
     match look(text.as_bytes()) {
         Look::Fine => None,
         Look::MaybeDeep => survey(text, usize::MAX),
@@ -72,17 +72,17 @@ pub fn of_yaml(text: &str) -> Option<Overrun> {
 }
 
 /// The alias that exceeds a YAML text's allowance.
-pub fn of_aliases(text: &str) -> Option<Overrun> {
+pub(super) fn of_aliases(text: &str) -> Option<Overrun> {
     survey(text, allowance(text))
 }
 
 /// The overrun for nesting that a reader rejects.
-pub fn too_deep(span: Range<usize>) -> Overrun {
+pub(super) fn too_deep(span: Range<usize>) -> Overrun {
     Overrun::levels(span)
 }
 
 /// The limit that a JSON text exceeds, if any.
-pub fn of_json(text: &str) -> Option<Overrun> {
+pub(super) fn of_json(text: &str) -> Option<Overrun> {
     Some(match unbounded::excess(text.as_bytes(), MOST_LEVELS, MOST_SEPARATORS)? {
         Excess::Levels(at) => Overrun::levels(at..at + 1),
         Excess::Values(at) => Overrun::values(at..at + 1),

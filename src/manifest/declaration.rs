@@ -22,7 +22,7 @@ use crate::{
 
 /// A resource as a manifest declares it.
 #[derive(Debug)]
-pub struct Declaration {
+pub(super) struct Declaration {
     pub kind: Kind,
     /// The name, unique per kind and parent.
     pub name: String,
@@ -46,7 +46,7 @@ pub struct Declaration {
 
 impl Declaration {
     /// Whether it is declared inside its edge or subscription, without its own metadata.
-    pub fn is_inside_of_parent(&self) -> bool {
+    pub(super) fn is_inside_of_parent(&self) -> bool {
         let names_parent = Path::root().join("spec").join("edge");
         self.parent.as_ref().is_some_and(|(_, path)| *path != names_parent)
     }
@@ -54,7 +54,7 @@ impl Declaration {
 
 /// A set of modules for routes.
 #[derive(Debug)]
-pub struct ModuleSet {
+pub(super) struct ModuleSet {
     pub modules: Vec<(&'static Slot, Arc<dyn AnyModule>)>,
     /// The origin of the `spec`.
     pub origin: Origin,
@@ -65,7 +65,7 @@ pub struct ModuleSet {
 
 /// Facts about a manifest for the lints.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub(super) struct Facts {
     /// The paths of plain-text secrets in the spec.
     pub plain_secrets: Vec<Path>,
     /// The document's label keys.
@@ -76,7 +76,7 @@ pub struct Facts {
 
 /// All declarations.
 #[derive(Debug, Default)]
-pub struct Declared {
+pub(super) struct Declared {
     pub resources: Vec<Declaration>,
     pub sets: BTreeMap<String, ModuleSet>,
     /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
@@ -87,7 +87,7 @@ pub struct Declared {
 
 impl Declared {
     /// Adds the declarations of another file.
-    pub fn append(&mut self, other: Declared) {
+    pub(super) fn append(&mut self, other: Declared) {
         self.resources.extend(other.resources);
         for (name, set) in other.sets {
             self.sets.entry(name).or_insert(set);
@@ -96,7 +96,7 @@ impl Declared {
     }
 
     /// Marks the declarations of one document as faulty: all resources from index `from` on, and its module set.
-    pub fn mark_faulty(&mut self, from: usize, set: &str) {
+    pub(super) fn mark_faulty(&mut self, from: usize, set: &str) {
         self.resources.iter_mut().skip(from).for_each(|declaration| declaration.faulty = true);
         if let Some(set) = self.sets.get_mut(set) {
             set.faulty = true;
@@ -104,27 +104,27 @@ impl Declared {
     }
 
     /// Records a declared name.
-    pub fn note(&mut self, kind: &'static str, parent: &str, name: String, origin: Origin, path: Path) {
+    pub(super) fn note(&mut self, kind: &'static str, parent: &str, name: String, origin: Origin, path: Path) {
         self.names.push((kind, parent.to_owned(), name, origin, path));
     }
 
     /// Whether a document, even a faulty one, declares a name.
-    pub fn knows(&self, kind: &'static str, name: &str) -> bool {
+    pub(super) fn knows(&self, kind: &'static str, name: &str) -> bool {
         self.known.contains(&(kind, name.to_owned()))
     }
 
     /// The number of names of all kinds.
-    pub fn names(&self) -> usize {
+    pub(super) fn names(&self) -> usize {
         self.names.len()
     }
 
     /// The names of a kind, for suggestions.
-    pub fn names_of(&self, kind: &'static str) -> impl Iterator<Item = &str> {
+    pub(super) fn names_of(&self, kind: &'static str) -> impl Iterator<Item = &str> {
         self.names.iter().filter(move |(of, ..)| *of == kind).map(|(_, _, name, ..)| name.as_str())
     }
 
     /// Reports duplicate names after all files are read, and drops the later declarations.
-    pub fn settle(&mut self, diagnostics: &mut Vec<Diagnostic>) {
+    pub(super) fn settle(&mut self, diagnostics: &mut Vec<Diagnostic>) {
         let mut first: HashMap<(&'static str, &str, &str), (&Origin, &Path)> = HashMap::new();
         // It is unknown which of two declarations is intended, so neither is applied (D44).
         let mut faulty = HashSet::new();

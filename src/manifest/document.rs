@@ -20,12 +20,12 @@ use crate::model::{
 };
 
 /// The version of the manifest format.
-pub const API_VERSION: &str = "edgewright/v1";
+pub(super) const API_VERSION: &str = "edgewright/v1";
 
 /// The fields of a manifest besides `spec`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Envelope {
+pub(super) struct Envelope {
     /// The version of the manifest format: `edgewright/v1`.
     #[serde(rename = "apiVersion")]
     pub api_version: String,
@@ -38,7 +38,7 @@ pub struct Envelope {
 /// The name, labels and lifecycle options of a resource.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Metadata {
+pub(super) struct Metadata {
     /// Lower-case letters, digits, '-' and '.'; unique per kind.
     pub name: String,
     /// Custom labels.
@@ -54,7 +54,7 @@ pub struct Metadata {
 }
 
 /// A document of a file.
-pub struct Document {
+pub(super) struct Document {
     /// The content.
     pub node: Node,
     /// The position in the file.
@@ -64,7 +64,7 @@ pub struct Document {
 }
 
 /// Reads the documents of a file up to the first syntax error.
-pub fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec<Document> {
+pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec<Document> {
     let text = file.source.text.as_str();
     if let Some((span, message, help)) = damage(text) {
         findings.error(|| Diagnostic::error(Code::Syntax, message).at(file.place(span)).help(help));

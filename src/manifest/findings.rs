@@ -7,7 +7,7 @@ use crate::model::{
 
 /// Collects the diagnostics of one file, limited because each costs time and memory.
 #[derive(Debug, Default)]
-pub struct FileFindings {
+pub(super) struct FileFindings {
     kept: Vec<Diagnostic>,
     errors: usize,
     warnings: usize,
@@ -15,7 +15,7 @@ pub struct FileFindings {
 
 impl FileFindings {
     /// Adds an error; `make` is called only if it is kept.
-    pub fn error(&mut self, make: impl FnOnce() -> Diagnostic) {
+    pub(super) fn error(&mut self, make: impl FnOnce() -> Diagnostic) {
         self.errors += 1;
         if self.errors <= MOST_FAULTS {
             self.kept.push(make());
@@ -23,7 +23,7 @@ impl FileFindings {
     }
 
     /// Adds a warning; `make` is called only if it is kept.
-    pub fn warning(&mut self, make: impl FnOnce() -> Diagnostic) {
+    pub(super) fn warning(&mut self, make: impl FnOnce() -> Diagnostic) {
         self.warnings += 1;
         if self.warnings <= MOST_FAULTS {
             self.kept.push(make());
@@ -31,12 +31,12 @@ impl FileFindings {
     }
 
     /// The number of errors, kept or not.
-    pub fn errors(&self) -> usize {
+    pub(super) fn errors(&self) -> usize {
         self.errors
     }
 
     /// Returns the diagnostics; the last one of each severity states the number of those not kept.
-    pub fn into_diagnostics(mut self) -> Vec<Diagnostic> {
+    pub(super) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
         for (severity, count, noun) in
             [(Severity::Error, self.errors, "errors"), (Severity::Warning, self.warnings, "warnings")]
         {

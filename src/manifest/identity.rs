@@ -24,7 +24,7 @@ use crate::model::{
 type NameIndex<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), Vec<&'a Arc<Entry>>>;
 
 /// The names in a store, as one source sees them.
-pub struct Known<'a> {
+pub(super) struct Known<'a> {
     pub snapshot: &'a Snapshot,
     pub source: &'a str,
     /// Whether undeclared resources of the source are deleted.
@@ -34,7 +34,7 @@ pub struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    pub fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, declared: &'a Declared) -> Self {
+    pub(super) fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, declared: &'a Declared) -> Self {
         let mut names = NameIndex::new();
         for entry in snapshot.iter() {
             let Some(claim) = &entry.claim else { continue };
@@ -49,13 +49,13 @@ impl<'a> Known<'a> {
     }
 
     /// The owned resources with a name, those of this source first.
-    pub fn named<'k>(&'k self, kind: Kind, parent: Option<&'k Id>, name: &'k str) -> &'k [&'a Arc<Entry>] {
+    pub(super) fn named<'k>(&'k self, kind: Kind, parent: Option<&'k Id>, name: &'k str) -> &'k [&'a Arc<Entry>] {
         self.names.get(&(kind, parent, name)).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
 /// A declared resource that needs an id.
-pub struct Wanted<'a> {
+pub(super) struct Wanted<'a> {
     pub declaration: &'a Declaration,
     pub parent: Option<Id>,
     pub spec: Arc<dyn AnyResource>,
@@ -65,7 +65,7 @@ pub struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    pub fn new(
+    pub(super) fn new(
         declaration: &'a Declaration,
         parent: Option<Id>,
         spec: Arc<dyn AnyResource>,
@@ -75,7 +75,7 @@ impl<'a> Wanted<'a> {
         Ok(Self { declaration, parent, spec, faulty, fixed })
     }
 
-    pub fn key(&self, id: Id) -> Key {
+    pub(super) fn key(&self, id: Id) -> Key {
         Key { kind: self.declaration.kind, parent: self.parent.clone(), id }
     }
 
@@ -109,7 +109,7 @@ impl<'a> Wanted<'a> {
 }
 
 /// The chosen id of a declared resource.
-pub struct Identity {
+pub(super) struct Identity {
     pub id: Id,
     /// The former name, if declared resources swap names.
     pub renamed_from: Option<String>,
@@ -122,7 +122,7 @@ pub struct Identity {
 
 /// Chooses the ids of all declared resources of one kind, independent of file order: first stated ids, then renames,
 /// then unchanged names, then new resources.
-pub fn choose<'a>(known: &Known<'a>, wanted: &[Wanted<'a>]) -> Vec<Identity> {
+pub(super) fn choose<'a>(known: &Known<'a>, wanted: &[Wanted<'a>]) -> Vec<Identity> {
     let mut chooser = Chooser {
         known,
         wanted,
@@ -387,7 +387,7 @@ fn fixed_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
 }
 
 /// The derived id of a name. `number` is 0, or higher while another resource still has the lower-numbered ids.
-pub fn derived(kind: Kind, parent: Option<&Id>, name: &str, fixed: &[String], number: u32) -> Id {
+pub(super) fn derived(kind: Kind, parent: Option<&Id>, name: &str, fixed: &[String], number: u32) -> Id {
     let parent = parent.map(Id::as_str).unwrap_or_default();
     let number = (number > 0).then(|| number.to_string());
     let parts = [kind.info().name, parent, name].into_iter().chain(fixed.iter().map(String::as_str));

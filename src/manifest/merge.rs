@@ -11,7 +11,7 @@ use crate::model::{
 const MERGE: &str = "<<";
 
 /// Applies the merge keys of a document and reports invalid ones.
-pub fn apply(node: &mut Node) -> Vec<Fault> {
+pub(super) fn apply(node: &mut Node) -> Vec<Fault> {
     let mut faults = Vec::new();
     visit(node, &mut Path::root(), &mut faults);
     faults

@@ -6,24 +6,25 @@
 mod bounds;
 mod declaration;
 mod document;
-pub mod export;
+pub(crate) mod export;
 mod findings;
-pub mod format;
+pub(crate) mod format;
 mod identity;
 mod kinds;
 mod locate;
 mod merge;
 mod origin;
 mod reader;
-pub mod resolve;
-pub mod schema;
-pub mod syntax;
+pub(crate) mod resolve;
+pub(crate) mod schema;
+pub(crate) mod syntax;
 #[cfg(test)]
 mod tests;
-pub mod tree;
+pub(crate) mod tree;
 mod values;
 
-pub use origin::{ManifestFile, Origin};
+pub use origin::ManifestFile;
+pub(crate) use origin::Origin;
 
 use std::sync::Arc;
 

@@ -43,7 +43,7 @@ impl ManifestFile {
 
 /// The origin of a document or a part of it.
 #[derive(Debug, Clone)]
-pub struct Origin {
+pub(crate) struct Origin {
     file: Arc<ManifestFile>,
     document: usize,
     base: Path,
@@ -51,39 +51,39 @@ pub struct Origin {
 
 impl Origin {
     /// The document at an index, from 0.
-    pub fn new(file: Arc<ManifestFile>, document: usize) -> Self {
+    pub(crate) fn new(file: Arc<ManifestFile>, document: usize) -> Self {
         Self { file, document, base: Path::root() }
     }
 
     /// The origin of a path inside this one.
     #[must_use]
-    pub fn part(&self, path: &Path) -> Self {
+    pub(crate) fn part(&self, path: &Path) -> Self {
         Self { base: path.under(&self.base), ..self.clone() }
     }
 
     /// The whole document.
     #[must_use]
-    pub fn document(&self) -> Self {
+    pub(crate) fn document(&self) -> Self {
         Self { base: Path::root(), ..self.clone() }
     }
 
     /// A key that identifies the document within one run.
-    pub fn document_key(&self) -> (*const ManifestFile, usize) {
+    pub(crate) fn document_key(&self) -> (*const ManifestFile, usize) {
         (Arc::as_ptr(&self.file), self.document)
     }
 
     /// The file.
-    pub fn file(&self) -> &ManifestFile {
+    pub(crate) fn file(&self) -> &ManifestFile {
         &self.file
     }
 
     /// The place of a path.
-    pub fn place(&self, path: &Path, aim: Aim) -> Place {
+    pub(crate) fn place(&self, path: &Path, aim: Aim) -> Place {
         self.file.place(self.file.map().locate(self.document, &path.under(&self.base), aim))
     }
 
     /// A fault of this part as an error at its line.
-    pub fn diagnostic(&self, mut fault: Fault) -> Diagnostic {
+    pub(crate) fn diagnostic(&self, mut fault: Fault) -> Diagnostic {
         // An alias of a secret is a key or value like any other for whoever made the message.
         let source = &self.file.source;
         if fault.message.contains('`') {
@@ -101,7 +101,7 @@ impl Origin {
     }
 
     /// Converts a fault into a warning with its place.
-    pub fn warning(&self, fault: Fault) -> Diagnostic {
+    pub(crate) fn warning(&self, fault: Fault) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..self.diagnostic(fault) }
     }
 }

@@ -50,7 +50,7 @@ pub(super) struct Body<'a> {
 }
 
 /// Takes a document apart into what it declares.
-pub fn declare(document: &Document, values: &Values<'_>, declared: &mut Declared, findings: &mut FileFindings) {
+pub(super) fn declare(document: &Document, values: &Values<'_>, declared: &mut Declared, findings: &mut FileFindings) {
     let facts = Facts::default();
     let mut reader = Reader { origin: document.origin.clone(), values, declared, findings, facts };
     let (resources, errors) = (reader.declared.resources.len(), reader.findings.errors());

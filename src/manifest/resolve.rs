@@ -37,7 +37,7 @@ const MOST_COMPARISONS: usize = 1_000_000;
 
 /// The desired state of one source.
 #[derive(Debug, Default)]
-pub struct Resolved {
+pub(crate) struct Resolved {
     /// The desired resources by key.
     pub desired: BTreeMap<Key, Desired>,
     /// The origin of each resource.
@@ -57,14 +57,14 @@ pub struct Resolved {
 }
 
 /// Like [`resolve`], but without a store: identifiers cannot be looked up and are assumed to exist.
-pub fn resolve_offline(loaded: &Loaded, source: &str) -> Resolved {
+pub(crate) fn resolve_offline(loaded: &Loaded, source: &str) -> Resolved {
     resolve_with(loaded, &Snapshot::default(), source, true, true)
 }
 
 /// Assigns every declared resource its key and resolves references by name to identifiers.
 ///
 /// With `prune`, the names of owned resources that are no longer declared cannot be referenced: they will be deleted.
-pub fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool) -> Resolved {
+pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool) -> Resolved {
     resolve_with(loaded, snapshot, source, prune, false)
 }
 
@@ -91,7 +91,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
 
 impl Resolved {
     /// Removes and returns the faulty resources and their dependents.
-    pub fn set_aside(&mut self) -> Vec<Desired> {
+    pub(crate) fn set_aside(&mut self) -> Vec<Desired> {
         loop {
             let before = self.faulty.len();
             // Without the rename that frees its name, a resource would overwrite the renamed one.
@@ -116,7 +116,7 @@ impl Resolved {
     }
 
     /// The origin of a lint's subject.
-    pub fn origin(&self, subject: &Subject) -> Option<&Origin> {
+    pub(crate) fn origin(&self, subject: &Subject) -> Option<&Origin> {
         match subject {
             Subject::Resource(key) => self.origins.get(key),
             Subject::ModuleSet(name) => self.set_origins.get(name),

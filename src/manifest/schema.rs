@@ -17,16 +17,16 @@ use crate::model::{
 };
 
 /// The name of the schema of any manifest.
-pub const ANY: &str = "manifest";
+pub(crate) const ANY: &str = "manifest";
 
 /// All schemas by file name without extension.
-pub fn all() -> BTreeMap<String, Value> {
+pub(crate) fn all() -> BTreeMap<String, Value> {
     let each = KINDS.iter().map(|kind| (kind.name.to_owned(), schema(std::slice::from_ref(kind))));
     each.chain([(ANY.to_owned(), schema(&KINDS))]).collect()
 }
 
 /// The fields of all manifests, used to hide secrets in excerpts.
-pub fn fields() -> &'static Fields {
+pub(crate) fn fields() -> &'static Fields {
     static FIELDS: OnceLock<Fields> = OnceLock::new();
     FIELDS.get_or_init(|| Fields::of(&schema(&KINDS)))
 }

@@ -80,12 +80,12 @@ const VALUES: &[(&str, &str)] = &[
 
 /// Returns the reason why a text cannot be read. It is one of a fixed set of phrases, because the reader's own text
 /// quotes values and keys.
-pub fn reason(error: &serde_yaml::Error) -> &'static str {
+pub(crate) fn reason(error: &serde_yaml::Error) -> &'static str {
     phrase(&error.to_string())
 }
 
 /// Returns the reason with its line and column, for a message without an excerpt.
-pub fn reason_and_place(error: &serde_yaml::Error) -> String {
+pub(crate) fn reason_and_place(error: &serde_yaml::Error) -> String {
     match error.location() {
         Some(place) => format!("{} at line {} column {}", reason(error), place.line(), place.column()),
         None => reason(error).to_owned(),

@@ -9,7 +9,7 @@ use crate::model::{
 };
 
 /// The value sources of one manifest.
-pub struct Values<'a> {
+pub(super) struct Values<'a> {
     tree: &'a dyn Tree,
     manifest: &'a ManifestFile,
     plain_secrets: RefCell<BTreeSet<FieldPath>>,
@@ -17,17 +17,17 @@ pub struct Values<'a> {
 
 impl<'a> Values<'a> {
     /// Resolves the values of a manifest of `tree`.
-    pub fn new(tree: &'a dyn Tree, manifest: &'a ManifestFile) -> Self {
+    pub(super) fn new(tree: &'a dyn Tree, manifest: &'a ManifestFile) -> Self {
         Self { tree, manifest, plain_secrets: RefCell::default() }
     }
 
     /// Returns the plain-text secrets decoded since the last call.
-    pub fn take_plain_secrets(&self) -> Vec<FieldPath> {
+    pub(super) fn take_plain_secrets(&self) -> Vec<FieldPath> {
         self.plain_secrets.take().into_iter().collect()
     }
 
     /// The path to write a token to.
-    pub fn token_file(&self, file: PathBuf) -> Result<PathBuf, Fault> {
+    pub(super) fn token_file(&self, file: PathBuf) -> Result<PathBuf, Fault> {
         self.tree.token_file(self.manifest, file)
     }
 }

@@ -10,12 +10,12 @@ use super::{
 };
 
 /// The maximum length of a description, in bytes (Limits).
-pub const DESCRIPTION_BYTES: usize = 255;
+pub(crate) const DESCRIPTION_BYTES: usize = 255;
 /// The maximum length of metadata, in bytes (Limits).
-pub const METADATA_BYTES: usize = 4096;
+pub(crate) const METADATA_BYTES: usize = 4096;
 
 /// Checks the length of `description` and `metadata`, in bytes of UTF-8 (D7).
-pub fn texts(faults: &mut Faults, description: &str, metadata: &str) {
+pub(crate) fn texts(faults: &mut Faults, description: &str, metadata: &str) {
     for (field, text, most) in [("description", description, DESCRIPTION_BYTES), ("metadata", metadata, METADATA_BYTES)]
     {
         if text.len() > most {
@@ -30,7 +30,7 @@ pub fn texts(faults: &mut Faults, description: &str, metadata: &str) {
 }
 
 /// Checks the ID of a resource that another service owns (D20).
-pub fn opaque_id(faults: &mut Faults, id: &str) {
+pub(crate) fn opaque_id(faults: &mut Faults, id: &str) {
     if id.is_empty() {
         faults.report(Fault::new(Code::Required, "an ID is required"));
     } else if !is_opaque_id(id) {
@@ -42,12 +42,12 @@ pub fn opaque_id(faults: &mut Faults, id: &str) {
 }
 
 /// Checks a list of IDs with [`opaque_id`].
-pub fn opaque_ids(faults: &mut Faults, field: &str, ids: &[String]) {
+pub(crate) fn opaque_ids(faults: &mut Faults, field: &str, ids: &[String]) {
     faults.within(field, |faults| faults.each(ids, |faults, id| opaque_id(faults, id)));
 }
 
 /// Checks a hostport: `host:port` with a DNS name or IP address and a port in 1–65535 (D17).
-pub fn hostport(faults: &mut Faults, text: &str) {
+pub(crate) fn hostport(faults: &mut Faults, text: &str) {
     if let Err(reason) = parse_hostport(text) {
         faults.report(
             Fault::new(Code::InvalidFormat, format!("`{}` is not a hostport: {reason}", printable(text)))
@@ -58,7 +58,7 @@ pub fn hostport(faults: &mut Faults, text: &str) {
 
 /// Returns the schema of a hostport. It accepts the same texts as [`parse_hostport`], except for rare forms of IPv6
 /// addresses.
-pub fn hostport_schema() -> serde_json::Value {
+pub(crate) fn hostport_schema() -> serde_json::Value {
     const LABEL: &str = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?";
     const LAST: &str = "[0-9]{0,20}[A-Za-z_]([A-Za-z0-9_-]{0,40}[A-Za-z0-9_])?";
     const BYTE: &str = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
@@ -70,7 +70,7 @@ pub fn hostport_schema() -> serde_json::Value {
 }
 
 /// Parses a hostport; the error is a clause that explains what is wrong.
-pub fn parse_hostport(text: &str) -> Result<(&str, u16), &'static str> {
+pub(crate) fn parse_hostport(text: &str) -> Result<(&str, u16), &'static str> {
     let (host, port) = text.rsplit_once(':').ok_or("the port is missing")?;
     let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
     let port = port
@@ -105,7 +105,7 @@ fn is_dns_name(name: &str) -> bool {
 }
 
 /// Checks the headers that a module adds and removes (D17).
-pub fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remove: &[String]) {
+pub(crate) fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remove: &[String]) {
     faults.within("add", |faults| {
         for (name, value) in add {
             faults.within(name.as_str(), |faults| {
@@ -131,12 +131,12 @@ pub fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remove: &[St
 }
 
 /// Returns the schema of a header name.
-pub fn header_name_schema() -> serde_json::Value {
+pub(crate) fn header_name_schema() -> serde_json::Value {
     serde_json::json!({"type": "string", "pattern": r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"})
 }
 
 /// Returns the schema of a header value.
-pub fn header_value_schema() -> serde_json::Value {
+pub(crate) fn header_value_schema() -> serde_json::Value {
     serde_json::json!({"type": "string", "pattern": r"^[^\r\n\x00]*$"})
 }
 

@@ -208,7 +208,7 @@ impl Diagnostic {
 }
 
 /// Sorts diagnostics by file and position, and removes duplicates caused by aliases.
-pub fn sort(diagnostics: &mut Vec<Diagnostic>) {
+pub(crate) fn sort(diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.sort_by_cached_key(|it| {
         let place = it.place.as_ref().map(|place| (place.file.name.clone(), place.span.start));
         (place, it.code, it.message.clone())

@@ -123,7 +123,7 @@ impl Fault {
 }
 
 /// The maximum number of faults to report per document.
-pub const MOST_FAULTS: usize = 100;
+pub(crate) const MOST_FAULTS: usize = 100;
 
 /// Collects the faults of a document during a visit of its fields, so that all are reported at once.
 #[derive(Debug, Default)]
@@ -181,7 +181,7 @@ impl Faults {
 
 /// Adds the faults that a value's rules found to those of decoding it, except for fields that already have a fault: a
 /// field that failed to decode must not also be reported as missing.
-pub fn add_untold(faults: &mut Vec<Fault>, found: impl IntoIterator<Item = Fault>) {
+pub(crate) fn add_untold(faults: &mut Vec<Fault>, found: impl IntoIterator<Item = Fault>) {
     let decoding_faults = faults.len();
     for fault in found {
         if !faults.iter().take(decoding_faults).any(|known| known.path.0.starts_with(&fault.path.0)) {
@@ -207,7 +207,7 @@ pub trait Check {
 const LONGEST_WORD: usize = 100;
 
 /// Returns the known word most similar to a misspelt one, if it is similar enough to suggest.
-pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST_WORD {
         return None;
     }

@@ -72,13 +72,13 @@ impl fmt::Debug for Id {
 
 /// Whether a text is valid as the ID of a resource that another service owns: 1 to 255 bytes without slashes, white
 /// space or control characters (D20).
-pub fn is_opaque_id(text: &str) -> bool {
+pub(crate) fn is_opaque_id(text: &str) -> bool {
     (1..=255).contains(&text.len()) && !text.chars().any(|c| c == '/' || c.is_whitespace() || c.is_control())
 }
 
 /// Whether a text is valid as a manifest name: lower-case letters, digits, '-' and '.' (D26). A name has no '_' and an
 /// ID always has one, so the two cannot be confused.
-pub fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     (1..=253).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
 }

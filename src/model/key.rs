@@ -51,7 +51,7 @@ impl Key {
 }
 
 /// Percent-encodes an ID as a path segment: IDs from other services can contain almost any character.
-pub fn segment(id: &str) -> PercentEncode<'_> {
+pub(crate) fn segment(id: &str) -> PercentEncode<'_> {
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     utf8_percent_encode(id, KEPT)
 }

@@ -23,7 +23,7 @@ use super::{
 };
 
 /// A blake3 hash of a Spec's stored form.
-pub type Digest = blake3::Hash;
+pub(crate) type Digest = blake3::Hash;
 
 /// A Spec, decoded or as it is stored, and the resources that it references. Cheap to clone; clones share what one of
 /// them decodes.

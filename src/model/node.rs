@@ -19,7 +19,7 @@ const MOST_KEY_BYTES: usize = 4096;
 
 /// A value in a document. Mappings keep their order and duplicate keys, so that duplicates can be reported.
 #[derive(Clone, PartialEq)]
-pub enum Node {
+pub(crate) enum Node {
     /// Null, or an empty value.
     Null,
     /// `true` or `false`.
@@ -40,7 +40,7 @@ pub enum Node {
 
 impl Node {
     /// Returns the entries of a mapping.
-    pub fn entries(&self) -> Option<&[(String, Node)]> {
+    pub(crate) fn entries(&self) -> Option<&[(String, Node)]> {
         match self {
             Node::Map(entries) => Some(entries),
             _ => None,
@@ -48,12 +48,12 @@ impl Node {
     }
 
     /// Returns the value of a mapping's key.
-    pub fn get(&self, key: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         self.entries()?.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
     /// Returns the text of a string.
-    pub fn as_str(&self) -> Option<&str> {
+    pub(crate) fn as_str(&self) -> Option<&str> {
         match self {
             Node::String(text) => Some(text),
             _ => None,
@@ -61,7 +61,7 @@ impl Node {
     }
 
     /// Converts to JSON, including nulls; a tagged value becomes null.
-    pub fn to_json(&self) -> serde_json::Value {
+    pub(crate) fn to_json(&self) -> serde_json::Value {
         use serde_json::Value;
         match self {
             Node::Null | Node::NotFinite | Node::Tagged(_) => Value::Null,
@@ -76,12 +76,12 @@ impl Node {
     }
 
     /// Whether the value is null, which means "not set" (D6).
-    pub fn is_null(&self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         matches!(self, Node::Null)
     }
 
     /// What the value is, in words for an error. Texts and tags are not quoted: they may be secret.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Node::Bool(value) => format!("the boolean {value}"),
             Node::Number(number) => format!("the number {number}"),
@@ -90,7 +90,7 @@ impl Node {
     }
 
     /// The type of the value, in words for an error about what may be a secret.
-    pub fn describe_type(&self) -> &'static str {
+    pub(crate) fn describe_type(&self) -> &'static str {
         match self {
             Node::Null => "nothing (null)",
             Node::Bool(_) => "a boolean",
@@ -104,7 +104,7 @@ impl Node {
 
     /// Removes and reports invalid content: later values of a duplicate key, keys that are too long, and numbers that
     /// JSON cannot represent. Only the first hundred faults are reported, the last one with the number of the others.
-    pub fn take_faults(&mut self) -> Vec<Fault> {
+    pub(crate) fn take_faults(&mut self) -> Vec<Fault> {
         let mut found = CappedFaults::default();
         self.visit(&mut Path::root(), &mut found);
         found.into_vec()
@@ -217,24 +217,24 @@ impl<'de> Deserialize<'de> for Node {
 }
 
 /// As many bytes of a text count as one value more.
-pub const BYTES_OF_A_VALUE: usize = 16;
+pub(crate) const BYTES_OF_A_VALUE: usize = 16;
 
 /// The number of values that may still be read (D48). YAML aliases repeat their value, so a small text can expand to
 /// very many values.
 #[derive(Debug)]
-pub struct Allowance {
+pub(crate) struct Allowance {
     left: Cell<usize>,
     exceeded: Cell<bool>,
 }
 
 impl Allowance {
     /// Creates an allowance of values, including keys and collections.
-    pub fn new(values: usize) -> Self {
+    pub(crate) fn new(values: usize) -> Self {
         Self { left: Cell::new(values), exceeded: Cell::new(false) }
     }
 
     /// Whether reading stopped at the limit.
-    pub fn is_exceeded(&self) -> bool {
+    pub(crate) fn is_exceeded(&self) -> bool {
         self.exceeded.get()
     }
 
@@ -258,7 +258,7 @@ impl Allowance {
 
 /// Reads a [`Node`] within the allowance.
 #[derive(Clone, Copy)]
-pub struct Counted<'a>(pub &'a Allowance);
+pub(crate) struct Counted<'a>(pub &'a Allowance);
 
 impl<'de> DeserializeSeed<'de> for Counted<'_> {
     type Value = Node;

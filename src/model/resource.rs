@@ -61,7 +61,7 @@ pub struct ViewContext<'a> {
     pub created_at: Timestamp,
     /// The service's URLs and certificates.
     pub site: &'a Site,
-    /// The children, oldest first, if the View of the kind includes them (see [`KindFacts::children`]).
+    /// The children, oldest first, if the View of the kind includes them (see `KindFacts::children`).
     pub children: &'a [ViewChild<'a>],
 }
 
@@ -139,9 +139,9 @@ impl Offers {
 
 type SpecArc = Arc<dyn AnyResource>;
 /// Decodes a spec from a request body or manifest, ignoring the given fields that are known elsewhere.
-pub type DecodeSpec = fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
+pub(crate) type DecodeSpec = fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
 /// Decodes the body of a PATCH, ignoring the fields of the first list, and never suggesting those of the second.
-pub type DecodePatch = fn(&Node, &[&str], &[&str]) -> Decoded<SpecArc>;
+pub(crate) type DecodePatch = fn(&Node, &[&str], &[&str]) -> Decoded<SpecArc>;
 
 /// The description of a kind. [`Kind::all`] lists all kinds.
 pub struct KindInfo {

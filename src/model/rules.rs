@@ -20,7 +20,7 @@ use super::{
 
 /// Returns the first of the changed resources that is wrong together with its neighbours, and its faults. Paths are
 /// inside its Spec.
-pub fn check(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Option<(Key, Vec<Fault>)> {
+pub(crate) fn check(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Option<(Key, Vec<Fault>)> {
     let of_people = |key: &&Key| matches!(key.kind, Kind::ApiKey | Kind::Owner);
     // One pass over all keys covers every changed key.
     let last_admin = changed.iter().find(of_people).map(|key| (key, last_admin_faults(before, after)));
@@ -34,17 +34,17 @@ pub fn check(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> Op
 }
 
 /// Creates the fault of a reference to a missing resource (D20).
-pub fn unknown_reference(reference: &Reference) -> Fault {
+pub(crate) fn unknown_reference(reference: &Reference) -> Fault {
     Fault::new(Code::UnknownReference, format!("{} not found", reference.target)).at(reference.path.clone())
 }
 
 /// Whether an edge passes TLS through to the upstream.
-pub fn passes_through(edge: &HttpsEdge) -> bool {
+pub(crate) fn passes_through(edge: &HttpsEdge) -> bool {
     edge.tls_termination.as_ref().is_some_and(|tls| tls.terminate_at == TerminateAt::Upstream)
 }
 
 /// Returns a fault for each module that an edge cannot apply because it passes TLS through.
-pub fn unreadable_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<Fault> {
+pub(crate) fn unreadable_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<Fault> {
     if !passes_through(edge) {
         return Vec::new();
     }
@@ -66,7 +66,7 @@ pub fn unreadable_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<Faul
 }
 
 /// Returns a fault for each module of an edge's own that the edge cannot apply because it passes TLS through.
-pub fn unreadable_edge_modules(edge: &HttpsEdge) -> Vec<(&'static Slot, Fault)> {
+pub(crate) fn unreadable_edge_modules(edge: &HttpsEdge) -> Vec<(&'static Slot, Fault)> {
     if !passes_through(edge) {
         return Vec::new();
     }
@@ -137,12 +137,12 @@ fn has_admin(snapshot: &Snapshot) -> bool {
 }
 
 /// Whether no admin key exists yet.
-pub fn has_no_admin(snapshot: &Snapshot) -> bool {
+pub(crate) fn has_no_admin(snapshot: &Snapshot) -> bool {
     !has_admin(snapshot)
 }
 
 /// Returns an owner's role (D23).
-pub fn role_of(snapshot: &Snapshot, owner: &str) -> Option<Role> {
+pub(crate) fn role_of(snapshot: &Snapshot, owner: &str) -> Option<Role> {
     let key = Key::new(Kind::Owner, super::id::Id::new(owner));
     snapshot.get(&key)?.spec_as::<Owner>().map(|owner| owner.role)
 }

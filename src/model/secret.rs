@@ -294,9 +294,9 @@ impl<'de, R> Deserialize<'de> for Text<R> {
 }
 
 /// The schema name of [`Secret`].
-pub const SECRET_SCHEMA: &str = "Secret";
+pub(crate) const SECRET_SCHEMA: &str = "Secret";
 /// The schema name of [`Text`].
-pub const TEXT_SCHEMA: &str = "Text";
+pub(crate) const TEXT_SCHEMA: &str = "Text";
 
 impl JsonSchema for Secret {
     fn schema_name() -> Cow<'static, str> {

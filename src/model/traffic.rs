@@ -71,7 +71,7 @@ impl fmt::Display for TracedRequest {
 }
 
 /// Returns a host without the brackets around an IPv6 address.
-pub fn bare_host(host: &str) -> &str {
+pub(crate) fn bare_host(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
@@ -145,12 +145,12 @@ impl Step {
 }
 
 /// Joins items for the note of a step.
-pub fn or_none(items: &[String]) -> String {
+pub(crate) fn or_none(items: &[String]) -> String {
     if items.is_empty() { "none".into() } else { items.join(", ") }
 }
 
 /// Describes header changes for the note of a step.
-pub fn header_changes(add: &BTreeMap<String, String>, remove: &[String]) -> String {
+pub(crate) fn header_changes(add: &BTreeMap<String, String>, remove: &[String]) -> String {
     let added = add.keys().map(|name| format!("+{name}"));
     let changes: Vec<String> = added.chain(remove.iter().map(|name| format!("-{name}"))).collect();
     or_none(&changes)

@@ -4,7 +4,7 @@
 use serde::de::{Deserialize, DeserializeOwned};
 
 /// Deserializes bytes whose nesting was checked before.
-pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
+pub(crate) fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     deserializer.disable_recursion_limit();
     let value = T::deserialize(&mut deserializer)?;
@@ -13,7 +13,7 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Er
 }
 
 /// Deserializes text whose nesting was checked before.
-pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
+pub(crate) fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     deserializer.disable_recursion_limit();
     let value = T::deserialize(&mut deserializer)?;
@@ -23,7 +23,7 @@ pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_jso
 
 /// A limit that a text goes beyond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Excess {
+pub(crate) enum Excess {
     /// The offset of the first bracket that nests too deep.
     Levels(usize),
     /// The offset of the first value too many.
@@ -32,7 +32,7 @@ pub enum Excess {
 
 /// Checks the size of a JSON text before it is read, as reading recurses with the depth and takes memory for each value.
 /// Values are counted from the separators, keys and collections included.
-pub fn excess(bytes: &[u8], most_levels: usize, most_values: usize) -> Option<Excess> {
+pub(crate) fn excess(bytes: &[u8], most_levels: usize, most_values: usize) -> Option<Excess> {
     let (mut levels, mut values, mut in_text, mut escaped) = (0usize, 1usize, false, false);
     for (at, byte) in bytes.iter().enumerate() {
         match byte {

@@ -29,7 +29,13 @@ use crate::model::{
 /// Computes the plan that brings `source`'s part of the store to the desired state. With `prune`, owned resources that
 /// are no longer declared are deleted. Creations and changes go forward through the kinds and deletions backward, so
 /// that every prefix of the plan keeps references valid.
-pub fn diff(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, source: &str, prune: bool, budget: Budget) -> Plan {
+pub(crate) fn diff(
+    snapshot: &Snapshot,
+    desired: &BTreeMap<Key, Desired>,
+    source: &str,
+    prune: bool,
+    budget: Budget,
+) -> Plan {
     let plan = Plan { base: snapshot.revision, ..Plan::default() };
     let mut planner = Planner { snapshot, desired, source, owners: HashSet::new(), plan };
     let mut wanted: Vec<&Desired> = desired.values().collect();

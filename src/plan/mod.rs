@@ -1,16 +1,16 @@
 //! Planning: the operations that turn a snapshot into the desired state. Pure: the same input gives the same plan.
 
 mod diff;
-pub mod format;
-pub mod outline;
-pub mod render;
-pub mod report;
-pub mod safety;
-pub mod saved;
+pub(crate) mod format;
+pub(crate) mod outline;
+pub(crate) mod render;
+pub(crate) mod report;
+pub(crate) mod safety;
+pub(crate) mod saved;
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
-pub use diff::diff;
+pub(crate) use diff::diff;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

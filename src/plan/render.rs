@@ -11,7 +11,7 @@ use super::{
 use crate::text::escaped;
 
 /// Renders the plan with colour codes; the caller strips them if needed.
-pub fn text(plan: &Outline) -> String {
+pub(crate) fn text(plan: &Outline) -> String {
     let mut out = String::new();
     for change in &plan.changes {
         let _ = write_change(&mut out, change);
@@ -25,7 +25,7 @@ pub fn text(plan: &Outline) -> String {
 }
 
 /// The sign in front of a change.
-pub fn sign(effect: Effect) -> &'static str {
+pub(crate) fn sign(effect: Effect) -> &'static str {
     match effect {
         Effect::Create => "+",
         Effect::Replace => "±",
@@ -36,7 +36,7 @@ pub fn sign(effect: Effect) -> &'static str {
 }
 
 /// The notes after the name and identifier.
-pub fn notes(change: &OutlinedChange) -> String {
+pub(crate) fn notes(change: &OutlinedChange) -> String {
     let what = match change.effect {
         Effect::Replace => Some("replaces the one deleted below"),
         Effect::Adopt => Some("adopted without changes"),

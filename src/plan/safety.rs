@@ -88,7 +88,7 @@ impl fmt::Display for Budget {
 }
 
 /// Refuses a plan that deletes more of the source's `owned` resources than the budget allows.
-pub fn over_budget(plan: &Plan, owned: usize, budget: Budget) -> Option<Diagnostic> {
+pub(crate) fn over_budget(plan: &Plan, owned: usize, budget: Budget) -> Option<Diagnostic> {
     let deleted: Vec<_> =
         plan.changes.iter().filter(|change| matches!(change.effect, Effect::Delete | Effect::Replaced)).collect();
     if deleted.is_empty() || budget.allows(deleted.len(), owned) {

@@ -28,7 +28,7 @@ const ROUNDS: NonZeroU32 = match NonZeroU32::new(600_000) {
 /// the store can make it, or where there is no store yet, whoever has the secrets, slowly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SavedPlan {
+pub(crate) struct SavedPlan {
     format: String,
     /// Which store the plan was made for; none, if there was no store yet.
     store: Option<String>,
@@ -65,7 +65,7 @@ struct SavedOperation {
 
 /// What a plan is pinned to beside its operations.
 #[derive(Debug, Clone)]
-pub struct Pin<'a> {
+pub(crate) struct Pin<'a> {
     /// What keeps secrets from being guessed from the digest of the desired state.
     pub guard: Guard,
     /// The name of the source.
@@ -76,7 +76,7 @@ pub struct Pin<'a> {
 
 /// What keeps secrets from being guessed from the digest of the desired state (D60).
 #[derive(Debug, Clone)]
-pub enum Guard {
+pub(crate) enum Guard {
     /// The digest is keyed with the store's root secret.
     Store([u8; 32]),
     /// There is no store yet: the digest has this salt, and is slow.
@@ -85,7 +85,7 @@ pub enum Guard {
 
 impl SavedPlan {
     /// The document of a plan that leads to `desired`.
-    pub fn new<'d>(
+    pub(crate) fn new<'d>(
         plan: &Plan,
         desired: impl IntoIterator<Item = &'d Desired>,
         pin: &Pin<'_>,
@@ -121,7 +121,7 @@ impl SavedPlan {
     }
 
     /// Reads a document. The error is for a person.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let saved: Self = serde_json::from_str(text).map_err(|error| format!("it is not a saved plan: {error}"))?;
         if saved.format != FORMAT {
             return Err(format!("its format is `{}`, and this edgewright knows `{FORMAT}`", saved.format));
@@ -130,25 +130,25 @@ impl SavedPlan {
     }
 
     /// The salt of a plan that was made without a store, to compare another plan with it.
-    pub fn salt(&self) -> Option<&str> {
+    pub(crate) fn salt(&self) -> Option<&str> {
         self.salt.as_deref()
     }
 
     /// The document's text.
-    pub fn text(&self) -> Result<String, JsonError> {
+    pub(crate) fn text(&self) -> Result<String, JsonError> {
         json::text(self, Secrets::Masked)
     }
 
     /// What the plan comes to, whatever else has changed in the store since it was made: the same store and source, the
     /// same desired state and the same calls have the same digest.
-    pub fn outcome(&self) -> Result<String, JsonError> {
+    pub(crate) fn outcome(&self) -> Result<String, JsonError> {
         let parts = (&self.store, &self.source, &self.desired, &self.operations);
         Ok(blake3::hash(&json::bytes(&parts, Secrets::Masked)?).to_hex().to_string())
     }
 
     /// Why the plan that would run now is not this one: nothing, if it is. Only the outcome counts, and not the revision:
     /// what others change in the store does not matter as long as the same calls lead to the same state.
-    pub fn differences(&self, now: &SavedPlan) -> Vec<String> {
+    pub(crate) fn differences(&self, now: &SavedPlan) -> Vec<String> {
         let mut reasons = Vec::new();
         if !self.own_digest().is_ok_and(|digest| digest == self.digest) {
             reasons.push("the document was changed after it was written".to_owned());
@@ -174,7 +174,7 @@ impl SavedPlan {
     }
 
     /// The calls that differ between this plan and another one, as a line diff.
-    pub fn diff(&self, now: &SavedPlan) -> String {
+    pub(crate) fn diff(&self, now: &SavedPlan) -> String {
         let text = |plan: &SavedPlan| match plan.operations.as_slice() {
             [] => "nothing to do\n".to_owned(),
             operations => {

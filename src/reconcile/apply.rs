@@ -59,7 +59,7 @@ pub(super) fn apply_plan(store: &Store, plan: &Plan, places: Places, author: Aut
 /// and its application, it is made anew; under contention while they wait, so that a large plan never starves. `accept`
 /// is asked of each plan before it runs: that it is the one that was reviewed, and may run at all. Returns the plan that
 /// was accepted, and the revision that it made; none if there was nothing to do.
-pub fn apply_current<E: From<ApplyError>>(
+pub(crate) fn apply_current<E: From<ApplyError>>(
     store: &Store,
     prepared: &Prepared,
     author: Author,
@@ -109,7 +109,7 @@ pub fn apply_current<E: From<ApplyError>>(
 }
 
 /// Measures a reconciliation that a server has made (D33).
-pub fn measure(result: &'static str, began: Instant) {
+pub(crate) fn measure(result: &'static str, began: Instant) {
     metrics::histogram!("edgewright_reconcile_duration_seconds").record(began.elapsed().as_secs_f64());
     metrics::counter!("edgewright_reconcile_total", "result" => result).increment(1);
 }

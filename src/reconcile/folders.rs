@@ -20,7 +20,7 @@ use notify::{
 const ATTEMPTS: usize = 3;
 
 /// Watches for files and folders, through links.
-pub struct Folders {
+pub(super) struct Folders {
     watcher: RecommendedWatcher,
     paths: Vec<PathBuf>,
     /// The state of each path when its watch was created.
@@ -45,7 +45,7 @@ type FileId = (PathBuf, u64, u64);
 
 impl Folders {
     /// Watches paths and calls `changed` with each event. The parent folder of each path must exist.
-    pub fn watch(paths: &[PathBuf], changed: impl Fn() + Send + Sync + 'static) -> notify::Result<Self> {
+    pub(super) fn watch(paths: &[PathBuf], changed: impl Fn() + Send + Sync + 'static) -> notify::Result<Self> {
         let paths: Vec<PathBuf> = paths.iter().filter(|path| path.as_os_str() != "-").cloned().collect();
         if let Some(path) = paths.iter().find(|path| !parent_of(path).is_dir()) {
             return Err(notify::Error::path_not_found().add_path(parent_of(path)));
@@ -57,12 +57,12 @@ impl Folders {
 
     /// Whether a path resolves differently than when it was watched. A link above the path can be swapped without an
     /// event in a watched folder.
-    pub fn have_moved(&self) -> bool {
+    pub(super) fn have_moved(&self) -> bool {
         self.paths.iter().map(|path| Watched::of(path)).ne(self.watched.iter().map(Watched::clone))
     }
 
     /// Recreates the watches if a path resolves differently than before.
-    pub fn refresh(&mut self) {
+    pub(super) fn refresh(&mut self) {
         for _ in 0..ATTEMPTS {
             let moved = self.moved.swap(false, Ordering::AcqRel);
             let now: Vec<Watched> = self.paths.iter().map(|path| Watched::of(path)).collect();

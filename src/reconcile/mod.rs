@@ -1,18 +1,21 @@
 //! One run of the reconciler, and the loop that repeats it. Returns data; the command line and the API print it.
 
 mod apply;
-pub mod cancel;
+pub(crate) mod cancel;
 mod folders;
-pub mod health;
+pub(crate) mod health;
 #[cfg(test)]
 mod laws;
 mod options;
 mod planned;
 mod stages;
-pub mod token;
-pub mod watch;
+pub(crate) mod token;
+pub(crate) mod watch;
 
-pub use apply::{ApplyError, apply, apply_current, measure};
-pub use options::{DEFAULT_SOURCE, LintLevels, Options, check_source};
+pub use apply::{ApplyError, apply};
+pub(crate) use apply::{apply_current, measure};
+pub(crate) use options::{DEFAULT_SOURCE, check_source};
+pub use options::{LintLevels, Options};
 pub use planned::Planned;
-pub use stages::{Prepared, compare, plan, validate, validate_loaded};
+pub(crate) use stages::{Prepared, compare, validate_loaded};
+pub use stages::{plan, validate};

@@ -65,10 +65,10 @@ impl Default for Options {
 }
 
 /// The source name of whoever does not name one (D40).
-pub const DEFAULT_SOURCE: &str = "default";
+pub(crate) const DEFAULT_SOURCE: &str = "default";
 
 /// Whether a source can have this name. The reason is for a person.
-pub fn check_source(name: &str) -> Result<(), String> {
+pub(crate) fn check_source(name: &str) -> Result<(), String> {
     let good = !name.trim().is_empty() && name.len() <= 255 && !name.contains(char::is_control);
     good.then_some(()).ok_or_else(|| "a source's name has 1 to 255 bytes and no control character".into())
 }

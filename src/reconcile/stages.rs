@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Manifests that were read once, to be planned on any revision.
-pub struct Prepared {
+pub(crate) struct Prepared {
     /// What the run may do.
     pub options: Options,
     loaded: Loaded,
@@ -45,7 +45,7 @@ pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
 }
 
 /// The same for manifests that were read already.
-pub fn validate_loaded(loaded: &Loaded, lints: &LintLevels) -> Planned {
+pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels) -> Planned {
     let resolved = resolve_offline(loaded, super::DEFAULT_SOURCE);
     let judged = judge(loaded, resolved, &[], lints);
     judged.planned(loaded, None)
@@ -58,13 +58,13 @@ pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
 
 impl Prepared {
     /// Reads the manifests.
-    pub fn load(options: Options) -> Self {
+    pub(crate) fn load(options: Options) -> Self {
         let loaded = manifest::load(options.tree.as_ref());
         Self { options, loaded }
     }
 
     /// Plans what turns `snapshot` into what the manifests say. Changes nothing.
-    pub fn plan(&self, snapshot: &Snapshot) -> Planned {
+    pub(crate) fn plan(&self, snapshot: &Snapshot) -> Planned {
         let (options, loaded) = (&self.options, &self.loaded);
         let stops = || options.cancel.is_cancelled();
         if stops() {
@@ -95,7 +95,7 @@ impl Prepared {
 }
 
 /// Plans what turns the state of one set of manifests into that of another, without any store.
-pub fn compare(old: &Options, new: &Options) -> Planned {
+pub(crate) fn compare(old: &Options, new: &Options) -> Planned {
     let lenient = |options: &Options| Options { budget: Budget::Percent(100.0), ..options.clone() };
     let mut before = plan(&lenient(old), &Snapshot::default());
     let Some(first) = before.plan.take() else { return before };

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A source of token hashes for new keys.
-pub trait Tokens {
+pub(crate) trait Tokens {
     /// Returns the hash of a key's token, which goes to a file.
     fn hash(&mut self, key: &Id, file: &Path) -> Result<Secret, ApplyError>;
 
@@ -28,7 +28,7 @@ pub trait Tokens {
 
 /// Creates tokens and writes them to the files named by the manifests.
 #[derive(Debug, Default)]
-pub struct TokenFiles {
+pub(crate) struct TokenFiles {
     written: Vec<PathBuf>,
 }
 
@@ -49,7 +49,7 @@ impl Tokens for TokenFiles {
 
 /// Hashes sent by a client that has the tokens.
 #[derive(Debug, Default)]
-pub struct TokenHashes(pub BTreeMap<Id, Secret>);
+pub(crate) struct TokenHashes(pub BTreeMap<Id, Secret>);
 
 impl Tokens for TokenHashes {
     fn hash(&mut self, key: &Id, _file: &Path) -> Result<Secret, ApplyError> {
@@ -78,7 +78,7 @@ pub(super) fn with_hashes(plan: &Plan, tokens: &mut dyn Tokens) -> Result<Vec<Op
 
 /// Writes a token to a file that only its user can read (D27), and replaces the file of an earlier token. Anything else
 /// at the path is an error: a device or somebody's file must not be lost to a mistyped option.
-pub fn write_token(path: &Path, token: &str) -> io::Result<()> {
+pub(crate) fn write_token(path: &Path, token: &str) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// The grace period for a run during shutdown.
-pub const GRACE: Duration = Duration::from_secs(10);
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// How long the folder must be quiet before a run.
 const QUIET: Duration = Duration::from_millis(150);
@@ -142,7 +142,7 @@ impl Drop for Handle {
 }
 
 /// Reconciles once, like the `reconcile` command.
-pub fn run_once(store: &Store, options: &Options) -> RunReport {
+pub(crate) fn run_once(store: &Store, options: &Options) -> RunReport {
     let began = Instant::now();
     let report = look(store, options);
     let result = match report {

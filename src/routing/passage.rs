@@ -20,7 +20,7 @@ pub struct Passage {
 
 /// Returns the steps of the enabled modules of an edge and its route in traffic order, up to the first that rejects the
 /// request.
-pub fn passages(request: &TracedRequest, [edge, route]: [&dyn AnyResource; 2]) -> Vec<Passage> {
+pub(super) fn passages(request: &TracedRequest, [edge, route]: [&dyn AnyResource; 2]) -> Vec<Passage> {
     in_order(request, edge.modules().chain(route.modules()))
 }
 

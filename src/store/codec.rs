@@ -88,7 +88,7 @@ fn damaged(found: String) -> StoreError {
 }
 
 /// Reads a whole state.
-pub fn restore(state: State) -> Result<Snapshot, StoreError> {
+pub(super) fn restore(state: State) -> Result<Snapshot, StoreError> {
     let State { tip, records, batches, .. } = state;
     let (deleted, records): (Vec<_>, Vec<_>) = records.into_iter().partition(|(key, _)| key.starts_with(DELETED));
     let entries: Result<Vec<_>, String> =
@@ -101,7 +101,7 @@ pub fn restore(state: State) -> Result<Snapshot, StoreError> {
 }
 
 /// The Snapshot after a batch.
-pub fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, StoreError> {
+pub(super) fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, StoreError> {
     let changed: Vec<_> = batch.changes.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).collect();
     let changed = changed.into_par_iter().with_min_len(64).map(|(key, value)| {
         if key.starts_with(DELETED) {
@@ -115,7 +115,7 @@ pub fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, StoreErro
 }
 
 /// What a commit changes in the state.
-pub fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<RecordChange>, StoreError> {
+pub(super) fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<RecordChange>, StoreError> {
     let encoded: Result<Vec<Vec<RecordChange>>, StoreError> = changed
         .iter()
         .collect::<Vec<_>>()
@@ -133,7 +133,7 @@ pub fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<RecordCha
 }
 
 /// Every record of a state.
-pub fn records(state: &Snapshot) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+pub(super) fn records(state: &Snapshot) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
     let entries: Vec<_> = state.iter().collect();
     let entries = entries.into_par_iter().map(|entry| Ok((encode_key(RECORD, &entry.key), encode(entry)?)));
     let mut records = entries.collect::<Result<Vec<_>, StoreError>>()?;

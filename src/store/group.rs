@@ -19,7 +19,7 @@ use super::{
 use crate::model::{code::Code, key::Key, operation::Operation, snapshot::Snapshot};
 
 /// The commits that are applied and not durable yet.
-pub struct Queue {
+pub(super) struct Queue {
     line: Mutex<Line>,
     turn: Condvar,
 }
@@ -51,7 +51,7 @@ struct Waiting {
 
 impl Queue {
     /// An empty queue behind a state.
-    pub fn new(tip: Arc<Snapshot>, log: Tip) -> Self {
+    pub(super) fn new(tip: Arc<Snapshot>, log: Tip) -> Self {
         let last = Ticket::default();
         let _ = last.set(Ok(()));
         Self {

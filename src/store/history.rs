@@ -121,7 +121,7 @@ impl Record {
 }
 
 /// Returns the hash of a record after the record with the hash `before`.
-pub fn chain(before: &Hash, record: &[u8]) -> Hash {
+pub(crate) fn chain(before: &Hash, record: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new_derive_key("edgewright 2026 history chain");
     hasher.update(before);
     hasher.update(record);

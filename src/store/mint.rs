@@ -21,19 +21,19 @@ pub fn fresh_id(kind: Kind) -> Id {
 }
 
 /// Returns a time-ordered, random identifier with a prefix, such as `op_` for a request.
-pub fn fresh(prefix: &str) -> Id {
+pub(crate) fn fresh(prefix: &str) -> Id {
     Id::from_bytes(prefix, *KsuidMs::new::<Timestamp>(None, None).bytes())
 }
 
 /// Returns 256 random bits.
-pub fn random_secret() -> [u8; 32] {
+pub(crate) fn random_secret() -> [u8; 32] {
     let mut bytes = [0; 32];
     rand::rng().fill_bytes(&mut bytes);
     bytes
 }
 
 /// A random salt, as text.
-pub fn salt() -> String {
+pub(crate) fn salt() -> String {
     Id::derived("", [random_secret().as_slice()]).to_string()
 }
 
@@ -44,13 +44,13 @@ pub fn token(key: &Id) -> (Secret, Secret) {
 }
 
 /// Splits a token into its key and its secret part.
-pub fn split_token(token: &str) -> Option<(Id, &str)> {
+pub(crate) fn split_token(token: &str) -> Option<(Id, &str)> {
     let (key, secret) = token.strip_prefix("ew_")?.rsplit_once('_')?;
     Some((Id::new(key), secret))
 }
 
 /// Compares a token's secret part with a stored hash, in constant time.
-pub fn token_matches(secret: &str, kept: &Secret) -> bool {
+pub(crate) fn token_matches(secret: &str, kept: &Secret) -> bool {
     hash(secret).expose().as_bytes().ct_eq(kept.expose().as_bytes()).into()
 }
 

@@ -2,13 +2,13 @@
 //! changes state, and only this module knows the engines.
 
 mod codec;
-pub mod engine;
+pub(crate) mod engine;
 mod error;
-pub mod folder;
+pub(crate) mod folder;
 mod group;
-pub mod history;
-pub mod memory;
-pub mod mint;
+pub(crate) mod history;
+pub(crate) mod memory;
+pub(crate) mod mint;
 mod probe;
 mod touched;
 
@@ -24,7 +24,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 pub use error::StoreError;
-pub use probe::probe;
+pub(crate) use probe::probe;
 
 use crate::model::{
     code::Code,

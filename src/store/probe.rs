@@ -7,7 +7,7 @@ use crate::model::code::Code;
 
 /// Returns whether a path has a store, or anything else that a new store must not replace. Fails if this cannot be
 /// read: an unreadable store must not pass for an empty one.
-pub fn probe(path: &Path) -> Result<bool, StoreError> {
+pub(crate) fn probe(path: &Path) -> Result<bool, StoreError> {
     let unreadable = |path: &Path, error: io::Error| {
         StoreError::new(Code::StoreFailed, format!("{} cannot be read: {error}", path.display()))
     };

@@ -14,7 +14,7 @@ use crate::model::{
 };
 
 /// Describes the resources that differ between two revisions. Secrets are digests with the given key.
-pub fn touched(
+pub(super) fn touched(
     before: &Snapshot,
     after: &Snapshot,
     changed: &BTreeSet<Key>,

@@ -9,12 +9,12 @@ const PATH_CHARS: usize = 255;
 
 /// Shortens a value for a message, and escapes control, line-break and bidirectional characters. Otherwise a manifest
 /// could change what a reviewer's terminal or log shows.
-pub fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     cut(text, QUOTED_CHARS)
 }
 
 /// Like [`printable`], for a file path: longer, because its end matters more than its start.
-pub fn printable_path(text: &str) -> String {
+pub(crate) fn printable_path(text: &str) -> String {
     cut(text, PATH_CHARS)
 }
 
@@ -28,14 +28,14 @@ fn cut(text: &str, most: usize) -> String {
 
 /// Whether a character changes how text is shown: control characters, line breaks, direction marks and invisible
 /// characters, except joiners, which scripts and emoji need.
-pub fn steers(c: char) -> bool {
+pub(crate) fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         || matches!(c, '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Escapes the characters for which [`steers`] is true, so that the value is on one line.
-pub fn escaped(text: &str) -> Cow<'_, str> {
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
     }
@@ -52,7 +52,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
 
 /// Replaces each character for which [`steers`] is true, except line breaks, with a placeholder of the same length, so
 /// that positions stay the same.
-pub fn tamed(text: &str) -> String {
+pub(crate) fn tamed(text: &str) -> String {
     let keeps = |c: char| matches!(c, '\n' | '\r' | '\t') || !steers(c);
     let tame = |c: char| match c.len_utf8() {
         _ if keeps(c) => c,

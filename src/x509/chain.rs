@@ -21,7 +21,7 @@ const RSA_PSS: &str = "1.2.840.113549.1.1.10";
 
 /// One certificate of a PEM text. Displays as its common name in backquotes, or its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub(crate) struct Link {
     /// The position in the text, from 1.
     pub place: usize,
     /// The subject's common name; empty if absent.
@@ -83,7 +83,7 @@ fn broken_digest(certificate: &X509Certificate<'_>) -> Option<&'static str> {
 }
 
 /// Returns the index, from 0, of the first certificate that the next one did not sign, or `None` for a complete chain.
-pub fn unsigned_link(pem: &str) -> Result<Option<usize>, PemFault> {
+pub(crate) fn unsigned_link(pem: &str) -> Result<Option<usize>, PemFault> {
     with_chain(pem, |chain| {
         let gap = |pair: &[_]| matches!(pair, [certificate, issuer] if !is_signed_by(certificate, issuer));
         Ok(chain.windows(2).position(gap))

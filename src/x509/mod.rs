@@ -27,7 +27,7 @@ use self::{
     pem::{blocks, with_chain, with_first},
 };
 
-pub use self::{
+pub(crate) use self::{
     chain::{Link, unsigned_link},
     pem::PemFault,
 };
@@ -91,7 +91,7 @@ pub struct CertificateFacts {
 
 /// A PEM text of certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chain<F> {
+pub(crate) struct Chain<F> {
     /// Facts from the first certificate.
     pub facts: F,
     /// All certificates in order; `None` if a validity cannot be represented.
@@ -107,7 +107,7 @@ fn read<F>(pem: &str, facts: impl FnOnce(&X509Certificate<'_>) -> Result<F, PemF
 }
 
 /// Reads an authority's PEM: every block must be a certificate, and the facts come from the first (D19).
-pub fn authority(ca_pem: &str) -> Result<Chain<AuthorityFacts>, PemFault> {
+pub(crate) fn authority(ca_pem: &str) -> Result<Chain<AuthorityFacts>, PemFault> {
     read(ca_pem, |first| {
         Ok(AuthorityFacts {
             subject_common_name: attribute(first.subject(), &OID_X509_COMMON_NAME),
@@ -121,7 +121,7 @@ pub fn authority(ca_pem: &str) -> Result<Chain<AuthorityFacts>, PemFault> {
 
 /// Reads a chain, leaf first: every block must be a certificate, and the facts come from the leaf. Expired certificates
 /// are accepted (D19).
-pub fn certificate(certificate_pem: &str) -> Result<Chain<CertificateFacts>, PemFault> {
+pub(crate) fn certificate(certificate_pem: &str) -> Result<Chain<CertificateFacts>, PemFault> {
     read(certificate_pem, |leaf| {
         let subject = leaf.subject();
         Ok(CertificateFacts {
@@ -144,7 +144,7 @@ pub fn certificate(certificate_pem: &str) -> Result<Chain<CertificateFacts>, Pem
 }
 
 /// Checks that a private key belongs to the leaf certificate (D19).
-pub fn check_key(certificate_pem: &str, private_key_pem: &str) -> Result<(), PemFault> {
+pub(crate) fn check_key(certificate_pem: &str, private_key_pem: &str) -> Result<(), PemFault> {
     with_first(certificate_pem, |leaf| {
         let blocks = blocks(private_key_pem)?;
         // openssl writes a separate block with the curve before an EC key, although the key includes the curve.

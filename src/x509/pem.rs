@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 /// A fault in a PEM text (D19). It contains labels, OIDs and positions but no content, so it is safe to show anywhere.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PemFault {
+pub(crate) enum PemFault {
     /// No PEM block.
     #[error("no PEM block found")]
     NoBlock,
@@ -59,12 +59,12 @@ pub enum PemFault {
 
 impl PemFault {
     /// Whether both texts are valid but do not match, which has its own code (D19).
-    pub fn is_key_mismatch(&self) -> bool {
+    pub(crate) fn is_key_mismatch(&self) -> bool {
         matches!(self, Self::KeyMismatch)
     }
 
     /// Returns how to fix the fault (D19).
-    pub fn help(&self) -> &'static str {
+    pub(crate) fn help(&self) -> &'static str {
         match self {
             Self::NoBlock => {
                 "paste the text from `-----BEGIN …-----` to `-----END …-----`; convert DER with `openssl x509 -inform der -in FILE`"

@@ -45,7 +45,7 @@ fn malformed(reason: impl Into<String>) -> XmlFault {
 
 /// Checks that a text is well-formed XML without a DTD, with an EntityDescriptor or EntitiesDescriptor as its root.
 /// The error is one clause with the line.
-pub fn check_entity_descriptor(text: &str) -> Result<(), String> {
+pub(crate) fn check_entity_descriptor(text: &str) -> Result<(), String> {
     if text.len() > MOST_BYTES {
         return Err(format!("the XML must be at most {MOST_BYTES} bytes long (found {})", text.len()));
     }

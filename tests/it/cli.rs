@@ -17,83 +17,83 @@ use edgewright::{Snapshot, Store};
 use tempfile::TempDir;
 
 /// The binary under test.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_edgewright");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_edgewright");
 /// The repository.
-pub const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
+pub(crate) const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 /// How long something may take that takes a moment; a test that reaches it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A temporary folder to work in. Its store is `store`, unless a line says otherwise.
-pub struct Folder {
+pub(crate) struct Folder {
     root: TempDir,
 }
 
 impl Folder {
     /// An empty one.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { root: tempfile::tempdir().unwrap() }
     }
 
     /// One with a copy of the example, as `storefront`.
-    pub fn with_storefront() -> Self {
+    pub(crate) fn with_storefront() -> Self {
         let folder = Self::new();
         copy(&Path::new(REPOSITORY).join("examples/storefront"), &folder.path("storefront"));
         folder
     }
 
     /// The path of something in it.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
 
     /// Writes a file, and its folders.
-    pub fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
     /// Reads a file.
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
     /// The permissions of a file.
-    pub fn mode(&self, name: &str) -> u32 {
+    pub(crate) fn mode(&self, name: &str) -> u32 {
         fs::metadata(self.path(name)).unwrap().permissions().mode() & 0o777
     }
 
     /// Replaces what stands exactly once in a file.
-    pub fn edit(&self, name: &str, from: &str, to: &str) {
+    pub(crate) fn edit(&self, name: &str, from: &str, to: &str) {
         let text = self.read(name);
         assert_eq!(text.matches(from).count(), 1, "{from:?} in {name}");
         self.write(name, &text.replace(from, to));
     }
 
     /// The program with a line of arguments, in this folder.
-    pub fn command(&self, line: &str) -> Command {
+    pub(crate) fn command(&self, line: &str) -> Command {
         command_in(self.root.path(), line)
     }
 
     /// Runs the program to its end.
-    pub fn run(&self, line: &str) -> Run {
+    pub(crate) fn run(&self, line: &str) -> Run {
         finish(self.command(line), "")
     }
 
     /// The same with something on standard input.
-    pub fn run_with(&self, line: &str, input: &str) -> Run {
+    pub(crate) fn run_with(&self, line: &str, input: &str) -> Run {
         finish(self.command(line), input)
     }
 
     /// Runs the program, which must end with 0.
-    pub fn ok(&self, line: &str) -> Run {
+    pub(crate) fn ok(&self, line: &str) -> Run {
         let run = self.run(line);
         assert_eq!(run.code, 0, "{line}\n{}", run.all());
         run
     }
 
     /// Serves on a free port, until the value is dropped.
-    pub fn serve(&self, options: &str) -> Serve {
+    pub(crate) fn serve(&self, options: &str) -> Serve {
         let mut command = self.command(&format!("serve --listen 127.0.0.1:0 --admin-token-file admin.token {options}"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = Pipe::new(child.stdout.take().unwrap());
@@ -109,7 +109,7 @@ impl Folder {
     }
 
     /// What a store holds. A copy is opened: the store itself stays free for the next run.
-    pub fn snapshot(&self, store: &str) -> Arc<Snapshot> {
+    pub(crate) fn snapshot(&self, store: &str) -> Arc<Snapshot> {
         let aside = tempfile::tempdir().unwrap();
         let copied = aside.path().join("store");
         copy(&self.path(store), &copied);
@@ -118,7 +118,7 @@ impl Folder {
 }
 
 /// Runs the program in the repository.
-pub fn run_in_repository(line: &str) -> Run {
+pub(crate) fn run_in_repository(line: &str) -> Run {
     finish(command_in(Path::new(REPOSITORY), line), "")
 }
 
@@ -135,7 +135,7 @@ fn command_in(folder: &Path, line: &str) -> Command {
 }
 
 /// Runs a command to its end, with something on standard input.
-pub fn finish(mut command: Command, input: &str) -> Run {
+pub(crate) fn finish(mut command: Command, input: &str) -> Run {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Who reads nothing may be gone already.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
@@ -149,7 +149,7 @@ pub fn finish(mut command: Command, input: &str) -> Run {
 
 /// What came of a run.
 #[derive(Debug)]
-pub struct Run {
+pub(crate) struct Run {
     /// The exit code; -1 after a signal.
     pub code: i32,
     /// Standard output.
@@ -160,12 +160,12 @@ pub struct Run {
 
 impl Run {
     /// Both outputs, for messages.
-    pub fn all(&self) -> String {
+    pub(crate) fn all(&self) -> String {
         format!("exit {}\n--- stdout\n{}\n--- stderr\n{}", self.code, self.out, self.err)
     }
 
     /// The calls of a plan, as `METHOD path`, in their order.
-    pub fn calls(&self) -> Vec<String> {
+    pub(crate) fn calls(&self) -> Vec<String> {
         let is_call = |line: &&str| {
             let methods = ["POST", "PATCH", "PUT", "DELETE"];
             line.split_once(" /").is_some_and(|(method, path)| methods.contains(&method) && !path.contains(' '))
@@ -174,7 +174,7 @@ impl Run {
     }
 
     /// The ids of a plan's resources, by kind and name.
-    pub fn ids(&self) -> BTreeMap<String, String> {
+    pub(crate) fn ids(&self) -> BTreeMap<String, String> {
         let title = |line: &str| {
             let (sign, rest) = line.split_once(' ')?;
             let (name, id) = rest.split_once("  ")?;
@@ -185,7 +185,7 @@ impl Run {
     }
 
     /// The last line of standard output.
-    pub fn summary(&self) -> &str {
+    pub(crate) fn summary(&self) -> &str {
         self.out.lines().last().unwrap_or_default()
     }
 }
@@ -224,7 +224,7 @@ impl Pipe {
 }
 
 /// A running `edgewright serve`. It is killed when it is dropped.
-pub struct Serve {
+pub(crate) struct Serve {
     /// Where it listens.
     pub address: String,
     /// The first admin's token.
@@ -236,45 +236,45 @@ pub struct Serve {
 
 impl Serve {
     /// What it has said on standard error until now.
-    pub fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         self.err.text()
     }
 
     /// Waits until it has said something.
-    pub fn wait_for(&self, text: &str) {
+    pub(crate) fn wait_for(&self, text: &str) {
         until(text, || self.said().contains(text).then_some(()));
     }
 
     /// A GET as the admin.
-    pub fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.call("GET", path, "")
     }
 
     /// A request as the admin.
-    pub fn call(&self, method: &str, path: &str, body: &str) -> Answer {
+    pub(crate) fn call(&self, method: &str, path: &str, body: &str) -> Answer {
         self.call_as(&self.token, method, path, body)
     }
 
     /// A request with any token.
-    pub fn call_as(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
+    pub(crate) fn call_as(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
         let bearer = format!("Bearer {token}");
         let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2")];
         http(&self.address, method, path, &headers, body)
     }
 
     /// Asks it to end, as an init system does.
-    pub fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         self.signal("TERM");
     }
 
     /// Sends it a signal.
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let killed = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
         assert!(killed.success());
     }
 
     /// Asks it to end, and waits for that.
-    pub fn stop(mut self) -> Run {
+    pub(crate) fn stop(mut self) -> Run {
         // It says its address a moment before it listens to signals; whoever got an answer is past that.
         let _ = self.get("/");
         self.terminate();
@@ -282,7 +282,7 @@ impl Serve {
     }
 
     /// Waits for its end.
-    pub fn ended(&mut self) -> Run {
+    pub(crate) fn ended(&mut self) -> Run {
         let child = &mut self.child;
         let status = until("the end of serve", || child.try_wait().unwrap());
         Run { code: status.code().unwrap_or(-1), out: self.out.whole(), err: self.err.whole() }
@@ -298,7 +298,7 @@ impl Drop for Serve {
 
 /// An answer over HTTP.
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// The status.
     pub status: u16,
     /// The body.
@@ -307,25 +307,25 @@ pub struct Answer {
 
 impl Answer {
     /// The code of an error.
-    pub fn code(&self) -> String {
+    pub(crate) fn code(&self) -> String {
         self.json()["error_code"].as_str().unwrap_or_default().to_owned()
     }
 
     /// The body as JSON.
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 }
 
 /// One request on a connection of its own.
-pub fn http(address: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+pub(crate) fn http(address: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut connection = TcpStream::connect(address).unwrap();
     connection.write_all(request(address, method, path, headers, body).as_bytes()).unwrap();
     answer(connection)
 }
 
 /// A request as it goes over the wire.
-pub fn request(address: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
+pub(crate) fn request(address: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
     let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
     for (name, value) in headers {
         text += &format!("{name}: {value}\r\n");
@@ -337,7 +337,7 @@ pub fn request(address: &str, method: &str, path: &str, headers: &[(&str, &str)]
 }
 
 /// What the other side answers until it closes the connection.
-pub fn answer(mut connection: TcpStream) -> Answer {
+pub(crate) fn answer(mut connection: TcpStream) -> Answer {
     connection.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut text = String::new();
     connection.read_to_string(&mut text).unwrap();
@@ -346,12 +346,12 @@ pub fn answer(mut connection: TcpStream) -> Answer {
 }
 
 /// Looks again and again until there is something, and fails after a while.
-pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     within(PATIENCE, what, look)
 }
 
 /// The same for what has to come within a time.
-pub fn within<T>(time: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn within<T>(time: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let since = Instant::now();
     loop {
         if let Some(found) = look() {
@@ -363,7 +363,7 @@ pub fn within<T>(time: Duration, what: &str, mut look: impl FnMut() -> Option<T>
 }
 
 /// Copies a folder.
-pub fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     for entry in walkdir::WalkDir::new(from) {
         let entry = entry.unwrap();
         let target = to.join(entry.path().strip_prefix(from).unwrap());

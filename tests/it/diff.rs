@@ -48,7 +48,7 @@ fn in_git() -> Folder {
 }
 
 /// Runs Git in a folder.
-pub fn git(folder: &Folder, line: &str) {
+pub(crate) fn git(folder: &Folder, line: &str) {
     let who = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"];
     let mut command = Command::new("git");
     command.args(who).args(line.split_whitespace()).current_dir(folder.path(""));

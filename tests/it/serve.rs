@@ -12,21 +12,21 @@ use std::{
 use crate::cli::{Folder, Serve, answer, http, request, until};
 
 /// The manifest of an edge.
-pub fn edge(description: &str) -> String {
+pub(crate) fn edge(description: &str) -> String {
     format!(
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\nspec: {{description: {description}, hostports: [\"one.example.com:443\"]}}\n"
     )
 }
 
 /// The descriptions of the edges that the API shows.
-pub fn shown(serve: &Serve) -> Vec<String> {
+pub(crate) fn shown(serve: &Serve) -> Vec<String> {
     let list = serve.get("/edges/https").json();
     let edges = list["https_edges"].as_array().unwrap().iter();
     edges.map(|edge| edge["description"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Waits until the one edge has a description.
-pub fn until_shown(serve: &Serve, description: &str) {
+pub(crate) fn until_shown(serve: &Serve, description: &str) {
     until(description, || (shown(serve) == [description]).then_some(()));
 }
 

@@ -22,15 +22,15 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 /// What every `uri` begins with.
-pub const BASE_URL: &str = "http://gateway.test";
+pub(crate) const BASE_URL: &str = "http://gateway.test";
 /// The version header of the servers that are started here.
-pub const VERSION_HEADER: &str = "Service-Version";
+pub(crate) const VERSION_HEADER: &str = "Service-Version";
 /// Who owns the three keys that every store begins with.
-pub const OWNERS: [(&str, Role); 3] =
+pub(crate) const OWNERS: [(&str, Role); 3] =
     [("usr_admin", Role::Admin), ("usr_editor", Role::Editor), ("usr_viewer", Role::Viewer)];
 
 /// A running server. It stops when it is dropped.
-pub struct Server {
+pub(crate) struct Server {
     /// Where it listens.
     pub address: SocketAddr,
     /// The token of an admin's key.
@@ -50,7 +50,7 @@ pub struct Server {
 
 impl Server {
     /// A server with the usual settings on an empty store.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::with(Settings {
             base_url: BASE_URL.into(),
             saml_base_url: BASE_URL.into(),
@@ -59,7 +59,7 @@ impl Server {
     }
 
     /// A server with other settings.
-    pub fn with(settings: Settings) -> Self {
+    pub(crate) fn with(settings: Settings) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(folder.path()).unwrap());
         let mut operations = Vec::new();
@@ -91,12 +91,12 @@ impl Server {
     }
 
     /// The store behind the API.
-    pub fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         self.store.as_ref().unwrap()
     }
 
     /// Commits straight to the store: a quick way to many resources. The ids come back oldest first.
-    pub fn create(&self, kind: Kind, specs: impl IntoIterator<Item = Arc<dyn AnyResource>>) -> Vec<String> {
+    pub(crate) fn create(&self, kind: Kind, specs: impl IntoIterator<Item = Arc<dyn AnyResource>>) -> Vec<String> {
         let mut ids = Vec::new();
         let operations = specs.into_iter().map(|spec| {
             let key = Key::new(kind, fresh_id(kind));
@@ -109,7 +109,7 @@ impl Server {
     }
 
     /// Stops the server and opens its store again, as the next start of the program would.
-    pub fn reopen(mut self) -> Result<(Store, TempDir), String> {
+    pub(crate) fn reopen(mut self) -> Result<(Store, TempDir), String> {
         self.halt();
         let folder = self.folder.take().unwrap();
         let mut last = String::new();
@@ -135,12 +135,12 @@ impl Server {
     }
 
     /// One request as the admin, with all headers in order; a body makes it JSON.
-    pub fn call(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+    pub(crate) fn call(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
         self.call_as(&self.admin, method, path, body)
     }
 
     /// The same with another token.
-    pub fn call_as(&self, token: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
+    pub(crate) fn call_as(&self, token: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
         let mut headers = usual_headers(token);
         let body = body.map(|body| body.to_string().into_bytes());
         if body.is_some() {
@@ -150,7 +150,7 @@ impl Server {
     }
 
     /// Any request that HTTP allows: exactly these headers and bytes.
-    pub fn send(&self, method: &str, path: &str, headers: &[(String, String)], body: Option<Vec<u8>>) -> Answer {
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &[(String, String)], body: Option<Vec<u8>>) -> Answer {
         let mut request = ureq::http::Request::builder().method(method).uri(format!("http://{}{path}", self.address));
         for (name, value) in headers {
             request = request.header(name, value);
@@ -170,7 +170,7 @@ impl Server {
     }
 
     /// Writes bytes to a connection of its own, and reads what comes until the server closes it.
-    pub fn raw(&self, request: &[u8]) -> Option<Answer> {
+    pub(crate) fn raw(&self, request: &[u8]) -> Option<Answer> {
         let mut connection = TcpStream::connect(self.address).unwrap();
         connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         // The server may answer and close before it has read everything.
@@ -193,13 +193,13 @@ impl Drop for Server {
 }
 
 /// The headers that every request carries.
-pub fn usual_headers(token: &str) -> Vec<(String, String)> {
+pub(crate) fn usual_headers(token: &str) -> Vec<(String, String)> {
     vec![("Authorization".into(), format!("Bearer {token}")), (VERSION_HEADER.into(), "2".into())]
 }
 
 /// What came back.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// The status.
     pub status: u16,
     /// The headers; their names in lower case.
@@ -217,13 +217,13 @@ impl Answer {
     }
 
     /// The value of a header; the first one, if there are several.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let name = name.to_lowercase();
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
     /// The text at a JSON pointer of the body; empty where there is none.
-    pub fn str(&self, pointer: &str) -> &str {
+    pub(crate) fn str(&self, pointer: &str) -> &str {
         self.json.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 }

@@ -10,12 +10,12 @@ const MANIFEST: &str =
     "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: example}\nspec: {description: An example}\n";
 
 /// An example request.
-pub fn example() -> Value {
+pub(crate) fn example() -> Value {
     json!({"files": [{"name": "example.yaml", "text": MANIFEST}], "source": "example", "dry_run": true})
 }
 
 /// The paths with their operations. `answer` converts a schema to its response form, and `failure` refers to an error.
-pub fn paths(
+pub(crate) fn paths(
     requests: &mut SchemaGenerator,
     answers: &mut SchemaGenerator,
     answer: fn(Value) -> Value,

@@ -1,7 +1,7 @@
 //! `/reconciliations`: plans and applies sent manifests as one revision (D24, D45), and lists past reconciliations.
 
-pub mod document;
-pub mod wire;
+pub(crate) mod document;
+pub(crate) mod wire;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -50,7 +50,7 @@ use crate::{
 use wire::{Reconciliation, ReconciliationItem, Request, Run};
 
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
-pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
@@ -77,7 +77,7 @@ pub async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Respons
 }
 
 /// The reconciliations of every source, newest first.
-pub async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     admit(&app, &request)?;
     query::check(request.uri().query(), page::PARAMETERS)?;
     let page = Page::from_query(request.uri().query())?;
@@ -103,7 +103,7 @@ pub async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response,
 }
 
 /// Returns one reconciliation.
-pub async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     admit(&app, &request)?;
     query::check(request.uri().query(), &[])?;
     on_disk(app, move |app| {

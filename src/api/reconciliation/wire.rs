@@ -20,7 +20,7 @@ const PREFIX: &str = "rec_";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ReconciliationRequest")]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub(crate) struct Request {
     /// All manifests of the source: owned resources that no file declares are deleted.
     #[schemars(length(min = 1))]
     pub files: Vec<SentFile>,
@@ -81,7 +81,7 @@ fn yes() -> bool {
 /// The result of a reconciliation request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ReconciliationRun")]
-pub struct Run {
+pub(crate) struct Run {
     /// The report, in the format of `--format json`.
     #[serde(flatten)]
     pub report: ReportDocument,
@@ -97,7 +97,7 @@ pub struct Run {
 
 /// A revision created by a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Reconciliation {
+pub(crate) struct Reconciliation {
     /// The fields shown in lists.
     #[serde(flatten)]
     pub head: ReconciliationItem,
@@ -108,7 +108,7 @@ pub struct Reconciliation {
 
 /// A reconciliation in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ReconciliationItem {
+pub(crate) struct ReconciliationItem {
     /// The id; its digits are the revision.
     pub id: String,
     /// The URI.
@@ -131,7 +131,7 @@ pub struct ReconciliationItem {
 
 impl Reconciliation {
     /// Converts a record of the store, if it was created by a source.
-    pub fn of(record: Record, base_url: &str) -> Option<Self> {
+    pub(crate) fn of(record: Record, base_url: &str) -> Option<Self> {
         let Author::Source { source, commit, through, .. } = record.author else { return None };
         let (key, owner) = through.map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();
         let revision = record.revision?;
@@ -152,12 +152,12 @@ impl Reconciliation {
 }
 
 /// The id of the reconciliation of a revision; ids sort like revisions.
-pub fn id_of(revision: u64) -> String {
+pub(crate) fn id_of(revision: u64) -> String {
     format!("{PREFIX}{revision:027}")
 }
 
 /// The revision in an id.
-pub fn revision_of(id: &str) -> Option<u64> {
+pub(crate) fn revision_of(id: &str) -> Option<u64> {
     let revision = id.strip_prefix(PREFIX)?.parse().ok()?;
     (id_of(revision) == id).then_some(revision)
 }

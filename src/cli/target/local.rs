@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Plans against a local store, which is created only when a valid plan is applied.
-pub struct Local {
+pub(crate) struct Local {
     options: Options,
     args: StoreArgs,
     store: Option<Store>,
@@ -21,7 +21,7 @@ pub struct Local {
 
 impl Local {
     /// Opens the store if it exists, for a dry run only to read it.
-    pub fn open(options: Options, args: StoreArgs, dry_run: bool) -> Result<Self, Failure> {
+    pub(crate) fn open(options: Options, args: StoreArgs, dry_run: bool) -> Result<Self, Failure> {
         let store = if dry_run { args.read_if_there()? } else { args.open_if_there()? };
         Ok(Self { options, args, store, planned: None })
     }

@@ -3,8 +3,8 @@
 mod local;
 mod server;
 
-pub use local::Local;
-pub use server::{ServerArgs, ServerTarget};
+pub(super) use local::Local;
+pub(super) use server::{ServerArgs, ServerTarget};
 
 use super::Failure;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The result of planning.
-pub struct Proposal {
+pub(super) struct Proposal {
     /// The report to show.
     pub report: Report,
     /// Descriptions of the skipped resources (D44).
@@ -26,7 +26,7 @@ pub struct Proposal {
 
 /// What a plan is wanted as a document for.
 #[derive(Debug, Clone, Copy)]
-pub enum PlanFile<'a> {
+pub(super) enum PlanFile<'a> {
     /// To save it for a review.
     ToSave,
     /// To compare it with the reviewed plan.
@@ -34,7 +34,7 @@ pub enum PlanFile<'a> {
 }
 
 /// A store to plan against and apply to.
-pub trait Target {
+pub(super) trait Target {
     /// Reads the manifests and plans without changing anything. `document` requests the plan as a document too.
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure>;
 

@@ -51,7 +51,7 @@ const RESPONSE: Duration = Duration::from_secs(600);
 
 /// The server that a command works through.
 #[derive(Debug, Clone, clap::Args)]
-pub struct ServerArgs {
+pub(crate) struct ServerArgs {
     /// Plan and apply through a running `edgewright serve` instead of a local store. Reads the token from the
     /// environment variable EDGEWRIGHT_TOKEN.
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SERVER")]
@@ -63,7 +63,7 @@ pub struct ServerArgs {
 
 impl ServerArgs {
     /// Lets `--store` on the command line override a server from the environment; both flags together are an error.
-    pub fn give_way(&mut self, store_by_flag: bool, server_by_flag: bool) -> Result<(), Failure> {
+    pub(crate) fn give_way(&mut self, store_by_flag: bool, server_by_flag: bool) -> Result<(), Failure> {
         if store_by_flag && server_by_flag {
             let fault = Diagnostic::error(Code::Parameter, "`--store` and `--server` cannot be used together");
             return Err(fault.help("remove one of them").into());
@@ -75,13 +75,13 @@ impl ServerArgs {
     }
 
     /// The server's URL, if one is set.
-    pub fn url(&self) -> Option<&str> {
+    pub(crate) fn url(&self) -> Option<&str> {
         self.server.as_deref().filter(|url| !url.is_empty())
     }
 }
 
 /// Plans and applies through a server. Errors in the files alone are reported before anything is sent.
-pub struct ServerTarget {
+pub(crate) struct ServerTarget {
     agent: Agent,
     url: String,
     version_header: String,
@@ -117,7 +117,7 @@ struct ErrorItem {
 
 impl ServerTarget {
     /// Prepares a client. Sends nothing yet.
-    pub fn new(url: &str, args: &ServerArgs, options: Options) -> Result<Self, Failure> {
+    pub(crate) fn new(url: &str, args: &ServerArgs, options: Options) -> Result<Self, Failure> {
         let (url, uri) = address(url)?;
         let token = std::env::var(TOKEN).unwrap_or_default();
         if token.trim().is_empty() {

@@ -29,7 +29,7 @@ enum OpenBracket {
 const BETWEEN: &[&str] = &["==", "!=", "<=", ">=", "&&", "||", "<", ">", "+", "-", "*", "/", "%", "in"];
 
 /// Checks the syntax of an expression; the error completes "this expression is not valid CEL: …".
-pub fn parse(text: &str) -> Result<(), String> {
+pub(super) fn parse(text: &str) -> Result<(), String> {
     let mut open = Vec::new();
     let mut complete = false;
     let mut before = None;

@@ -33,7 +33,7 @@ use text::{envelope, is_its_match, prune, slug, spaced, unique, yaml};
 
 /// The result of an export.
 #[derive(Debug, Default)]
-pub struct Exported {
+pub(crate) struct Exported {
     /// File names without folder, and texts.
     pub files: Vec<(String, String)>,
     /// The environment variables that the manifests need.
@@ -44,7 +44,7 @@ pub struct Exported {
 
 /// An environment variable that holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Variable {
+pub(crate) struct Variable {
     /// The name.
     pub name: String,
     /// The field with the secret, such as `HttpsEdgeRoute shop/account: oidc.client_secret`.
@@ -54,7 +54,7 @@ pub struct Variable {
 }
 
 /// Exports the resources of `source`, and with `adopt` also unowned resources.
-pub fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Result<Exported, JsonError> {
+pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Result<Exported, JsonError> {
     let (names, taken) = (HashMap::new(), HashSet::new());
     let mut exporter = Exporter { snapshot, source, adopt, names, taken, listed: 0, out: Exported::default() };
     exporter.choose_names()?;

@@ -11,19 +11,19 @@ use crate::{
 };
 
 /// Wraps a spec in a document.
-pub fn envelope(kind: Kind, metadata: Map<String, Value>, spec: Map<String, Value>) -> Value {
+pub(super) fn envelope(kind: Kind, metadata: Map<String, Value>, spec: Map<String, Value>) -> Value {
     json!({"apiVersion": API_VERSION, "kind": kind.info().name, "metadata": metadata, "spec": spec})
 }
 
 /// Whether a route's name is its current match.
-pub fn is_its_match(entry: &Entry, name: &str) -> bool {
+pub(super) fn is_its_match(entry: &Entry, name: &str) -> bool {
     let route = entry.spec_as::<HttpsEdgeRoute>();
     let identity = route.and_then(|route| Some(format!("{} {}", route.match_type?.as_str(), route.r#match)));
     identity.is_some_and(|identity| identity == name)
 }
 
 /// Removes fields with default values.
-pub fn prune(value: &mut Value, default: &Value) {
+pub(super) fn prune(value: &mut Value, default: &Value) {
     match (value, default) {
         (Value::Object(fields), Value::Object(defaults)) => {
             fields.retain(|field, value| defaults.get(field) != Some(&*value));
@@ -58,7 +58,7 @@ fn drop_blank(fields: &mut Map<String, Value>) {
 
 /// Writes a document as YAML. If YAML would not preserve the text, or the text contains terminal control characters, it
 /// is written as JSON, which is also YAML.
-pub fn yaml(document: &Value) -> String {
+pub(super) fn yaml(document: &Value) -> String {
     let text = serde_yaml::to_string(document).unwrap_or_default();
     let is_plain = !text.contains(|c: char| steers(c) && !matches!(c, '\n' | '\t'));
     if is_plain && serde_yaml::from_str::<Value>(&text).is_ok_and(|read| read == *document) {
@@ -74,14 +74,14 @@ pub fn yaml(document: &Value) -> String {
 }
 
 /// Converts text to a name of lower-case letters, digits and dashes.
-pub fn slug(text: &str) -> String {
+pub(super) fn slug(text: &str) -> String {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let whole = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
     whole.chars().take(40).collect::<String>().trim_end_matches('-').to_owned()
 }
 
 /// The name, with a number appended if it is taken.
-pub fn unique(taken: &mut BTreeSet<String>, name: String) -> String {
+pub(super) fn unique(taken: &mut BTreeSet<String>, name: String) -> String {
     let others = (2..).map(|number| format!("{name}-{number}"));
     let free = std::iter::once(name.clone()).chain(others).find(|name| !taken.contains(name));
     let free = free.unwrap_or(name);
@@ -90,7 +90,7 @@ pub fn unique(taken: &mut BTreeSet<String>, name: String) -> String {
 }
 
 /// `HttpsEdge` as `Https_Edge`.
-pub fn spaced(kind: &str) -> String {
+pub(super) fn spaced(kind: &str) -> String {
     let mut spaced = String::new();
     for c in kind.chars() {
         if c.is_ascii_uppercase() && !spaced.is_empty() {

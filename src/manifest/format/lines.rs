@@ -7,7 +7,7 @@ use super::scan::{Continuation, Scan, key_end, rest_of};
 
 /// A line of the formatted text.
 #[derive(Debug)]
-pub struct ManifestLine {
+pub(super) struct ManifestLine {
     /// The kind of line.
     pub kind: LineKind,
     /// The text without the line break.
@@ -16,7 +16,7 @@ pub struct ManifestLine {
 
 /// The kind of a line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum LineKind {
+pub(super) enum LineKind {
     /// An empty line outside a scalar.
     Blank,
     /// A comment.
@@ -31,7 +31,7 @@ pub enum LineKind {
 
 impl ManifestLine {
     /// The top-level key at the start of the line.
-    pub fn key(&self) -> Option<&str> {
+    pub(super) fn key(&self) -> Option<&str> {
         match &self.kind {
             LineKind::Key(key) => Some(key),
             _ => None,
@@ -39,19 +39,19 @@ impl ManifestLine {
     }
 
     /// Whether it is a comment at a column.
-    pub fn is_comment_at(&self, column: usize) -> bool {
+    pub(super) fn is_comment_at(&self, column: usize) -> bool {
         self.kind == LineKind::Comment && indent_of(&self.text) == column
     }
 
     /// Whether it is not part of a value.
-    pub fn is_outside(&self) -> bool {
+    pub(super) fn is_outside(&self) -> bool {
         self.kind == LineKind::Blank || self.is_comment_at(0)
     }
 }
 
 /// Splits a text into lines without trailing whitespace and, with `indent`, indented by two columns per level. Returns
 /// `None` for unsupported YAML.
-pub fn split(text: &str, indent: bool) -> Option<Vec<ManifestLine>> {
+pub(super) fn split(text: &str, indent: bool) -> Option<Vec<ManifestLine>> {
     let mut splitter = Splitter {
         lines: text.lines().collect(),
         at: 0,

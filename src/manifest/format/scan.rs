@@ -1,7 +1,7 @@
 //! A scanner with just enough YAML to find the end of a key and a value.
 
 /// How a value continues on the following lines.
-pub enum Continuation {
+pub(super) enum Continuation {
     /// No continuation, or a collection.
     Nothing,
     /// A plain scalar may continue.
@@ -13,7 +13,7 @@ pub enum Continuation {
 }
 
 /// The offset of a key's colon, if the text starts with `key:`.
-pub fn key_end(text: &str) -> Option<usize> {
+pub(super) fn key_end(text: &str) -> Option<usize> {
     let start = text.len() - without_properties(text).len();
     let rest = text.get(start..)?;
     let closes = |at: usize| {
@@ -43,7 +43,7 @@ fn without_properties(text: &str) -> &str {
 }
 
 /// How the value after a key or dash continues.
-pub fn rest_of(value: &str) -> Continuation {
+pub(super) fn rest_of(value: &str) -> Continuation {
     let value = without_properties(value);
     match value.chars().next() {
         None | Some('#' | '*') => Continuation::Nothing,
@@ -62,7 +62,7 @@ pub fn rest_of(value: &str) -> Continuation {
 
 /// The open quotes and brackets.
 #[derive(Debug, Clone, Copy)]
-pub struct Scan {
+pub(super) struct Scan {
     /// The open quote.
     pub quote: Option<char>,
     depth: usize,
@@ -80,12 +80,12 @@ impl Default for Scan {
 
 impl Scan {
     /// Whether anything is open.
-    pub fn is_open(self) -> bool {
+    pub(super) fn is_open(self) -> bool {
         self.quote.is_some() || self.depth > 0
     }
 
     /// Scans one more line, up to the end of the value.
-    pub fn over(mut self, line: &str) -> Self {
+    pub(super) fn over(mut self, line: &str) -> Self {
         let mut chars = line.char_indices().peekable();
         let mut before = ' ';
         while let Some((at, c)) = chars.next() {

@@ -7,7 +7,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use super::{LocatedDocument, LocatedNode, NodeKind, SourceMap};
 
 /// Reads a text up to its first syntax error.
-pub fn build(text: &str) -> SourceMap {
+pub(super) fn build(text: &str) -> SourceMap {
     let mut builder = SourceMapBuilder {
         map: SourceMap { nodes: Vec::new(), documents: Vec::new(), length: text.len() },
         text,
@@ -268,7 +268,7 @@ impl SourceMapBuilder<'_> {
 
 /// Replaces tabs after colons with spaces, which keeps positions: the parser rejects `key:<tab>value`, but `serde_yaml`
 /// accepts it.
-pub fn without_tabs_after_colons(text: &str) -> Cow<'_, str> {
+pub(crate) fn without_tabs_after_colons(text: &str) -> Cow<'_, str> {
     if !text.contains('\t') {
         return Cow::Borrowed(text);
     }

@@ -8,7 +8,7 @@ mod build;
 
 use std::{collections::HashSet, ops::Range};
 
-pub use build::without_tabs_after_colons;
+pub(super) use build::without_tabs_after_colons;
 
 use crate::model::fault::{Aim, Path, Segment};
 
@@ -18,7 +18,7 @@ const MAX_ALIAS_KEY: usize = 256;
 
 /// The positions of all nodes in one file.
 #[derive(Debug)]
-pub struct SourceMap {
+pub(crate) struct SourceMap {
     nodes: Vec<LocatedNode>,
     documents: Vec<LocatedDocument>,
     length: usize,
@@ -53,7 +53,7 @@ enum NodeKind {
 impl SourceMap {
     /// Builds the map. Never fails: after a syntax error it covers the text before it.
     #[must_use]
-    pub fn new(text: &str) -> SourceMap {
+    pub(crate) fn new(text: &str) -> SourceMap {
         build::build(text)
     }
 
@@ -62,7 +62,7 @@ impl SourceMap {
     /// A path is followed through aliases and merge keys to the actual value; a path that ends at an alias
     /// gives the alias. A collection is located by its first line.
     #[must_use]
-    pub fn locate(&self, document: usize, path: &Path, aim: Aim) -> Range<usize> {
+    pub(crate) fn locate(&self, document: usize, path: &Path, aim: Aim) -> Range<usize> {
         let Some(found) = self.documents.get(document) else {
             return self.length..self.length;
         };
@@ -83,7 +83,7 @@ impl SourceMap {
 
     /// The first two positions of a path's last key in its mapping.
     #[must_use]
-    pub fn repeated_key(&self, document: usize, path: &Path) -> Option<(Range<usize>, Range<usize>)> {
+    pub(crate) fn repeated_key(&self, document: usize, path: &Path) -> Option<(Range<usize>, Range<usize>)> {
         let (Segment::Key(key), way) = path.0.split_last()? else { return None };
         let mut mapping = self.documents.get(document)?.root?;
         for segment in way {

@@ -46,7 +46,7 @@ impl fmt::Debug for CommitTree {
 
 /// The two sides of a revision range such as `main..HEAD`, in the repository of a path. `A...B` starts at the merge
 /// base; with `A` alone, the other side is the work tree.
-pub fn revisions(range: &str, path: &Path) -> Result<(String, Option<String>), Diagnostic> {
+pub(crate) fn revisions(range: &str, path: &Path) -> Result<(String, Option<String>), Diagnostic> {
     let or_head = |name: &str| if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() };
     if let Some((a, b)) = range.split_once("...") {
         let repository = discover(path)?;
@@ -65,7 +65,7 @@ pub fn revisions(range: &str, path: &Path) -> Result<(String, Option<String>), D
 }
 
 /// The repository of a path.
-pub fn discover(path: &Path) -> Result<Repository, Diagnostic> {
+pub(super) fn discover(path: &Path) -> Result<Repository, Diagnostic> {
     let whole = whole(path);
     // The path may exist in only one of two revisions, and not in the work tree.
     let there = whole.ancestors().find(|path| path.exists()).unwrap_or(&whole);

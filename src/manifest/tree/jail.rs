@@ -22,7 +22,7 @@ const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 /// Why a file or folder cannot be read.
 #[derive(Debug)]
-pub enum AccessError {
+pub(super) enum AccessError {
     /// The path is outside the root.
     Outside,
     /// The path is inside `.git`, which can contain credentials.
@@ -43,7 +43,7 @@ impl From<io::Error> for AccessError {
 
 impl AccessError {
     /// Converts the refusal into an error about a manifest or folder below `root`.
-    pub fn diagnostic(self, path: &Path, root: &Path) -> Diagnostic {
+    pub(super) fn diagnostic(self, path: &Path, root: &Path) -> Diagnostic {
         match self {
             AccessError::Outside => outside_manifest(path, root),
             AccessError::Git => git_manifest(path),
@@ -54,7 +54,7 @@ impl AccessError {
 }
 
 /// A found manifest file.
-pub struct FoundFile {
+pub(super) struct FoundFile {
     /// The path to show.
     pub path: PathBuf,
     /// The path relative to the root.
@@ -79,7 +79,7 @@ impl Shape {
 }
 
 /// A folder and the permission to read outside it.
-pub struct Jail {
+pub(super) struct Jail {
     /// The folder's path.
     pub root: PathBuf,
     /// The folder's resolved path.
@@ -90,14 +90,14 @@ pub struct Jail {
 
 impl Jail {
     /// Opens a folder. Its path is trusted, including links in it.
-    pub fn new(root: &Path, allow_outside: bool) -> io::Result<Self> {
+    pub(super) fn new(root: &Path, allow_outside: bool) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(root, ambient_authority())?;
         let real = real_path(&dir, root)?;
         Ok(Self { root: root.to_owned(), real, dir, allow_outside })
     }
 
     /// Reads a regular file, up to `most` bytes plus one.
-    pub fn read(&self, inside: &Path, most: u64) -> Result<Vec<u8>, AccessError> {
+    pub(super) fn read(&self, inside: &Path, most: u64) -> Result<Vec<u8>, AccessError> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(NONBLOCK);
         let jailed = |path: &Path| self.dir.open_with(path, &options).map(|file| file.into_std());
@@ -218,7 +218,11 @@ impl Jail {
 
 /// The manifest files at or below a path, and the jail to read them in. The root is the folder itself, or the folder of
 /// the file: a shell expands `*.yaml` to names that nobody has checked.
-pub fn search(path: &Path, allow_outside: bool, diagnostics: &mut Vec<Diagnostic>) -> Option<(Jail, Vec<FoundFile>)> {
+pub(super) fn search(
+    path: &Path,
+    allow_outside: bool,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<(Jail, Vec<FoundFile>)> {
     let folder = path.is_dir();
     let root = if folder { path.to_owned() } else { parent_of(path) };
     let jail = match Jail::new(&root, allow_outside) {
@@ -243,13 +247,13 @@ pub fn search(path: &Path, allow_outside: bool, diagnostics: &mut Vec<Diagnostic
 }
 
 /// The manifest files at or below a path, through any links.
-pub fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
+pub(crate) fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     let found = search(path, true, diagnostics).map(|(_, found)| found).unwrap_or_default();
     found.into_iter().map(|it| it.path).collect()
 }
 
 /// Reads a regular file anywhere but inside `.git`, up to `most` bytes plus one.
-pub fn read_anywhere(path: &Path, most: u64) -> Result<Vec<u8>, AccessError> {
+pub(super) fn read_anywhere(path: &Path, most: u64) -> Result<Vec<u8>, AccessError> {
     let file = open_anywhere(path)?;
     refuse_git(&real_path(&file, path)?, Path::new(""))?;
     read_file(file, most)

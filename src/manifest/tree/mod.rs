@@ -13,10 +13,12 @@ use std::{
     sync::Arc,
 };
 
-pub use commit::{CommitTree, revisions};
+pub use commit::CommitTree;
+pub(crate) use commit::revisions;
 pub use disk::Disk;
-pub use jail::find;
-pub use recorder::{Recorder, collect};
+pub(crate) use jail::find;
+pub use recorder::Recorder;
+pub(crate) use recorder::collect;
 pub use sent::{Sent, SentFile, SentValue};
 
 use super::origin::ManifestFile;
@@ -101,7 +103,7 @@ fn resolved(file: &Path) -> PathBuf {
 }
 
 /// Normalizes `.` and `..` lexically.
-pub fn plain(path: &Path) -> PathBuf {
+pub(crate) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

@@ -18,7 +18,7 @@ const MOST_CHARS: usize = 255;
 
 /// The files that were read since the manifests were last listed.
 #[derive(Debug, Clone, Default)]
-pub struct Reads(Arc<Mutex<Log>>);
+pub(super) struct Reads(Arc<Mutex<Log>>);
 
 #[derive(Debug, Default)]
 struct Log {
@@ -33,20 +33,20 @@ type Stamp = Option<(u64, SystemTime)>;
 
 impl Reads {
     /// Forgets what was read before.
-    pub fn begin(&self, paths: &[PathBuf]) {
+    pub(super) fn begin(&self, paths: &[PathBuf]) {
         let head = Checkout::of(paths).map(|checkout| checkout.head);
         *self.log() = Log { head, files: BTreeMap::new() };
     }
 
     /// Notes a file that was read, by its resolved path.
-    pub fn note(&self, real: PathBuf) {
+    pub(super) fn note(&self, real: PathBuf) {
         let stamp = stamp(&real);
         self.log().files.insert(real, stamp);
     }
 
     /// The checked-out commit of paths, if it is the same for all of them; with the suffix `-dirty` if the paths have
     /// uncommitted changes, or a file was read that the commit does not have.
-    pub fn commit(&self, paths: &[PathBuf]) -> Option<String> {
+    pub(super) fn commit(&self, paths: &[PathBuf]) -> Option<String> {
         let checkout = Checkout::of(paths)?;
         let log = self.log();
         // Another commit was checked out meanwhile: nobody knows which files were read from which.
@@ -61,7 +61,7 @@ impl Reads {
 }
 
 /// The author of the checked-out commit of paths.
-pub fn author_of(paths: &[PathBuf]) -> Option<CommitAuthor> {
+pub(super) fn author_of(paths: &[PathBuf]) -> Option<CommitAuthor> {
     let checkout = Checkout::of(paths)?;
     let commit = checkout.trees.first()?.repository.find_commit(checkout.head).ok()?;
     let author = commit.author();

@@ -32,7 +32,7 @@ struct Memory {
 }
 
 /// Reads manifests and returns them with the files to send.
-pub fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SentFile>) {
+pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SentFile>) {
     let recorder = Recorder::new(Arc::clone(tree));
     let loaded = load(&recorder);
     let mut values = std::mem::take(&mut recorder.memory().values);

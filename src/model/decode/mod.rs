@@ -19,7 +19,7 @@ use super::{
 use crate::text::printable;
 
 /// Resolves values such as `{from_file: certs/a.pem}` (D28).
-pub trait ValueSource {
+pub(crate) trait ValueSource {
     /// Returns the text, or a fault with a path relative to the value.
     fn resolve(&self, source: &str, argument: &str) -> Result<String, Fault>;
 
@@ -28,20 +28,20 @@ pub trait ValueSource {
 }
 
 /// The result of decoding: the value, if any, and all faults.
-pub type Decoded<T> = (Option<T>, Vec<Fault>);
+pub(crate) type Decoded<T> = (Option<T>, Vec<Fault>);
 
 /// The newtype name of a field that accepts any object.
-pub const FREE_FORM: &str = "edgewright::FreeForm";
+pub(crate) const FREE_FORM: &str = "edgewright::FreeForm";
 
 /// Decodes a document. Returns all faults, and the value without its faulty entries, or `None` if the whole document is
 /// faulty.
-pub fn decode<T: DeserializeOwned>(node: &Node, sources: Option<&dyn ValueSource>) -> Decoded<T> {
+pub(crate) fn decode<T: DeserializeOwned>(node: &Node, sources: Option<&dyn ValueSource>) -> Decoded<T> {
     decode_with(node, &[], sources)
 }
 
 /// Decodes like [`decode`], but skips the top-level fields in `known_elsewhere`. They still count as known fields, also
 /// as suggestions for misspelt ones.
-pub fn decode_with<T: DeserializeOwned>(
+pub(crate) fn decode_with<T: DeserializeOwned>(
     node: &Node,
     known_elsewhere: &[&str],
     sources: Option<&dyn ValueSource>,
@@ -51,7 +51,7 @@ pub fn decode_with<T: DeserializeOwned>(
 
 /// Like [`decode_with`], for a change of an existing resource: the `fixed` top-level fields are known, but never
 /// suggested for a misspelt one, because they cannot change.
-pub fn decode_patch<T: DeserializeOwned>(node: &Node, known_elsewhere: &[&str], fixed: &[&str]) -> Decoded<T> {
+pub(crate) fn decode_patch<T: DeserializeOwned>(node: &Node, known_elsewhere: &[&str], fixed: &[&str]) -> Decoded<T> {
     run(node, Context { known_elsewhere, fixed, ..Context::default() })
 }
 
@@ -255,7 +255,7 @@ impl DecodeError {
 }
 
 /// Creates the fault of an unknown field, and suggests the most similar known one.
-pub fn unknown_field<'k>(field: &str, known: impl IntoIterator<Item = &'k str>) -> Fault {
+pub(crate) fn unknown_field<'k>(field: &str, known: impl IntoIterator<Item = &'k str>) -> Fault {
     let known: Vec<&str> = known.into_iter().collect();
     let fault = Fault::new(Code::UnknownField, format!("unknown field `{}`", printable(&quotable_key(field)))).of_key();
     match nearest(field, known.iter().copied()) {
@@ -266,7 +266,7 @@ pub fn unknown_field<'k>(field: &str, known: impl IntoIterator<Item = &'k str>) 
 }
 
 /// Formats a list of words for a sentence.
-pub fn list(words: &[&str]) -> String {
+pub(crate) fn list(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 

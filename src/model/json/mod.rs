@@ -45,12 +45,12 @@ impl From<JsonError> for Diagnostic {
 }
 
 /// Writes a JSON value.
-pub fn value<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Value, JsonError> {
+pub(crate) fn value<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Value, JsonError> {
     value.serialize(Writer::new(serde_json::value::Serializer, secrets)).map_err(JsonError)
 }
 
 /// Writes the fields of an object.
-pub fn object<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Map<String, Value>, JsonError> {
+pub(crate) fn object<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Map<String, Value>, JsonError> {
     match self::value(value, secrets)? {
         Value::Object(fields) => Ok(fields),
         _ => Err(JsonError::new("it is not an object")),
@@ -58,14 +58,14 @@ pub fn object<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<
 }
 
 /// Writes bytes, on one line.
-pub fn bytes<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+pub(crate) fn bytes<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
     let mut bytes = Vec::with_capacity(256);
     value.serialize(Writer::new(&mut serde_json::Serializer::new(&mut bytes), secrets)).map_err(JsonError)?;
     Ok(bytes)
 }
 
 /// Writes indented text that ends with a line break.
-pub fn text<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<String, JsonError> {
+pub(crate) fn text<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<String, JsonError> {
     let mut bytes = Vec::with_capacity(256);
     value.serialize(Writer::new(&mut serde_json::Serializer::pretty(&mut bytes), secrets)).map_err(JsonError)?;
     bytes.push(b'\n');

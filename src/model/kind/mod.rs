@@ -5,17 +5,17 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub mod api_key;
-pub mod certificate_authority;
-pub mod event_source;
-pub mod event_subscription;
-pub mod https_edge;
-pub mod https_edge_route;
-pub mod ip_restriction;
-pub mod owner;
+pub(crate) mod api_key;
+pub(crate) mod certificate_authority;
+pub(crate) mod event_source;
+pub(crate) mod event_subscription;
+pub(crate) mod https_edge;
+pub(crate) mod https_edge_route;
+pub(crate) mod ip_restriction;
+pub(crate) mod owner;
 mod table;
-pub mod tls_certificate;
-pub mod tls_edge;
+pub(crate) mod tls_certificate;
+pub(crate) mod tls_edge;
 
 /// The kinds in dependency order: creation goes forward through it, deletion backward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

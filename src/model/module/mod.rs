@@ -23,23 +23,24 @@ use super::{
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
-pub mod backend;
-pub mod circuit_breaker;
-pub mod compression;
-pub mod headers;
-pub mod ip_restriction;
-pub mod jwt_validation;
+pub(crate) mod backend;
+pub(crate) mod circuit_breaker;
+pub(crate) mod compression;
+pub(crate) mod headers;
+pub(crate) mod ip_restriction;
+pub(crate) mod jwt_validation;
 #[cfg(test)]
-pub mod made_up;
-pub mod mutual_tls;
-pub mod oauth;
-pub mod oidc;
-pub mod policies;
-pub mod saml;
-pub mod tls_termination;
-pub mod user_agent_filter;
-pub mod webhook_verification;
-pub mod websocket_tcp_converter;
+#[allow(unreachable_pub)] // The macro writes `pub` for the hosts of the library.
+pub(crate) mod made_up;
+pub(crate) mod mutual_tls;
+pub(crate) mod oauth;
+pub(crate) mod oidc;
+pub(crate) mod policies;
+pub(crate) mod saml;
+pub(crate) mod tls_termination;
+pub(crate) mod user_agent_filter;
+pub(crate) mod webhook_verification;
+pub(crate) mod websocket_tcp_converter;
 
 /// A traffic module, which is configured, replaced and deleted as a whole.
 pub trait Module:
@@ -165,7 +166,7 @@ impl<M: Module> AnyModule for M {
 }
 
 /// Decodes a module from a request body or manifest.
-pub type DecodeModule = fn(&Node, Option<&dyn ValueSource>) -> Decoded<Arc<dyn AnyModule>>;
+pub(crate) type DecodeModule = fn(&Node, Option<&dyn ValueSource>) -> Decoded<Arc<dyn AnyModule>>;
 
 /// A host's field for one module.
 pub struct Slot {
@@ -254,7 +255,7 @@ macro_rules! slots {
 
         $(#[$views_meta])*
         #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
-        pub struct $views {
+        pub(crate) struct $views {
             $($(#[$slot_meta])* pub $slot: Option<<$module as $crate::model::module::Module>::View>,)*
         }
 

@@ -112,7 +112,7 @@ pub struct GithubApp {
 
 /// The fields that the apps of all providers share.
 #[derive(Debug, Clone, Copy)]
-pub struct CommonApp<'a> {
+pub(crate) struct CommonApp<'a> {
     /// The provider's key.
     pub provider: &'static str,
     /// The app's client ID.

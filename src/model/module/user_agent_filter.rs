@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The longest pattern that is looked at, in bytes (D46). User agents are shorter.
-pub const LONGEST_PATTERN: usize = 4096;
+pub(crate) const LONGEST_PATTERN: usize = 4096;
 /// The most patterns that a trace compiles.
 const MOST_PATTERNS: usize = 1000;
 /// The memory of a compiled pattern, in bytes. The time to compile it grows with this, and almost every pattern fits.

@@ -20,7 +20,7 @@ const ALONE: &[&str] = &["password", "passwd", "passphrase"];
 
 /// The field names in the schemas of manifests.
 #[derive(Debug, Default)]
-pub struct Fields {
+pub(crate) struct Fields {
     secret: BTreeSet<String>,
     public: BTreeSet<String>,
     /// The fields whose values are mappings with a secret.
@@ -29,7 +29,7 @@ pub struct Fields {
 
 impl Fields {
     /// Collects the fields of a JSON Schema. An ambiguous name counts as secret.
-    pub fn of(schema: &Value) -> Self {
+    pub(crate) fn of(schema: &Value) -> Self {
         let mut fields = Self::default();
         let mut guarded = BTreeSet::new();
         definitions_with_secrets(schema, &mut guarded);
@@ -59,7 +59,7 @@ impl Fields {
 
     /// The names of the secret fields.
     #[cfg(test)]
-    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
         self.secret.iter().map(String::as_str)
     }
 

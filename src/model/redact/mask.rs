@@ -7,19 +7,19 @@ pub(super) struct Mask(Vec<bool>);
 
 impl Mask {
     /// Hides no byte of a text yet.
-    pub fn over(text: &str) -> Self {
+    pub(super) fn over(text: &str) -> Self {
         Self(vec![false; text.len()])
     }
 
     /// Hides a range.
-    pub fn hide(&mut self, range: Range<usize>) {
+    pub(super) fn hide(&mut self, range: Range<usize>) {
         if let Some(part) = self.0.get_mut(range) {
             part.fill(true);
         }
     }
 
     /// Returns the text with a `*` for each hidden character.
-    pub fn apply(&self, text: &str) -> String {
+    pub(super) fn apply(&self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         for (at, character) in text.char_indices() {
             let hidden = self.0.get(at).is_some_and(|hidden| *hidden) && !character.is_ascii_whitespace();

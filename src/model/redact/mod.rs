@@ -11,7 +11,7 @@ mod tests;
 
 use std::{collections::BTreeSet, ops::Range};
 
-pub use fields::Fields;
+pub(crate) use fields::Fields;
 use mask::{Mask, lines, next_word};
 use shape::{
     continues_base64, indentation, is_base64, is_known_token, is_plain_key, is_token, key, reference, separator,
@@ -33,7 +33,7 @@ const OWN_TOKEN: &str = "ew_ak_";
 
 /// A text without its secrets, and the secrets. It works on words rather than structure, because it is needed most for
 /// files with syntax errors. When in doubt it hides more.
-pub struct Redacted {
+pub(crate) struct Redacted {
     /// The text, with `*` for each byte of a secret; all other bytes keep their position.
     pub text: String,
     secrets: Vec<String>,
@@ -41,13 +41,13 @@ pub struct Redacted {
 
 impl Redacted {
     /// Hides the secrets of a text.
-    pub fn new(text: &str, fields: &Fields) -> Self {
+    pub(crate) fn new(text: &str, fields: &Fields) -> Self {
         let (text, secrets) = hide_secrets(text, fields);
         Self { text, secrets }
     }
 
     /// A message about the text without the secrets it quotes: an alias can repeat a secret in any field, and as a key.
-    pub fn message(&self, message: &str) -> String {
+    pub(crate) fn message(&self, message: &str) -> String {
         let quotes = |part: &str| self.secrets.iter().any(|secret| part.contains(secret.as_str()));
         if !quotes(message) {
             return message.to_owned();
@@ -94,7 +94,7 @@ fn hide_secrets(text: &str, fields: &Fields) -> (String, Vec<String>) {
 }
 
 /// A key that is safe to quote: without a value that a missing space or colon made part of it.
-pub fn quotable_key(key: &str) -> String {
+pub(crate) fn quotable_key(key: &str) -> String {
     let end = key.find(|c: char| c.is_whitespace() || c == ':' || c == '=');
     let (name, more) = end.and_then(|end| key.split_at_checked(end)).unwrap_or((key, ""));
     match (is_token(name) || is_known_token(name), more.is_empty()) {
@@ -105,12 +105,12 @@ pub fn quotable_key(key: &str) -> String {
 }
 
 /// The name of a variable as a message may quote it. Somebody may have put the secret itself there.
-pub fn quotable_variable(name: &str) -> &str {
+pub(crate) fn quotable_variable(name: &str) -> &str {
     if shape::is_variable(name) { name } else { "(hidden)" }
 }
 
 /// The path of a file as a message may quote it. Somebody may have put the secret itself there.
-pub fn quotable_path(path: &str) -> &str {
+pub(crate) fn quotable_path(path: &str) -> &str {
     if shape::is_path(path) { path } else { "(hidden)" }
 }
 

@@ -6,7 +6,7 @@ use super::{everything, level, path_of, position, summary, verdict};
 use crate::{model::diagnostic::Diagnostic, plan::report::Report, text::escaped};
 
 /// A workflow command for each diagnostic, and a notice with the summary.
-pub fn render(report: &Report) -> String {
+pub(crate) fn render(report: &Report) -> String {
     let mut out = String::new();
     for diagnostic in everything(report) {
         let _ = writeln!(out, "{}", annotation(diagnostic));

@@ -17,11 +17,11 @@ use crate::{
 };
 
 /// The name and version of the format. New fields keep the version; any other change needs a new one.
-pub const VERSION: &str = "edgewright/report/v1";
+pub(crate) const VERSION: &str = "edgewright/report/v1";
 
 /// A report as a document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ReportDocument {
+pub(crate) struct ReportDocument {
     /// `edgewright/report/v1`.
     pub format: String,
     /// The command.
@@ -41,7 +41,7 @@ pub struct ReportDocument {
 /// Counts of changes, diagnostics and files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
-pub struct Counts {
+pub(crate) struct Counts {
     pub create: usize,
     pub change: usize,
     pub replace: usize,
@@ -55,7 +55,7 @@ pub struct Counts {
 
 /// A diagnostic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Item {
+pub(crate) struct Item {
     /// A registered code or a lint name.
     pub code: String,
     /// The severity.
@@ -73,7 +73,7 @@ pub struct Item {
 
 /// A place related to a diagnostic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Related {
+pub(crate) struct Related {
     /// The place.
     #[serde(flatten)]
     pub spot: Spot,
@@ -85,7 +85,7 @@ pub struct Related {
 /// the end is exclusive.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
-pub struct Spot {
+pub(crate) struct Spot {
     pub file: Option<String>,
     pub line: Option<usize>,
     pub column: Option<usize>,
@@ -94,13 +94,13 @@ pub struct Spot {
 }
 
 /// The report as one JSON object.
-pub fn render(report: &Report) -> Result<String, JsonError> {
+pub(crate) fn render(report: &Report) -> Result<String, JsonError> {
     json::text(&ReportDocument::of(report), Secrets::Masked)
 }
 
 impl ReportDocument {
     /// The document of a report.
-    pub fn of(report: &Report) -> Self {
+    pub(crate) fn of(report: &Report) -> Self {
         let summary = report.plan.as_ref().map(Outline::summary).unwrap_or_default();
         let items = |diagnostics: &[Diagnostic]| diagnostics.iter().map(Item::of).collect();
         Self {
@@ -140,7 +140,7 @@ impl Item {
     }
 
     /// Converts the item back into a diagnostic, with places in `files`.
-    pub fn diagnostic(&self, files: &HashMap<&str, Arc<SourceFile>>) -> Diagnostic {
+    pub(crate) fn diagnostic(&self, files: &HashMap<&str, Arc<SourceFile>>) -> Diagnostic {
         let known = Code::from_name(&self.code).map(Name::Code);
         let known = known.or_else(|| lint::find(&self.code).map(|lint| Name::Lint(lint.name)));
         let related = self.related.iter().filter_map(|it| Some((it.spot.place(files)?, it.message.clone())));

@@ -23,7 +23,7 @@ struct Case<'a> {
 }
 
 /// Renders the report as one suite.
-pub fn render(report: &Report) -> String {
+pub(crate) fn render(report: &Report) -> String {
     let cases = cases(report);
     let failed = cases.iter().filter(|case| !case.failures.is_empty()).count();
     let counts = format!(

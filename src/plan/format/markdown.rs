@@ -13,14 +13,14 @@ use crate::{
 };
 
 /// Marks the comment, so that a bot can find and replace it.
-pub const MARKER: &str = "<!-- edgewright -->";
+pub(crate) const MARKER: &str = "<!-- edgewright -->";
 /// The limit of a comment; GitHub accepts 65,536 characters.
-pub const MOST_CHARACTERS: usize = 65_000;
+pub(crate) const MOST_CHARACTERS: usize = 65_000;
 /// The characters reserved for the line that counts the omitted items.
 const NOTE: usize = 100;
 
 /// Renders the report as a comment. A long report is cut between two diagnostics or changes.
-pub fn render(report: &Report) -> String {
+pub(crate) fn render(report: &Report) -> String {
     let mut page = MarkdownPage::default();
     let title = format!("edgewright {}: {} — {}", report.command, verdict(report), summary(report));
     page.push(&format!("{MARKER}\n## {}\n", inline(&title)));

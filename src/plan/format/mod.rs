@@ -1,10 +1,10 @@
 //! Report formats, one file each (D30). All are pure, and none shows a secret. See docs/formats.md.
 
-pub mod github;
-pub mod json;
-pub mod junit;
-pub mod markdown;
-pub mod sarif;
+pub(crate) mod github;
+pub(crate) mod json;
+pub(crate) mod junit;
+pub(crate) mod markdown;
+pub(crate) mod sarif;
 
 use super::{render as text, report::Report};
 use crate::model::{

@@ -16,7 +16,7 @@ use crate::{
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// The report as a SARIF log of one run.
-pub fn render(report: &Report) -> String {
+pub(crate) fn render(report: &Report) -> String {
     // Each used code with its worst severity: errors sort before warnings.
     let mut used: BTreeMap<Name, Severity> = BTreeMap::new();
     for it in everything(report) {

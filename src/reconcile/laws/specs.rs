@@ -30,14 +30,14 @@ use crate::model::{
 };
 
 /// A Spec of any kind.
-pub type Spec = Arc<dyn AnyResource>;
+pub(super) type Spec = Arc<dyn AnyResource>;
 
 /// Every generated secret starts with this, and nothing else holds it.
-pub const MARKER: &str = "s3cr3t-";
+pub(super) const MARKER: &str = "s3cr3t-";
 /// What generated `mutual_tls` modules name; in a world, authorities of that world take their place.
-pub const AUTHORITIES: [&str; 2] = ["ca_0", "ca_1"];
+pub(super) const AUTHORITIES: [&str; 2] = ["ca_0", "ca_1"];
 /// What authorities are made of.
-pub const AUTHORITY_PEMS: [&str; 2] = [
+pub(super) const AUTHORITY_PEMS: [&str; 2] = [
     include_str!("../../../examples/storefront/certs/staff-devices.pem"),
     include_str!("../../../examples/storefront/certs/partner-devices.pem"),
 ];
@@ -46,7 +46,7 @@ const CHAINS: [&str; 2] = [
     include_str!("../../../examples/storefront/certs/wildcard.chain.pem"),
     include_str!("../../../examples/storefront/certs/shop.chain.pem"),
 ];
-pub const PRIVATE_KEYS: [&str; 2] = [
+pub(super) const PRIVATE_KEYS: [&str; 2] = [
     include_str!("../../../examples/storefront/certs/wildcard.key.pem"),
     include_str!("../../../examples/storefront/certs/shop.key.pem"),
 ];
@@ -230,7 +230,7 @@ fn configured<M: Module>(module: impl Strategy<Value = M> + 'static) -> BoxedStr
 }
 
 /// A module for the slots with a name.
-pub fn module(slot: &str) -> BoxedStrategy<Arc<dyn AnyModule>> {
+pub(super) fn module(slot: &str) -> BoxedStrategy<Arc<dyn AnyModule>> {
     use modules::{
         backend::Backend, circuit_breaker::CircuitBreaker, compression::Compression, headers::RequestHeaders,
         headers::ResponseHeaders, ip_restriction::EndpointIpRestriction, mutual_tls::MutualTls, oauth::Oauth,
@@ -323,7 +323,7 @@ fn hostport() -> BoxedStrategy<String> {
 }
 
 /// A valid Spec of a kind. Its references are to [`AUTHORITIES`] and to owners.
-pub fn spec(kind: Kind) -> BoxedStrategy<Spec> {
+pub(super) fn spec(kind: Kind) -> BoxedStrategy<Spec> {
     use certificate_authority::CertificateAuthority;
     use https_edge_route::MatchType;
     use ip_restriction::{IpRestriction, Traffic};
@@ -389,17 +389,18 @@ pub fn spec(kind: Kind) -> BoxedStrategy<Spec> {
 }
 
 /// A valid Spec of any kind.
-pub fn any_spec() -> impl Strategy<Value = Spec> {
+pub(super) fn any_spec() -> impl Strategy<Value = Spec> {
     Union::new(Kind::all().map(|info| spec(info.kind)))
 }
 
 /// Two Specs of one kind.
-pub fn two_of_a_kind() -> impl Strategy<Value = (Spec, Spec)> {
+pub(super) fn two_of_a_kind() -> impl Strategy<Value = (Spec, Spec)> {
     Union::new(Kind::all().map(|info| (spec(info.kind), spec(info.kind))))
 }
 
 /// A host, one of its slots, and two modules for it.
-pub fn host_and_two_modules() -> impl Strategy<Value = (Spec, &'static Slot, Arc<dyn AnyModule>, Arc<dyn AnyModule>)> {
+pub(super) fn host_and_two_modules()
+-> impl Strategy<Value = (Spec, &'static Slot, Arc<dyn AnyModule>, Arc<dyn AnyModule>)> {
     Union::new(Kind::all().flat_map(|info| {
         let slots = info.slots.iter();
         slots.map(move |slot| (spec(info.kind), Just(slot), module(slot.name), module(slot.name)))
@@ -407,7 +408,7 @@ pub fn host_and_two_modules() -> impl Strategy<Value = (Spec, &'static Slot, Arc
 }
 
 /// The edge with these authorities in the place of [`AUTHORITIES`], and with none where it passes TLS through (D15).
-pub fn linked(spec: &Spec, authorities: &[String]) -> HttpsEdge {
+pub(super) fn linked(spec: &Spec, authorities: &[String]) -> HttpsEdge {
     let mut edge = spec.as_any().downcast_ref::<HttpsEdge>().unwrap().clone();
     if rules::passes_through(&edge) {
         edge.mutual_tls = None;

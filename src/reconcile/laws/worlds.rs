@@ -20,10 +20,10 @@ use crate::model::{
 };
 
 /// A whole desired state.
-pub type World = BTreeMap<Key, Desired>;
+pub(super) type World = BTreeMap<Key, Desired>;
 
 /// The source that every world comes from.
-pub const SOURCE: &str = "test";
+pub(super) const SOURCE: &str = "test";
 
 /// A route that an edge can serve without reading its traffic (D15).
 fn unread(route: Spec) -> Spec {
@@ -65,7 +65,7 @@ fn fate(kind: Kind) -> BoxedStrategy<Fate> {
 }
 
 /// Some of the fields and modules of a Spec that can change in place.
-pub fn some_fields(spec: &Spec, mask: u32) -> Vec<String> {
+pub(super) fn some_fields(spec: &Spec, mask: u32) -> Vec<String> {
     let fields = spec.to_json(Secrets::Masked).unwrap().into_iter().map(|(field, _)| field);
     let free = fields.filter(|field| !spec.kind().info().fixed.contains(&field.as_str()));
     free.enumerate().filter(|(index, _)| (mask >> (index % 32)) & 1 == 1).map(|(_, field)| field).collect()
@@ -145,12 +145,12 @@ fn stories() -> impl Strategy<Value = Story> {
 }
 
 /// A whole desired state.
-pub fn worlds() -> impl Strategy<Value = World> {
+pub(super) fn worlds() -> impl Strategy<Value = World> {
     stories().prop_map(|story| story.world(Side::After))
 }
 
 /// A desired state and a later one: some is removed, some changed, some renamed, some added, some the same.
-pub fn changing_worlds() -> impl Strategy<Value = (World, World)> {
+pub(super) fn changing_worlds() -> impl Strategy<Value = (World, World)> {
     stories().prop_map(|story| (story.world(Side::Before), story.world(Side::After)))
 }
 

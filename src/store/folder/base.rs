@@ -17,16 +17,16 @@ use crate::{
 };
 
 /// The only format that this version reads and writes.
-pub const FORMAT: &str = "edgewright 2";
+pub(super) const FORMAT: &str = "edgewright 2";
 const MAGIC: [u8; 8] = *b"ewbase2\n";
 /// The approximate size of a write.
 const CHUNK: usize = 1 << 16;
 
 /// Identifies the store of a file, so that files of two stores are not mixed up.
-pub type StoreId = [u8; 16];
+pub(super) type StoreId = [u8; 16];
 
 /// Derives the id of a store from its root secret, which the id does not reveal.
-pub fn id_of(root_secret: &[u8; 32]) -> StoreId {
+pub(super) fn id_of(root_secret: &[u8; 32]) -> StoreId {
     let mut id = StoreId::default();
     let derived = blake3::derive_key("edgewright 2026 store files", root_secret);
     id.copy_from_slice(derived.first_chunk::<16>().unwrap_or(&[0; 16]));
@@ -35,7 +35,7 @@ pub fn id_of(root_secret: &[u8; 32]) -> StoreId {
 
 /// The header before the records.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Header {
+pub(super) struct Header {
     /// The format of the whole folder.
     pub format: String,
     /// The position of the last batch in the state.
@@ -52,7 +52,7 @@ pub struct Header {
 
 impl Header {
     /// Creates the header of a state.
-    pub fn new(tip: Tip, root_secret: &[u8; 32]) -> Self {
+    pub(super) fn new(tip: Tip, root_secret: &[u8; 32]) -> Self {
         Self {
             format: FORMAT.into(),
             position: tip.position,
@@ -65,7 +65,7 @@ impl Header {
 }
 
 /// The content of a base.
-pub struct Base {
+pub(super) struct Base {
     /// The last batch in the state.
     pub tip: Tip,
     /// The store's own secret.
@@ -75,7 +75,7 @@ pub struct Base {
 }
 
 /// Writes a base.
-pub fn write(
+pub(super) fn write(
     path: &Path,
     header: &Header,
     records: &mut dyn Iterator<Item = (String, Vec<u8>)>,
@@ -102,7 +102,7 @@ pub fn write(
 }
 
 /// Reads a base and verifies every byte of it.
-pub fn read(path: &Path) -> Result<Base, StoreError> {
+pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
     let bytes = files::read(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
         _ => StoreError::io("read", path, &error),

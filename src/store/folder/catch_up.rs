@@ -17,7 +17,7 @@ use crate::store::{
 const PORTION: usize = 1000;
 
 /// Opens the index and adds missing records. Rebuilds an index that cannot be used.
-pub fn open(folder: &Path, tip: Tip) -> Result<Index, StoreError> {
+pub(super) fn open(folder: &Path, tip: Tip) -> Result<Index, StoreError> {
     let path = folder.join("index");
     let usable = Index::open(&path).and_then(|index| {
         let whole = catch_up(folder, &index, tip, false)? && follows_checkpoint(folder, &index, tip)?;
@@ -98,7 +98,7 @@ fn follows_checkpoint(folder: &Path, index: &Index, tip: Tip) -> Result<bool, St
 }
 
 /// Updates the locations of the records of a journal that has become history.
-pub fn relocate(index: &Index, folder: &Path, generation: u64) -> Result<(), StoreError> {
+pub(super) fn relocate(index: &Index, folder: &Path, generation: u64) -> Result<(), StoreError> {
     let mut history = LogReader::open(&Part::History.path(folder, generation), false)?;
     add_file(index, (Part::History, generation), &mut history, false, |_| true)
 }

@@ -19,7 +19,7 @@ const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
 
 /// The content of a numbered file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub(super) enum Part {
     /// The complete state at the start of a generation.
     Base,
     /// The batches of a generation, with their changes.
@@ -32,13 +32,13 @@ impl Part {
     const ALL: [(Part, &str); 3] = [(Part::Base, "base"), (Part::Journal, "journal"), (Part::History, "history")];
 
     /// Returns the path of the file of a generation.
-    pub fn path(self, folder: &Path, generation: u64) -> PathBuf {
+    pub(super) fn path(self, folder: &Path, generation: u64) -> PathBuf {
         let name = Self::ALL.iter().find(|(part, _)| *part == self).map_or("", |(_, name)| name);
         folder.join(format!("{name}.{generation:010}"))
     }
 
     /// Lists the generations that have such a file, in order.
-    pub fn generations(self, folder: &Path) -> Result<Vec<u64>, StoreError> {
+    pub(super) fn generations(self, folder: &Path) -> Result<Vec<u64>, StoreError> {
         let entries = fs::read_dir(folder).map_err(|error| StoreError::io("read", folder, &error))?;
         let mut found = Vec::new();
         for entry in entries {
@@ -57,7 +57,7 @@ impl Part {
 }
 
 /// Creates a folder that only its owner can access. An existing folder keeps its mode.
-pub fn create_folder(path: &Path) -> Result<(), StoreError> {
+pub(super) fn create_folder(path: &Path) -> Result<(), StoreError> {
     if path.exists() {
         return Ok(());
     }
@@ -70,7 +70,7 @@ pub fn create_folder(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Locks a folder for as long as the returned files are open.
-pub fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
+pub(super) fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
     let path = folder.join(LOCK);
     // On a full disk no file can be created, so an existing lock file is only opened.
     let file = match open(&path, OpenOptions::new().write(true)) {
@@ -92,7 +92,7 @@ pub fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
 }
 
 /// Shares the lock of a folder with other readers for as long as the returned files are open. Needs no write access.
-pub fn lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
+pub(super) fn lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
     let path = folder.join(LOCK);
     let mut held = Vec::new();
     match open(&path, OpenOptions::new().read(true)) {
@@ -114,20 +114,20 @@ pub fn lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
 }
 
 /// Returns the error for a folder that another process has open.
-pub fn locked(folder: &Path) -> StoreError {
+pub(super) fn locked(folder: &Path) -> StoreError {
     let message = format!("the store {} is in use by another process, perhaps `edgewright serve`", folder.display());
     StoreError::new(Code::StoreLocked, message)
 }
 
 /// Returns options to create a file that only its owner can read, because it contains private keys.
-pub fn private() -> OpenOptions {
+pub(super) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
 /// Opens a file of the store, which must be a regular file: reading a FIFO or a device might never end.
-pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+pub(super) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let opened = options.custom_flags(CAREFULLY).open(path);
     let special = match &opened {
         Ok(file) => !file.metadata()?.is_file(),
@@ -138,14 +138,14 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 }
 
 /// Reads a whole file of the store.
-pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path, File::options().read(true))?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// Creates the file that is renamed to `path` once it is complete. Replaces what an interrupted attempt left.
-pub fn create_temporary(path: &Path) -> io::Result<(PathBuf, File)> {
+pub(super) fn create_temporary(path: &Path) -> io::Result<(PathBuf, File)> {
     let temporary = path.with_extension("tmp");
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -159,7 +159,7 @@ pub fn create_temporary(path: &Path) -> io::Result<(PathBuf, File)> {
 
 /// Finds an entry below a folder that is neither a file nor a folder. sled would follow a link, or wait for a FIFO
 /// forever.
-pub fn find_special(folder: &Path) -> io::Result<Option<PathBuf>> {
+pub(super) fn find_special(folder: &Path) -> io::Result<Option<PathBuf>> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let kind = entry.file_type()?;
@@ -175,7 +175,7 @@ pub fn find_special(folder: &Path) -> io::Result<Option<PathBuf>> {
 }
 
 /// Removes the permissions of group and others from every file below a folder.
-pub fn make_private(folder: &Path) -> io::Result<()> {
+pub(super) fn make_private(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let metadata = entry.metadata()?;
@@ -191,7 +191,7 @@ pub fn make_private(folder: &Path) -> io::Result<()> {
 }
 
 /// Writes a file that is either complete or missing, even after a power loss.
-pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
+pub(super) fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::io("write", path, &error);
     let (temporary, file) = create_temporary(path).map_err(failed)?;
     let written = (|| {
@@ -207,7 +207,7 @@ pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result
 }
 
 /// Gives a synced temporary file its name, durably.
-pub fn rename(temporary: &Path, path: &Path) -> Result<(), StoreError> {
+pub(super) fn rename(temporary: &Path, path: &Path) -> Result<(), StoreError> {
     // The folder is opened first: if no handle is left for it, nothing may have been renamed yet.
     let (folder, handle) = open_folder_of(path)?;
     fs::rename(temporary, path).map_err(|error| StoreError::io("write", path, &error))?;
@@ -215,7 +215,7 @@ pub fn rename(temporary: &Path, path: &Path) -> Result<(), StoreError> {
 }
 
 /// Makes the names in the folder of a path durable. Without its name, a synced file is lost in a power loss.
-pub fn sync_folder(path: &Path) -> Result<(), StoreError> {
+pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
     let (folder, handle) = open_folder_of(path)?;
     handle.sync_all().map_err(|error| StoreError::io("sync", folder, &error))
 }
@@ -227,7 +227,7 @@ fn open_folder_of(path: &Path) -> Result<(&Path, File), StoreError> {
 }
 
 /// Returns whether anything exists at a path, even a dangling link. Fails if this cannot be read.
-pub fn exists(path: &Path) -> Result<bool, StoreError> {
+pub(super) fn exists(path: &Path) -> Result<bool, StoreError> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
@@ -236,7 +236,7 @@ pub fn exists(path: &Path) -> Result<bool, StoreError> {
 }
 
 /// Removes a file if it exists.
-pub fn remove(path: &Path) -> Result<(), StoreError> {
+pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),
         _ => Ok(()),

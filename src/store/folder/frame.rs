@@ -9,13 +9,13 @@ use crate::store::engine::{Batch, Hash, RecordChange};
 /// The first bytes of every frame.
 const MAGIC: [u8; 4] = *b"ewf2";
 /// Magic, length of the record, length of the changes, position, revision, next order, chain hash, checksum.
-pub const HEAD: usize = 4 + 4 + 8 + 8 + 8 + 8 + 32 + 32;
+pub(super) const HEAD: usize = 4 + 4 + 8 + 8 + 8 + 8 + 32 + 32;
 /// The offset of the checksum.
 const CHECKSUM: usize = HEAD - 32;
 
 /// The reason why bytes are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unreadable {
+pub(super) enum Unreadable {
     /// The bytes end before the frame does.
     Short,
     /// The bytes are not what was written.
@@ -23,7 +23,7 @@ pub enum Unreadable {
 }
 
 /// Appends the frame of a batch to `out`. History files have frames without changes.
-pub fn encode(batch: &Batch, with_changes: bool, out: &mut Vec<u8>) {
+pub(super) fn encode(batch: &Batch, with_changes: bool, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&(batch.record.len() as u32).to_le_bytes());
@@ -49,7 +49,7 @@ pub fn encode(batch: &Batch, with_changes: bool, out: &mut Vec<u8>) {
 }
 
 /// Appends changes to `out`.
-pub fn encode_changes<'a>(changes: impl Iterator<Item = (&'a str, Option<&'a [u8]>)>, out: &mut Vec<u8>) {
+pub(super) fn encode_changes<'a>(changes: impl Iterator<Item = (&'a str, Option<&'a [u8]>)>, out: &mut Vec<u8>) {
     for (key, value) in changes {
         out.extend_from_slice(&(key.len() as u32).to_le_bytes());
         // No value has this length, so it marks a removed record.
@@ -61,7 +61,7 @@ pub fn encode_changes<'a>(changes: impl Iterator<Item = (&'a str, Option<&'a [u8
 }
 
 /// Parses the output of [`encode_changes`].
-pub fn decode_changes(mut bytes: &[u8]) -> Result<Vec<RecordChange>, Unreadable> {
+pub(super) fn decode_changes(mut bytes: &[u8]) -> Result<Vec<RecordChange>, Unreadable> {
     let mut changes = Vec::new();
     while !bytes.is_empty() {
         let key_length = number::<4>(bytes, 0).ok_or(Unreadable::Damaged)? as usize;
@@ -83,7 +83,7 @@ pub fn decode_changes(mut bytes: &[u8]) -> Result<Vec<RecordChange>, Unreadable>
 }
 
 /// Returns the length of the frame at the start of `bytes`, which only need to have its head.
-pub fn frame_length(bytes: &[u8]) -> Result<usize, Unreadable> {
+pub(super) fn frame_length(bytes: &[u8]) -> Result<usize, Unreadable> {
     let head = bytes.get(..HEAD).ok_or(Unreadable::Short)?;
     if !head.starts_with(&MAGIC) {
         return Err(Unreadable::Damaged);
@@ -94,7 +94,7 @@ pub fn frame_length(bytes: &[u8]) -> Result<usize, Unreadable> {
 }
 
 /// Parses the frame at the start of `bytes`. Returns its batch and its length.
-pub fn decode(bytes: &[u8], with_changes: bool) -> Result<(Batch, usize), Unreadable> {
+pub(super) fn decode(bytes: &[u8], with_changes: bool) -> Result<(Batch, usize), Unreadable> {
     let length = frame_length(bytes)?;
     let head = bytes.get(..HEAD).ok_or(Unreadable::Short)?;
     let record = number::<4>(head, 4).ok_or(Unreadable::Short)? as usize;
@@ -116,7 +116,7 @@ pub fn decode(bytes: &[u8], with_changes: bool) -> Result<(Batch, usize), Unread
 }
 
 /// Returns whether a complete frame starts anywhere in these bytes. Tries at most 1,000 candidates.
-pub fn is_anywhere(bytes: &[u8]) -> bool {
+pub(super) fn is_anywhere(bytes: &[u8]) -> bool {
     let starts = bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| *window == MAGIC);
     starts.take(1000).any(|(at, _)| bytes.get(at..).is_some_and(|rest| decode(rest, false).is_ok()))
 }
@@ -130,14 +130,14 @@ fn checksum(frame: &[u8]) -> Hash {
 }
 
 /// Reads the little-endian number of `N` bytes at an offset.
-pub fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
     let mut wide = [0; 8];
     wide.get_mut(..N)?.copy_from_slice(bytes.get(at..at + N)?);
     Some(u64::from_le_bytes(wide))
 }
 
 /// Reads the hash at an offset.
-pub fn hash_at(bytes: &[u8], at: usize) -> Option<Hash> {
+pub(super) fn hash_at(bytes: &[u8], at: usize) -> Option<Hash> {
     bytes.get(at..at + 32)?.try_into().ok()
 }
 

@@ -27,7 +27,7 @@ const STRIDE: u64 = 4096;
 
 /// The position up to which the log was acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub(super) struct Head {
     /// The position of the last batch.
     pub position: u64,
     /// The generation of its journal.
@@ -39,19 +39,19 @@ pub struct Head {
 }
 
 /// The open head.
-pub struct HeadFile {
+pub(super) struct HeadFile {
     file: File,
     counter: u64,
 }
 
 /// Returns the path of the head.
-pub fn path(folder: &Path) -> PathBuf {
+pub(super) fn path(folder: &Path) -> PathBuf {
     folder.join("head")
 }
 
 impl HeadFile {
     /// Creates the head as the last file of a new store: a folder without one is not a store.
-    pub fn create(folder: &Path, head: Head) -> Result<Self, StoreError> {
+    pub(super) fn create(folder: &Path, head: Head) -> Result<Self, StoreError> {
         let path = path(folder);
         let failed = |error: std::io::Error| StoreError::io("write", &path, &error);
         let (temporary, file) = files::create_temporary(&path).map_err(failed)?;
@@ -64,7 +64,7 @@ impl HeadFile {
     }
 
     /// Opens the head and reads the newer of its two slots.
-    pub fn open(folder: &Path) -> Result<(Self, Head), StoreError> {
+    pub(super) fn open(folder: &Path) -> Result<(Self, Head), StoreError> {
         let path = path(folder);
         let failed = |error: std::io::Error| StoreError::io("open", &path, &error);
         let file = files::open(&path, File::options().read(true).write(true)).map_err(failed)?;
@@ -73,7 +73,7 @@ impl HeadFile {
     }
 
     /// Overwrites the older slot. It survives a crash of the process, and a power loss after [`HeadFile::sync`].
-    pub fn write(&mut self, head: Head) -> std::io::Result<()> {
+    pub(super) fn write(&mut self, head: Head) -> std::io::Result<()> {
         let mut slot = Vec::with_capacity(SLOT);
         slot.extend_from_slice(&MAGIC);
         for number in [self.counter + 1, head.position, head.generation] {
@@ -88,18 +88,18 @@ impl HeadFile {
     }
 
     /// Makes the last write survive a power loss.
-    pub fn sync(&self) -> std::io::Result<()> {
+    pub(super) fn sync(&self) -> std::io::Result<()> {
         self.file.sync_all()
     }
 
     /// Returns another handle of the file, to sync it while a writer continues.
-    pub fn handle(&self) -> std::io::Result<File> {
+    pub(super) fn handle(&self) -> std::io::Result<File> {
         self.file.try_clone()
     }
 }
 
 /// Reads the newer of the two slots without opening the file for writing.
-pub fn read_only(folder: &Path) -> Result<Head, StoreError> {
+pub(super) fn read_only(folder: &Path) -> Result<Head, StoreError> {
     let path = path(folder);
     let file = files::open(&path, File::options().read(true)).map_err(|error| StoreError::io("open", &path, &error))?;
     newest(&file, &path).map(|(_, head)| head)

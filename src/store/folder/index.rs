@@ -37,7 +37,7 @@ const CACHE_BYTES: u64 = 16 << 20;
 
 /// The location of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Location {
+pub(super) struct Location {
     /// Whether the file is a journal or a history file.
     pub part: Part,
     /// The generation of the file.
@@ -65,7 +65,7 @@ struct IndexedResource {
 }
 
 /// The open index.
-pub struct Index {
+pub(super) struct Index {
     db: Db,
     path: PathBuf,
 }
@@ -84,7 +84,7 @@ fn guarded<R>(path: &Path, run: impl FnOnce() -> Result<R, sled::Error>) -> Resu
 
 impl Index {
     /// Opens the index, or creates an empty one.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(StoreError::io("create", path, &error));
@@ -101,7 +101,7 @@ impl Index {
     }
 
     /// Removes an index, so that an empty one can be created.
-    pub fn remove(path: &Path) -> Result<(), StoreError> {
+    pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
         let removed = match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() => fs::remove_dir_all(path),
             Ok(_) => fs::remove_file(path),
@@ -114,13 +114,13 @@ impl Index {
     }
 
     /// Returns the last record in the index and its hash.
-    pub fn applied(&self) -> Result<Option<(u64, Hash)>, StoreError> {
+    pub(super) fn applied(&self) -> Result<Option<(u64, Hash)>, StoreError> {
         let found = guarded(&self.path, || self.db.get(APPLIED))?;
         Ok(found.and_then(|bytes| Some((number::<8>(&bytes, 0)?, hash_at(&bytes, 8)?))))
     }
 
     /// Adds records and sets the last one to `applied`. Without `applied`, only updates the locations of known records.
-    pub fn add<'b>(
+    pub(super) fn add<'b>(
         &self,
         records: impl Iterator<Item = (Location, &'b Batch)>,
         applied: Option<Tip>,
@@ -150,7 +150,7 @@ impl Index {
     }
 
     /// Finds at most `limit` records before a position, newest first.
-    pub fn find(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<(u64, Location)>, StoreError> {
+    pub(super) fn find(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<(u64, Location)>, StoreError> {
         let prefix: Vec<u8> = match query {
             Query::All => POSITIONS.to_vec(),
             Query::Reconciliations => SOURCES.to_vec(),
@@ -174,21 +174,21 @@ impl Index {
     }
 
     /// Returns the position of the oldest record in the index.
-    pub fn oldest(&self) -> Result<Option<u64>, StoreError> {
+    pub(super) fn oldest(&self) -> Result<Option<u64>, StoreError> {
         let first = guarded(&self.path, || self.db.scan_prefix(POSITIONS).keys().next().transpose())?;
         let position = |key: sled::IVec| Some(u64::from_be_bytes(key.get(POSITIONS.len()..)?.try_into().ok()?));
         Ok(first.and_then(position))
     }
 
     /// Finds the record at a position.
-    pub fn locate(&self, position: u64) -> Result<(u64, Location), StoreError> {
+    pub(super) fn locate(&self, position: u64) -> Result<(u64, Location), StoreError> {
         let found = guarded(&self.path, || self.db.get([POSITIONS, &position.to_be_bytes()].concat()))?;
         let location = found.and_then(|bytes| decode(&bytes)).ok_or_else(|| self.damaged())?;
         Ok((position, location))
     }
 
     /// Removes the records before a position.
-    pub fn forget(&self, oldest: u64) -> Result<(), StoreError> {
+    pub(super) fn forget(&self, oldest: u64) -> Result<(), StoreError> {
         guarded(&self.path, || {
             let others = self.db.iter().keys().filter(|row| !row.as_ref().is_ok_and(|row| row.starts_with(POSITIONS)));
             // Positions go last: a crash on the way must leave no row that leads to a position without a location.
@@ -210,7 +210,7 @@ impl Index {
     }
 
     /// Writes everything to the operating system.
-    pub fn flush(&self) {
+    pub(super) fn flush(&self) {
         let _ = guarded(&self.path, || self.db.flush());
         let _ = make_private(&self.path);
     }

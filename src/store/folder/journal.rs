@@ -22,10 +22,10 @@ use crate::{
 
 const MAGIC: [u8; 8] = *b"ewjrnl2\n";
 /// Magic, position, revision, next order, hash, store, checksum.
-pub const HEAD: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
+pub(super) const HEAD: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
 
 /// An open journal.
-pub struct Journal {
+pub(super) struct Journal {
     file: File,
     path: PathBuf,
     length: u64,
@@ -33,7 +33,7 @@ pub struct Journal {
 
 impl Journal {
     /// Creates a journal that continues the log after `start`.
-    pub fn create(path: PathBuf, store: StoreId, start: Tip) -> Result<Self, StoreError> {
+    pub(super) fn create(path: PathBuf, store: StoreId, start: Tip) -> Result<Self, StoreError> {
         let failed = |error: io::Error| StoreError::io("create", &path, &error);
         let head = head(store, start);
         let (temporary, file) = files::create_temporary(&path).map_err(failed)?;
@@ -44,7 +44,7 @@ impl Journal {
     }
 
     /// Opens a journal whose complete batches end at `length`, and cuts off the rest of an interrupted write.
-    pub fn open(path: PathBuf, length: u64) -> Result<Self, StoreError> {
+    pub(super) fn open(path: PathBuf, length: u64) -> Result<Self, StoreError> {
         let failed = |error: io::Error| StoreError::io("open", &path, &error);
         let file = files::open(&path, File::options().read(true).write(true)).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() > length {
@@ -54,12 +54,12 @@ impl Journal {
     }
 
     /// Returns the offset of the next batch.
-    pub fn length(&self) -> u64 {
+    pub(super) fn length(&self) -> u64 {
         self.length
     }
 
     /// Appends bytes durably. On an error the file is unchanged, except after [`AppendError::Unsure`].
-    pub fn append(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
         let written = self.file.write_all_at(bytes, self.length);
         if let Err(error) = written {
             let error = StoreError::io("write", &self.path, &error);
@@ -83,7 +83,7 @@ impl Journal {
 
 /// An error of an append.
 #[derive(Debug)]
-pub enum AppendError {
+pub(super) enum AppendError {
     /// The file is unchanged.
     Undone(StoreError),
     /// The file may contain some or all of the bytes.
@@ -103,7 +103,7 @@ fn head(store: StoreId, start: Tip) -> Vec<u8> {
 }
 
 /// Writes a history file: the batches that `next` returns, without their changes.
-pub fn write_history(
+pub(super) fn write_history(
     path: &Path,
     store: StoreId,
     start: Tip,
@@ -135,7 +135,7 @@ pub fn write_history(
 }
 
 /// Reads the header of a journal or history file: its store, and the batch before its first one.
-pub fn start_of(bytes: &[u8]) -> Option<(StoreId, Tip)> {
+pub(super) fn start_of(bytes: &[u8]) -> Option<(StoreId, Tip)> {
     let (written, sum) = bytes.get(..HEAD)?.split_at_checked(HEAD - 32)?;
     if !written.starts_with(&MAGIC) || blake3::hash(written).as_bytes() != sum {
         return None;

@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Answers queries about the history.
-pub struct Librarian {
+pub(super) struct Librarian {
     folder: PathBuf,
     shared: Arc<Shared>,
     jobs: Sender<Job>,
@@ -74,7 +74,7 @@ impl Shared {
 
 impl Librarian {
     /// Opens the index in the background and updates it up to `tip`. Syncs `head` when no commit arrives.
-    pub fn start(folder: &Path, tip: Tip, head: File) -> Self {
+    pub(super) fn start(folder: &Path, tip: Tip, head: File) -> Self {
         let (jobs, received) = channel();
         let shared = Arc::new(Shared::default());
         let (own, path) = (Arc::clone(&shared), folder.to_owned());
@@ -87,13 +87,19 @@ impl Librarian {
     }
 
     /// Queues durable records for the index.
-    pub fn add(&self, records: Vec<(Location, Batch)>) {
+    pub(super) fn add(&self, records: Vec<(Location, Batch)>) {
         let _ = self.jobs.send(Job::Add(records));
     }
 
     /// Finds at most `limit` records before a position, newest first. Waits until the index has everything up to
     /// `upto`.
-    pub fn find(&self, query: &Query, before: u64, limit: usize, upto: u64) -> Result<Vec<Arc<[u8]>>, StoreError> {
+    pub(super) fn find(
+        &self,
+        query: &Query,
+        before: u64,
+        limit: usize,
+        upto: u64,
+    ) -> Result<Vec<Arc<[u8]>>, StoreError> {
         let index = self.index(upto)?;
         let mut last = None;
         let mut place = String::new();
@@ -143,7 +149,7 @@ impl Librarian {
     }
 
     /// Converts the journals before a generation to history files, which contain no changes and so no secrets.
-    pub fn fold(&self, generation: u64) -> Result<(), StoreError> {
+    pub(super) fn fold(&self, generation: u64) -> Result<(), StoreError> {
         for old in Part::Journal.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
             let (from, to) = (Part::Journal.path(&self.folder, old), Part::History.path(&self.folder, old));
             let mut journal = LogReader::open(&from, false)?;
@@ -169,7 +175,7 @@ impl Librarian {
     }
 
     /// Drops history files that exceed the retention. The newest file always stays.
-    pub fn retain(&self, retention: &Retention, tip: Tip) -> Result<(), StoreError> {
+    pub(super) fn retain(&self, retention: &Retention, tip: Tip) -> Result<(), StoreError> {
         let mut histories = Part::History.generations(&self.folder)?;
         histories.pop();
         let size =

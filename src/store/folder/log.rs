@@ -13,7 +13,7 @@ use crate::store::{
 };
 
 /// Lists the files of the log, oldest first.
-pub fn parts(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
+pub(super) fn parts(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
     let journals = Part::Journal.generations(folder)?;
     // If both exist, a checkpoint was interrupted, and the journal is still valid.
     let histories = Part::History.generations(folder)?.into_iter().filter(|it| !journals.contains(it));
@@ -24,7 +24,7 @@ pub fn parts(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
 }
 
 /// Visits the records up to a position, oldest first.
-pub fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+pub(super) fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<(), StoreError> {
     for (part, generation) in parts(folder)? {
         let path = part.path(folder, generation);
         let mut reader = LogReader::open(&path, false)?;
@@ -45,7 +45,7 @@ pub fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<(), Store
 
 /// Returns the batches after a position and up to another, oldest first, or none if the journals do not have all of
 /// them.
-pub fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<Option<Vec<Batch>>, StoreError> {
+pub(super) fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<Option<Vec<Batch>>, StoreError> {
     let mut found: Vec<Batch> = Vec::new();
     // The start of the batches found so far.
     let mut begin = upto;
@@ -77,7 +77,7 @@ pub fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<Option<V
 }
 
 /// Finds at most `limit` records before a position, newest first, without the index.
-pub fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+pub(super) fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
     let mut found: Vec<Arc<[u8]>> = Vec::new();
     // The start of the file that follows in the log.
     let mut next: Option<u64> = None;
@@ -122,7 +122,7 @@ pub fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> Result<V
 }
 
 /// Describes the files of a log that ends at a position.
-pub fn statistics(folder: &Path, position: u64) -> Statistics {
+pub(super) fn statistics(folder: &Path, position: u64) -> Statistics {
     let bytes = fs::read_dir(folder)
         .map_or(0, |entries| entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum());
     Statistics { position, bytes, oldest: oldest(folder).unwrap_or_default() }

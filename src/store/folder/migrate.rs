@@ -44,12 +44,12 @@ struct OldRecord {
 }
 
 /// Returns whether a folder has the files of an old store.
-pub fn is_old(folder: &Path) -> bool {
+pub(super) fn is_old(folder: &Path) -> bool {
     folder.join("conf").is_file()
 }
 
 /// Removes the files of an old store that has been migrated.
-pub fn remove_old(folder: &Path) {
+pub(super) fn remove_old(folder: &Path) {
     if !is_old(folder) && !folder.join("db").exists() {
         return;
     }
@@ -63,7 +63,7 @@ pub fn remove_old(folder: &Path) {
 }
 
 /// Converts an old store to the current format.
-pub fn migrate(folder: &Path) -> Result<(), StoreError> {
+pub(super) fn migrate(folder: &Path) -> Result<(), StoreError> {
     if let Some(special) = files::find_special(folder).map_err(|error| StoreError::io("read", folder, &error))? {
         return Err(StoreError::corrupt(&special, "not a regular file"));
     }

@@ -42,7 +42,7 @@ use journal::{AppendError, Journal};
 use librarian::Librarian;
 use reader::{LogReader, Rest};
 
-pub use readonly::FolderReader;
+pub(crate) use readonly::FolderReader;
 
 use super::{
     StoreError,
@@ -58,7 +58,7 @@ const CHECKPOINT_BYTES: u64 = 8 << 20;
 const FIRST_GENERATION: u64 = 1;
 
 /// An engine that writes to a folder. Only one process can have it open.
-pub struct FolderEngine {
+pub(crate) struct FolderEngine {
     folder: PathBuf,
     writing: Mutex<Writing>,
     newer: Condvar,
@@ -93,12 +93,12 @@ struct FolderContent {
 
 impl FolderEngine {
     /// Returns whether a folder contains a store. Fails if this cannot be read.
-    pub fn exists(folder: &Path) -> Result<bool, StoreError> {
+    pub(crate) fn exists(folder: &Path) -> Result<bool, StoreError> {
         Ok(files::exists(&head::path(folder))? || files::exists(&folder.join("conf"))?)
     }
 
     /// Opens the store in a folder. Creates it if the folder is missing or empty.
-    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open(folder: &Path) -> Result<Self, StoreError> {
         if !Self::exists(folder)? && holds_something_else(folder) {
             let message = format!("{} contains other files and is not a store", folder.display());
             return Err(StoreError::new(Code::StoreFormat, message));

@@ -24,7 +24,7 @@ const BUFFER: usize = 1 << 16;
 
 /// The bytes after the last readable batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
+pub(super) enum Rest {
     /// An interrupted write: no complete batch follows.
     Torn,
     /// Complete batches follow, so this was not the last write.
@@ -32,7 +32,7 @@ pub enum Rest {
 }
 
 /// A batch, and the bytes of the file that it takes.
-pub struct Framed {
+pub(super) struct Framed {
     /// The offset of its first byte.
     pub offset: u64,
     /// Its length in bytes.
@@ -42,7 +42,7 @@ pub struct Framed {
 }
 
 /// A journal or history file that is being read.
-pub struct LogReader {
+pub(super) struct LogReader {
     file: BufReader<File>,
     path: PathBuf,
     with_changes: bool,
@@ -61,7 +61,7 @@ pub struct LogReader {
 
 impl LogReader {
     /// Opens a file and reads its header. Without `with_changes`, batches are checked but have no changes.
-    pub fn open(path: &Path, with_changes: bool) -> Result<Self, StoreError> {
+    pub(super) fn open(path: &Path, with_changes: bool) -> Result<Self, StoreError> {
         let opened = files::open(path, File::options().read(true)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
             _ => StoreError::io("read", path, &error),
@@ -86,7 +86,7 @@ impl LogReader {
     }
 
     /// Reads the next batch. Returns none at the end of the file and before bytes that are not a batch.
-    pub fn batch(&mut self) -> Result<Option<Framed>, StoreError> {
+    pub(super) fn batch(&mut self) -> Result<Option<Framed>, StoreError> {
         if self.rest.is_some() {
             return Ok(None);
         }
@@ -123,7 +123,7 @@ impl LogReader {
 }
 
 /// Reads the one batch at an offset, without its changes.
-pub fn read_at(path: &Path, offset: u64, length: usize) -> io::Result<Option<Batch>> {
+pub(super) fn read_at(path: &Path, offset: u64, length: usize) -> io::Result<Option<Batch>> {
     let mut bytes = vec![0; length];
     files::open(path, File::options().read(true))?.read_exact_at(&mut bytes, offset)?;
     Ok(frame::decode(&bytes, false).ok().map(|(batch, _)| batch))

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// An engine that reads a folder. Many processes can read one, but not while another has it open for writing.
-pub struct FolderReader {
+pub(crate) struct FolderReader {
     folder: PathBuf,
     acknowledged: Head,
     tip: Tip,
@@ -35,7 +35,7 @@ pub struct FolderReader {
 
 impl FolderReader {
     /// Opens the store in a folder. Returns none if the folder has no head: creating or migrating a store is a write.
-    pub fn open(folder: &Path) -> Result<Option<Self>, StoreError> {
+    pub(crate) fn open(folder: &Path) -> Result<Option<Self>, StoreError> {
         if !files::exists(&head::path(folder))? {
             return Ok(None);
         }

@@ -27,7 +27,7 @@ fn key(changes: Value) -> Value {
     with(base, changes)
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [create_rows(), change_rows(), owner_rows()].concat()
 }
 

@@ -13,7 +13,7 @@ fn bad_bodies_and_paths() {
     hold(rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [syntax_rows(), type_rows(), duplicate_rows(), content_type_rows(), path_rows(), depth_rows()].concat()
 }
 

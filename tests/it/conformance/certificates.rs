@@ -20,7 +20,7 @@ fn tls_certificates() {
     hold(certificate_rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [authority_rows(), certificate_rows()].concat()
 }
 

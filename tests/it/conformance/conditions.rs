@@ -13,7 +13,7 @@ fn conditional_requests() {
     hold(rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [read_rows(), write_rows(), change_rows()].concat()
 }
 

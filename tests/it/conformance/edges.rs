@@ -13,7 +13,7 @@ fn https_edges() {
     hold(rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [life_rows(), hostport_rows(), reference_rows(), termination_rows(), pass_through_rows()].concat()
 }
 

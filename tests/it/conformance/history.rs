@@ -15,7 +15,7 @@ fn history() {
     hold(rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [permission_rows(), list_rows(), item_rows()].concat()
 }
 

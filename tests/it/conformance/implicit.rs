@@ -17,7 +17,7 @@ fn event_sources() {
     hold(source_rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [tls_edge_rows(), source_rows()].concat()
 }
 

@@ -13,7 +13,7 @@ fn ip_restrictions() {
     hold(rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [create_rows(), change_rows(), fault_rows()].concat()
 }
 

@@ -13,7 +13,7 @@ fn limits_of_texts() {
     hold(rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     let resources = [
         ("/api_keys", "/api_keys/{id}", json!({})),
         ("/ip_restrictions", "/ip_restrictions/{id}", json!({"type": "api"})),

@@ -19,7 +19,7 @@ fn parameters_of_lists() {
     hold(rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     let bad = [
         ("limit=0", "/limit"),
         ("limit=1001", "/limit"),

@@ -13,7 +13,7 @@ fn login_modules() {
     hold(rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [provider_rows(), app_rows(), session_rows(), secret_rows()].concat()
 }
 

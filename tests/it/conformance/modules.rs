@@ -23,7 +23,7 @@ fn modules_of_tls_edges() {
     hold(tls_edge_rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [route_rows(), edge_rows(), tls_edge_rows()].concat()
 }
 

@@ -12,7 +12,7 @@ fn unknown_parameters_are_refused() {
     hold(rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     let mut rows: Vec<Row> = endpoints()
         .into_iter()
         .map(|endpoint| {

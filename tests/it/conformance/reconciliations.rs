@@ -15,14 +15,14 @@ fn reconciliations() {
     hold(rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [run_rows(), value_rows(), shape_rows(), manifest_rows(), refusal_rows()].concat()
 }
 
-pub const POST: &str = "POST /reconciliations";
+pub(super) const POST: &str = "POST /reconciliations";
 
 /// The manifest of an edge; `more` goes behind its name.
-pub fn edge(name: &str, more: &str) -> String {
+pub(super) fn edge(name: &str, more: &str) -> String {
     format!(
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}{more}}}\n\
          spec: {{hostports: [\"{name}.example.com:443\"]}}\n"
@@ -44,7 +44,7 @@ fn hook(name: &str, secret: &str) -> String {
 }
 
 /// A request with one file, of a source that no other row has.
-pub fn request(text: &str, more: Value) -> Value {
+pub(super) fn request(text: &str, more: Value) -> Value {
     with(json!({"files": [{"name": "m/a.yaml", "text": text}], "source": "source-{n}"}), more)
 }
 

@@ -13,7 +13,7 @@ fn https_edge_routes() {
     hold(rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [life_rows(), match_rows(), all_modules_rows()].concat()
 }
 

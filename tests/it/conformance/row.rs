@@ -13,14 +13,14 @@ use super::samples;
 
 /// One line of the specification.
 #[derive(Clone)]
-pub struct Row {
+pub(super) struct Row {
     pub name: String,
     pub steps: Vec<Step>,
 }
 
 /// One call of a row, and what its answer must be.
 #[derive(Clone)]
-pub struct Step {
+pub(super) struct Step {
     pub method: String,
     pub path: String,
     pub token: String,
@@ -37,7 +37,7 @@ pub struct Step {
 
 /// What is sent.
 #[derive(Clone)]
-pub enum Content {
+pub(super) enum Content {
     Nothing,
     Json(Value),
     Bytes(Vec<u8>),
@@ -45,7 +45,7 @@ pub enum Content {
 
 /// What must come back.
 #[derive(Clone)]
-pub enum Expect {
+pub(super) enum Expect {
     /// Any success: the call only prepares the row.
     Given,
     /// A status, and the body key for key.
@@ -56,53 +56,53 @@ pub enum Expect {
 
 /// What is remembered of an answer.
 #[derive(Clone)]
-pub enum Kept {
+pub(super) enum Kept {
     Field(String),
     Header(String),
 }
 
 /// Begins a row. Its name is a sentence that the calls prove.
-pub fn row(name: impl Into<String>) -> Row {
+pub(super) fn row(name: impl Into<String>) -> Row {
     Row { name: name.into(), steps: Vec::new() }
 }
 
 /// The path of the route that [`Row::route`] makes.
-pub const ROUTE: &str = "/edges/https/{edge}/routes/{route}";
+pub(super) const ROUTE: &str = "/edges/https/{edge}/routes/{route}";
 
 impl Row {
     /// Makes something as the admin, and remembers its id.
-    pub fn given(self, name: &str, call: &str, body: Value) -> Self {
+    pub(super) fn given(self, name: &str, call: &str, body: Value) -> Self {
         self.send(call, body).keep(name, "/id")
     }
 
     /// An HTTPS edge called `{edge}`.
-    pub fn edge(self) -> Self {
+    pub(super) fn edge(self) -> Self {
         self.given("edge", "POST /edges/https", json!({}))
     }
 
     /// An HTTPS edge called `{edge}` with a route called `{route}`.
-    pub fn route(self) -> Self {
+    pub(super) fn route(self) -> Self {
         let body = json!({"match_type": "path_prefix", "match": "/"});
         self.edge().given("route", "POST /edges/https/{edge}/routes", body)
     }
 
     /// A certificate authority called `{ca}`.
-    pub fn ca(self) -> Self {
+    pub(super) fn ca(self) -> Self {
         self.given("ca", "POST /certificate_authorities", json!({"ca_pem": samples::STAFF_CA}))
     }
 
     /// A call with a JSON body.
-    pub fn send(self, call: &str, body: Value) -> Self {
+    pub(super) fn send(self, call: &str, body: Value) -> Self {
         self.step(call, Content::Json(body))
     }
 
     /// A call without a body.
-    pub fn call(self, call: &str) -> Self {
+    pub(super) fn call(self, call: &str) -> Self {
         self.step(call, Content::Nothing)
     }
 
     /// A call with a body that need not be JSON, declared as JSON unless a header says otherwise.
-    pub fn send_bytes(self, call: &str, body: impl Into<Vec<u8>>) -> Self {
+    pub(super) fn send_bytes(self, call: &str, body: impl Into<Vec<u8>>) -> Self {
         self.step(call, Content::Bytes(body.into()))
     }
 
@@ -131,13 +131,13 @@ impl Row {
     }
 
     /// Who calls: `editor`, `viewer`, or a token.
-    pub fn by(self, who: &str) -> Self {
+    pub(super) fn by(self, who: &str) -> Self {
         let token = if ["admin", "editor", "viewer"].contains(&who) { format!("{{{who}_token}}") } else { who.into() };
         self.last(|step| step.token = token)
     }
 
     /// A header of the call, in the place of the usual one of that name.
-    pub fn with(self, header: &str, value: &str) -> Self {
+    pub(super) fn with(self, header: &str, value: &str) -> Self {
         self.last(|step| {
             step.without.push(header.to_lowercase());
             step.headers.push((header.into(), value.into()));
@@ -145,27 +145,27 @@ impl Row {
     }
 
     /// Leaves a header out that every request carries.
-    pub fn without(self, header: &str) -> Self {
+    pub(super) fn without(self, header: &str) -> Self {
         self.last(|step| step.without.push(header.to_lowercase()))
     }
 
     /// The answer has exactly this body.
-    pub fn answers(self, status: u16, body: Value) -> Self {
+    pub(super) fn answers(self, status: u16, body: Value) -> Self {
         self.last(|step| step.expect = Expect::Success(status, Some(body)))
     }
 
     /// The answer has this status.
-    pub fn succeeds(self, status: u16) -> Self {
+    pub(super) fn succeeds(self, status: u16) -> Self {
         self.last(|step| step.expect = Expect::Success(status, None))
     }
 
     /// The answer is a refusal, and the body's field at fault is named by its JSON pointer (empty: no one field is).
-    pub fn fails(self, status: u16, code: &str, field: &str) -> Self {
+    pub(super) fn fails(self, status: u16, code: &str, field: &str) -> Self {
         self.last(|step| step.expect = Expect::Failure(status, vec![(code.into(), field.into())]))
     }
 
     /// Another fault in the same refusal.
-    pub fn also(self, code: &str, field: &str) -> Self {
+    pub(super) fn also(self, code: &str, field: &str) -> Self {
         self.last(|step| {
             if let Expect::Failure(_, faults) = &mut step.expect {
                 faults.push((code.into(), field.into()));
@@ -174,39 +174,39 @@ impl Row {
     }
 
     /// The answer's text contains this.
-    pub fn says(self, text: &str) -> Self {
+    pub(super) fn says(self, text: &str) -> Self {
         self.last(|step| step.says.push(text.into()))
     }
 
     /// The answer's text does not contain this.
-    pub fn hides(self, text: &str) -> Self {
+    pub(super) fn hides(self, text: &str) -> Self {
         self.last(|step| step.hides.push(text.into()))
     }
 
     /// The answer has this value at a JSON pointer.
-    pub fn shows(self, pointer: &str, value: Value) -> Self {
+    pub(super) fn shows(self, pointer: &str, value: Value) -> Self {
         self.last(|step| step.shows.push((pointer.into(), value)))
     }
 
     /// The answer has a header with this value.
-    pub fn carries(self, header: &str, value: &str) -> Self {
+    pub(super) fn carries(self, header: &str, value: &str) -> Self {
         self.last(|step| step.carries.push((header.into(), value.into())))
     }
 
     /// Remembers the text at a JSON pointer of the answer.
-    pub fn keep(self, name: &str, pointer: &str) -> Self {
+    pub(super) fn keep(self, name: &str, pointer: &str) -> Self {
         self.last(|step| step.keeps.push((name.into(), Kept::Field(pointer.into()))))
     }
 
     /// Remembers the answer's ETag.
-    pub fn keep_etag(self, name: &str) -> Self {
+    pub(super) fn keep_etag(self, name: &str) -> Self {
         self.last(|step| step.keeps.push((name.into(), Kept::Header("etag".into()))))
     }
 }
 
 impl Step {
     /// The endpoint that is called, if there is one.
-    pub fn endpoint(&self) -> Option<Endpoint> {
+    pub(super) fn endpoint(&self) -> Option<Endpoint> {
         endpoints().into_iter().find(|endpoint| {
             let path = self.path.split('?').next().unwrap_or_default();
             let (here, there): (Vec<_>, Vec<_>) = (path.split('/').collect(), endpoint.path.split('/').collect());

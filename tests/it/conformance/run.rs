@@ -9,13 +9,13 @@ use super::row::{Content, Expect, Kept, Row, Step};
 use crate::server::{Answer, OWNERS, Server, VERSION_HEADER};
 
 /// Runs all rows on one server, and fails with every row that does not hold.
-pub fn hold(rows: Vec<Row>) {
+pub(super) fn hold(rows: Vec<Row>) {
     let server = Server::start();
     hold_on(&server, &rows);
 }
 
 /// The same on a server that the test goes on using.
-pub fn hold_on(server: &Server, rows: &[Row]) {
+pub(super) fn hold_on(server: &Server, rows: &[Row]) {
     let failed: Vec<String> =
         rows.iter().enumerate().filter_map(|(number, row)| run(server, number, row).err()).collect();
     assert!(failed.is_empty(), "{} of {} rows do not hold\n\n{}", failed.len(), rows.len(), failed.join("\n\n"));
@@ -219,7 +219,7 @@ fn expected(step: &Step, answer: &Answer, names: &mut Names) -> Vec<String> {
 }
 
 /// Two bodies, key for key.
-pub fn differences(path: &str, wanted: &Value, came: &Value, names: &mut Names, wrong: &mut Vec<String>) {
+pub(super) fn differences(path: &str, wanted: &Value, came: &Value, names: &mut Names, wrong: &mut Vec<String>) {
     match (wanted, came) {
         (Value::Object(wanted), Value::Object(came)) => {
             for (key, value) in wanted {
@@ -245,7 +245,7 @@ pub fn differences(path: &str, wanted: &Value, came: &Value, names: &mut Names, 
 
 /// What a row remembers.
 #[derive(Default)]
-pub struct Names(BTreeMap<String, String>);
+pub(super) struct Names(BTreeMap<String, String>);
 
 impl Names {
     fn new(server: &Server, number: usize) -> Self {

@@ -18,7 +18,7 @@ fn saml_modules() {
 
 const NS: &str = "xmlns='urn:oasis:names:tc:SAML:2.0:metadata' entityID='x'";
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     let put = format!("PUT {ROUTE}/saml");
     let with = |changes: Value| samples::with(json!({"idp_metadata": IDP_METADATA}), changes);
     let mut rows = vec![

@@ -8,17 +8,17 @@ macro_rules! storefront {
     };
 }
 
-pub const SHOP_CHAIN: &str = storefront!("certs/shop.chain.pem");
-pub const SHOP_KEY: &str = storefront!("certs/shop.key.pem");
-pub const WILDCARD_CHAIN: &str = storefront!("certs/wildcard.chain.pem");
-pub const WILDCARD_KEY: &str = storefront!("certs/wildcard.key.pem");
-pub const STAFF_CA: &str = storefront!("certs/staff-devices.pem");
-pub const PARTNER_CA: &str = storefront!("certs/partner-devices.pem");
-pub const WEB_CA: &str = storefront!("certs/web-ca.pem");
-pub const IDP_METADATA: &str = storefront!("saml/idp.xml");
+pub(super) const SHOP_CHAIN: &str = storefront!("certs/shop.chain.pem");
+pub(super) const SHOP_KEY: &str = storefront!("certs/shop.key.pem");
+pub(super) const WILDCARD_CHAIN: &str = storefront!("certs/wildcard.chain.pem");
+pub(super) const WILDCARD_KEY: &str = storefront!("certs/wildcard.key.pem");
+pub(super) const STAFF_CA: &str = storefront!("certs/staff-devices.pem");
+pub(super) const PARTNER_CA: &str = storefront!("certs/partner-devices.pem");
+pub(super) const WEB_CA: &str = storefront!("certs/web-ca.pem");
+pub(super) const IDP_METADATA: &str = storefront!("saml/idp.xml");
 
 /// Expired in 2021; Ed25519; no subject but a common name; an extended usage that nobody knows.
-pub const EXPIRED: &str = "\
+pub(super) const EXPIRED: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBaTCCARugAwIBAgIDAP8BMAUGAytlcDAaMRgwFgYDVQQDDA9vbGQuZXhhbXBs
 ZS5jb20wHhcNMjAwMTAxMDAwMDAwWhcNMjEwMTAxMDAwMDAwWjAaMRgwFgYDVQQD
@@ -31,14 +31,14 @@ hi8rBh7/p+m1tbibyWISrxiMFUgcBaANuVG2YwE=
 -----END CERTIFICATE-----
 ";
 /// Its key.
-pub const EXPIRED_KEY: &str = "\
+pub(super) const EXPIRED_KEY: &str = "\
 -----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEIPzv2QF+X9fNo7QgeU1ahRx9MVVRTd+iU5Qr7nZUXxAq
 -----END PRIVATE KEY-----
 ";
 
 /// An object with some of its keys replaced.
-pub fn with(mut base: Value, changes: Value) -> Value {
+pub(super) fn with(mut base: Value, changes: Value) -> Value {
     if let (Some(base), Value::Object(changes)) = (base.as_object_mut(), changes) {
         base.extend(changes);
     }
@@ -46,7 +46,7 @@ pub fn with(mut base: Value, changes: Value) -> Value {
 }
 
 /// A whole IP restriction; what the row is not about is as it is by default.
-pub fn ip_restriction(changes: Value) -> Value {
+pub(super) fn ip_restriction(changes: Value) -> Value {
     let base = json!({
         "id": "{ipx_}", "uri": "{base}/ip_restrictions/{ipx_}", "created_at": "{time}", "description": "",
         "metadata": "", "enforced": false, "type": "dashboard", "ip_policies": []
@@ -55,7 +55,7 @@ pub fn ip_restriction(changes: Value) -> Value {
 }
 
 /// A whole HTTPS edge.
-pub fn edge(changes: Value) -> Value {
+pub(super) fn edge(changes: Value) -> Value {
     let base = json!({
         "id": "{edghts_}", "description": "", "metadata": "", "created_at": "{time}",
         "uri": "{base}/edges/https/{edghts_}", "hostports": [], "mutual_tls": null, "tls_termination": null,
@@ -65,7 +65,7 @@ pub fn edge(changes: Value) -> Value {
 }
 
 /// A whole route of the edge `{edge}`.
-pub fn route(changes: Value) -> Value {
+pub(super) fn route(changes: Value) -> Value {
     let base = json!({
         "edge_id": "{edge}", "id": "{edghtsrt_}", "created_at": "{time}", "match_type": "path_prefix", "match": "/",
         "uri": "{base}/edges/https/{edge}/routes/{edghtsrt_}", "description": "", "metadata": "", "backend": null,
@@ -77,7 +77,7 @@ pub fn route(changes: Value) -> Value {
 }
 
 /// A module in all its forms.
-pub struct Sample {
+pub(super) struct Sample {
     pub slot: &'static str,
     /// The write form with every field set.
     pub full: Value,
@@ -158,18 +158,18 @@ fn headers(slot: &'static str) -> Sample {
 }
 
 /// An OAuth provider's object with every key; `teams` and `organizations` only for GitHub.
-pub fn app(changes: Value) -> Value {
+pub(super) fn app(changes: Value) -> Value {
     let base = json!({"client_id": "", "client_secret": "", "scopes": [], "email_addresses": [], "email_domains": []});
     with(base, changes)
 }
 
 /// GitHub's object with every key.
-pub fn github(changes: Value) -> Value {
+pub(super) fn github(changes: Value) -> Value {
     with(app(json!({"teams": [], "organizations": []})), changes)
 }
 
 /// All eight providers, of which one is set.
-pub fn provider(name: &str, app: Value) -> Value {
+pub(super) fn provider(name: &str, app: Value) -> Value {
     let names = ["github", "facebook", "microsoft", "google", "linkedin", "gitlab", "twitch", "amazon"];
     let entries = names.into_iter().map(|it| (it.to_owned(), if it == name { app.clone() } else { Value::Null }));
     Value::Object(entries.collect())
@@ -248,7 +248,7 @@ fn jwt_validation() -> Sample {
 }
 
 /// The fourteen modules of a route.
-pub fn route_modules() -> Vec<Sample> {
+pub(super) fn route_modules() -> Vec<Sample> {
     let switch = |slot| {
         let wrong = (json!({"enabled": "yes"}), "WRONG_TYPE", "/enabled");
         same(slot, json!({"enabled": false}), json!({}), json!({"enabled": true}), wrong)
@@ -295,7 +295,7 @@ pub fn route_modules() -> Vec<Sample> {
 }
 
 /// The two modules of an HTTPS edge; the row has the authority `{ca}`.
-pub fn edge_modules() -> Vec<Sample> {
+pub(super) fn edge_modules() -> Vec<Sample> {
     let authority = json!({"id": "{ca}", "uri": "{base}/certificate_authorities/{ca}"});
     let mutual_tls = Sample {
         slot: "mutual_tls",
@@ -320,6 +320,6 @@ pub fn edge_modules() -> Vec<Sample> {
 }
 
 /// The three modules of a TLS edge.
-pub fn tls_edge_modules() -> Vec<Sample> {
+pub(super) fn tls_edge_modules() -> Vec<Sample> {
     vec![ip_restriction_module(), policies(), backend()]
 }

@@ -13,7 +13,7 @@ fn traffic_modules() {
     hold(rows());
 }
 
-pub fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     [breaker_rows(), header_rows(), webhook_rows(), token_rows(), policy_rows(), reference_rows()].concat()
 }
 

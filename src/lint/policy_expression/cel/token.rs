@@ -4,7 +4,7 @@ use crate::text::printable;
 use std::fmt;
 
 #[derive(Clone, Copy, PartialEq)]
-pub enum CelToken<'a> {
+pub(super) enum CelToken<'a> {
     /// A name, or one of the words `true`, `false` and `null`.
     Word(&'a str),
     /// A number or string.
@@ -31,12 +31,12 @@ const SYMBOLS: &[&str] = &[
 ];
 
 /// An iterator over the tokens of a text; it yields an error at the first invalid one.
-pub struct CelTokens<'a> {
+pub(super) struct CelTokens<'a> {
     rest: &'a str,
 }
 
 impl<'a> CelTokens<'a> {
-    pub fn new(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a str) -> Self {
         Self { rest: text }
     }
 
