@@ -1,68 +1,118 @@
-//! Group commit: commits are applied one after the other, and all that wait are made durable by one write and one sync.
+//! Group commit: commits are applied one after another, and all that wait are made durable by one write and one sync.
 //!
-//! A commit is applied to the tip, which is ahead of what is durable, and takes its place in the queue. The first to wait
-//! leads: it hands the whole queue to the engine, and while the disk works the next commits line up. Nobody sees a revision
-//! before it is durable.
+//! A commit is applied to the tip, which is ahead of what is durable, and enters the queue. Its record is prepared
+//! outside the lock, so that writers prepare theirs in parallel. The first writer in the queue leads: it chains the
+//! records and gives the whole queue to the engine, while further commits enter. A revision is visible only once it is
+//! durable.
 
 use std::{
     collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::Ordering,
+        mpsc::{Receiver, Sender, channel},
+    },
+    time::{Duration, Instant},
 };
 
 use super::{
     Attempt, CommitError, Committed, Declined, Revision, Store, StoreError, codec,
-    engine::{Batch, Tip},
+    engine::{Batch, RecordChange, Tip},
     history::{Outcome, Record, chain},
     touched::touched,
 };
 use crate::model::{code::Code, key::Key, operation::Operation, snapshot::Snapshot};
 
-/// The commits that are applied and not durable yet.
-pub(super) struct Queue {
-    line: Mutex<Line>,
-    turn: Condvar,
-}
+/// How long to wait after a failed checkpoint before the next one.
+const CHECKPOINT_RETRY: Duration = Duration::from_secs(30);
+
+/// The commits that are applied but not durable yet.
+pub(crate) struct Queue(Mutex<Line>);
 
 struct Line {
     /// The state after everything in the queue.
     tip: Arc<Snapshot>,
-    /// The log after everything in the queue.
-    log: Tip,
-    /// The log that is durable.
+    /// The position of the last batch in the queue.
+    position: u64,
+    /// The end of the durable log.
     durable: Tip,
-    /// Tombstones of deletions up to this revision go with the next commit.
+    /// The next commit drops tombstones of deletions up to this revision.
     forget: u64,
     waiting: Vec<Waiting>,
-    /// The last ticket that was given out.
-    last: Ticket,
-    /// Whether somebody is with the engine.
-    leading: bool,
+    /// Whether a writer leads or is about to.
+    led: bool,
+    /// When a checkpoint may be tried again after a failure.
+    checkpoint_after: Option<Instant>,
 }
 
-/// Set when a commit is durable, or has failed.
-type Ticket = Arc<OnceLock<Result<(), StoreError>>>;
-
+/// A writer in the queue.
 struct Waiting {
-    batch: Batch,
+    batch: Option<WaitingBatch>,
+    turn: Sender<Turn>,
+}
+
+struct WaitingBatch {
+    position: u64,
     revision: Option<Revision>,
-    ticket: Ticket,
+    prepared: Receiver<Result<Prepared, StoreError>>,
+}
+
+/// A batch that is complete except for its place in the chain of hashes.
+struct Prepared {
+    record: Arc<[u8]>,
+    changes: Vec<RecordChange>,
+}
+
+/// What a waiting writer is told.
+enum Turn {
+    /// To lead the queue, in which it is the first.
+    Lead,
+    /// Its commit is durable, or has failed.
+    Settled(Result<(), StoreError>),
+}
+
+/// A writer's place in the queue.
+struct Ticket {
+    turn: Receiver<Turn>,
+    leads: bool,
+    prepared: Sender<Result<Prepared, StoreError>>,
+}
+
+/// What a commit does to the state.
+struct Applied {
+    before: Arc<Snapshot>,
+    after: Arc<Snapshot>,
+    changed: BTreeSet<Key>,
 }
 
 impl Queue {
-    /// An empty queue behind a state.
-    pub(super) fn new(tip: Arc<Snapshot>, log: Tip) -> Self {
-        let last = Ticket::default();
-        let _ = last.set(Ok(()));
-        Self {
-            line: Mutex::new(Line { tip, log, durable: log, forget: 0, waiting: Vec::new(), last, leading: false }),
-            turn: Condvar::new(),
-        }
+    /// Creates an empty queue after a state.
+    pub(crate) fn new(tip: Arc<Snapshot>, durable: Tip) -> Self {
+        let position = durable.position;
+        let waiting = Vec::new();
+        Self(Mutex::new(Line { tip, position, durable, forget: 0, waiting, led: false, checkpoint_after: None }))
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
-        // A panic of another writer left the line as it was before its commit: it is changed last, and all at once.
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        // After a panic of another writer the line is as before its commit, because entering the queue comes last.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    /// Enters the queue; with no batch, only to wait for the commits before it.
+    fn enter(&mut self, with_batch: bool, revision: Option<Revision>) -> Ticket {
+        let ((turn, told), (prepared, received)) = (channel(), channel());
+        let batch = with_batch.then(|| {
+            self.position += 1;
+            if let Some(revision) = &revision {
+                self.tip = Arc::clone(&revision.snapshot);
+            }
+            WaitingBatch { position: self.position, revision, prepared: received }
+        });
+        self.waiting.push(Waiting { batch, turn });
+        Ticket { turn: told, leads: !std::mem::replace(&mut self.led, true), prepared }
     }
 }
 
@@ -75,28 +125,31 @@ impl Store {
         let failed = |error| Declined::Commit(CommitError::Failed(error));
         self.health().map_err(failed)?;
         let mut line = self.queue.line();
-        let (ticket, outcome) = match make(&line.tip) {
-            Err(error) => (Arc::clone(&line.last), Err(Declined::Declined(error))),
-            Ok(operations) if operations.is_empty() => (Arc::clone(&line.last), Ok(Arc::clone(&line.tip))),
-            Ok(operations) => match line.tip.apply(&operations, attempt.at) {
+        let before = Arc::clone(&line.tip);
+        // Even what changes nothing waits: it may rest on a commit that is not durable yet.
+        let (durable, outcome) = match make(&before) {
+            Err(error) => (self.wait(line.enter(false, None), line), Err(Declined::Declined(error))),
+            Ok(operations) if operations.is_empty() => (self.wait(line.enter(false, None), line), Ok(before)),
+            Ok(operations) => match before.apply(&operations, attempt.at) {
                 Ok((next, changed)) => {
-                    let next = Arc::new(next.without_tombstones(std::mem::take(&mut line.forget)));
-                    let batch = self.batch(&line, &attempt, &operations, &next, &changed).map_err(failed)?;
-                    let changed = changed.into_iter().collect();
-                    let revision = Revision { snapshot: Arc::clone(&next), changed };
-                    (line.enter(batch, Some(revision)), Ok(next))
+                    let after = Arc::new(next.without_tombstones(std::mem::take(&mut line.forget)));
+                    let revision =
+                        Revision { snapshot: Arc::clone(&after), changed: changed.iter().cloned().collect() };
+                    let applied = Applied { before, after: Arc::clone(&after), changed };
+                    let ticket = line.enter(true, Some(revision));
+                    (self.prepare_and_wait(ticket, line, || self.applied(&attempt, &operations, &applied)), Ok(after))
                 }
                 Err(refusal) => {
-                    let calls = operations.iter().map(ToString::to_string).collect();
                     let message = CommitError::Refused(refusal.clone()).to_string();
-                    let record = self.record_of(&line, &attempt, Outcome::Refused, message, calls);
-                    let batch = self.sealed(&line, record, None, Vec::new()).map_err(failed)?;
-                    (line.enter(batch, None), Err(Declined::Commit(CommitError::Refused(refusal))))
+                    let calls = || operations.iter().map(ToString::to_string).collect();
+                    let ticket = line.enter(true, None);
+                    let durable = self.prepare_and_wait(ticket, line, || {
+                        Self::unchanged(&attempt, Outcome::Refused, message.clone(), calls())
+                    });
+                    (durable, Err(Declined::Commit(CommitError::Refused(refusal))))
                 }
             },
         };
-        // Even a refusal waits: it may rest on a commit that is not durable yet.
-        let durable = self.wait(line, &ticket);
         match (durable, outcome) {
             (Ok(()), Ok(snapshot)) => Ok(Committed { snapshot }),
             (Err(error), Ok(_)) => Err(failed(error)),
@@ -104,35 +157,26 @@ impl Store {
         }
     }
 
-    pub(super) fn note_in_group(
-        &self,
-        attempt: Attempt,
-        outcome: Outcome,
-        message: String,
-        calls: Vec<String>,
-    ) -> Result<(), StoreError> {
+    pub(super) fn note_in_group(&self, attempt: Attempt, outcome: Outcome, message: String) -> Result<(), StoreError> {
         self.health()?;
         let mut line = self.queue.line();
-        let record = self.record_of(&line, &attempt, outcome, message, calls);
-        let batch = self.sealed(&line, record, None, Vec::new())?;
-        let ticket = line.enter(batch, None);
-        self.wait(line, &ticket)
+        let ticket = line.enter(true, None);
+        self.prepare_and_wait(ticket, line, || Self::unchanged(&attempt, outcome, message.clone(), Vec::new()))
     }
 
-    /// The batch of a commit that makes a revision.
-    fn batch(
+    /// The record and changes of a commit that makes a revision.
+    fn applied(
         &self,
-        line: &Line,
         attempt: &Attempt,
         operations: &[Operation],
-        next: &Snapshot,
-        changed: &BTreeSet<Key>,
-    ) -> Result<Batch, StoreError> {
-        let changes = codec::changes(next, changed)?;
+        applied: &Applied,
+    ) -> Result<(Record, Vec<RecordChange>), StoreError> {
+        let Applied { before, after, changed } = applied;
+        let changes = codec::changes(after, changed)?;
         let calls = operations.iter().map(ToString::to_string).collect();
-        let mut record = self.record_of(line, attempt, Outcome::Applied, String::new(), calls);
-        record.revision = Some(next.revision);
-        record.resources = touched(&line.tip, next, changed, &attempt.places, &self.digest_key)
+        let mut record = record(attempt, Outcome::Applied, String::new(), calls);
+        record.revision = Some(after.revision);
+        record.resources = touched(before, after, changed, &attempt.places, &self.digest_key)
             .map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
         let mut hasher = blake3::Hasher::new_keyed(&self.digest_key);
         for (key, value) in &changes {
@@ -142,66 +186,137 @@ impl Store {
             }
         }
         record.changes = hasher.finalize().to_hex().to_string();
-        self.sealed(line, record, Some(next), changes)
+        Ok((record, changes))
     }
 
-    fn record_of(
-        &self,
-        line: &Line,
+    fn unchanged(
         attempt: &Attempt,
         outcome: Outcome,
         message: String,
         calls: Vec<String>,
-    ) -> Record {
-        Record {
-            position: line.log.position + 1,
-            revision: None,
-            at: attempt.at,
-            milliseconds: u64::try_from(attempt.began.elapsed().as_millis()).unwrap_or(u64::MAX),
-            author: attempt.author.clone(),
-            outcome,
-            message,
-            calls,
-            resources: Vec::new(),
-            changes: String::new(),
-        }
+    ) -> Result<(Record, Vec<RecordChange>), StoreError> {
+        Ok((record(attempt, outcome, message, calls), Vec::new()))
     }
 
-    fn sealed(
+    /// Prepares the batch of a ticket outside the lock, and waits until it is settled.
+    fn prepare_and_wait(
         &self,
-        line: &Line,
-        record: Record,
-        next: Option<&Snapshot>,
-        changes: Vec<(String, Option<Vec<u8>>)>,
-    ) -> Result<Batch, StoreError> {
-        let position = record.position;
-        let record: Arc<[u8]> = record.to_bytes()?.into();
-        let hash = chain(&line.log.hash, &record);
-        let (revision, next_order) = match next {
-            Some(next) => (next.revision, next.next_order()),
-            None => (line.log.revision, line.log.next_order),
-        };
-        Ok(Batch { position, revision, next_order, record, hash, changes })
+        ticket: Ticket,
+        line: MutexGuard<'_, Line>,
+        prepare: impl Fn() -> Result<(Record, Vec<RecordChange>), StoreError>,
+    ) -> Result<(), StoreError> {
+        let position = line.position;
+        drop(line);
+        let prepared = catch_unwind(AssertUnwindSafe(|| {
+            let (record, changes) = prepare()?;
+            let record = Record { position, ..record }.to_bytes()?.into();
+            Ok(Prepared { record, changes })
+        }));
+        // A writer that panicked must still lead if it is its turn, or all others would wait for ever.
+        let failed = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
+        let _ = ticket.prepared.send(prepared.unwrap_or_else(failed));
+        self.settled(ticket)
     }
 
-    /// Waits until a ticket is settled, and leads where nobody else does.
-    fn wait<'s>(&'s self, mut line: MutexGuard<'s, Line>, ticket: &Ticket) -> Result<(), StoreError> {
-        loop {
-            if let Some(settled) = ticket.get() {
-                return settled.clone();
-            }
-            if line.leading {
-                line = self.queue.turn.wait(line).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            line.leading = true;
-            let group = std::mem::take(&mut line.waiting);
-            drop(line);
-            let led = Led { store: self, group };
-            let appended = led.append();
-            line = self.queue.line();
-            led.settle(&mut line, appended);
+    /// Waits for the commits that are in the queue.
+    fn wait(&self, ticket: Ticket, line: MutexGuard<'_, Line>) -> Result<(), StoreError> {
+        drop(line);
+        self.settled(ticket)
+    }
+
+    /// Waits until a ticket is settled, and leads when it is its turn.
+    fn settled(&self, ticket: Ticket) -> Result<(), StoreError> {
+        if ticket.leads {
+            self.lead();
         }
+        loop {
+            match ticket.turn.recv() {
+                Ok(Turn::Lead) => self.lead(),
+                Ok(Turn::Settled(settled)) => return settled,
+                // Unreachable: a leader tells every writer of its group.
+                Err(_) => return Err(StoreError::new(Code::Internal, "a commit was lost in the queue")),
+            }
+        }
+    }
+
+    /// Makes everything in the queue durable, and passes the lead on.
+    fn lead(&self) {
+        let (group, start) = {
+            let mut line = self.queue.line();
+            (std::mem::take(&mut line.waiting), line.durable)
+        };
+        let (group, appended) = self.append(group, start);
+        let mut told = Vec::with_capacity(group.len());
+        let mut line = self.queue.line();
+        match &appended {
+            Ok(end) => line.durable = *end,
+            Err(_) => {
+                // What has entered meanwhile was applied to a state that will never exist.
+                let entered = std::mem::take(&mut line.waiting);
+                told.extend(entered.into_iter().map(|waiting| waiting.turn));
+                line.tip = self.snapshot();
+                line.position = line.durable.position;
+            }
+        }
+        for (turn, revision) in group {
+            if let (Ok(_), Some(revision)) = (&appended, revision) {
+                self.publish(revision);
+            }
+            told.push(turn);
+        }
+        if appended.is_ok() {
+            self.checkpoint_if_wanted(&mut line);
+        }
+        line.led = line.waiting.iter().any(|next| next.turn.send(Turn::Lead).is_ok());
+        drop(line);
+        let settled = appended.map(|_| ());
+        for turn in told {
+            let _ = turn.send(Turn::Settled(settled.clone()));
+        }
+    }
+
+    /// Chains the batches of a group and gives them to the engine. Returns the end of the log after them.
+    fn append(
+        &self,
+        group: Vec<Waiting>,
+        start: Tip,
+    ) -> (Vec<(Sender<Turn>, Option<Revision>)>, Result<Tip, StoreError>) {
+        let (mut writers, mut batches, mut end) = (Vec::with_capacity(group.len()), Vec::new(), start);
+        let mut failed = None;
+        for Waiting { batch, turn } in group {
+            let Some(WaitingBatch { position, revision, prepared }) = batch else {
+                writers.push((turn, None));
+                continue;
+            };
+            let lost = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
+            match prepared.recv().unwrap_or_else(lost) {
+                Ok(Prepared { record, changes }) => {
+                    let hash = chain(&end.hash, &record);
+                    let (revision, next_order) = match &revision {
+                        Some(it) => (it.snapshot.revision, it.snapshot.next_order()),
+                        None => (end.revision, end.next_order),
+                    };
+                    let batch = Batch { position, revision, next_order, record, hash, changes };
+                    end = Tip::after(&batch);
+                    batches.push(batch);
+                }
+                Err(error) => failed = Some(error),
+            }
+            writers.push((turn, revision));
+        }
+        let appended = match failed {
+            // The commits after it in the group were applied to its state.
+            Some(error) => Err(error),
+            None if batches.is_empty() => Ok(end),
+            None => catch_unwind(AssertUnwindSafe(|| self.engine.append(start.position, &batches)))
+                .unwrap_or_else(|_| {
+                    // Nobody knows what the engine has written.
+                    self.broken.store(true, Ordering::Release);
+                    Err(StoreError::new(Code::StoreFailed, "the engine failed while it was writing"))
+                })
+                .map(|()| end),
+        };
+        (writers, appended)
     }
 
     fn publish(&self, revision: Revision) {
@@ -210,27 +325,34 @@ impl Store {
         subscribers.retain(|subscriber| subscriber.send(revision.clone()).is_ok());
     }
 
-    /// Gives the engine the whole state when its log has grown long: the log ends here and now, while nothing is being
-    /// appended, and the state is written by a thread of its own.
+    /// Gives the engine the whole state when its log has grown long. The log is cut here, while nothing is being
+    /// appended; a separate thread writes the state.
     fn checkpoint_if_wanted(&self, line: &mut Line) {
-        if !self.engine.wants_checkpoint() || self.checkpointing.swap(true, Ordering::AcqRel) {
+        let early = line.checkpoint_after.is_some_and(|after| Instant::now() < after);
+        if early || !self.engine.wants_checkpoint() || self.checkpointing.swap(true, Ordering::AcqRel) {
             return;
         }
         let state = self.snapshot();
         line.forget = state.revision.saturating_sub(self.retention.records);
+        line.checkpoint_after = Some(Instant::now() + CHECKPOINT_RETRY);
         if let Err(error) = self.engine.rotate() {
             tracing::warn!(code = %error.code, "no checkpoint was written: {error}");
             return self.checkpointing.store(false, Ordering::Release);
         }
+        line.checkpoint_after = None;
         let (engine, retention, forget) = (Arc::clone(&self.engine), self.retention, line.forget);
         let running = Arc::clone(&self.checkpointing);
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
-            let state = Snapshot::clone(&state).without_tombstones(forget);
-            // A record that cannot be written must not leave a base without it.
-            let written =
-                codec::records(&state).and_then(|records| engine.checkpoint(&mut records.into_iter(), &retention));
-            if let Err(error) = written {
-                tracing::warn!(code = %error.code, "no checkpoint was written: {error}");
+            let write = || {
+                let state = Snapshot::clone(&state).without_tombstones(forget);
+                // A record that cannot be written must not leave a base without it.
+                let records = codec::records(&state)?;
+                engine.checkpoint(&mut records.into_iter(), &retention)
+            };
+            match catch_unwind(AssertUnwindSafe(write)) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(code = %error.code, "no checkpoint was written: {error}"),
+                Err(_) => tracing::warn!("no checkpoint was written: the checkpoint failed unexpectedly"),
             }
             running.store(false, Ordering::Release);
         });
@@ -242,55 +364,18 @@ impl Store {
     }
 }
 
-/// A group on its way to the engine.
-struct Led<'s> {
-    store: &'s Store,
-    group: Vec<Waiting>,
-}
-
-impl Led<'_> {
-    fn append(&self) -> Result<(), StoreError> {
-        let after = self.group.first().map_or(0, |first| first.batch.position.saturating_sub(1));
-        let batches: Vec<Batch> = self.group.iter().map(|waiting| waiting.batch.clone()).collect();
-        let appended = catch_unwind(AssertUnwindSafe(|| self.store.engine.append(after, &batches)));
-        appended.unwrap_or_else(|_| Err(StoreError::new(Code::StoreFailed, "the engine failed while it was writing")))
-    }
-
-    fn settle(mut self, line: &mut Line, appended: Result<(), StoreError>) {
-        if let (Ok(()), Some(last)) = (&appended, self.group.last()) {
-            line.durable = Tip::after(&last.batch);
-        }
-        for waiting in self.group.drain(..) {
-            if let (Ok(()), Some(revision)) = (&appended, waiting.revision) {
-                self.store.publish(revision);
-            }
-            let _ = waiting.ticket.set(appended.clone());
-        }
-        if let Err(error) = appended {
-            // What has lined up meanwhile was applied to a state that will never be.
-            for waiting in line.waiting.drain(..) {
-                let _ = waiting.ticket.set(Err(error.clone()));
-            }
-            line.tip = self.store.snapshot();
-            line.log = line.durable;
-        } else {
-            self.store.checkpoint_if_wanted(line);
-        }
-        line.leading = false;
-        self.store.queue.turn.notify_all();
-    }
-}
-
-impl Line {
-    /// Puts a batch into the queue, and makes it the tip.
-    fn enter(&mut self, batch: Batch, revision: Option<Revision>) -> Ticket {
-        let ticket = Ticket::default();
-        self.log = Tip::after(&batch);
-        if let Some(revision) = &revision {
-            self.tip = Arc::clone(&revision.snapshot);
-        }
-        self.last = Arc::clone(&ticket);
-        self.waiting.push(Waiting { batch, revision, ticket: Arc::clone(&ticket) });
-        ticket
+/// The record of an attempt, without its position and what it did to resources.
+fn record(attempt: &Attempt, outcome: Outcome, message: String, calls: Vec<String>) -> Record {
+    Record {
+        position: 0,
+        revision: None,
+        at: attempt.at,
+        milliseconds: u64::try_from(attempt.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        author: attempt.author.clone(),
+        outcome,
+        message,
+        calls,
+        resources: Vec::new(),
+        changes: String::new(),
     }
 }

@@ -15,7 +15,11 @@ mod touched;
 use std::{
     fmt,
     path::Path,
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool, mpsc},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -51,6 +55,8 @@ pub struct Store {
     /// Key of the digests in the history: without it, short secrets could be guessed from them.
     digest_key: [u8; 32],
     checkpointing: Arc<AtomicBool>,
+    /// Whether the engine failed in a way after which its state is unknown.
+    broken: AtomicBool,
     checkpoint: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -178,6 +184,7 @@ impl Store {
             root_secret,
             digest_key: blake3::derive_key("edgewright 2026 history digest", &root_secret),
             checkpointing: Arc::default(),
+            broken: AtomicBool::new(false),
             checkpoint: Mutex::default(),
         })
     }
@@ -212,7 +219,7 @@ impl Store {
 
     /// Records an attempt that changed nothing in the history.
     pub fn note(&self, attempt: Attempt, outcome: Outcome, message: String) -> Result<(), StoreError> {
-        self.note_in_group(attempt, outcome, message, Vec::new())
+        self.note_in_group(attempt, outcome, message)
     }
 
     /// Returns a channel of all later revisions, in order.
@@ -256,6 +263,10 @@ impl Store {
 
     /// Fails if the store can be read but not written.
     pub fn health(&self) -> Result<(), StoreError> {
+        if self.broken.load(Ordering::Acquire) {
+            let message = "an earlier write failed; restart to read what is on the disk";
+            return Err(StoreError::new(Code::StoreFailed, message));
+        }
         self.engine.health()
     }
 

@@ -17,7 +17,7 @@ use edgewright::{
     report::Name,
     resources::Fault,
     server::{App, Reason, RunReport, Settings, Verdict, bind, follow, router},
-    storage::{Batch, Engine, MemoryEngine, Query, Retention, State, Statistics, StoreError, Visit},
+    storage::Retention,
 };
 use serde_json::json;
 
@@ -25,6 +25,7 @@ use crate::{
     cli::{Folder, Serve, http, request, until, within},
     serve::{edge, shown, until_shown},
     server::{BASE_URL, VERSION_HEADER},
+    store::failing::{FailingEngine, Failure},
 };
 
 /// Far below the 30 seconds after which a lost event does not matter any longer.
@@ -160,43 +161,6 @@ impl Tree for Shaky {
     }
 }
 
-/// An engine that can no longer write.
-struct Broken(MemoryEngine);
-
-impl Engine for Broken {
-    fn load(&self) -> Result<State, StoreError> {
-        self.0.load()
-    }
-
-    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
-        self.0.append(after, batches)
-    }
-
-    fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
-        self.0.changes_since(position)
-    }
-
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
-        self.0.history(query, before, limit)
-    }
-
-    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        self.0.walk(visit)
-    }
-
-    fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
-        self.0.wait_for_newer(position, timeout)
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.0.statistics()
-    }
-
-    fn health(&self) -> Result<(), StoreError> {
-        Err(StoreError::new(Code::StoreFailed, "/secret/path: on purpose"))
-    }
-}
-
 #[test]
 fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
     let folder = Folder::new();
@@ -236,7 +200,7 @@ fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
 
 #[test]
 fn a_store_that_cannot_be_written_is_not_ready() {
-    let store = Store::on(Arc::new(Broken(MemoryEngine::default())), Retention::default()).unwrap();
+    let store = Store::on(Arc::new(FailingEngine::new(Failure::Health)), Retention::default()).unwrap();
     let store = Arc::new(store);
     let settings =
         Settings { base_url: BASE_URL.into(), saml_base_url: BASE_URL.into(), version_header: VERSION_HEADER.into() };

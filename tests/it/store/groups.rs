@@ -2,16 +2,23 @@
 
 use std::{
     collections::BTreeSet,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use edgewright::{
     Store,
-    storage::{Query, Retention},
+    storage::{Engine, Query, Retention},
 };
 
-use super::{commit, content, deleted, described, edge, small};
+use super::{
+    commit, content, deleted, described, edge,
+    failing::{FailingEngine, Failure},
+    small,
+};
 
 /// Commits per second of so many writers, for a while.
 fn rate(store: &Store, writers: usize, time: Duration) -> f64 {
@@ -70,6 +77,33 @@ fn sixty_four_writers_are_faster_than_one() {
     let many = rate(&store, 64, Duration::from_millis(500));
     eprintln!("one writer {one:.0}/s, 64 writers {many:.0}/s");
     assert!(many > one, "64 writers: {many:.0}/s, one: {one:.0}/s");
+}
+
+/// Whatever fails, every writer of a group is told, nobody waits for ever, and the state is what was acknowledged.
+#[test]
+fn a_group_that_fails_leaves_what_was_acknowledged() {
+    for failure in [Failure::Append, Failure::Panic] {
+        let engine = Arc::new(FailingEngine::new(failure));
+        let store = Store::on(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap();
+        commit(&store, (0..16).map(small).collect()).unwrap();
+        let expected = content(&store);
+        engine.fail(true);
+        std::thread::scope(|scope| {
+            for writer in 0..16 {
+                let store = &store;
+                scope.spawn(move || commit(store, vec![described(writer, "lost")]).unwrap_err());
+            }
+        });
+        assert_eq!(content(&store), expected, "{failure:?}");
+        engine.fail(false);
+        // After a panic nobody knows what was written; after an error the engine says that nothing was.
+        let next = commit(&store, vec![described(1, "kept")]).map(|committed| committed.snapshot.revision);
+        match failure {
+            Failure::Panic => assert!(next.is_err() && store.health().is_err()),
+            _ => assert_eq!(next.unwrap(), 2),
+        }
+        assert_eq!(store.verify().unwrap().records, if failure == Failure::Panic { 1 } else { 2 });
+    }
 }
 
 /// Checkpoints and retention bound what a store takes on the disk, whatever it has been through.

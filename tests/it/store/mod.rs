@@ -2,6 +2,7 @@
 
 mod damage;
 mod engines;
+pub(crate) mod failing;
 mod formats;
 mod groups;
 mod index;

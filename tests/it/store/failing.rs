@@ -1,0 +1,87 @@
+//! An engine that fails on purpose.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use edgewright::{
+    Code,
+    storage::{Batch, Engine, MemoryEngine, Query, State, Statistics, StoreError, Visit},
+};
+
+/// How an engine fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// It says that it cannot write.
+    Health,
+    /// It writes nothing and says so.
+    Append,
+    /// It panics while it writes.
+    Panic,
+}
+
+/// An engine in memory that fails from now on, or once [`FailingEngine::fail`] is called.
+pub(crate) struct FailingEngine {
+    inner: MemoryEngine,
+    failure: Failure,
+    fails: AtomicBool,
+}
+
+impl FailingEngine {
+    pub(crate) fn new(failure: Failure) -> Self {
+        Self { inner: MemoryEngine::default(), failure, fails: AtomicBool::new(failure == Failure::Health) }
+    }
+
+    pub(crate) fn fail(&self, fails: bool) {
+        self.fails.store(fails, Ordering::SeqCst);
+    }
+
+    fn fails(&self, failure: Failure) -> bool {
+        self.failure == failure && self.fails.load(Ordering::SeqCst)
+    }
+}
+
+impl Engine for FailingEngine {
+    fn load(&self) -> Result<State, StoreError> {
+        self.inner.load()
+    }
+
+    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
+        if self.fails(Failure::Append) {
+            return Err(StoreError::new(Code::StoreFailed, "on purpose"));
+        }
+        assert!(!self.fails(Failure::Panic), "on purpose");
+        self.inner.append(after, batches)
+    }
+
+    fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
+        self.inner.changes_since(position)
+    }
+
+    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+        self.inner.history(query, before, limit)
+    }
+
+    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        self.inner.walk(visit)
+    }
+
+    fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
+        self.inner.wait_for_newer(position, timeout)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        match self.fails(Failure::Health) {
+            true => Err(StoreError::new(Code::StoreFailed, "/secret/path: on purpose")),
+            false => Ok(()),
+        }
+    }
+}
