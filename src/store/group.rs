@@ -55,11 +55,14 @@ struct Waiting {
 struct WaitingBatch {
     position: u64,
     revision: Option<Revision>,
-    prepared: Receiver<Result<Prepared, StoreError>>,
+    prepared: Receiver<Result<Unchained, StoreError>>,
 }
 
+/// Whom to tell, and what becomes visible.
+type Writer = (Sender<Turn>, Option<Revision>);
+
 /// A batch that is complete except for its place in the chain of hashes.
-struct Prepared {
+struct Unchained {
     record: Arc<[u8]>,
     changes: Vec<RecordChange>,
 }
@@ -76,7 +79,7 @@ enum Turn {
 struct Ticket {
     turn: Receiver<Turn>,
     leads: bool,
-    prepared: Sender<Result<Prepared, StoreError>>,
+    prepared: Sender<Result<Unchained, StoreError>>,
 }
 
 /// What a commit does to the state.
@@ -210,7 +213,7 @@ impl Store {
         let prepared = catch_unwind(AssertUnwindSafe(|| {
             let (record, changes) = prepare()?;
             let record = Record { position, ..record }.to_bytes()?.into();
-            Ok(Prepared { record, changes })
+            Ok(Unchained { record, changes })
         }));
         // A writer that panicked must still lead if it is its turn, or all others would wait for ever.
         let failed = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
@@ -276,11 +279,7 @@ impl Store {
     }
 
     /// Chains the batches of a group and gives them to the engine. Returns the end of the log after them.
-    fn append(
-        &self,
-        group: Vec<Waiting>,
-        start: Tip,
-    ) -> (Vec<(Sender<Turn>, Option<Revision>)>, Result<Tip, StoreError>) {
+    fn append(&self, group: Vec<Waiting>, start: Tip) -> (Vec<Writer>, Result<Tip, StoreError>) {
         let (mut writers, mut batches, mut end) = (Vec::with_capacity(group.len()), Vec::new(), start);
         let mut failed = None;
         for Waiting { batch, turn } in group {
@@ -290,7 +289,7 @@ impl Store {
             };
             let lost = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
             match prepared.recv().unwrap_or_else(lost) {
-                Ok(Prepared { record, changes }) => {
+                Ok(Unchained { record, changes }) => {
                     let hash = chain(&end.hash, &record);
                     let (revision, next_order) = match &revision {
                         Some(it) => (it.snapshot.revision, it.snapshot.next_order()),
