@@ -134,11 +134,10 @@ impl ApplyError {
             ApplyError::Refused(found) => {
                 found.first().cloned().unwrap_or_else(|| Diagnostic::error(Code::Internal, "there is no plan to apply"))
             }
-            ApplyError::TokenFile(path, error) => Diagnostic::error(
-                Code::Unreadable,
-                format!("cannot write the token to {}: {error}", path.display()),
-            )
-            .help("use a new file in a folder that you can write to; nothing was changed"),
+            ApplyError::TokenFile(path, error) => {
+                Diagnostic::error(Code::Unreadable, format!("cannot write the token to {}: {error}", path.display()))
+                    .help("use a new file in a folder that you can write to; nothing was changed")
+            }
             ApplyError::NoTokenHash(key) => {
                 Diagnostic::error(Code::Required, format!("the token hash of the new API key {key} is required"))
             }

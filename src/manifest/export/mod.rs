@@ -392,7 +392,7 @@ impl Exporter<'_> {
         let mut notes = Vec::new();
         if unowned > 0 {
             notes.push(format!(
-                "skipped: not owned by any source ({unowned}); use --adopt to export them with their ids"
+                "skipped: not owned by any source ({unowned}); use --adopt to export them with their IDs"
             ));
         }
         if keys > 0 {

@@ -69,7 +69,7 @@ impl Check for CircuitBreaker {
                             self.error_threshold_percentage
                         ),
                     )
-                    .help("write 25 % as 0.25"),
+                    .help("write 25% as 0.25"),
                 );
             });
         }
