@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_manifests_except_those_that_are_made_otherwise() {
-        // Owners come with their keys, and sources stand inside of their subscription.
+        // Owners are created with their keys, and sources are declared inside their subscription.
         let others = [Kind::Owner, Kind::EventSource];
         let expected = Kind::all().filter(|info| !others.contains(&info.kind)).map(|info| (info.name, Some(info.kind)));
         let expected: Vec<_> = expected.chain([(MODULE_SET, None)]).collect();

@@ -30,7 +30,7 @@ use crate::{
 /// The prefix of annotations that set a lint's level (D27).
 const LINT_ANNOTATION: &str = "edgewright/lint.";
 
-/// A document while it is taken apart.
+/// The state of reading a document.
 pub(super) struct Reader<'a> {
     origin: Origin,
     values: &'a Values<'a>,
@@ -45,11 +45,11 @@ pub(super) struct Body<'a> {
     kind: &'static ManifestKind,
     metadata: &'a Metadata,
     spec: &'a Node,
-    /// Where the `spec` is.
+    /// The path of the `spec`.
     path: Path,
 }
 
-/// Takes a document apart into what it declares.
+/// Reads the declarations of a document.
 pub(super) fn declare(document: &Document, values: &Values<'_>, declared: &mut Declared, findings: &mut FileFindings) {
     let facts = Facts::default();
     let mut reader = Reader { origin: document.origin.clone(), values, declared, findings, facts };
@@ -255,7 +255,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads an edge and the routes inside of it.
+    /// Reads an edge and the routes inside it.
     pub(super) fn edge(&mut self, body: &Body<'_>) {
         self.plain(body);
         self.routes(&body.metadata.name, body.spec, &body.path.join("routes"));
@@ -285,8 +285,7 @@ impl Reader<'_> {
         let Body { metadata, spec, path, .. } = body;
         let token_file: Option<PathBuf> = self.field(spec, path, "token_file");
         if spec.get("token_file").is_none_or(Node::is_null) {
-            let fault =
-                Fault::new(Code::Required, "`token_file` is missing: the file to write the token to");
+            let fault = Fault::new(Code::Required, "`token_file` is missing: the file to write the token to");
             self.report(fault.at(path.join("token_file")).of_key());
         }
         let token_file = token_file.and_then(|file| self.token_file(file, path));

@@ -39,7 +39,7 @@ pub(crate) const GRACE: Duration = Duration::from_secs(10);
 const QUIET: Duration = Duration::from_millis(150);
 /// The longest wait for a quiet folder.
 const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
-/// How often the paths are resolved: no event tells that a link or folder far above was swapped.
+/// How often the paths are resolved: swapping a link or folder far above causes no event.
 const TICK: Duration = Duration::from_secs(1);
 /// The interval of runs without events.
 const FULL_LOOK: Duration = Duration::from_secs(30);
