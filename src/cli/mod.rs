@@ -160,10 +160,10 @@ struct StoreArgs {
     /// Store folder.
     #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
     store: PathBuf,
-    /// Maximum number of history records to keep.
+    /// Maximum number of history records to keep after a change.
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_HISTORY_RECORDS", default_value_t = 100_000)]
     history_records: u64,
-    /// Maximum age of history records, in days.
+    /// Maximum age in days of history records to keep after a change.
     #[arg(long, value_name = "DAYS", env = "EDGEWRIGHT_HISTORY_DAYS", default_value_t = 730)]
     history_days: u32,
 }
