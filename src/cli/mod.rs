@@ -163,7 +163,7 @@ struct StoreArgs {
     /// Maximum number of history records to keep after a change.
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_HISTORY_RECORDS", default_value_t = 100_000)]
     history_records: u64,
-    /// Maximum age in days of history records to keep after a change.
+    /// Maximum age of history records to keep after a change, in days.
     #[arg(long, value_name = "DAYS", env = "EDGEWRIGHT_HISTORY_DAYS", default_value_t = 730)]
     history_days: u32,
 }
