@@ -1,4 +1,4 @@
-//! The groups of the public facade: re-exports of what an embedding program needs, and nothing else.
+//! The groups of the public API: re-exports for programs that embed the library.
 
 pub mod resources {
     //! Resources: their kinds, keys and Specs, and the operations that change them.

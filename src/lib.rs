@@ -154,15 +154,15 @@
 //!   response form). [`AnyResource`](resources::AnyResource) is a Spec of any kind.
 //! - `Module` in a [`Slot`](resources::Slot): a traffic module, in a typed optional field of its host. Router, OpenAPI,
 //!   schemas, diff, store, lints and traces visit the slots, so a new module is one file and one line.
-//! - [`Snapshot`]: all resources at one revision, immutable and cheap to clone. [`Snapshot::apply`] is the only place
-//!   where an operation takes effect.
+//! - [`Snapshot`]: all resources at one revision, immutable and cheap to clone. A Spec that was read from the store is
+//!   decoded on first use. [`Snapshot::apply`] is the only place where an operation takes effect.
 //! - [`Operation`](resources::Operation): create, patch, put module, delete module, delete, claim. A REST handler makes
-//!   one and the planner (`plan::diff`) many; both go through [`Store::commit`].
+//!   one or two and the planner (`plan::diff`) many; both go through [`Store::commit_with`].
 //! - [`Plan`]: operations and the revision they were computed from. Its [`Outline`](report::Outline) is the plan
 //!   without secrets; every output format and the server's response are made from it, so what is shown is what runs.
 //! - [`Fault`](resources::Fault): an error at a field, with a [`Code`] from the registry. With a position in a file it
 //!   is a [`Diagnostic`].
-//! - [`Secret`](resources::Secret): masked by every serializer. Only `model::json` can reveal it, for a caller that
+//! - [`Secret`](resources::Secret): masked by every serializer except `model::json`, which reveals it to a caller that
 //!   asks for it with [`Secrets`](resources::Secrets).
 //! - [`Lint`](report::Lint): a check for a probable mistake in legal configuration; one file each, and one table.
 //!

@@ -398,7 +398,7 @@ fn check_id(kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {
     if kind.is_some_and(|kind| kind.info().implicit) && !is_opaque_id(id.as_str()) {
         return Err(ApiError::of(
             Code::InvalidFormat,
-            "the id in the path must have 1 to 255 bytes, without slash, space or control characters",
+            "the ID in the path must have 1 to 255 bytes, without slashes, whitespace or control characters",
         ));
     }
     Ok(())

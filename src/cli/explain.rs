@@ -32,7 +32,7 @@ impl Args {
         if let Some(lint) = lint::find(&name) {
             let example: String = lint.example.trim_matches('\n').lines().map(|line| format!("    {line}\n")).collect();
             let description = format!(
-                "{}: {}\n\nWhy:     {}\n\nCure:    {}\n\nDefault: {}\n\nExample of the mistake:\n\n{example}",
+                "{}: {}\n\nWhy:     {}\n\nFix:     {}\n\nDefault: {}\n\nExample of the mistake:\n\n{example}",
                 lint.name,
                 lint.summary,
                 lint.why,
@@ -60,7 +60,7 @@ impl Args {
             .into());
         };
         let info = code.info();
-        print(format!("{code}\n\nCause: {}\n\nCure:  {}\n\nHTTP status: {}\n", info.cause, info.cure, info.status))?;
+        print(format!("{code}\n\nCause: {}\n\nFix:   {}\n\nHTTP status: {}\n", info.cause, info.cure, info.status))?;
         Ok(Exit::Done)
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 
 /// Write the store's state as manifests that plan to no changes.
 ///
-/// Exports the resources of one source by name. Resources that no source owns can only be matched by id: they are
+/// Exports the resources of one source by name. Resources that no source owns can only be matched by ID: they are
 /// skipped unless you pass --adopt, which exports them with `metadata.id` so that the next reconcile adopts them. API
 /// keys that no source owns are always skipped, because their tokens cannot be exported. Secrets become `from_env`; the
 /// variables are listed on stderr, without their values. The store has no labels, annotations or module sets: modules
@@ -24,7 +24,7 @@ pub(super) struct Args {
     /// Source whose resources to export.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default")]
     source: String,
-    /// Also export resources that no source owns, with their ids.
+    /// Also export resources that no source owns, with their IDs.
     #[arg(long, env = "EDGEWRIGHT_ADOPT")]
     adopt: bool,
     /// Write into a folder that is not empty. Replaces files of the same name and keeps all others.

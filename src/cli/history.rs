@@ -1,4 +1,4 @@
-//! `edgewright history`: who changed what, and whether the record of it is whole (D58).
+//! `edgewright history`: shows who changed what, and verifies the chain of records (D58).
 
 use std::fmt::Write;
 
@@ -16,8 +16,8 @@ use crate::{
 
 /// Show who changed the store, when and how, newest first.
 ///
-/// Each attempt is a record, also one that was refused. `--resource` shows what happened to one resource, `--changes`
-/// what each resource was before and after. Secrets appear as digests.
+/// Every attempt to change the store has a record, including refused ones. Use `--resource` to follow one resource, and
+/// `--changes` to see each resource before and after. Secrets appear as digests.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
@@ -25,19 +25,19 @@ pub(super) struct Args {
     command: Option<Command>,
     #[command(flatten)]
     store: StoreArgs,
-    /// The number of records to show.
+    /// Maximum number of records to show.
     #[arg(long, value_name = "N", default_value_t = 20, env = "EDGEWRIGHT_LIMIT")]
     limit: usize,
-    /// Show only records before this one.
+    /// Show only records with a lower number than this.
     #[arg(long, value_name = "RECORD", env = "EDGEWRIGHT_BEFORE")]
     before: Option<u64>,
-    /// Show only what happened to the resource with this path, such as `/edges/https/edghts_…`.
+    /// Show only records about the resource with this path, such as `/edges/https/edghts_…`.
     #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_RESOURCE")]
     resource: Option<String>,
     /// Show each resource before and after.
     #[arg(long, env = "EDGEWRIGHT_CHANGES")]
     changes: bool,
-    /// How to print the records: `json` prints one record per line.
+    /// Output format; `json` prints one record per line.
     #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
     format: Form,
 }

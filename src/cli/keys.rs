@@ -62,7 +62,7 @@ enum Command {
     Revoke {
         #[command(flatten)]
         store: StoreArgs,
-        /// Id of the key, `ak_…`.
+        /// ID of the key, `ak_…`.
         #[arg(value_name = "ID")]
         id: String,
     },

@@ -34,7 +34,7 @@ use crate::{
 
 /// Reconciles an edge gateway with manifests in Git.
 ///
-/// Manifests are YAML documents that describe HTTPS edges, routes, traffic modules and certificates.
+/// Manifests are YAML or JSON documents that describe HTTPS edges, routes, traffic modules and certificates.
 /// `edgewright reconcile` validates them, shows the exact plan, and commits it atomically to an embedded store.
 /// `edgewright serve` serves the management API from that store and can reconcile it with a folder of manifests.
 #[derive(Debug, Parser)]
@@ -160,10 +160,10 @@ struct StoreArgs {
     /// Store folder.
     #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
     store: PathBuf,
-    /// The most history records to keep.
+    /// Maximum number of history records to keep after a change.
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_HISTORY_RECORDS", default_value_t = 100_000)]
     history_records: u64,
-    /// The age at which history records are dropped, in days.
+    /// Maximum age of history records to keep after a change, in days.
     #[arg(long, value_name = "DAYS", env = "EDGEWRIGHT_HISTORY_DAYS", default_value_t = 730)]
     history_days: u32,
 }

@@ -38,7 +38,7 @@ enum Command {
     SetRole {
         #[command(flatten)]
         store: StoreArgs,
-        /// Id of the owner, `usr_…` or `bot_…`.
+        /// ID of the owner, `usr_…` or `bot_…`.
         #[arg(value_name = "OWNER")]
         owner: String,
         /// New role: viewer, editor or admin.

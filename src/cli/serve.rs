@@ -69,7 +69,7 @@ impl Args {
         }
         let mut server = bind(&self.listen).map_err(|error| {
             Diagnostic::error(Code::CannotListen, format!("cannot listen on {}: {error}", self.listen))
-                .help("choose a free port with --listen; another process may be using this one")
+                .help("set --listen to an IP address and a free port, such as 127.0.0.1:8484")
         })?;
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         let store = Arc::new(self.store.open()?);

@@ -1,4 +1,4 @@
-//! Usage errors: clap quotes arguments as they are, and a terminal would interpret what is in them (D30).
+//! Usage errors. clap quotes arguments unescaped, and a terminal would interpret control characters in them (D30).
 
 use clap::{
     Error,
@@ -8,7 +8,7 @@ use clap::{
 
 use crate::text::{escaped, steers};
 
-/// Escapes what a usage error quotes.
+/// Escapes the arguments that a usage error quotes.
 pub(super) fn tamed(mut error: Error) -> Error {
     let quoted: Vec<(ContextKind, ContextValue)> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
     if !quoted.iter().any(|(_, value)| is_steering(value)) {
@@ -20,12 +20,12 @@ pub(super) fn tamed(mut error: Error) -> Error {
             ContextValue::Strings(texts) => {
                 ContextValue::Strings(texts.iter().map(|text| escaped(text).into_owned()).collect())
             }
-            // A tip can quote the argument between colour codes, and nothing tells those from the argument's own.
+            // A tip can quote the argument between colour codes, which look like those of the argument.
             ContextValue::StyledStrs(tips) => {
                 let plain = |tip: &StyledStr| StyledStr::from(escaped(&tip.to_string()).into_owned());
                 ContextValue::StyledStrs(tips.iter().map(plain).collect())
             }
-            // The usage has only names of options.
+            // The usage contains only option names.
             _ => continue,
         };
         error.insert(kind, shown);

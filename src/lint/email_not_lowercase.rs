@@ -60,7 +60,7 @@ fn fault(text: &str, is_repeated: bool) -> Option<&'static str> {
     if text.is_empty() {
         Some("is empty")
     } else if text.contains(char::is_whitespace) {
-        Some("contains white space")
+        Some("contains whitespace")
     } else if text.to_lowercase() != text {
         Some("contains upper-case letters")
     } else {

@@ -87,7 +87,7 @@ struct Classes<'w, 'k> {
 impl Classes<'_, '_> {
     fn look_up(&mut self, span: &Span) -> Result<(), String> {
         let class = self.pattern.get(span.start.offset..span.end.offset).unwrap_or_default();
-        // Parse as if white space were insignificant, which a flag in the pattern may set.
+        // Parse as if whitespace were insignificant, which a flag in the pattern may set.
         let fault = || regex_syntax::parse(&format!("(?x){class}")).err().map(|error| reason(&error.to_string()));
         match self.known.entry(class).or_insert_with(fault) {
             Some(reason) => Err(reason.clone()),

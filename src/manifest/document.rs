@@ -188,7 +188,7 @@ fn hint(text: &str, offset: usize) -> &'static str {
     if rest.starts_with(['@', '`', '%', '&', '*', '!']) {
         return "quote text that starts with this character";
     }
-    "check the indentation, quotes and brackets of this line and the line above"
+    "check the indentation, commas, quotes and brackets of this line and the line above"
 }
 
 /// The byte offset of a line and column, both counted from 1; columns count characters.

@@ -218,7 +218,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
                 None if self.is_misnamed(it) => {
                     let fault = Fault::new(Code::UnknownReference, format!("cannot adopt {key}: not found"));
                     let fault = fault.at(Path::root().join("metadata").join("id"));
-                    let help = format!("remove or correct the id: `{}` already exists with another id", it.name());
+                    let help = format!("remove or correct the ID: `{}` already exists with another ID", it.name());
                     self.faults.insert(index, it.declaration.head.diagnostic(fault.help(help)));
                 }
                 // A rebuilt store gets the previously adopted ids.

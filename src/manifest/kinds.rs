@@ -127,18 +127,18 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 fn token_file(_: &mut SchemaGenerator) -> Value {
-    json!({"type": "string", "description": "Where the token is written, once: a file outside the source tree."})
+    json!({"type": "string", "description": "The file to write the token to, once; it must be outside the source tree."})
 }
 
 fn edge(_: &mut SchemaGenerator) -> Value {
-    json!({"type": "string", "description": "The edge that the route is part of: a name or an id."})
+    json!({"type": "string", "description": "The route's edge, by name or id."})
 }
 
 fn modules_from(_: &mut SchemaGenerator) -> Value {
-    json!({"type": "array", "items": {"type": "string"}, "description": "Module sets to take, by name. Later sets win over earlier ones, the route's own modules over all."})
+    json!({"type": "array", "items": {"type": "string"}, "description": "Module sets to include, by name. Later sets override earlier ones, and the route's own modules override all sets."})
 }
 
-/// Routes inside of their edge.
+/// The schema of the routes inside an edge.
 fn routes(generator: &mut SchemaGenerator) -> Value {
     let info = Kind::HttpsEdgeRoute.info();
     let mut route = inline(generator, info.spec_schema);
@@ -146,7 +146,7 @@ fn routes(generator: &mut SchemaGenerator) -> Value {
     add_property(
         &mut route,
         "name",
-        json!({"type": "string", "description": "The route's identity inside its edge; without it, match_type and match are."}),
+        json!({"type": "string", "description": "The route's name, unique within its edge; defaults to its match_type and match."}),
     );
     let sets = modules_from(generator);
     add_property(&mut route, "modules_from", sets);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_manifests_except_those_that_are_made_otherwise() {
-        // Owners come with their keys, and sources stand inside of their subscription.
+        // Owners are created with their keys, and sources are declared inside their subscription.
         let others = [Kind::Owner, Kind::EventSource];
         let expected = Kind::all().filter(|info| !others.contains(&info.kind)).map(|info| (info.name, Some(info.kind)));
         let expected: Vec<_> = expected.chain([(MODULE_SET, None)]).collect();

@@ -84,7 +84,7 @@ impl Origin {
 
     /// A fault of this part as an error at its line.
     pub(crate) fn diagnostic(&self, mut fault: Fault) -> Diagnostic {
-        // An alias of a secret is a key or value like any other for whoever made the message.
+        // The code that made the message cannot know that a key or value is an alias of a secret.
         let source = &self.file.source;
         if fault.message.contains('`') {
             fault.message = source.message(&fault.message, fields());

@@ -30,7 +30,7 @@ use crate::{
 /// The prefix of annotations that set a lint's level (D27).
 const LINT_ANNOTATION: &str = "edgewright/lint.";
 
-/// A document while it is taken apart.
+/// The state of reading a document.
 pub(super) struct Reader<'a> {
     origin: Origin,
     values: &'a Values<'a>,
@@ -45,11 +45,11 @@ pub(super) struct Body<'a> {
     kind: &'static ManifestKind,
     metadata: &'a Metadata,
     spec: &'a Node,
-    /// Where the `spec` is.
+    /// The path of the `spec`.
     path: Path,
 }
 
-/// Takes a document apart into what it declares.
+/// Reads the declarations of a document.
 pub(super) fn declare(document: &Document, values: &Values<'_>, declared: &mut Declared, findings: &mut FileFindings) {
     let facts = Facts::default();
     let mut reader = Reader { origin: document.origin.clone(), values, declared, findings, facts };
@@ -255,7 +255,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads an edge and the routes inside of it.
+    /// Reads an edge and the routes inside it.
     pub(super) fn edge(&mut self, body: &Body<'_>) {
         self.plain(body);
         self.routes(&body.metadata.name, body.spec, &body.path.join("routes"));
@@ -267,7 +267,7 @@ impl Reader<'_> {
         let edge: String = self.field(spec, path, "edge");
         if spec.get("edge").is_none_or(Node::is_null) {
             self.report(
-                Fault::new(Code::Required, "`edge` is missing: the edge that the route is part of")
+                Fault::new(Code::Required, "`edge` is missing: the name or ID of the route's edge")
                     .at(path.join("edge"))
                     .of_key(),
             );
@@ -285,8 +285,7 @@ impl Reader<'_> {
         let Body { metadata, spec, path, .. } = body;
         let token_file: Option<PathBuf> = self.field(spec, path, "token_file");
         if spec.get("token_file").is_none_or(Node::is_null) {
-            let fault =
-                Fault::new(Code::Required, "`token_file` is missing: the file that the token is written to, once");
+            let fault = Fault::new(Code::Required, "`token_file` is missing: the file to write the token to");
             self.report(fault.at(path.join("token_file")).of_key());
         }
         let token_file = token_file.and_then(|file| self.token_file(file, path));
@@ -311,9 +310,9 @@ impl Reader<'_> {
         if let Some(id) = &metadata.id {
             let good = is_opaque_id(id) && id.contains('_') && (info.implicit || id.starts_with(info.prefix));
             if !good {
-                let message = format!("invalid {} id", info.name);
+                let message = format!("invalid {} ID", info.name);
                 let fault = Fault::new(Code::InvalidFormat, message).at(path.join("id"));
-                self.report(fault.help(format!("use an id that starts with `{}`", info.prefix)));
+                self.report(fault.help(format!("use an ID that starts with `{}`", info.prefix)));
             }
         }
         if let Some(name) = metadata.renamed_from.clone() {
@@ -404,7 +403,7 @@ impl Reader<'_> {
         if metadata.renamed_from.is_some() && metadata.id.is_none() {
             let path = Path::root().join("metadata").join("renamed_from");
             let fault = Fault::new(Code::NotAllowed, "`renamed_from` of an EventSubscription requires `metadata.id`");
-            self.report(fault.at(path).help("set `metadata.id` to the subscription's id"));
+            self.report(fault.at(path).help("set `metadata.id` to the subscription's ID"));
         }
         let parent = metadata.id.clone().unwrap_or_else(|| metadata.name.clone());
         let list = path.join("sources");

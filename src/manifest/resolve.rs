@@ -250,7 +250,7 @@ impl<'a> Resolver<'a> {
         let fault = Fault::new(Code::UnknownReference, format!("unknown {} `{}`", info.name, printable(name)));
         match self.near(name, info.name) {
             Some(near) => fault.help(format!("did you mean `{near}`?")),
-            None => fault.help(format!("declare it, or use the id of an existing one (`{}…`)", info.prefix)),
+            None => fault.help(format!("declare it, or use the ID of an existing one (`{}…`)", info.prefix)),
         }
     }
 

@@ -1,7 +1,6 @@
-//! The reasons why a text is not YAML, in words that never quote it.
+//! The reasons for YAML syntax errors, which never quote the text.
 
-/// The reader's phrases for faults of syntax, which depend on nothing in the text. Where one is the start of another,
-/// the longer one comes first.
+/// The reader's fixed messages for syntax errors. If one is a prefix of another, the longer one comes first.
 const PHRASES: &[&str] = &[
     "block sequence entries are not allowed in this context",
     "mapping keys are not allowed in this context",
@@ -65,7 +64,7 @@ const PHRASES: &[&str] = &[
     "the aliases expand to too many values",
 ];
 
-/// Faults of a value. The reader's text starts with the path of the value, and its keys may be secrets.
+/// Errors in a value. The reader's message starts with the path of the value, and its keys may be secrets.
 const VALUES: &[(&str, &str)] = &[
     ("invalid value: ", "a value does not fit its YAML tag"),
     ("invalid type: ", "a value does not fit its YAML tag"),
@@ -93,7 +92,7 @@ pub(crate) fn reason_and_place(error: &serde_yaml::Error) -> String {
 }
 
 fn phrase(text: &str) -> &'static str {
-    // Without a path in front, if the value is the whole document.
+    // The path is missing if the value is the whole document.
     let value = |sign: &str| text.contains(sign) || text.starts_with(sign.trim_start_matches(": "));
     let known = PHRASES.iter().copied().find(|phrase| text.starts_with(*phrase));
     let of_value = || VALUES.iter().find(|(sign, _)| value(sign)).map(|(_, phrase)| *phrase);

@@ -36,7 +36,7 @@ pub(crate) fn opaque_id(faults: &mut Faults, id: &str) {
     } else if !is_opaque_id(id) {
         faults.report(
             Fault::new(Code::InvalidFormat, format!("`{}` is not a valid ID", printable(id)))
-                .help("use 1 to 255 bytes without slashes, white space and control characters"),
+                .help("use 1 to 255 bytes without slashes, whitespace or control characters"),
         );
     }
 }

@@ -187,7 +187,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::EmptyFile,
         "EMPTY_FILE",
         400,
-        "The file contains only white space. It may be half-written, and reading it as \"no resources\" would delete everything it declared.",
+        "The file contains only whitespace. It may be half-written, and reading it as \"no resources\" would delete everything it declared.",
         "Restore the content, delete the file, or leave a comment in it.",
     ),
     info(
@@ -201,8 +201,8 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::Unreadable,
         "UNREADABLE",
         400,
-        "A file or folder of the source cannot be read.",
-        "Check that it exists and that the current user can read it.",
+        "A file or folder cannot be read or written, or a manifest file is larger than 64 MiB.",
+        "Check that it exists, that the current user has access, and that the disk is not full.",
     ),
     info(
         Code::NotUtf8,
@@ -215,8 +215,8 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::TooLarge,
         "TOO_LARGE",
         400,
-        "The manifests are over a limit: the size of a file or of all files, the number of files, or the number of values in one file after its aliases are expanded (D48).",
-        "Split the file, or use fewer aliases. A stray file that is no manifest belongs outside the folder.",
+        "The manifests are over a limit: the number or total size of the files, or the number of values in one file, before or after its aliases are expanded (D48).",
+        "Split the file or the source, or use fewer aliases. Move files that are not manifests out of the folder.",
     ),
     info(Code::Tag, "TAG", 400, "A YAML tag (`!Name`) has no meaning in a manifest.", "Remove the tag."),
     info(
@@ -419,7 +419,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::Stale,
         "STALE",
         409,
-        "The store has changed since the plan was made.",
+        "The plan is out of date: it is not the plan that was reviewed, or the store has changed since it was computed.",
         "Plan again and review the new plan.",
     ),
     info(

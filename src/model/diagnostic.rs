@@ -106,7 +106,7 @@ impl Place {
         self.line_column_of(self.span.start)
     }
 
-    /// The line and column after the last character. Trailing white space on later lines, as in YAML blocks, does not
+    /// The line and column after the last character. Trailing whitespace on later lines, as in YAML blocks, does not
     /// count.
     pub fn end_line_column(&self) -> (usize, usize) {
         let start = self.span.start;

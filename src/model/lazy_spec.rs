@@ -25,8 +25,8 @@ use super::{
 /// A blake3 hash of a Spec's stored form.
 pub(crate) type Digest = blake3::Hash;
 
-/// A Spec, decoded or as it is stored, and the resources that it references. Cheap to clone; clones share what one of
-/// them decodes.
+/// A Spec, decoded or in its stored form, and the resources that it references. Cheap to clone; clones share the
+/// decoded Spec.
 #[derive(Clone)]
 pub struct LazySpec(Arc<Forms>);
 
@@ -122,8 +122,8 @@ impl fmt::Debug for LazySpec {
     }
 }
 
-/// Stands for a Spec that cannot be decoded, so that the rest of the store can still be served and nothing overwrites
-/// the resource.
+/// A placeholder for a Spec that cannot be decoded, so that the rest of the store can still be served and nothing
+/// overwrites the resource.
 #[derive(Debug, Clone)]
 struct Unreadable {
     kind: Kind,

@@ -26,8 +26,8 @@ pub struct Claim {
     /// Whether plans cannot delete or replace the resource (D27).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prevent_destroy: bool,
-    /// The former name, if resources exchange their names: then the names alone do not tell whether the exchange has been
-    /// made (D54).
+    /// The former name, if resources exchange their names: the names alone do not show whether the exchange was applied
+    /// (D54).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_from: Option<String>,
 }
@@ -134,19 +134,19 @@ impl fmt::Display for Operation {
         match (self.call(), self) {
             (Some((method, path)), _) => write!(f, "{method} {path}"),
             (None, Operation::Claim { key, claim: Some(claim) }) => {
-                write!(f, "({key} becomes owned by {} as {})", claim.source, claim.name)
+                write!(f, "({key}: owned by source `{}` as `{}`)", claim.source, claim.name)
             }
-            (None, Operation::Claim { key, claim: None }) => write!(f, "({key} is owned no longer)"),
+            (None, Operation::Claim { key, claim: None }) => write!(f, "({key}: no longer owned by a source)"),
             (None, other) => match other.body(Secrets::Masked) {
                 Ok(body) => write!(f, "({} {body})", other.key()),
-                // An error of a display would be a panic.
+                // `to_string` panics if `fmt` returns an error.
                 Err(_) => write!(f, "({})", other.key()),
             },
         }
     }
 }
 
-/// The author of a Git commit. Nothing proves it: whoever makes a commit can write any name.
+/// The author of a Git commit, unverified: anyone can commit under any name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitAuthor {
     /// The name.
@@ -173,7 +173,7 @@ pub enum Author {
         /// The commit of the manifests, if they are in Git.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         commit: Option<String>,
-        /// Who wrote the commit, as the commit says.
+        /// The author of the commit, as recorded in it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         commit_author: Option<CommitAuthor>,
         /// The API key and its owner, if the reconciliation ran through the API.

@@ -236,7 +236,7 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn to_bytes(&self, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
     /// Writes the response form.
     fn view_json(&self, at: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
-    /// Names every resource of this service that it points at, its modules included.
+    /// Visits every reference to a resource of this service, including those of modules.
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// The module slots of its kind.
     fn slots(&self) -> &'static [Slot];

@@ -22,7 +22,7 @@ pub(super) const SOURCED_TEXT: &str = "edgewright::Text";
 /// Like [`SOURCED_TEXT`], for a secret.
 pub(super) const SOURCED_SECRET: &str = "edgewright::Secret";
 
-/// Longer texts stand in a plan's calls by size and digest.
+/// The longest text that the calls of a plan contain in full.
 const LONGEST_PLANNED: usize = 16 << 10;
 
 /// How a serialization writes secrets and long texts.
@@ -30,29 +30,29 @@ const LONGEST_PLANNED: usize = 16 << 10;
 pub enum Secrets<'a> {
     /// Secrets as [`MASK`], texts in full.
     Masked,
-    /// For the calls of a plan: secrets as [`MASK`], very long texts by size and digest, for a plan can repeat one text
-    /// in each of thousands of routes.
+    /// For the calls of a plan: secrets as [`MASK`], very long texts as size and digest, because a plan can repeat one
+    /// text in each of thousands of routes.
     Planned,
     /// Secrets and texts in full: for the store's records, and for clients with the permission to see them.
     Revealed,
-    /// The state before a change, for a reviewer: secrets as `(secret)`, texts by size and digest. Get it from
-    /// [`Review::before`].
+    /// The state before a change, for a reviewer: secrets as `(secret)`, texts as size and digest. Returned
+    /// by [`Review::before`].
     Before(&'a Review),
-    /// The state after a change: secrets that the state before did not have as `(secret, changed)`.
+    /// The state after a change: secrets that differ from the state before as `(secret, changed)`.
     After(&'a Review),
-    /// For the history: secrets as a digest with this key, which shows that a secret changed but not what it is; texts
-    /// by size and digest.
+    /// For the history: secrets as a digest with this key, which shows that a secret changed but not its value;
+    /// texts as size and digest.
     Digested(&'a [u8; 32]),
 }
 
 impl Secrets<'_> {
-    /// Returns what stands in the place of a secret that is not revealed.
+    /// Returns the replacement for a secret that is not revealed.
     pub(super) fn hidden(self, secret: &str) -> Cow<'static, str> {
         if secret.is_empty() {
             return "".into();
         }
         match self {
-            // The writer does not ask in these modes. If it did, masking would be the safe answer.
+            // The writer does not call this in these modes; masking is the safe default.
             Secrets::Masked | Secrets::Planned | Secrets::Revealed => MASK.into(),
             Secrets::Digested(key) => {
                 let digest = blake3::keyed_hash(key, secret.as_bytes()).to_hex();
@@ -70,7 +70,7 @@ impl Secrets<'_> {
         }
     }
 
-    /// Returns a long public text as it is written.
+    /// Returns a long public text as this mode writes it.
     pub(super) fn abridged(self, text: &str) -> Cow<'_, str> {
         match self {
             Secrets::Before(_) | Secrets::After(_) | Secrets::Digested(_) if text.len() > 80 => abridgement(text),
@@ -80,16 +80,16 @@ impl Secrets<'_> {
     }
 }
 
-/// A text's size and digest.
+/// Returns a text's size and digest.
 fn abridgement(text: &str) -> Cow<'static, str> {
     let digest = blake3::hash(text.as_bytes()).to_hex();
     format!("({} bytes, blake3 {digest:.12})", text.len()).into()
 }
 
-/// The secrets of a state before a change. A reviewer learns from it which ones change, and nothing else.
+/// The secrets of the state before a change, to show a reviewer which ones change and nothing else.
 #[derive(Default)]
 pub struct Review {
-    /// None if there is no state before.
+    /// `None` if there is no state before.
     known: Mutex<Option<HashSet<blake3::Hash>>>,
 }
 
@@ -157,11 +157,11 @@ impl Serialize for Secret {
     }
 }
 
-/// The fill character that opens a [`Guarded`]. It is a private one, which nothing else formats with, so the serializers
-/// of other crates always get the mask.
+/// The fill character that reveals a [`Guarded`]. No other code formats with this private-use character, so the
+/// serializers of other crates always get the mask.
 const OPEN: char = '\u{F5EC}';
 
-/// What serializers get of a secret: a text that displays as [`MASK`], unless it is [`Exposed`].
+/// The form of a secret for serializers: a text that displays as [`MASK`], unless it is [`Exposed`].
 struct Guarded<'a>(&'a Secret);
 
 impl fmt::Display for Guarded<'_> {
@@ -185,7 +185,7 @@ pub(super) struct Exposed<'a, T: ?Sized>(pub(super) &'a T);
 
 impl<T: fmt::Display + ?Sized> fmt::Display for Exposed<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The character of `OPEN`: a fill cannot be an argument.
+        // The character of `OPEN`, because a fill cannot be an argument.
         write!(f, "{:\u{F5EC}<}", self.0)
     }
 }

@@ -30,7 +30,7 @@ impl TracedRequest {
     pub fn new(method: &str, url: &str) -> Result<Self, &'static str> {
         let has_scheme = url.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']));
         let uri = if has_scheme { url.parse::<Uri>() } else { format!("https://{url}").parse::<Uri>() };
-        let uri = uri.map_err(|_| "it does not have the syntax of a URL")?;
+        let uri = uri.map_err(|_| "malformed")?;
         let default_port = match uri.scheme_str() {
             Some("https") => 443,
             Some("http") => 80,

@@ -21,12 +21,12 @@ pub(crate) fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, se
     Ok(value)
 }
 
-/// A limit that a text goes beyond.
+/// An exceeded limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Excess {
     /// The offset of the first bracket that nests too deep.
     Levels(usize),
-    /// The offset of the first value too many.
+    /// The offset of the first value over the limit.
     Values(usize),
 }
 

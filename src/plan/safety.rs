@@ -79,10 +79,10 @@ impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Budget::Normal => {
-                write!(f, "{FEW}, or {PERCENT} % up to {MANY}")
+                write!(f, "{FEW}, or {PERCENT}% up to {MANY}")
             }
             Budget::Count(most) => write!(f, "{most}"),
-            Budget::Percent(most) => write!(f, "{most} %"),
+            Budget::Percent(most) => write!(f, "{most}%"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A plan as a document: what was reviewed, to be compared with what would run (`--out`, `--plan`).
+//! A saved plan: the document that `--out` writes for a review, and that `--plan` compares with the current plan.
 
 use std::num::NonZeroU32;
 
@@ -15,41 +15,41 @@ use crate::model::{
     secret::Secrets,
 };
 
-/// The one version of the document.
+/// The format that this version writes and reads.
 const FORMAT: &str = "edgewright/plan/v1";
-/// How often the digest of a plan without a store is hashed, so that secrets cannot be guessed quickly from the document
-/// (D60): what OWASP recommends for passwords.
+/// The number of times that the digest of a plan without a store is hashed, so that guessing secrets from it is slow
+/// (D60). OWASP recommends this number for passwords.
 const ROUNDS: NonZeroU32 = match NonZeroU32::new(600_000) {
     Some(rounds) => rounds,
     None => NonZeroU32::MIN,
 };
 
-/// A plan that was written for review. Secrets are masked in it. A digest tells whether the same secrets are meant: only
-/// the store can make it, or where there is no store yet, whoever has the secrets, slowly.
+/// A plan saved for review, with masked secrets. A digest detects changed secrets: it is keyed with the store's secret,
+/// or salted and slow to compute if there is no store yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SavedPlan {
     format: String,
-    /// Which store the plan was made for; none, if there was no store yet.
+    /// The store that the plan was computed for; null if there was no store yet.
     store: Option<String>,
-    /// What the digest of a plan without a store is salted with. A server always has a store, so it sends none.
+    /// The salt of the digest if there was no store. A server always has a store, so it sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     salt: Option<String>,
-    /// The source that it was made for.
+    /// The source.
     source: String,
-    /// The revision that it was made from.
+    /// The revision that the plan was computed from.
     base: u64,
-    /// The commit of the manifests, where they are in git.
+    /// The Git commit of the manifests, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
-    /// What the manifests ask for, secrets included.
+    /// The digest of the desired state, including secrets.
     desired: String,
-    /// How many resources stay as they are.
+    /// The number of unchanged resources.
     unchanged: usize,
-    /// The calls, in the order in which they run.
+    /// The calls, in execution order.
     operations: Vec<SavedOperation>,
-    /// Of all of the above.
+    /// The digest of all other fields.
     digest: String,
 }
 
@@ -63,10 +63,10 @@ struct SavedOperation {
     body: Value,
 }
 
-/// What a plan is pinned to beside its operations.
+/// The conditions of a plan besides its operations.
 #[derive(Debug, Clone)]
 pub(crate) struct Pin<'a> {
-    /// What keeps secrets from being guessed from the digest of the desired state.
+    /// The protection of secrets in the digest of the desired state.
     pub guard: Guard,
     /// The name of the source.
     pub source: &'a str,
@@ -74,17 +74,17 @@ pub(crate) struct Pin<'a> {
     pub commit: Option<String>,
 }
 
-/// What keeps secrets from being guessed from the digest of the desired state (D60).
+/// The protection against guessing secrets from the digest of the desired state (D60).
 #[derive(Debug, Clone)]
 pub(crate) enum Guard {
     /// The digest is keyed with the store's root secret.
     Store([u8; 32]),
-    /// There is no store yet: the digest has this salt, and is slow.
+    /// There is no store yet: the digest has this salt, and is slow to compute.
     Salt(String),
 }
 
 impl SavedPlan {
-    /// The document of a plan that leads to `desired`.
+    /// Creates the document of a plan with the desired state.
     pub(crate) fn new<'d>(
         plan: &Plan,
         desired: impl IntoIterator<Item = &'d Desired>,
@@ -120,60 +120,60 @@ impl SavedPlan {
         Ok(saved)
     }
 
-    /// Reads a document. The error is for a person.
+    /// Parses a document; the error explains what is wrong.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let saved: Self = serde_json::from_str(text).map_err(|error| format!("it is not a saved plan: {error}"))?;
+        let saved: Self = serde_json::from_str(text).map_err(|error| format!("not a saved plan: {error}"))?;
         if saved.format != FORMAT {
-            return Err(format!("its format is `{}`, and this edgewright knows `{FORMAT}`", saved.format));
+            return Err(format!("unsupported format `{}` (expected `{FORMAT}`)", saved.format));
         }
         Ok(saved)
     }
 
-    /// The salt of a plan that was made without a store, to compare another plan with it.
+    /// Returns the salt of a plan without a store, to compare another plan with it.
     pub(crate) fn salt(&self) -> Option<&str> {
         self.salt.as_deref()
     }
 
-    /// The document's text.
+    /// Returns the document's text.
     pub(crate) fn text(&self) -> Result<String, JsonError> {
         json::text(self, Secrets::Masked)
     }
 
-    /// What the plan comes to, whatever else has changed in the store since it was made: the same store and source, the
-    /// same desired state and the same calls have the same digest.
+    /// Returns the digest of the plan's outcome: store, source, desired state and calls, but not the revision, so that
+    /// unrelated changes to the store do not matter (D59).
     pub(crate) fn outcome(&self) -> Result<String, JsonError> {
         let parts = (&self.store, &self.source, &self.desired, &self.operations);
         Ok(blake3::hash(&json::bytes(&parts, Secrets::Masked)?).to_hex().to_string())
     }
 
-    /// Why the plan that would run now is not this one: nothing, if it is. Only the outcome counts, and not the revision:
-    /// what others change in the store does not matter as long as the same calls lead to the same state.
+    /// Returns the reasons why the current plan is not this one; empty if it is. Only the outcome counts, not the
+    /// revision: unrelated changes to the store do not matter (D59).
     pub(crate) fn differences(&self, now: &SavedPlan) -> Vec<String> {
         let mut reasons = Vec::new();
         if !self.own_digest().is_ok_and(|digest| digest == self.digest) {
-            reasons.push("the document was changed after it was written".to_owned());
+            reasons.push("the saved plan was edited".to_owned());
         }
         if self.store != now.store {
-            reasons.push("it was made for another store".to_owned());
+            reasons.push("the saved plan is for another store".to_owned());
         }
         if self.source != now.source {
-            reasons.push(format!("it was made for the source `{}`, not `{}`", self.source, now.source));
+            reasons.push(format!("the saved plan is for source `{}`, not `{}`", self.source, now.source));
         }
-        // The digest is keyed with the store's secret, and names the source: it tells nothing where those differ.
+        // The digest depends on the store's secret and the source, so it is comparable only if both are the same.
         let comparable = self.store == now.store && self.source == now.source;
         if comparable && self.desired != now.desired {
-            reasons.push("the manifests, or the secrets and files that they take values from, have changed".to_owned());
+            reasons.push("the manifests, or values that they take from files or variables, have changed".to_owned());
         }
         if reasons.is_empty() && self.operations != now.operations {
             reasons.push(match self.base == now.base {
-                true => "this version of edgewright plans other calls".to_owned(),
+                true => "this version of edgewright plans different calls".to_owned(),
                 false => format!("the store has changed since revision {}, and so has the plan", self.base),
             });
         }
         reasons
     }
 
-    /// The calls that differ between this plan and another one, as a line diff.
+    /// Returns the difference between the calls of two plans, as a line diff.
     pub(crate) fn diff(&self, now: &SavedPlan) -> String {
         let text = |plan: &SavedPlan| match plan.operations.as_slice() {
             [] => "nothing to do\n".to_owned(),
@@ -191,13 +191,13 @@ impl SavedPlan {
     }
 }
 
-/// A name for a store that tells nothing of its secret.
+/// Returns an id of a store, derived from its secret without revealing it.
 fn store_id(root: &[u8; 32]) -> String {
     let id = blake3::derive_key("edgewright 2026 store id", root);
     blake3::hash(&id).to_hex().chars().take(32).collect()
 }
 
-/// A digest of the desired state, secrets included.
+/// Returns the digest of the desired state, including secrets.
 fn digest_of<'d>(desired: impl IntoIterator<Item = &'d Desired>, guard: &Guard) -> Result<String, JsonError> {
     let mut hasher = match guard {
         Guard::Store(root) => {
@@ -218,7 +218,7 @@ fn digest_of<'d>(desired: impl IntoIterator<Item = &'d Desired>, guard: &Guard) 
     })
 }
 
-/// A digest of a digest that takes its time, for whoever guesses too.
+/// Hashes a digest slowly, so that guessing its input is slow as well.
 fn slow(digest: &[u8; 32], salt: &str) -> String {
     let mut out = [0; 32];
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ROUNDS, salt.as_bytes(), digest, &mut out);

@@ -1,4 +1,4 @@
-//! From a plan to a revision.
+//! Applies a plan as a revision.
 
 use std::{fmt, path::PathBuf, time::Instant};
 
@@ -19,7 +19,7 @@ use crate::{
     store::{Attempt, CommitError, Declined, Store, history::Places},
 };
 
-/// How often a plan is made anew outside the lock when others commit at the same time, before it is made under it.
+/// The number of attempts to plan while others can commit, before the plan is computed under the lock (D59).
 const OPTIMISTIC: usize = 2;
 
 /// Applies a plan as one revision, provided that the store is still at the revision it was computed from. Writes the
@@ -37,7 +37,7 @@ pub fn apply(store: &Store, options: &Options, planned: &Planned) -> Result<u64,
     apply_plan(store, plan, planned.places(), options.author())
 }
 
-/// Applies a plan without asking whether it may run.
+/// Applies a plan without checking its refusals.
 pub(super) fn apply_plan(store: &Store, plan: &Plan, places: Places, author: Author) -> Result<u64, ApplyError> {
     let mut tokens = TokenFiles::default();
     let attempt = Attempt { places, ..Attempt::new(author) };
@@ -55,10 +55,10 @@ pub(super) fn apply_plan(store: &Store, plan: &Plan, places: Places, author: Aut
     applied
 }
 
-/// Commits what the manifests say as one revision, on whatever revision is current. When others commit between the plan
-/// and its application, it is made anew; under contention while they wait, so that a large plan never starves. `accept`
-/// is asked of each plan before it runs: that it is the one that was reviewed, and may run at all. Returns the plan that
-/// was accepted, and the revision that it made; none if there was nothing to do.
+/// Applies manifests to the current revision as one commit. If others commit between planning and applying, it plans
+/// again, in the last round under the lock, so that a large plan never starves. `accept` decides on each plan before it
+/// runs: whether it is the reviewed one, and whether it may run at all. Returns the accepted plan and its revision, or
+/// no revision if there was nothing to do.
 pub(crate) fn apply_current<E: From<ApplyError>>(
     store: &Store,
     prepared: &Prepared,
@@ -104,11 +104,11 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
             }
         };
     }
-    // The last round plans under the lock, where nothing moves.
+    // Unreachable: the last round plans under the lock, where the revision cannot change.
     Err(ApplyError::Commit(CommitError::Stale { base: 0, current: store.snapshot().revision }).into())
 }
 
-/// Measures a reconciliation that a server has made (D33).
+/// Records the metrics of a server's reconciliation (D33).
 pub(crate) fn measure(result: &'static str, began: Instant) {
     metrics::histogram!("edgewright_reconcile_duration_seconds").record(began.elapsed().as_secs_f64());
     metrics::counter!("edgewright_reconcile_total", "result" => result).increment(1);
@@ -119,28 +119,27 @@ pub(crate) fn measure(result: &'static str, began: Instant) {
 pub enum ApplyError {
     /// The manifests have errors, or a safety limit refuses the plan.
     Refused(Vec<Diagnostic>),
-    /// The store refused it or failed.
+    /// The store refused the changes or failed.
     Commit(CommitError),
-    /// A token could not be written where the manifest wants it.
+    /// A token could not be written to its `token_file`.
     TokenFile(PathBuf, std::io::Error),
-    /// Nobody has given the hash of a new key's token.
+    /// The client sent no token hash for a new key.
     NoTokenHash(Id),
 }
 
 impl ApplyError {
-    /// The error for a person.
+    /// Returns the error as a diagnostic.
     pub fn diagnostic(&self) -> Diagnostic {
         match self {
             ApplyError::Refused(found) => {
                 found.first().cloned().unwrap_or_else(|| Diagnostic::error(Code::Internal, "there is no plan to apply"))
             }
-            ApplyError::TokenFile(path, error) => Diagnostic::error(
-                Code::Unreadable,
-                format!("the token cannot be written to {}: {error}", path.display()),
-            )
-            .help("there must be no such file yet, in a folder that can be written to; nothing was changed"),
+            ApplyError::TokenFile(path, error) => {
+                Diagnostic::error(Code::Unreadable, format!("cannot write the token to {}: {error}", path.display()))
+                    .help("use a new file in a folder that you can write to; nothing was changed")
+            }
             ApplyError::NoTokenHash(key) => {
-                Diagnostic::error(Code::Required, format!("the new API key {key} needs the hash of its token"))
+                Diagnostic::error(Code::Required, format!("the token hash of the new API key {key} is required"))
             }
             ApplyError::Commit(CommitError::Failed(error)) => {
                 Diagnostic::error(error.code, error.message.clone()).help(error.code.info().cure)

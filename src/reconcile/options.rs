@@ -1,4 +1,4 @@
-//! What a run is about: the manifests, the source, and what it may do.
+//! The options of a run: the manifests, the source, and the limits.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,38 +18,38 @@ use crate::{
     text::printable,
 };
 
-/// What a reconciliation is about.
+/// The options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the manifests are.
+    /// The manifests.
     pub tree: Arc<dyn Tree>,
-    /// The name under which resources are owned (D40).
+    /// The name of the source that owns the resources (D40).
     pub source: String,
-    /// Whether what is owned and no longer declared is deleted.
+    /// Whether to delete owned resources that are no longer declared.
     pub prune: bool,
-    /// Whether what is faulty is set aside with its dependents, and the rest goes on (D44).
+    /// Whether to skip invalid resources and their dependents, and apply the rest (D44).
     pub isolate: bool,
-    /// How much may be deleted (D41).
+    /// The deletion limit (D41).
     pub budget: Budget,
     /// The levels of lints.
     pub lints: LintLevels,
-    /// Gives the run up when nobody waits for it any longer (D52).
+    /// Cancels the run when nobody waits for it (D52).
     pub cancel: Cancel,
 }
 
 impl Options {
-    /// The usual options for manifests.
+    /// Creates the default options for manifests.
     pub fn new(tree: impl Tree + 'static) -> Self {
         Self { tree: Arc::new(tree), ..Self::default() }
     }
 
-    /// The author of what a run changes, for the history.
+    /// Returns the author of the run's changes, for the history.
     pub fn author(&self) -> Author {
         Author::source(&self.source, self.tree.commit()).with_commit_author(self.tree.commit_author())
     }
 }
 
-/// The usual options, for no manifests at all.
+/// The default options, without manifests.
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -64,16 +64,16 @@ impl Default for Options {
     }
 }
 
-/// The source name of whoever does not name one (D40).
+/// The name of the source if none is set (D40).
 pub(crate) const DEFAULT_SOURCE: &str = "default";
 
-/// Whether a source can have this name. The reason is for a person.
+/// Validates a source name; the error explains what is wrong.
 pub(crate) fn check_source(name: &str) -> Result<(), String> {
     let good = !name.trim().is_empty() && name.len() <= 255 && !name.contains(char::is_control);
-    good.then_some(()).ok_or_else(|| "a source's name has 1 to 255 bytes and no control character".into())
+    good.then_some(()).ok_or_else(|| "a source name must have 1 to 255 bytes without control characters".into())
 }
 
-/// What a configuration says of lints.
+/// The configuration of lints.
 #[derive(Debug, Clone, Default)]
 pub struct LintLevels {
     /// Levels by lint name.
@@ -83,7 +83,7 @@ pub struct LintLevels {
 }
 
 impl LintLevels {
-    /// From the names of lints and levels, as people write them. The path of a fault starts at the lint's name.
+    /// Parses the names of lints and levels. The path of a fault starts at the lint's name.
     pub fn named(
         names: &BTreeMap<String, String>,
         allowed_labels: Option<BTreeSet<String>>,
@@ -92,16 +92,16 @@ impl LintLevels {
         for (name, level) in names {
             let path = Path::root().join(name.as_str());
             if lint::find(name).is_none() {
-                let fault = Fault::new(Code::UnknownValue, format!("there is no lint `{}`", printable(name))).at(path);
+                let fault = Fault::new(Code::UnknownValue, format!("unknown lint `{}`", printable(name))).at(path);
                 return Err(match nearest(name, LINTS.iter().map(|lint| lint.name)) {
                     Some(near) => fault.help(format!("did you mean `{near}`?")),
-                    None => fault.help("`edgewright explain` lists them"),
+                    None => fault.help("run `edgewright explain` to list all lints"),
                 });
             }
             let level = Level::from_name(level).ok_or_else(|| {
-                Fault::new(Code::UnknownValue, format!("`{}` is not a level of a lint", printable(level)))
+                Fault::new(Code::UnknownValue, format!("unknown lint level `{}`", printable(level)))
                     .at(path)
-                    .help("the levels are allow, warn and deny")
+                    .help("use `allow`, `warn` or `deny`")
             })?;
             levels.insert(name.clone(), level);
         }

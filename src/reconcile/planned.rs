@@ -1,4 +1,4 @@
-//! The result of planning, with what a person or a commit needs of it.
+//! The result of planning, as a report and for a commit.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,29 +19,29 @@ use crate::{
     store::history::Places,
 };
 
-/// More changes than this have a file and no line in the history.
+/// The history of a plan with more changes has files without lines: finding lines parses each file again.
 const MOST_LINES: usize = 2000;
 
 /// The result of planning.
 #[derive(Debug)]
 pub struct Planned {
-    /// Faults and warnings of the manifests.
+    /// Errors and warnings about the manifests.
     pub diagnostics: Vec<Diagnostic>,
-    /// The plan; none when the manifests have errors.
+    /// The plan; `None` if the manifests have errors.
     pub plan: Option<Plan>,
-    /// What the manifests ask for.
+    /// The desired state.
     pub desired: BTreeMap<Key, Desired>,
-    /// What was set aside, because it or something that it depends on is faulty.
+    /// The resources skipped because they, or resources that they depend on, are invalid (D44).
     pub left_out: Vec<Desired>,
     /// The files that were read.
     pub files: Vec<Arc<ManifestFile>>,
-    /// Where the resources are declared.
+    /// The origin of each declared resource.
     pub(super) origins: HashMap<Key, Origin>,
 }
 
 impl Planned {
-    /// Returns the error that writing the token of a new API key would meet, at the line of its `token_file`. Only for
-    /// whoever writes it: a server has no such file.
+    /// Returns the error that writing the token of a new API key would cause, at the line of its `token_file`. Only the
+    /// process that writes the file can check this, not a server.
     pub fn token_fault(&self, key: &Key) -> Option<Diagnostic> {
         let file = self.desired.get(key)?.token_file.as_ref()?;
         let fault = ApplyError::TokenFile(file.clone(), token::obstacle(file)?).diagnostic();
@@ -51,8 +51,8 @@ impl Planned {
         })
     }
 
-    /// File and line of each resource that the plan changes, for the history. Of very large plans only the file: lines
-    /// are found by reading the file once more.
+    /// Returns the file and line of each resource that the plan changes, for the history. For a very large plan, it
+    /// returns only the file.
     pub fn places(&self) -> Places {
         let changes = self.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
         let with_lines = changes.len() <= MOST_LINES;
@@ -67,18 +67,18 @@ impl Planned {
         changes.iter().filter_map(|change| Some((change.key.clone(), place(&change.key)?))).collect()
     }
 
-    /// Whether the manifests are at fault.
+    /// Whether the manifests have errors.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|it| it.severity == Severity::Error)
     }
 
-    /// A run that was given up has no plan, and nothing to commit.
+    /// Marks a cancelled run, which has no plan.
     pub(super) fn given_up(mut self) -> Self {
-        self.diagnostics.push(Diagnostic::error(Code::Unavailable, "the run was given up before it was done"));
+        self.diagnostics.push(Diagnostic::error(Code::Unavailable, "the run was cancelled"));
         self
     }
 
-    /// What was set aside, for a person.
+    /// Describes the skipped resources.
     pub fn left_out_names(&self) -> Vec<String> {
         let named = |key: &Key| {
             let left_out = || self.left_out.iter().find(|it| it.key == *key);
@@ -91,11 +91,11 @@ impl Planned {
         self.left_out.iter().map(|it| format!("{} {} ({})", it.key.kind, name(it), it.key.id)).collect()
     }
 
-    /// What a command tells of it.
+    /// Creates the report of a command.
     pub fn report(&self, command: &'static str) -> Report {
         let mut diagnostics = self.diagnostics.clone();
         let plan = self.plan.as_ref().map(Outline::of).transpose().unwrap_or_else(|error| {
-            // A plan that cannot be shown is none, and an error.
+            // A plan that cannot be shown must not be applied.
             diagnostics.push(error.into());
             None
         });

@@ -1,7 +1,7 @@
-//! The stages of a run, each of which takes a value and returns one: load, resolve, judge, isolate, diff, try.
+//! The stages of a run, each from one value to the next: load, resolve, judge, isolate, diff, try.
 //!
-//! [`Prepared`] is what loading returns. Everything after it depends on a Snapshot, and can be repeated on another one
-//! without reading the manifests again.
+//! Loading returns [`Prepared`]. All later stages depend on a Snapshot, and can be repeated on another one without
+//! reading the manifests again.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -24,34 +24,34 @@ use crate::{
     store::mint,
 };
 
-/// Manifests that were read once, to be planned on any revision.
+/// Loaded manifests, which can be planned on any revision.
 pub(crate) struct Prepared {
-    /// What the run may do.
+    /// The options of the run.
     pub options: Options,
     loaded: Loaded,
 }
 
-/// Resources with everything that is wrong with them.
+/// Resolved resources with the findings of all rules and lints.
 struct Judged {
     resolved: Resolved,
     diagnostics: Vec<Diagnostic>,
-    /// What was set aside (D44).
+    /// The skipped resources (D44).
     set_aside: Vec<Desired>,
 }
 
-/// Reads the manifests and checks them with nothing but the files: every rule, and every lint.
+/// Reads manifests and checks them against every rule and lint, using only the files.
 pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
     validate_loaded(&manifest::load(tree), lints)
 }
 
-/// The same for manifests that were read already.
+/// Like [`validate`], for loaded manifests.
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels) -> Planned {
     let resolved = resolve_offline(loaded, super::DEFAULT_SOURCE);
     let judged = judge(loaded, resolved, &[], lints);
     judged.planned(loaded, None)
 }
 
-/// Reads the manifests and plans what turns `snapshot` into what they say. Changes nothing.
+/// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
 pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
     Prepared::load(options.clone()).plan(snapshot)
 }
@@ -63,7 +63,7 @@ impl Prepared {
         Self { options, loaded }
     }
 
-    /// Plans what turns `snapshot` into what the manifests say. Changes nothing.
+    /// Plans the changes from `snapshot` to the desired state. Changes nothing.
     pub(crate) fn plan(&self, snapshot: &Snapshot) -> Planned {
         let (options, loaded) = (&self.options, &self.loaded);
         let stops = || options.cancel.is_cancelled();
@@ -80,7 +80,7 @@ impl Prepared {
             return judged.planned(loaded, None);
         }
         let judged = if faulty { isolate(judged, &options.lints) } else { judged };
-        // What cannot be read may be what a resource was renamed or moved to: nothing is deleted until all is in order.
+        // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
         let prune = options.prune && !faulty;
         let plan = diff(snapshot, &judged.resolved.desired, &options.source, prune, options.budget);
         if stops() {
@@ -94,7 +94,7 @@ impl Prepared {
     }
 }
 
-/// Plans what turns the state of one set of manifests into that of another, without any store.
+/// Plans the changes from one set of manifests to another, without a store.
 pub(crate) fn compare(old: &Options, new: &Options) -> Planned {
     let lenient = |options: &Options| Options { budget: Budget::Percent(100.0), ..options.clone() };
     let mut before = plan(&lenient(old), &Snapshot::default());
@@ -112,18 +112,18 @@ pub(crate) fn compare(old: &Options, new: &Options) -> Planned {
     }
 }
 
-/// The resources of other sources, which lints compare with.
+/// Returns the resources of other sources, which lints compare with.
 fn others(snapshot: &Snapshot, source: &str) -> Vec<Arc<Entry>> {
     let owned = |entry: &&Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source != source);
     snapshot.iter().filter(owned).cloned().collect()
 }
 
-/// What is wrong with manifests: rules first, and where they hold, lints.
+/// Checks the rules, and the lints if no rule is violated.
 fn judge(loaded: &Loaded, mut resolved: Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> Judged {
     let mut diagnostics = loaded.diagnostics.clone();
     diagnostics.append(&mut resolved.diagnostics);
     let mut judged = Judged { resolved, diagnostics, set_aside: Vec::new() };
-    // Lints look at the whole; of a part they would say what is not so.
+    // Lints compare resources with each other, so they would report false findings on incomplete manifests.
     if !judged.has_errors() {
         let (found, denied) = findings(&judged.resolved, others, lints);
         judged.diagnostics.extend(capped(found));
@@ -133,8 +133,8 @@ fn judge(loaded: &Loaded, mut resolved: Resolved, others: &[Arc<Entry>], lints: 
     judged
 }
 
-/// The first findings of each file and severity (D48); the last of them says how many more there are. A report of all
-/// of them could be larger than the manifests.
+/// Keeps the first findings of each file and severity; the last one states how many more there are (D48). A report of
+/// all findings could be larger than the manifests.
 fn capped(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let file = |it: &Diagnostic| (it.place.as_ref().map(|place| place.file.name.clone()), it.severity);
     sort(&mut found);
@@ -156,10 +156,10 @@ fn capped(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     first.collect()
 }
 
-/// Sets aside what is faulty, with all that depends on it.
+/// Skips invalid resources and everything that depends on them.
 fn isolate(mut judged: Judged, lints: &LintLevels) -> Judged {
     judged.set_aside.extend(judged.resolved.set_aside());
-    // Lints that are denied hold for the rest all the same: one broken file must not switch them off.
+    // Lints at level `deny` still apply to the rest: one broken file must not switch them off.
     let (found, denied) = findings(&judged.resolved, &[], lints);
     judged.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
     sort(&mut judged.diagnostics);
@@ -168,7 +168,7 @@ fn isolate(mut judged: Judged, lints: &LintLevels) -> Judged {
     judged
 }
 
-/// Tries a plan on the Snapshot, so that whatever a commit would refuse is told now.
+/// Tries a plan on the Snapshot, to report now what a commit would refuse.
 fn try_on(snapshot: &Snapshot, plan: &Plan) -> Result<(), Refusal> {
     if !plan.refusals.is_empty() {
         return Ok(());
@@ -203,8 +203,8 @@ impl Judged {
     }
 }
 
-/// What lints find, at the levels that manifests, the configuration or the catalogue set, in this order; and the
-/// resources that a denied finding is about.
+/// Runs the lints. Levels come from the manifests, the configuration or the defaults, in this order. Also returns the
+/// resources with findings at level `deny`.
 fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> (Vec<Diagnostic>, Vec<Key>) {
     let world = World {
         desired: &resolved.desired,
@@ -259,7 +259,7 @@ fn at_their_lines(refusal: Refusal, resolved: &Resolved) -> Vec<Diagnostic> {
     placed.collect()
 }
 
-/// A fault's message with the resource that it is about; one that names the resource needs no other name in front.
+/// Returns a fault's message, prefixed with the resource unless the message names it.
 pub(super) fn about(key: &Key, fault: &Fault) -> String {
     let subject = key.to_string();
     if fault.message.contains(&subject) {

@@ -87,7 +87,7 @@ pub(crate) fn write_token(path: &Path, token: &str) -> io::Result<()> {
             let mut start = [0; 3];
             let known = fs::File::open(path)?.read_exact(&mut start).is_ok() && start == *b"ew_";
             if !known {
-                return Err(io::Error::other("it exists and holds something other than a token"));
+                return Err(io::Error::other("it exists and does not contain a token"));
             }
             // The existing file may be readable by others, so it is replaced rather than overwritten.
             fs::remove_file(path)?;

@@ -39,7 +39,7 @@ pub(crate) const GRACE: Duration = Duration::from_secs(10);
 const QUIET: Duration = Duration::from_millis(150);
 /// The longest wait for a quiet folder.
 const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
-/// How often the paths are resolved: no event tells that a link or folder far above was swapped.
+/// How often the paths are resolved: swapping a link or folder far above causes no event.
 const TICK: Duration = Duration::from_secs(1);
 /// The interval of runs without events.
 const FULL_LOOK: Duration = Duration::from_secs(30);
@@ -309,7 +309,7 @@ impl<F: FnMut(RunReport)> Loop<F> {
         }
         let now = digest(&outcome);
         if self.reported != Some(now) {
-            // Even if telling panics: once is enough.
+            // Set first: if `report` panics, it must not panic again in every run.
             self.reported = Some(now);
             self.note(&outcome);
             (self.report)(outcome);
@@ -318,7 +318,7 @@ impl<F: FnMut(RunReport)> Loop<F> {
 }
 
 impl<F> Loop<F> {
-    /// Writes an attempt that changed nothing into the history. Once: a fault that stays is one attempt, not one a look.
+    /// Records an attempt that changed nothing in the history; a persistent error is one attempt (D58).
     fn note(&self, report: &RunReport) {
         let outcome = match report {
             RunReport::Invalid(_) => AttemptOutcome::Refused,
@@ -326,12 +326,12 @@ impl<F> Loop<F> {
             RunReport::Applied(_) | RunReport::InSync { .. } | RunReport::Partly(_) => return,
         };
         if let Err(error) = self.store.note(Attempt::new(self.options.author()), outcome, report.condition().1) {
-            tracing::warn!(code = %error.code, "the attempt is not in the history: {error}");
+            tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
         }
     }
 }
 
-/// Notes that the thread of the loop has ended, however it did.
+/// Records that the thread of the loop has ended, even by a panic.
 struct Gone(Arc<Following>);
 
 impl Drop for Gone {

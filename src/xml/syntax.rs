@@ -69,7 +69,7 @@ pub(super) fn bad_reference(text: &str) -> Option<&str> {
     })
 }
 
-/// Normalizes an attribute value: resolves references, and replaces white space with spaces (XML 1.0, section 3.3.3).
+/// Normalizes an attribute value: resolves references, and replaces whitespace with spaces (XML 1.0, section 3.3.3).
 pub(super) fn normalized(value: &str) -> String {
     let plain = |text: &str| text.replace("\r\n", " ").replace(['\r', '\n', '\t'], " ");
     let mut parts = value.split('&');

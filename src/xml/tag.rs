@@ -50,7 +50,7 @@ impl<'a> Iterator for Attributes<'a> {
             return None;
         }
         if text.len() == rest.len() {
-            return Some(Err(malformed("white space is missing between attributes")));
+            return Some(Err(malformed("whitespace is missing between attributes")));
         }
         let (name, rest) = text.split_at(text.find(|c: char| c == '=' || SPACE.contains(&c)).unwrap_or(text.len()));
         let fault = |what: &str| Some(Err(malformed(format!("attribute `{}` {what}", printable(name)))));

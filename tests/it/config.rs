@@ -52,7 +52,7 @@ fn a_mistake_in_it_is_an_error_with_a_cure() {
     folder.write("m/a.yaml", EDGE);
     for (text, said) in [
         ("lints: {route-without-backnd: deny}\n", "route-without-backend`?"),
-        ("lints: {route-without-backend: no}\n", "allow, warn and deny"),
+        ("lints: {route-without-backend: no}\n", "use `allow`, `warn` or `deny`"),
         ("option: {}\n", "did you mean `options`?"),
         ("options: {stor: x}\n", "unknown option `stor`"),
         ("lints: [\n", "ERR_EDGEWRIGHT_SYNTAX"),

@@ -87,14 +87,14 @@ fn whatever_has_changed_since_the_review_is_refused_with_its_reason() {
 
     let secret = folder.read("storefront/secrets/stripe-webhook-secret.txt");
     folder.write("storefront/secrets/stripe-webhook-secret.txt", "another-secret\n");
-    refuses(&folder, "reconcile --plan plan.json storefront", "secrets and files");
+    refuses(&folder, "reconcile --plan plan.json storefront", "files or variables");
     folder.write("storefront/secrets/stripe-webhook-secret.txt", &secret);
 
     let plan = folder.read("plan.json");
     folder.write("edited.json", &plan.replace("All products", "Evil products"));
-    refuses(&folder, "reconcile --plan edited.json storefront", "was changed after it was written");
+    refuses(&folder, "reconcile --plan edited.json storefront", "the saved plan was edited");
     folder.write("m/one.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: one}\nspec: {}\n");
-    refuses(&folder, "reconcile --plan plan.json --source other m", "for the source `default`");
+    refuses(&folder, "reconcile --plan plan.json --source other m", "for source `default`");
 
     folder.ok("reconcile --store elsewhere storefront/platform/office-only.json");
     let other = folder.run("reconcile --store elsewhere --plan plan.json storefront");
@@ -116,7 +116,7 @@ fn a_plan_without_a_store_notices_a_changed_secret() {
     let secret = folder.read(SECRET);
     folder.write(SECRET, "another-secret\n");
     let run = folder.run("reconcile --plan plan.json storefront");
-    assert_eq!((run.code, run.err.contains("secrets and files")), (5, true), "{}", run.all());
+    assert_eq!((run.code, run.err.contains("files or variables")), (5, true), "{}", run.all());
     assert!(!folder.path("store").exists());
     folder.write(SECRET, &secret);
     // With a store, even an empty one, the digest would be made differently: the plan is no longer the reviewed one.

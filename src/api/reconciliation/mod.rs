@@ -108,7 +108,7 @@ pub(crate) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
     query::check(request.uri().query(), &[])?;
     on_disk(app, move |app| {
         let found = find(app, &id)?;
-        let found = found.ok_or_else(|| ApiError::of(Code::NotFound, format!("there is no reconciliation {id}")))?;
+        let found = found.ok_or_else(|| ApiError::of(Code::NotFound, format!("reconciliation {id} does not exist")))?;
         let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
         Ok(answer::conditional(request.headers(), &rendered))
     })
@@ -243,7 +243,7 @@ impl<'a> ReconciliationJob<'a> {
         if let (false, Err(error)) = (dry_run, &answer) {
             let attempt = Attempt { began, ..Attempt::new(author) };
             if let Err(error) = store.note(attempt, Outcome::Refused, error.message()) {
-                tracing::warn!(code = %error.code, "the attempt is not in the history: {error}");
+                tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
             }
         }
         if !dry_run {
@@ -384,7 +384,7 @@ impl From<ApplyError> for ApiError {
             ApplyError::Commit(error) => error.into(),
             ApplyError::NoTokenHash(key) => {
                 let path = Path::root().join("token_hashes").join(key.as_str());
-                let message = format!("the new API key {key} needs the hash of its token");
+                let message = format!("the token hash of the new API key {key} is required");
                 ApiError::new(Fault::new(Code::Required, message).at(path))
             }
             ApplyError::Refused(_) | ApplyError::TokenFile(..) => {

@@ -1,4 +1,4 @@
-//! A local store, which no other process can change meanwhile.
+//! A local store, which no other process can change at the same time.
 
 use super::{PlanFile, Proposal, Target};
 use crate::{
@@ -20,7 +20,7 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Opens the store if it exists, for a dry run only to read it.
+    /// Opens the store if it exists; for a dry run, only for reading.
     pub(crate) fn open(options: Options, args: StoreArgs, dry_run: bool) -> Result<Self, Failure> {
         let store = if dry_run { args.read_if_there()? } else { args.open_if_there()? };
         Ok(Self { options, args, store, planned: None })
@@ -68,7 +68,7 @@ impl Target for Local {
 
     fn refuse(&mut self, reason: &str) {
         let Some(store) = &self.store else { return };
-        // The run has failed already: that the history does not say so must not hide why.
+        // The run has failed already; a failure to record that must not hide the reason.
         let _ = store.note(Attempt::new(self.options.author()), Outcome::Refused, reason.to_owned());
     }
 }

@@ -20,11 +20,11 @@ pub(super) struct Proposal {
     pub left_out: Vec<String>,
     /// The plan as a document, if requested.
     pub saved: Option<SavedPlan>,
-    /// Why token files of new keys cannot be written.
+    /// The errors of token files that cannot be written.
     pub unwritable: Vec<Diagnostic>,
 }
 
-/// What a plan is wanted as a document for.
+/// The purpose of a plan's document.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PlanFile<'a> {
     /// To save it for a review.
@@ -41,6 +41,6 @@ pub(super) trait Target {
     /// Applies the last proposal and returns its revision.
     fn apply(&mut self) -> Result<u64, Failure>;
 
-    /// Records that what was proposed is not applied, and why.
+    /// Records in the history why the proposal is not applied.
     fn refuse(&mut self, _reason: &str) {}
 }

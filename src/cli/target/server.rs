@@ -174,7 +174,7 @@ impl ServerTarget {
     fn send(&self, request: &Request) -> Result<Run, SendError> {
         let no_response = |reason: String| match request.dry_run {
             true => SendError::Refused(self.unreachable(&reason)),
-            // Without a response, nobody knows whether the plan was applied.
+            // Without a response, it is unknown whether the plan was applied.
             false => SendError::NoResponse(format!("no response from {}: {reason}", self.url)),
         };
         let body = json::bytes(request, Secrets::Revealed).map_err(|error| no_response(error.to_string()))?;
@@ -377,7 +377,7 @@ impl Target for ServerTarget {
             validated.diagnostics.iter().filter(|it| unread.contains(&it.code)).cloned().collect();
         self.options.prune &= unread.is_empty();
         let run = during("Planning", || self.send(&self.request(files.clone())))?;
-        // Without the outcome, the server could not tell whether it applies this very plan.
+        // Without the outcome, the server could not check that it applies this very plan.
         if run.report.plan.is_some() && run.outcome.is_empty() {
             return Err(self.foreign_response(200));
         }

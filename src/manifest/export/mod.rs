@@ -149,13 +149,13 @@ impl Exporter<'_> {
         Ok(())
     }
 
-    /// The resources of a kind that stand by themselves.
+    /// Exports the resources of a kind as one document each.
     pub(super) fn all_standing(&mut self, kind: Kind) -> Result<Vec<Value>, JsonError> {
         let standing = self.chosen(kind);
         standing.iter().map(|entry| self.standing(entry)).collect()
     }
 
-    /// A resource that stands by itself.
+    /// Exports a resource as a document.
     fn standing(&mut self, entry: &Entry) -> Result<Value, JsonError> {
         let name = self.name(&entry.key).to_owned();
         let mut spec = self.spec(entry, &name)?;
@@ -182,7 +182,7 @@ impl Exporter<'_> {
         envelope(entry.key.kind, metadata, spec)
     }
 
-    /// An edge with its routes. A route that needs metadata of its own is a document behind it.
+    /// Exports an edge with its routes. A route that needs metadata of its own becomes a separate document.
     pub(super) fn edge(&mut self, edge: &Entry) -> Result<Vec<Value>, JsonError> {
         let name = self.name(&edge.key).to_owned();
         let mut spec = self.spec(edge, &name)?;
@@ -232,7 +232,7 @@ impl Exporter<'_> {
         Ok(document)
     }
 
-    /// Routes of edges that are not exported: somebody else's.
+    /// Exports routes of edges that are not exported because another source owns them.
     pub(super) fn foreign_routes(&mut self) -> Result<Vec<Value>, JsonError> {
         let mut documents = Vec::new();
         for route in self.chosen(Kind::HttpsEdgeRoute) {
@@ -244,7 +244,7 @@ impl Exporter<'_> {
         Ok(documents)
     }
 
-    /// Subscriptions with their sources; those that must not be destroyed are a document of their own.
+    /// Exports subscriptions with their sources; protected sources are in a separate document.
     pub(super) fn subscriptions(&mut self) -> Vec<Value> {
         let mut sources: BTreeMap<(Id, bool), Vec<Value>> = BTreeMap::new();
         for source in self.chosen(Kind::EventSource) {
@@ -392,7 +392,7 @@ impl Exporter<'_> {
         let mut notes = Vec::new();
         if unowned > 0 {
             notes.push(format!(
-                "skipped: not owned by any source ({unowned}); use --adopt to export them with their ids"
+                "skipped: not owned by any source ({unowned}); use --adopt to export them with their IDs"
             ));
         }
         if keys > 0 {

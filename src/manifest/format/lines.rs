@@ -1,7 +1,7 @@
 //! Splits YAML into lines with their indentation levels.
 //!
-//! It knows just enough YAML to tell structure from content: keys, dashes, quotes, brackets and block scalars. It may
-//! be wrong about rare forms, so the caller compares the parsed documents.
+//! It knows just enough YAML to distinguish structure from content: keys, dashes, quotes, brackets and block scalars.
+//! It may be wrong about rare forms, so the caller compares the parsed documents.
 
 use super::scan::{Continuation, Scan, key_end, rest_of};
 

@@ -16,7 +16,7 @@ use lines::{LineKind, ManifestLine, split};
 /// The order of a manifest's keys; other keys follow.
 const ORDER: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
 
-/// Formats a file; `name` tells JSON from YAML. The error explains why the file cannot be formatted.
+/// Formats a file; `name` distinguishes JSON from YAML. The error explains why the file cannot be formatted.
 pub(crate) fn format(name: &str, text: &str) -> Result<String, String> {
     let plain = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     if plain.trim().is_empty() {

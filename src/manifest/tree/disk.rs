@@ -71,7 +71,8 @@ impl Tree for Disk {
                 }
                 match jail.read(&inside, MOST_MANIFEST_BYTES) {
                     Ok(bytes) if bytes.len() as u64 > MOST_MANIFEST_BYTES => {
-                        diagnostics.push(unreadable(path.display(), too_large()));
+                        let help = "split the file, or move it out of the folder";
+                        diagnostics.push(unreadable(path.display(), too_large()).help(help));
                     }
                     Ok(bytes) => {
                         total += bytes.len() as u64;

@@ -217,7 +217,7 @@ impl Jail {
 }
 
 /// The manifest files at or below a path, and the jail to read them in. The root is the folder itself, or the folder of
-/// the file: a shell expands `*.yaml` to names that nobody has checked.
+/// the file: a shell expands `*.yaml` to unchecked names.
 pub(super) fn search(
     path: &Path,
     allow_outside: bool,

@@ -1,4 +1,4 @@
-//! The Git commit of what was read from the disk, and whether the commit has all of it as it was read (D29).
+//! The Git commit of the files read from the disk, and whether the commit contains them unchanged (D29).
 
 use std::{
     collections::BTreeMap,
@@ -28,17 +28,17 @@ struct Log {
     files: BTreeMap<PathBuf, Stamp>,
 }
 
-/// What tells that a file was written since: its length and time of change.
+/// The length and modification time of a file, which show whether it was written since.
 type Stamp = Option<(u64, SystemTime)>;
 
 impl Reads {
-    /// Forgets what was read before.
+    /// Clears the record of earlier reads.
     pub(super) fn begin(&self, paths: &[PathBuf]) {
         let head = Checkout::of(paths).map(|checkout| checkout.head);
         *self.log() = Log { head, files: BTreeMap::new() };
     }
 
-    /// Notes a file that was read, by its resolved path.
+    /// Records a file that was read, by its resolved path.
     pub(super) fn note(&self, real: PathBuf) {
         let stamp = stamp(&real);
         self.log().files.insert(real, stamp);
@@ -49,7 +49,7 @@ impl Reads {
     pub(super) fn commit(&self, paths: &[PathBuf]) -> Option<String> {
         let checkout = Checkout::of(paths)?;
         let log = self.log();
-        // Another commit was checked out meanwhile: nobody knows which files were read from which.
+        // Another commit was checked out meanwhile, so the files may come from either.
         let moved = log.head.is_some_and(|head| head != checkout.head);
         let dirty = checkout.is_dirty()? || moved || !log.files.iter().all(|(file, stamp)| checkout.has(file, *stamp));
         Some(if dirty { format!("{}-dirty", checkout.head) } else { checkout.head.to_string() })
@@ -60,7 +60,7 @@ impl Reads {
     }
 }
 
-/// The author of the checked-out commit of paths.
+/// Returns the author of the checked-out commit of paths.
 pub(super) fn author_of(paths: &[PathBuf]) -> Option<CommitAuthor> {
     let checkout = Checkout::of(paths)?;
     let commit = checkout.trees.first()?.repository.find_commit(checkout.head).ok()?;
@@ -92,7 +92,7 @@ struct WorkTree {
 }
 
 impl Checkout {
-    /// None if a path is outside Git, or the paths are at different commits.
+    /// Returns `None` if a path is outside Git, or the paths are at different commits.
     fn of(paths: &[PathBuf]) -> Option<Self> {
         let mut repositories: BTreeMap<PathBuf, (Repository, Vec<PathBuf>)> = BTreeMap::new();
         for path in paths {
@@ -125,7 +125,7 @@ impl Checkout {
         Some(dirty)
     }
 
-    /// Whether the commit has a file as it was read.
+    /// Whether the commit contains a file as it was read.
     fn has(&self, file: &Path, read: Stamp) -> bool {
         read.is_some() && read == stamp(file) && self.trees.iter().any(|tree| tree.has(file))
     }
@@ -147,8 +147,8 @@ impl WorkTree {
         Some(!self.repository.statuses(Some(&mut options)).is_ok_and(|statuses| statuses.is_empty()))
     }
 
-    /// Whether the checked-out commit has a file. The status leaves out ignored files, and files that Git is told not to
-    /// look at.
+    /// Whether the checked-out commit contains a file. The status omits ignored files, and files marked as assumed
+    /// unchanged or skipped.
     fn has(&self, file: &Path) -> bool {
         let Ok(inside) = file.strip_prefix(&self.root) else { return false };
         if inside.as_os_str().is_empty() {
@@ -158,7 +158,7 @@ impl WorkTree {
         match self.repository.index().ok().and_then(|index| index.get_path(inside, 0)) {
             None => false,
             Some(entry) if is_unchecked(&entry) => false,
-            // The status of the paths has told already.
+            // The status of the paths covers it.
             Some(_) if self.paths.iter().any(|path| file.starts_with(path)) => true,
             Some(_) => self.repository.status_file(inside).is_ok_and(|status| status == Status::CURRENT),
         }

@@ -1,5 +1,5 @@
-//! The one way from a typed value to JSON. Each call says how secrets are written; no other code can reveal one. A value
-//! that cannot be written is an error and never an empty text: an empty answer, plan or digest would pass for a real one.
+//! Serialization to JSON. Each call says with [`Secrets`] how secrets are written; no other serializer can reveal one.
+//! A failure is an error, never an empty text: an empty response, plan or digest would pass for a real one.
 
 #[cfg(test)]
 mod tests;
@@ -13,12 +13,12 @@ use serde_json::{Map, Value};
 use super::{code::Code, diagnostic::Diagnostic, secret::Secrets};
 use writer::Writer;
 
-/// A value that cannot be written. It is a defect: every type of the product can be.
+/// A value that cannot be serialized. This is a bug: every type of this crate can be.
 #[derive(Debug)]
 pub struct JsonError(serde_json::Error);
 
 impl JsonError {
-    /// With the reason, which holds no secret.
+    /// Creates the error; the reason must not contain a secret.
     pub fn new(reason: impl fmt::Display) -> Self {
         Self(<serde_json::Error as serde::ser::Error>::custom(reason))
     }
@@ -26,7 +26,7 @@ impl JsonError {
 
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a value cannot be written: {}", self.0)
+        write!(f, "cannot serialize a value: {}", self.0)
     }
 }
 
@@ -44,27 +44,27 @@ impl From<JsonError> for Diagnostic {
     }
 }
 
-/// Writes a JSON value.
+/// Serializes to a JSON value.
 pub(crate) fn value<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Value, JsonError> {
     value.serialize(Writer::new(serde_json::value::Serializer, secrets)).map_err(JsonError)
 }
 
-/// Writes the fields of an object.
+/// Serializes the fields of an object.
 pub(crate) fn object<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Map<String, Value>, JsonError> {
     match self::value(value, secrets)? {
         Value::Object(fields) => Ok(fields),
-        _ => Err(JsonError::new("it is not an object")),
+        _ => Err(JsonError::new("not an object")),
     }
 }
 
-/// Writes bytes, on one line.
+/// Serializes to bytes, on one line.
 pub(crate) fn bytes<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
     let mut bytes = Vec::with_capacity(256);
     value.serialize(Writer::new(&mut serde_json::Serializer::new(&mut bytes), secrets)).map_err(JsonError)?;
     Ok(bytes)
 }
 
-/// Writes indented text that ends with a line break.
+/// Serializes to indented text that ends with a line break.
 pub(crate) fn text<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<String, JsonError> {
     let mut bytes = Vec::with_capacity(256);
     value.serialize(Writer::new(&mut serde_json::Serializer::pretty(&mut bytes), secrets)).map_err(JsonError)?;

@@ -18,7 +18,7 @@ fn what_cannot_be_written_is_an_error_and_not_empty() {
     assert!(object(&[1], Secrets::Masked).is_err(), "a list has no fields");
     assert!(bytes(&unwritable, Secrets::Masked).is_err());
     let told = text(&unwritable, Secrets::Masked).err().map(|error| Diagnostic::from(error).message);
-    assert!(told.is_some_and(|told| told.starts_with("a value cannot be written: ")));
+    assert!(told.is_some_and(|told| told.starts_with("cannot serialize a value: ")));
 }
 
 struct Unread;

@@ -71,7 +71,7 @@ impl Check for CertificateAuthority {
         check::texts(faults, &self.description, &self.metadata);
         faults.within("ca_pem", |faults| {
             if self.ca_pem.as_str().is_empty() {
-                faults.report(Fault::new(Code::Required, "the authority's PEM is needed"));
+                faults.report(Fault::new(Code::Required, "`ca_pem` is required"));
             } else if let CaPem(Err(fault)) = self.ca_pem.read() {
                 faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help()));
             }

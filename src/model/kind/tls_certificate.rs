@@ -20,7 +20,7 @@ use crate::{
 /// A parsed `certificate_pem`.
 pub struct CertificatePem {
     chain: Result<Chain<CertificateFacts>, PemFault>,
-    /// A private key, and whether it is the leaf's. The two texts of a resource never change apart.
+    /// A private key, and whether it belongs to the leaf. Kept here because the two fields never change separately.
     key: OnceLock<(Secret, Result<(), PemFault>)>,
 }
 
@@ -31,12 +31,12 @@ impl Reading for CertificatePem {
 }
 
 impl CertificatePem {
-    /// What the leaf says.
+    /// Returns the facts of the leaf.
     pub(crate) fn facts(&self) -> Result<&CertificateFacts, &PemFault> {
         self.chain.as_ref().map(|chain| &chain.facts)
     }
 
-    /// Its certificates; none if the text is faulty.
+    /// Returns the certificates; none if the text is invalid.
     pub(crate) fn links(&self) -> &[Link] {
         self.chain.as_ref().map(|chain| chain.links.as_slice()).unwrap_or_default()
     }
@@ -55,7 +55,7 @@ pub struct TlsCertificate {
     /// The chain of PEM certificates, leaf first; cannot change after creation.
     #[schemars(extend("format" = "certificate-pem"))]
     pub certificate_pem: Text<CertificatePem>,
-    /// PEM private key of the leaf; fixed at creation, and part of no answer.
+    /// The leaf's private key as PEM; cannot change after creation, and is never returned.
     #[schemars(extend("format" = "private-key-pem"))]
     pub private_key_pem: Secret,
 }
@@ -83,7 +83,7 @@ pub struct TlsCertificateView {
 }
 
 impl TlsCertificate {
-    /// Checks that the private key is the leaf's.
+    /// Checks that the private key belongs to the leaf.
     fn check_key(&self) -> Result<(), PemFault> {
         let check = || x509::check_key(self.certificate_pem.as_str(), self.private_key_pem.expose());
         let remembered = &self.certificate_pem.read().key;
@@ -98,7 +98,7 @@ impl Check for TlsCertificate {
         let mut readable = false;
         faults.within("certificate_pem", |faults| {
             if self.certificate_pem.as_str().is_empty() {
-                faults.report(Fault::new(Code::Required, "the certificate chain's PEM is needed"));
+                faults.report(Fault::new(Code::Required, "`certificate_pem` is required"));
             } else if let Err(fault) = self.certificate_pem.read().facts() {
                 faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help()));
             } else {
@@ -107,7 +107,7 @@ impl Check for TlsCertificate {
         });
         faults.within("private_key_pem", |faults| {
             if self.private_key_pem.is_empty() {
-                faults.report(Fault::new(Code::Required, "the private key's PEM is needed"));
+                faults.report(Fault::new(Code::Required, "`private_key_pem` is required"));
             } else if readable && let Err(fault) = self.check_key() {
                 let code = if fault.is_key_mismatch() { Code::KeyMismatch } else { Code::InvalidPem };
                 faults.report(Fault::new(code, fault.to_string()).help(fault.help()));

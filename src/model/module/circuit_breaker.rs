@@ -69,7 +69,7 @@ impl Check for CircuitBreaker {
                             self.error_threshold_percentage
                         ),
                     )
-                    .help("write 25 % as 0.25"),
+                    .help("write 25% as 0.25"),
                 );
             });
         }
@@ -89,7 +89,7 @@ impl Module for CircuitBreaker {
     }
 
     fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
-        let note = format!("opens when a fraction of {} of requests fails", self.error_threshold_percentage);
+        let note = format!("opens at an error rate of {}", self.error_threshold_percentage);
         vec![Step::new(Stage::Dispatch, StepEffect::Depends, note)]
     }
 

@@ -157,7 +157,7 @@ impl Check for JwtValidation {
 }
 
 impl JwtValidation {
-    /// Checks whether a header contains a token. A trace knows no bodies, and does not validate tokens.
+    /// Checks whether a header contains a token. A trace has no bodies, and does not validate tokens.
     fn find_token(&self, request: &TracedRequest) -> (StepEffect, String) {
         let tokens = &self.http.tokens;
         let in_headers = || tokens.iter().filter(|token| token.method == Some(TokenMethod::Header));

@@ -67,7 +67,7 @@ pub trait Module:
     /// Whether the module applies to traffic.
     fn enabled(&self) -> bool;
 
-    /// Whether the module, while enabled, keeps strangers from the backend.
+    /// Whether the module, while enabled, restricts access to the backend.
     fn restricts_access(&self) -> bool {
         false
     }
@@ -102,7 +102,7 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     fn slot(&self) -> &'static str;
     /// Whether the module applies to traffic.
     fn enabled(&self) -> bool;
-    /// Whether the module, while enabled, keeps strangers from the backend.
+    /// Whether the module, while enabled, restricts access to the backend.
     fn restricts_access(&self) -> bool;
     /// Returns what the enabled module does with a request.
     fn steps(&self, request: &TracedRequest) -> Vec<Step>;
@@ -114,7 +114,7 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     fn to_json(&self, secrets: Secrets<'_>) -> Result<Value, JsonError>;
     /// Writes the response form.
     fn view_json(&self, host: &Key, site: &Site, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
-    /// Names every resource of this service that it points at.
+    /// Visits every reference to a resource of this service.
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// Returns a copy with other reference targets, in the order of the references.
     fn with_references(&self, targets: &[Id]) -> Arc<dyn AnyModule>;

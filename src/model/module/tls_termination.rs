@@ -104,7 +104,7 @@ impl Module for TlsTermination {
         self.enabled
     }
 
-    /// A trace tells this of the edge itself.
+    /// A trace shows TLS termination with the edge, not as a step.
     fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
         Vec::new()
     }

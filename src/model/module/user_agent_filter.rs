@@ -16,13 +16,13 @@ use crate::{
     text::printable,
 };
 
-/// The longest pattern that is looked at, in bytes (D46). User agents are shorter.
+/// The longest pattern that is compiled, in bytes (D46). User agents are shorter.
 pub(crate) const LONGEST_PATTERN: usize = 4096;
 /// The most patterns that a trace compiles.
 const MOST_PATTERNS: usize = 1000;
-/// The memory of a compiled pattern, in bytes. The time to compile it grows with this, and almost every pattern fits.
+/// The limit of a compiled pattern's memory, in bytes. It bounds the time to compile, and almost every pattern fits.
 const COMPILED_BYTES: usize = 64 << 10;
-/// The same for a few costly patterns.
+/// The memory limit for a few costly patterns.
 const COSTLY_BYTES: usize = 1 << 20;
 const MOST_COSTLY: usize = 20;
 
@@ -87,7 +87,7 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// None for what is not a regular expression, and for what is over a bound.
+    /// Returns `None` for an invalid pattern, and for one over a limit.
     fn compile(&mut self, pattern: &str) -> Option<Regex> {
         self.tried += 1;
         if pattern.len() > LONGEST_PATTERN || self.tried > MOST_PATTERNS {

@@ -1,4 +1,4 @@
-//! Secrets that the end of a line, a comma or quotes separate from their keys, and those in URLs.
+//! Secrets separated from their keys by a line break, a comma or quotes, and secrets in URLs.
 
 use super::{
     fields::Fields,
@@ -8,10 +8,10 @@ use super::{
 
 /// The key that gives the value in a pair such as `{name: client_secret, value: …}`.
 const VALUE_KEY: &str = "value";
-/// A quoted value that is longer is hidden line by line.
+/// The longest quoted value that is hidden as a whole; a longer one is hidden line by line.
 const LONGEST_QUOTE: usize = 4096;
 
-/// Hides each value that is apart from its key, and returns the values.
+/// Hides each value that is separated from its key, and returns the values.
 pub(super) fn hide<'t>(text: &'t str, fields: &Fields, mask: &mut Mask) -> Vec<&'t str> {
     let mut values = Vec::new();
     let mut at = 0;
@@ -36,8 +36,8 @@ pub(super) fn hide<'t>(text: &'t str, fields: &Fields, mask: &mut Mask) -> Vec<&
     values
 }
 
-/// What follows a word, from the value on, if the word is the key of a value that is apart from it. A colon on the
-/// same line is not looked for.
+/// Returns the text from the value on, if a word is the key of a separated value. Values after a colon on the same line
+/// are found elsewhere.
 fn following<'t>(before: &str, behind: &'t str) -> Option<&'t str> {
     let (rest, quotes) = shape::closing(behind);
     let here = rest.trim_start_matches([' ', '\t']);
@@ -81,7 +81,7 @@ pub(super) fn hide_userinfo<'t>(text: &'t str, mask: &mut Mask) -> Vec<&'t str> 
         let rest = text.get(start..).unwrap_or_default();
         let run = rest.find(|c: char| c.is_whitespace() || "\"'<>`".contains(c)).unwrap_or(rest.len());
         let run = rest.get(..run).unwrap_or_default();
-        // The next URL of the same run is a part of this one: each byte is looked at once.
+        // The next URL of the same run is a part of this one, so each byte is read once.
         at = start + run.len();
         let Some((userinfo, _)) = run.rsplit_once('@') else { continue };
         let password = userinfo.find(':').map_or(0, |colon| colon + 1);

@@ -9,11 +9,11 @@ use crate::model::secret::SECRET_SCHEMA;
 /// Words that make a name secret, in lower case and without separators.
 const STEMS: &[&str] =
     &["secret", "password", "passwd", "passphrase", "token", "private", "credential", "apikey", "authorization"];
-/// The same, but too close to other words for any misspelling.
+/// Like [`STEMS`], but so similar to other words that misspellings do not count.
 const EXACT_STEMS: &[&str] = &["scrt", "hmac", "accesskey", "clientkey", "signingkey", "keypem"];
-/// As much of a secret field's name is enough to know it by.
+/// The length of a prefix that identifies a secret field.
 const SHORTEST_START: usize = 8;
-/// Parts of a name that are too short for any misspelling.
+/// Parts of a name that are too short for misspellings.
 const SHORT: &[&str] = &["pass", "pwd", "pw", "psk"];
 /// Words that make a name secret even without a separator.
 const ALONE: &[&str] = &["password", "passwd", "passphrase"];
@@ -78,14 +78,14 @@ impl Fields {
         self.holders.contains(name)
     }
 
-    /// Whether a word is exactly the name of a secret, as a remark would have it.
+    /// Whether a word is exactly the name of a secret, as in a comment.
     pub(super) fn names_secret(&self, name: &str) -> bool {
         self.secret.contains(name) || ALONE.contains(&name)
     }
 
-    /// Whether a key is that of a secret, or may be meant to be.
+    /// Whether a key is the name of a secret, or may be a misspelling of one.
     pub(super) fn is_secret(&self, name: &str) -> bool {
-        // Most words of a large file are numbers, and every word is asked about.
+        // This is called for every word of a file, and most words of a large file are numbers.
         if !name.bytes().any(|byte| byte.is_ascii_alphabetic()) || self.is_public(name) {
             return false;
         }
@@ -122,7 +122,7 @@ fn is_secret(property: &Value) -> bool {
     refers(property, &|name| name == SECRET_SCHEMA)
 }
 
-/// Whether a property is of a definition with such a name, or a list or choice of those.
+/// Whether a property refers to one of the named definitions, or is a list or choice of them.
 fn refers(property: &Value, is_wanted: &dyn Fn(&str) -> bool) -> bool {
     let mut choices = ["anyOf", "oneOf", "allOf"].iter().filter_map(|word| property.get(word)?.as_array()).flatten();
     let target = property.get("$ref").and_then(Value::as_str).and_then(|to| to.rsplit('/').next());

@@ -26,13 +26,13 @@ const MOST_REPEATED: usize = 256;
 const LONGEST_TOKEN: usize = 512;
 /// The most levels of aliases to follow.
 const MOST_PASSES: usize = 8;
-/// The keys of a value that is kept elsewhere.
+/// The keys of values that are stored elsewhere.
 const SOURCES: [&str; 2] = ["from_env", "from_file"];
 /// The start of every token of edgewright itself.
 const OWN_TOKEN: &str = "ew_ak_";
 
-/// A text without its secrets, and the secrets. It works on words rather than structure, because it is needed most for
-/// files with syntax errors. When in doubt it hides more.
+/// A text with its secrets hidden, and the secrets. Works on words rather than structure, because it matters most for
+/// files with syntax errors. When in doubt, it hides more.
 pub(crate) struct Redacted {
     /// The text, with `*` for each byte of a secret; all other bytes keep their position.
     pub text: String,
@@ -52,7 +52,7 @@ impl Redacted {
         if !quotes(message) {
             return message.to_owned();
         }
-        // Quoted parts stand between backquotes. What is around them is edgewright's own.
+        // Quoted parts are in backquotes; the text around them is edgewright's own.
         let parts = message.split('`').enumerate();
         let parts = parts.map(|(at, part)| if at % 2 == 1 && quotes(part) { "(hidden)" } else { part });
         parts.collect::<Vec<_>>().join("`")
@@ -93,7 +93,7 @@ fn hide_secrets(text: &str, fields: &Fields) -> (String, Vec<String>) {
     (mask.apply(text), repeated.into_iter().map(str::to_owned).collect())
 }
 
-/// A key that is safe to quote: without a value that a missing space or colon made part of it.
+/// Returns a key that is safe to quote: without a value that became part of it through a missing space or colon.
 pub(crate) fn quotable_key(key: &str) -> String {
     let end = key.find(|c: char| c.is_whitespace() || c == ':' || c == '=');
     let (name, more) = end.and_then(|end| key.split_at_checked(end)).unwrap_or((key, ""));
@@ -104,12 +104,12 @@ pub(crate) fn quotable_key(key: &str) -> String {
     }
 }
 
-/// The name of a variable as a message may quote it. Somebody may have put the secret itself there.
+/// Returns the name of a variable if it is safe to quote: it may be the secret itself by mistake.
 pub(crate) fn quotable_variable(name: &str) -> &str {
     if shape::is_variable(name) { name } else { "(hidden)" }
 }
 
-/// The path of a file as a message may quote it. Somebody may have put the secret itself there.
+/// Returns the path of a file if it is safe to quote: it may be the secret itself by mistake.
 pub(crate) fn quotable_path(path: &str) -> &str {
     if shape::is_path(path) { path } else { "(hidden)" }
 }
@@ -328,12 +328,12 @@ fn plain(value: &str) -> &str {
     }
 }
 
-/// Whether a hidden value is looked for elsewhere.
+/// Whether to search the rest of the file for a hidden value.
 fn is_repeated(plain: &str, fields: &Fields) -> bool {
     plain.len() >= SHORTEST_REPEATED && !fields.knows(plain)
 }
 
-/// What became of a value.
+/// Where a value ends.
 enum ValueEnd {
     /// At this offset of the line.
     Ends(usize),
@@ -343,7 +343,7 @@ enum ValueEnd {
     OpenReference,
 }
 
-/// Bytes of the signs in front of a line's first word: of lists, brackets, quotes and explicit keys, anchors and tags.
+/// The length of the indicators before a line's first word: list items, brackets, quotes, explicit keys, anchors, tags.
 fn signs(line: &str) -> usize {
     let mut rest = line;
     for _ in 0..MOST_PASSES {
@@ -354,7 +354,7 @@ fn signs(line: &str) -> usize {
     line.len() - rest.len()
 }
 
-/// Whether a value is neither a mapping nor a list nor null, nor stands for another one.
+/// Whether a value is a scalar other than null: no mapping, list or alias.
 fn is_scalar(value: &str) -> bool {
     let value = value.trim_start();
     if value.starts_with(['{', '[']) {
@@ -370,7 +370,7 @@ fn is_scalar(value: &str) -> bool {
     !other && !["", "null", "~"].contains(&first)
 }
 
-/// Whether nothing but the signs in front of a block stands behind a key.
+/// Whether only block indicators, anchors, tags or comments follow a key.
 fn says_nothing(value: &str) -> bool {
     value.split_whitespace().all(|word| word.starts_with(['&', '!', '|', '>', '#']))
 }

@@ -1,19 +1,19 @@
-//! Secrets in prose: what follows the name of a secret in a comment, or the word `Bearer`.
+//! Secrets in prose: a value after the name of a secret in a comment, or after the word `Bearer`.
 
 use std::ops::Range;
 
-/// Words that may stand between the name of a secret and its value.
+/// Words between the name of a secret and its value.
 const VERBS: &[&str] = &["is", "was", "to", "=", "->", "=>", "-"];
-/// Signs around a word that are no part of it.
+/// Punctuation around a word.
 const MARKS: &[char] = &['.', ',', ';', '!', '?', '(', ')', '"', '\'', '`'];
 
-/// Whether a word introduces a token wherever it stands.
+/// Whether a word introduces a token anywhere in a text.
 pub(super) fn introduces(word: &str) -> bool {
     word.eq_ignore_ascii_case("bearer")
 }
 
-/// Where the value is in what follows a name, if it is one and not just more words: behind the name of a field, as the
-/// last word, or because it looks like no word.
+/// Finds the value in the text after a name. More prose is not a value, but the last word is, as is anything after a
+/// field's name and anything that does not look like a word.
 pub(super) fn value(name: &str, behind: &str) -> Option<Range<usize>> {
     let mut rest = behind.strip_prefix([' ', '\t'])?.trim_start();
     if let Some(behind_verb) = VERBS.iter().find_map(|verb| rest.strip_prefix(verb)?.strip_prefix([' ', '\t'])) {

@@ -8,11 +8,11 @@ const SHORTEST_BASE64: usize = 40;
 const MOST_ENDS: usize = 64;
 /// The longest word that can be a key.
 const LONGEST_KEY: usize = 40;
-/// More escapes behind a key are not skipped.
+/// The most escapes to skip after a key.
 const MOST_ESCAPES: usize = 8;
 /// A variable's name without `_` that has digits and is as long may be a secret.
 const LONGEST_PLAIN_VARIABLE: usize = 15;
-/// How the tokens of well-known services start.
+/// The prefixes of well-known services' tokens.
 const TOKEN_STARTS: &[&str] = &[
     "ghp_",
     "gho_",
@@ -35,7 +35,7 @@ const TOKEN_STARTS: &[&str] = &[
     "AIza",
     "eyJ",
 ];
-/// What follows such a start at least.
+/// The minimum length of the text after such a prefix.
 const SHORTEST_REST: usize = 4;
 
 /// Whether a text looks random: long, with letters and digits that are not words.
@@ -88,7 +88,7 @@ fn unwrapped(line: &str) -> &str {
     line.strip_suffix("\\n").unwrap_or(line)
 }
 
-/// The bytes before a line's first key or value: white space, and list and key indicators.
+/// The bytes before a line's first key or value: whitespace, and list and key indicators.
 pub(super) fn indentation(line: &str) -> usize {
     line.len() - line.trim_start_matches([' ', '-', '\t', '?']).len()
 }
@@ -110,7 +110,7 @@ pub(super) fn is_plain_key(word: &str) -> bool {
     word.len() <= LONGEST_KEY && word.bytes().all(|it| it.is_ascii_alphabetic() || b"_-./".contains(&it))
 }
 
-/// What stands behind the closing quotes of a key, past escaped quotes and white space, and the number of the quotes.
+/// Returns the text after the closing quotes of a key, escaped quotes and whitespace, and the number of quotes.
 pub(super) fn closing(behind_key: &str) -> (&str, usize) {
     let (mut rest, mut quotes) = (behind_key, 0);
     for _ in 0..MOST_ESCAPES {
@@ -130,7 +130,7 @@ pub(super) fn closing(behind_key: &str) -> (&str, usize) {
     (rest, quotes)
 }
 
-/// Bytes up to a value, behind the key's closing quote, and the sign that separates the two.
+/// The bytes between a key and its value: the closing quote and the separator.
 pub(super) fn separator(behind_key: &str) -> Option<(usize, char)> {
     let rest = closing(behind_key).0.trim_start();
     let sign = rest.chars().next().filter(|sign| [':', '='].contains(sign))?;
@@ -208,7 +208,7 @@ fn is_end(rest: &str) -> bool {
     next.is_empty() || (separated && key(next).is_some())
 }
 
-/// Behind the quote that closes a text, past escaped ones.
+/// Returns the text after a closing quote, ignoring escaped quotes.
 pub(super) fn closing_quote(text: &str, quote: char) -> Option<usize> {
     let mut escaped = true; // the opening quote itself
     for (at, character) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! Laws that hold for resources of every kind, tried on generated worlds.
+//! Property tests of planning and committing, on generated desired states with resources of every kind.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -66,13 +66,13 @@ fn applied(plan: &Plan, to: &Snapshot, at: Timestamp) -> Snapshot {
     to.apply(&plan.operations(), at).unwrap().0
 }
 
-/// The store that has a world, and nothing before it.
+/// Returns the state after applying a world to an empty store.
 fn reached(world: &World) -> Snapshot {
     let nothing = Snapshot::default();
     applied(&planned(&nothing, world), &nothing, time(0))
 }
 
-/// What a store makes of a declared Spec: a key that names no owner belongs to the bot of its source.
+/// Returns the stored form of a declared Spec: a key without an owner belongs to its source's bot.
 fn settled(wanted: &Desired) -> Spec {
     match wanted.spec.as_any().downcast_ref::<ApiKey>() {
         Some(key) if key.owner_id.is_empty() => {
@@ -87,7 +87,7 @@ fn revealed(spec: &Spec) -> Value {
     Value::Object(spec.to_json(Secrets::Revealed).unwrap())
 }
 
-/// Everything that a revision says of its resources, secrets included.
+/// Returns the content of a revision, including secrets.
 fn state(snapshot: &Snapshot) -> Vec<(Key, Value)> {
     let whole = |entry: &Arc<Entry>| {
         let Entry { created_at, order, claim, token, .. } = entry.as_ref();
@@ -111,7 +111,7 @@ fn holds_exactly(snapshot: &Snapshot, world: &World) -> Law {
     for entry in snapshot.iter() {
         let key = &entry.key;
         let known = match key.kind {
-            // An owner outlives its keys, and a subscription lives as long as its sources.
+            // Owners stay when their keys are deleted, and subscriptions exist as long as their sources.
             Kind::Owner => entry.claim.is_none(),
             Kind::EventSubscription => snapshot.children(key, Kind::EventSource).next().is_some(),
             _ => world.contains_key(key),
@@ -140,7 +140,7 @@ fn every_reference_resolves(snapshot: &Snapshot) -> Law {
     Ok(())
 }
 
-/// A Spec in a store that has all it refers to.
+/// Returns a store with a Spec and everything that it references.
 fn planted(spec: &Spec) -> (Snapshot, Key) {
     let create = |key: Key, spec: Spec| Operation::Create { key, spec, claim: None, token: None };
     let parent = Id::new("edghts_soil");
@@ -181,7 +181,7 @@ fn tells_no_secret(text: &str) -> Law {
     Ok(())
 }
 
-/// Opens a store that this process has just closed; sled may let go of its lock a moment later.
+/// Opens a store that this process has just closed; sled may release its lock a moment later.
 fn reopened(path: &Path) -> Store {
     for _ in 0..250 {
         match Store::open(path) {
@@ -192,12 +192,12 @@ fn reopened(path: &Path) -> Store {
     panic!("{} stays locked", path.display());
 }
 
-/// The last records of the history, newest first.
+/// Returns the last records of the history, newest first.
 fn recent(store: &Store, limit: usize) -> Vec<Record> {
     store.history(&Query::All, u64::MAX, limit).unwrap()
 }
 
-/// The plan as a person sees it.
+/// Returns the plan as text.
 fn shown(plan: &Plan) -> String {
     render::text(&Outline::of(plan).unwrap())
 }
@@ -206,20 +206,20 @@ fn calls(plan: &Plan) -> Vec<String> {
     plan.operations().iter().map(ToString::to_string).collect()
 }
 
-/// The calls that a plan's text shows; what they change stands deeper.
+/// Returns the calls in a plan's text; the changed lines below them are indented further.
 fn shown_calls(plan: &Plan) -> Vec<String> {
     let text = shown(plan);
     let lines = text.lines().filter_map(|line| line.strip_prefix("    ")).filter(|line| !line.starts_with(' '));
     lines.map(String::from).collect()
 }
 
-/// A plan that leads to a world, as it is saved for a review.
+/// Returns the saved form of a plan for a world.
 fn saved(store: &Store, plan: &Plan, world: &World) -> SavedPlan {
     let pin = Pin { guard: Guard::Store(store.root_secret()), source: SOURCE, commit: None };
     SavedPlan::new(plan, world.values(), &pin).unwrap()
 }
 
-/// The calls in the document of a saved plan.
+/// Returns the calls in the document of a saved plan.
 fn saved_calls(document: &str) -> Vec<String> {
     let document: Value = serde_json::from_str(document).unwrap();
     let operations = document["operations"].as_array().unwrap();
@@ -258,7 +258,7 @@ proptest! {
                     every_reference_resolves(&next)?;
                     (here, done) = (next, end);
                 }
-                // Rules that span resources hold at the end only: this prefix goes on with the next operation.
+                // Rules that span resources hold only at the end, so continue with the next operation.
                 Err(refusal) => {
                     let code = refusal.faults.iter().map(|fault| fault.code).find(|code| *code != Code::NotAllowed);
                     prop_assert_eq!(code, None, "{:?} at {:?}", refusal, operations[end - 1]);
@@ -295,7 +295,7 @@ proptest! {
         let put = |module| Operation::PutModule { host: key.clone(), slot, module };
         let once = outcome(&base, &[put(Arc::clone(&last))]);
         prop_assert_eq!(&once, &outcome(&base, &[put(first), put(Arc::clone(&last))]));
-        // Where the edge's other modules allow it, the module is there, and just as it was given.
+        // If the edge's other modules allow it, the module is stored unchanged.
         if let Ok(state) = once {
             let (_, value) = state.iter().find(|(it, _)| *it == key).unwrap();
             prop_assert_eq!(&value["spec"][slot.name], &last.to_json(Secrets::Revealed).unwrap());
@@ -378,7 +378,7 @@ proptest! {
             prop_assert_eq!(&saved_calls(&document), &planned_calls, "what was reviewed");
             let record = recent(&store, 1).remove(0);
             prop_assert_eq!(&record.calls, &planned_calls, "what the history has");
-            // A change of ownership is no call: the record has it in brackets, the text beside the resource.
+            // A change of ownership is not a call: the record has it in parentheses, the text beside the resource.
             let without_words: Vec<_> = record.calls.iter().filter(|call| !call.starts_with('(')).cloned().collect();
             prop_assert_eq!(&without_words, &shown_calls(&plan));
             prop_assert_eq!(record.revision, Some(next));
@@ -411,7 +411,7 @@ fn a_dry_run_writes_nothing() {
     assert_eq!((store.snapshot().revision, recent(&store, 10).len()), (1, 1));
 }
 
-/// A reader of an older revision may be the first to ask for an edge: what it is shown is not what later readers see.
+/// A reader of an older revision may be the first to render an edge, which later readers must not get.
 #[test]
 fn an_answer_of_one_revision_is_never_that_of_another() {
     let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));

@@ -32,11 +32,11 @@ use crate::model::{
 /// A Spec of any kind.
 pub(super) type Spec = Arc<dyn AnyResource>;
 
-/// Every generated secret starts with this, and nothing else holds it.
+/// The prefix of every generated secret, which occurs nowhere else.
 pub(super) const MARKER: &str = "s3cr3t-";
-/// What generated `mutual_tls` modules name; in a world, authorities of that world take their place.
+/// Placeholders in generated `mutual_tls` modules; a world replaces them with its own authorities.
 pub(super) const AUTHORITIES: [&str; 2] = ["ca_0", "ca_1"];
-/// What authorities are made of.
+/// The PEMs of authorities.
 pub(super) const AUTHORITY_PEMS: [&str; 2] = [
     include_str!("../../../examples/storefront/certs/staff-devices.pem"),
     include_str!("../../../examples/storefront/certs/partner-devices.pem"),
@@ -51,11 +51,11 @@ pub(super) const PRIVATE_KEYS: [&str; 2] = [
     include_str!("../../../examples/storefront/certs/shop.key.pem"),
 ];
 
-/// Texts that YAML, JSON or a terminal could take for something else, between bars.
+/// Texts that YAML, JSON or a terminal could misinterpret, separated by bars.
 const TRICKY: &str = "|null|~|yes|1.0|0x1f|1e5|- a|# no comment|a: b|{}|'|\"| both ends |*|two\nlines\n|\ttab|\
     Grüße, 世界 🦀|<<|&a|!tag|%20|2026-01-01|{from_env: HOME}|\\n";
 
-/// A struct from a strategy for each of its fields: a new field does not compile until it is generated too.
+/// Builds a struct from a strategy for each field, so that a new field does not compile until it is generated too.
 macro_rules! built {
     ($($type:ident)::+ { $($field:ident: $strategy:expr),* $(,)? }) => {
         ($($strategy,)*).prop_map(|($($field,)*)| $($type)::+ { $($field),* })
@@ -93,7 +93,7 @@ fn number() -> BoxedStrategy<u32> {
     prop_oneof![Just(0), Just(1), Just(u32::MAX), any::<u32>()].boxed()
 }
 
-/// The identifier of something that is owned elsewhere.
+/// The id of a resource that another system owns.
 fn foreign_id() -> BoxedStrategy<String> {
     prop_oneof![9 => pattern("(bkd|ipp)_[A-Za-z0-9%:ü~]{1,8}"), 1 => Just("x".repeat(255))].boxed()
 }
@@ -173,7 +173,7 @@ fn jwt_validation() -> impl Strategy<Value = modules::jwt_validation::JwtValidat
     })
 }
 
-/// Free JSON. A null in a mapping is not there: it means "not given" (D6).
+/// Any JSON without nulls in mappings, which mean "not given" (D6).
 fn config() -> impl Strategy<Value = Map<String, Value>> {
     let leaf = prop_oneof![
         text().prop_map(Value::from),
@@ -407,7 +407,7 @@ pub(super) fn host_and_two_modules()
     }))
 }
 
-/// The edge with these authorities in the place of [`AUTHORITIES`], and with none where it passes TLS through (D15).
+/// Replaces [`AUTHORITIES`] in an edge, or removes them if it passes TLS through (D15).
 pub(super) fn linked(spec: &Spec, authorities: &[String]) -> HttpsEdge {
     let mut edge = spec.as_any().downcast_ref::<HttpsEdge>().unwrap().clone();
     if rules::passes_through(&edge) {

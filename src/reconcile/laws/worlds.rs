@@ -1,4 +1,4 @@
-//! Generated worlds: whole desired states, and pairs of an earlier and a later one. All are valid.
+//! Generated worlds: valid desired states, and pairs of an earlier and a later one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ use crate::model::{
 /// A whole desired state.
 pub(super) type World = BTreeMap<Key, Desired>;
 
-/// The source that every world comes from.
+/// The source of every world.
 pub(super) const SOURCE: &str = "test";
 
 /// A route that an edge can serve without reading its traffic (D15).
@@ -38,7 +38,7 @@ enum Side {
     After,
 }
 
-/// What becomes of one resource between two worlds.
+/// The change of a resource between two worlds.
 #[derive(Debug, Clone)]
 struct Fate {
     before: Option<Spec>,
@@ -72,7 +72,7 @@ pub(super) fn some_fields(spec: &Spec, mask: u32) -> Vec<String> {
 }
 
 impl Fate {
-    /// The resource on one side, declared in a world under a name that follows from its place.
+    /// Declares the resource of one side in a world, with a name derived from its place.
     fn declare(&self, side: Side, place: usize, parent: Option<&Id>, world: &mut World, fit: impl Fn(Spec) -> Spec) {
         let spec = if side == Side::Before { &self.before } else { &self.after };
         let Some(spec) = spec.clone().map(fit) else { return };
@@ -80,7 +80,7 @@ impl Fate {
         let id = match spec.as_any().downcast_ref::<EventSource>() {
             Some(source) => Id::new(&source.r#type),
             None => {
-                // As for manifests: what is fixed is part of the id, for with another content it is another resource.
+                // As for manifests, immutable content is part of the id.
                 let json = spec.to_json(Secrets::Revealed).unwrap();
                 let fixed: String = info.fixed.iter().map(|field| json[*field].to_string()).collect();
                 let parent = parent.map(Id::as_str).unwrap_or_default();
@@ -96,7 +96,7 @@ impl Fate {
 
 #[derive(Debug, Clone)]
 struct Story {
-    /// Resources that neither name nor hold others.
+    /// Resources without references and children.
     simple: Vec<Vec<Fate>>,
     edges: Vec<(Fate, Vec<Fate>)>,
     sources: Vec<Fate>,
@@ -180,7 +180,7 @@ fn worlds_have_every_kind_and_every_slot() {
             passed_through += usize::from(edge.is_some_and(rules::passes_through));
         }
     }
-    // Owners and subscriptions come into being with what belongs to them.
+    // Owners and subscriptions are created with their keys and sources.
     let implied = [Kind::Owner, Kind::EventSubscription];
     let wanted: BTreeSet<Kind> = Kind::all().map(|info| info.kind).filter(|kind| !implied.contains(kind)).collect();
     assert_eq!(kinds, wanted);

@@ -125,7 +125,7 @@ pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
         content.get(12..12 + length).and_then(|it| serde_json::from_slice(it).ok()).ok_or_else(damaged)?;
     if header.format != FORMAT {
         let message =
-            format!("{} has the format `{}`; this edgewright reads `{FORMAT}`", path.display(), header.format);
+            format!("{} has the unsupported format `{}` (expected `{FORMAT}`)", path.display(), header.format);
         return Err(StoreError::new(Code::StoreFormat, message));
     }
     let hash = |text: &str| -> Option<Hash> { Some(*blake3::Hash::from_hex(text).ok()?.as_bytes()) };

@@ -73,8 +73,8 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
     Ok(known)
 }
 
-/// Checks that the index knows what the last checkpoint did, and drops the records that it removed. A crash takes what
-/// sled has not written yet, while the files of the log are moved and removed for good.
+/// Checks that the index matches the files of the last checkpoint, and drops the records that the checkpoint removed. A
+/// crash can lose sled's latest writes, while the files of the log have already been moved or removed.
 fn follows_checkpoint(folder: &Path, index: &Index, tip: Tip) -> Result<bool, StoreError> {
     let parts = log::parts(folder)?;
     let mut starts = Vec::with_capacity(parts.len());

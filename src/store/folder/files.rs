@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 
 use crate::{model::code::Code, store::StoreError};
 
-/// The file that the process with the open store locks.
+/// The file that a writer locks, and that readers share.
 const LOCK: &str = "lock";
 
 /// A FIFO is opened without waiting for its other end, and a link is not followed out of the folder.
@@ -65,7 +65,7 @@ pub(super) fn create_folder(path: &Path) -> Result<(), StoreError> {
     let missing: Vec<&Path> = missing.collect();
     let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
     created.map_err(|error| StoreError::io("create", path, &error))?;
-    // A synced file is gone after a power loss if the name of its folder, or of a folder around it, was not durable.
+    // After a power loss, a synced file is lost if the name of its folder, or of a parent folder, was not durable.
     missing.into_iter().try_for_each(sync_folder)
 }
 

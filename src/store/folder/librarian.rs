@@ -164,8 +164,8 @@ impl Librarian {
                     Err(StoreError::corrupt(&from, found))
                 }
             })?;
-            // The index must have the new locations before the old file is removed. It must have the old ones before
-            // that: a record that it adds later would get its old location again.
+            // The index must have the new locations before the old file is removed, and the old locations before that:
+            // a record that is added later would get its old location again.
             if let Ok(index) = self.index(journal.tip.position) {
                 relocate(&index, &self.folder, old)?;
             }
@@ -190,7 +190,7 @@ impl Librarian {
                 last = Some(framed.batch.record);
             }
             let old = match last {
-                // A store that was migrated without a commit has an empty file: without it there is no gap.
+                // The file of a store that was migrated without a commit is empty, so removing it leaves no gap.
                 None => true,
                 Some(record) => {
                     let age = mint::now().duration_since(Record::from_bytes(&record)?.at);

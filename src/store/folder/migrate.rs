@@ -90,7 +90,7 @@ fn convert(folder: &Path, db: &Db) -> Result<(), StoreError> {
         other => {
             let found = other
                 .map_or_else(|| "no format".to_owned(), |it| format!("the format `{}`", String::from_utf8_lossy(&it)));
-            let message = format!("{} has {found}; this edgewright reads `{}`", folder.display(), base::FORMAT);
+            let message = format!("{} has {found} (expected `{}`)", folder.display(), base::FORMAT);
             return Err(StoreError::new(Code::StoreFormat, message));
         }
     }

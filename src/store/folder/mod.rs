@@ -9,7 +9,7 @@
 //! | `history.N` | the records of an older generation, without their changes |
 //! | `head` | the position up to which the log was acknowledged |
 //! | `index/` | the location of each history record, in sled |
-//! | `lock` | locked by the process that has the store open |
+//! | `lock` | locked by a writer, shared by readers |
 
 mod base;
 mod catch_up;

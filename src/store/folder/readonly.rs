@@ -72,7 +72,7 @@ impl Engine for FolderReader {
         log::walk(&self.folder, self.tip.position, visit)
     }
 
-    /// Returns at once: while the store is open for reading, nobody can write to it.
+    /// Returns immediately: nothing can be written while the store is open for reading.
     fn wait_for_newer(&self, _position: u64, _timeout: Duration) -> u64 {
         self.tip.position
     }

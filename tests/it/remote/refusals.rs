@@ -80,15 +80,15 @@ fn whatever_has_changed_since_the_review_is_refused_with_its_reason() {
     remote.ok("plan --out plan.json storefront");
     let edited = remote.here.read("plan.json").replace("All products", "Evil products");
     remote.here.write("edited.json", &edited);
-    refuses("edited.json storefront", "was changed after it was written");
+    refuses("edited.json storefront", "the saved plan was edited");
     remote.here.write("m/a.yaml", &edge("a", ""));
-    refuses("plan.json --source other m", "for the source `default`");
+    refuses("plan.json --source other m", "for source `default`");
     remote.here.edit(SHOP, "All products", "Some products");
     refuses("plan.json storefront", "the manifests");
     remote.here.edit(SHOP, "Some products", "All products");
     let secret = remote.here.read(STRIPE);
     remote.here.write(STRIPE, "whsec_another\n");
-    refuses("plan.json storefront", "secrets and files");
+    refuses("plan.json storefront", "files or variables");
     remote.here.write(STRIPE, &secret);
     assert_eq!(remote.serve.call("POST", "/ip_restrictions", r#"{"type":"api"}"#).status, 201);
     // What others change does not matter: the same calls lead to the same state.
@@ -184,7 +184,7 @@ fn a_file_that_is_there_already_is_never_written_over() {
     remote.here.write("m/b.yaml", &KEY.replace("name: ci", "name: b").replace("ci.token", "b.token"));
     remote.here.write("b.token", "precious");
     for verb in ["plan", "reconcile"] {
-        let words = ["ERR_EDGEWRIGHT_UNREADABLE", "[m/b.yaml:4:", "b.token", "there must be no such file yet"];
+        let words = ["ERR_EDGEWRIGHT_UNREADABLE", "[m/b.yaml:4:", "b.token", "use a new file"];
         remote.refuses(&format!("{verb} m"), 1, &words);
         remote.same(&format!("{verb} m"));
     }
