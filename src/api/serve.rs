@@ -21,6 +21,8 @@ use crate::reconcile::watch::{Following, GRACE};
 const LEAVE: Duration = Duration::from_secs(1);
 /// The timeout for a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// The signal for a file over the limit of `ulimit -f`.
+const SIGXFSZ: i32 = 25;
 /// The most threads for blocking work, such as commits.
 const BLOCKING_THREADS: usize = 64;
 
@@ -62,6 +64,8 @@ pub fn bind(address: &str) -> io::Result<Server> {
     let runtime = builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
     let signals = {
         let _inside = runtime.enter();
+        // With a handler, a write over the limit of the file size fails like one to a full disk.
+        let _ = signal(SignalKind::from_raw(SIGXFSZ));
         Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,

@@ -117,6 +117,11 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
+    /// Tries whether a write would succeed, without a change.
+    fn probe(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Returns whether the log is long enough for a checkpoint.
     fn wants_checkpoint(&self) -> bool {
         false

@@ -251,6 +251,7 @@ impl Store {
         let (group, appended) = self.append(group, start);
         let mut told = Vec::with_capacity(group.len());
         let mut line = self.queue.line();
+        self.strained.store(appended.is_err(), Ordering::Release);
         match &appended {
             Ok(end) => line.durable = *end,
             Err(_) => {

@@ -57,6 +57,8 @@ pub struct Store {
     checkpointing: Arc<AtomicBool>,
     /// Whether the engine failed in a way after which its state is unknown.
     broken: AtomicBool,
+    /// Whether the last write failed in a way that may pass, such as a full disk.
+    strained: AtomicBool,
     checkpoint: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -185,6 +187,7 @@ impl Store {
             digest_key: blake3::derive_key("edgewright 2026 history digest", &root_secret),
             checkpointing: Arc::default(),
             broken: AtomicBool::new(false),
+            strained: AtomicBool::new(false),
             checkpoint: Mutex::default(),
         })
     }
@@ -261,7 +264,17 @@ impl Store {
         self.engine.statistics()
     }
 
-    /// Fails if the store can be read but not written.
+    /// Fails if commits cannot succeed at present. After a failed one, tries whether the next would.
+    pub fn readiness(&self) -> Result<(), StoreError> {
+        self.health()?;
+        if self.strained.load(Ordering::Acquire) {
+            self.engine.probe()?;
+            self.strained.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Fails if the store can be read but not written until it is opened again.
     pub fn health(&self) -> Result<(), StoreError> {
         if self.broken.load(Ordering::Acquire) {
             let message = "an earlier write failed; restart to read what is on the disk";

@@ -51,9 +51,10 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
         let path = part.path(folder, generation);
         let mut reader = LogReader::open(&path, false)?;
         let start = (reader.start.position, reader.start.hash);
-        // The newest history file is always kept, so an older file is missing if the log begins with a later journal.
-        let continues = end.map_or(part == Part::History || start.0 == 0, |end| end == start);
-        if !continues {
+        if end.is_none() {
+            log::check_begin(folder, reader.start)?;
+        }
+        if end.is_some_and(|end| end != start) {
             let found = format!("the history before record {} is missing", start.0 + 1);
             return Err(StoreError::corrupt(&path, found));
         }
@@ -79,7 +80,11 @@ fn follows_checkpoint(folder: &Path, index: &Index, tip: Tip) -> Result<bool, St
     let parts = log::parts(folder)?;
     let mut starts = Vec::with_capacity(parts.len());
     for (part, generation) in &parts {
-        starts.push(LogReader::open(&part.path(folder, *generation), false)?.start.position);
+        let start = LogReader::open(&part.path(folder, *generation), false)?.start;
+        if starts.is_empty() {
+            log::check_begin(folder, start)?;
+        }
+        starts.push(start.position);
     }
     let Some(first) = starts.first() else { return Ok(true) };
     if index.oldest()?.is_some_and(|oldest| oldest <= *first) {

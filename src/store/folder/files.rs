@@ -17,6 +17,9 @@ const LOCK: &str = "lock";
 /// A FIFO is opened without waiting for its other end, and a link is not followed out of the folder.
 const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
 
+/// The size of a trial write: more than most commits.
+const PROBE_BYTES: usize = 1 << 18;
+
 /// The content of a numbered file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
@@ -172,6 +175,14 @@ pub(super) fn find_special(folder: &Path) -> io::Result<Option<PathBuf>> {
         }
     }
     Ok(None)
+}
+
+/// Checks that a file of some size can be written durably.
+pub(super) fn probe(folder: &Path) -> Result<(), StoreError> {
+    let path = folder.join("probe.tmp");
+    let written = write_whole(&path, |writer| writer.write_all(&[0; PROBE_BYTES]));
+    let removed = fs::remove_file(&path);
+    written.and_then(|()| removed.map_err(|error| StoreError::io("remove", &path, &error)))
 }
 
 /// Removes the permissions of group and others from every file below a folder.

@@ -89,6 +89,10 @@ impl Index {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(StoreError::io("create", path, &error));
             }
+            // sled would follow a link to files that are not ours.
+            Err(_) if !fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) => {
+                return Err(StoreError::corrupt(path, "not a folder"));
+            }
             _ => {}
         }
         if let Some(special) = find_special(path).map_err(|error| StoreError::io("read", path, &error))? {

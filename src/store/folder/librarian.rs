@@ -16,7 +16,7 @@ use super::{
     catch_up::{self, relocate},
     files::{self, Part},
     index::{Index, Location},
-    journal,
+    journal, log,
     reader::{LogReader, read_at},
 };
 use crate::{
@@ -181,7 +181,7 @@ impl Librarian {
         let size =
             |generation: u64| fs::metadata(Part::History.path(&self.folder, generation)).map_or(0, |it| it.len());
         let mut total: u64 = histories.iter().map(|generation| size(*generation)).sum();
-        let (mut oldest, mut dropped) = (0, Vec::new());
+        let (mut oldest, mut dropped) = (None, Vec::new());
         for generation in histories {
             let path = Part::History.path(&self.folder, generation);
             let mut history = LogReader::open(&path, false)?;
@@ -201,15 +201,14 @@ impl Librarian {
                 break;
             }
             total -= size(generation);
-            oldest = history.tip.position + 1;
+            oldest = Some((history.store, history.tip));
             dropped.push(path);
         }
-        if dropped.is_empty() {
-            return Ok(());
-        }
+        let Some((store, last)) = oldest else { return Ok(()) };
+        log::keep_from(&self.folder, store, last)?;
         // The index goes first, so that it never refers to a missing file.
         if let Ok(index) = self.index(0) {
-            index.forget(oldest)?;
+            index.forget(last.position + 1)?;
         }
         dropped.iter().try_for_each(|path| files::remove(path))
     }

@@ -1,14 +1,21 @@
 //! The log of a store: the history files and journals that are kept.
 
-use std::{collections::VecDeque, fs, path::Path, sync::Arc};
+use std::{
+    collections::VecDeque,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{
-    files::Part,
+    base::StoreId,
+    files::{self, Part},
+    journal,
     reader::{Framed, LogReader},
 };
 use crate::store::{
     StoreError,
-    engine::{Batch, Query, Statistics, Visit},
+    engine::{Batch, Query, Statistics, Tip, Visit},
     history::Record,
 };
 
@@ -23,11 +30,38 @@ pub(super) fn parts(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
     Ok(parts)
 }
 
+/// The file that says where the history begins.
+fn kept(folder: &Path) -> PathBuf {
+    folder.join("kept")
+}
+
+/// Notes that the records up to `start` are about to be removed, so that a log that begins after them is complete.
+pub(super) fn keep_from(folder: &Path, store: StoreId, start: Tip) -> Result<(), StoreError> {
+    journal::write_history(&kept(folder), store, start, || Ok(None))
+}
+
+/// Checks that no file is missing before one that begins at `start`, the first of the log.
+pub(super) fn check_begin(folder: &Path, start: Tip) -> Result<(), StoreError> {
+    let kept = kept(folder);
+    let allowed = match files::exists(&kept)? {
+        true => LogReader::open(&kept, false)?.start.position,
+        false => 0,
+    };
+    if start.position > allowed {
+        let found = format!("the history before record {} is missing", start.position + 1);
+        return Err(StoreError::corrupt(folder, found));
+    }
+    Ok(())
+}
+
 /// Visits the records up to a position, oldest first.
 pub(super) fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-    for (part, generation) in parts(folder)? {
+    for (number, (part, generation)) in parts(folder)?.into_iter().enumerate() {
         let path = part.path(folder, generation);
         let mut reader = LogReader::open(&path, false)?;
+        if number == 0 {
+            check_begin(folder, reader.start)?;
+        }
         let mut before = reader.start.hash;
         while let Some(Framed { batch, .. }) = reader.batch()?
             && batch.position <= upto
@@ -80,8 +114,7 @@ pub(super) fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<O
 pub(super) fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
     let mut found: Vec<Arc<[u8]>> = Vec::new();
     // The start of the file that follows in the log.
-    let mut next: Option<u64> = None;
-    let mut oldest = Part::History;
+    let mut next: Option<Tip> = None;
     for (part, generation) in parts(folder)?.into_iter().rev() {
         let missing = limit - found.len();
         if missing == 0 {
@@ -103,20 +136,17 @@ pub(super) fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> R
                 newest.push_back(batch.record);
             }
         }
-        if complete && next.is_some_and(|next| reader.tip.position != next) {
+        if complete && next.is_some_and(|next| reader.tip.position != next.position) {
             let found = format!("record {} at byte {} cannot be read", reader.tip.position + 1, reader.end);
             return Err(StoreError::corrupt(&path, found));
         }
         found.extend(newest.into_iter().rev());
-        next = Some(reader.start.position);
-        oldest = part;
+        next = Some(reader.start);
     }
-    // The newest history file is always kept, so an older file is missing if the log begins with a later journal.
-    if let Some(start @ 1..) = next
-        && oldest == Part::Journal
+    if let Some(start) = next
         && found.len() < limit
     {
-        return Err(StoreError::corrupt(folder, format!("the history before record {} is missing", start + 1)));
+        check_begin(folder, start)?;
     }
     Ok(found)
 }

@@ -7,6 +7,7 @@
 //! | `base.N` | the state at the start of generation N |
 //! | `journal.N` | the batches of generation N |
 //! | `history.N` | the records of an older generation, without their changes |
+//! | `kept` | where the history begins, once retention has removed older records |
 //! | `head` | the position up to which the log was acknowledged |
 //! | `index/` | the location of each history record, in sled |
 //! | `lock` | locked by a writer, shared by readers |
@@ -211,6 +212,10 @@ impl Engine for FolderEngine {
         log::walk(&self.folder, upto, visit)
     }
 
+    fn probe(&self) -> Result<(), StoreError> {
+        files::probe(&self.folder)
+    }
+
     fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
         let waited = self.newer.wait_timeout_while(self.writing(), timeout, |writing| writing.tip.position <= position);
         waited.unwrap_or_else(PoisonError::into_inner).0.tip.position
@@ -367,7 +372,7 @@ fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> 
 /// Returns whether a folder has files other than those of an interrupted creation.
 fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
-        ["lock", "index", "head.tmp"].contains(&name)
+        ["lock", "index", "kept", "head.tmp"].contains(&name)
             || ["base.", "journal.", "history."].iter().any(|part| name.starts_with(part))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| {

@@ -215,18 +215,23 @@ fn a_gap_in_the_history_is_told_with_its_place() {
     large_store(&at("store"), 0..7);
     let histories = names(&at("store"), "history");
     assert!(histories.len() >= 2, "{histories:?}");
-    let broken = |what: &str, damage: &dyn Fn(&Path)| {
+    let broken = |what: &str, file: &Path, with_index: bool, damage: &dyn Fn(&Path)| {
         let _ = fs::remove_dir_all(at("broken"));
         copy(&at("store"), &at("broken"));
-        fs::remove_dir_all(at("broken/index")).unwrap();
-        damage(&at("broken").join(histories.last().unwrap()));
+        if !with_index {
+            fs::remove_dir_all(at("broken/index")).unwrap();
+        }
+        damage(&at("broken").join(file));
         let store = Store::open(at("broken")).unwrap();
         let error = store.history(&Query::All, u64::MAX, 10).err().unwrap_or_else(|| panic!("{what}: it is read"));
         assert_eq!(error.code, Code::StoreCorrupt, "{what}");
         assert!(store.verify().is_err(), "{what}");
     };
-    broken("a file is missing", &|path| fs::remove_file(path).unwrap());
-    broken("a byte has changed", &|path| {
+    let (first, last) = (histories.first().unwrap(), histories.last().unwrap());
+    broken("a file is missing", last, false, &|path| fs::remove_file(path).unwrap());
+    broken("the oldest file is missing", first, false, &|path| fs::remove_file(path).unwrap());
+    broken("the oldest file is missing beside an index", first, true, &|path| fs::remove_file(path).unwrap());
+    broken("a byte has changed", last, false, &|path| {
         let mut bytes = fs::read(path).unwrap();
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
@@ -296,6 +301,19 @@ fn an_index_that_is_not_regular_is_rebuilt() {
             assert!(whole_or_refused(&damaged, &expected, &what), "{what}");
         }
     }
+}
+
+#[test]
+fn an_index_elsewhere_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, elsewhere) = (folder.path().join("store"), folder.path().join("elsewhere"));
+    let expected = small_store(&store);
+    fs::rename(store.join("index"), &elsewhere).unwrap();
+    symlink(&elsewhere, store.join("index")).unwrap();
+    let before = files(&elsewhere);
+    assert!(whole_or_refused(&store, &expected, "a link to an index"));
+    assert_eq!(files(&elsewhere), before);
+    assert!(fs::symlink_metadata(store.join("index")).unwrap().is_dir());
 }
 
 #[test]

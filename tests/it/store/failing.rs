@@ -78,6 +78,13 @@ impl Engine for FailingEngine {
         self.inner.statistics()
     }
 
+    fn probe(&self) -> Result<(), StoreError> {
+        match self.fails(Failure::Append) {
+            true => Err(StoreError::new(Code::StoreFailed, "on purpose")),
+            false => Ok(()),
+        }
+    }
+
     fn health(&self) -> Result<(), StoreError> {
         match self.fails(Failure::Health) {
             true => Err(StoreError::new(Code::StoreFailed, "/secret/path: on purpose")),

@@ -95,7 +95,9 @@ fn a_group_that_fails_leaves_what_was_acknowledged() {
             }
         });
         assert_eq!(content(&store), expected, "{failure:?}");
+        assert!(store.readiness().is_err(), "{failure:?}");
         engine.fail(false);
+        assert_eq!(store.readiness().is_ok(), failure == Failure::Append, "a passing failure passes");
         // After a panic nobody knows what was written; after an error the engine says that nothing was.
         let next = commit(&store, vec![described(1, "kept")]).map(|committed| committed.snapshot.revision);
         match failure {
