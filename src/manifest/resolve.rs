@@ -56,7 +56,8 @@ pub(crate) struct Resolved {
     pub after: Vec<(Key, Key)>,
 }
 
-/// Like [`resolve`], but without a store: identifiers cannot be looked up and are assumed to exist.
+/// Like [`resolve`], but without a store: identifiers cannot be looked up, and those with the prefix of their kind are
+/// assumed to exist.
 pub(crate) fn resolve_offline(loaded: &Loaded, source: &str) -> Resolved {
     resolve_with(loaded, &Snapshot::default(), source, true, true)
 }
@@ -231,7 +232,10 @@ impl<'a> Resolver<'a> {
     fn find(&self, kind: Kind, name: &str) -> Option<Id> {
         if name.contains('_') {
             let key = Key::new(kind, Id::new(name));
-            let known = self.offline || self.known.snapshot.get(&key).is_some() || self.out.desired.contains_key(&key);
+            let known = match self.offline {
+                true => name.starts_with(kind.info().prefix),
+                false => self.known.snapshot.get(&key).is_some() || self.out.desired.contains_key(&key),
+            };
             return known.then_some(key.id);
         }
         self.ids.get(&(kind, name)).cloned().or_else(|| self.in_store(kind, name))

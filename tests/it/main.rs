@@ -17,6 +17,7 @@ mod history;
 mod identity;
 mod isolate;
 mod jail;
+mod lint_places;
 mod lints;
 mod mistakes;
 mod progress;

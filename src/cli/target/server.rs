@@ -166,6 +166,7 @@ impl ServerTarget {
             commit_author_email: email,
             lints: levels.collect(),
             allowed_labels: lints.allowed_labels.clone(),
+            certificate_expiry_days: lints.certificate_expiry_days,
             expect: String::new(),
             token_hashes: BTreeMap::new(),
         }
