@@ -24,6 +24,7 @@ mod progress;
 mod provenance;
 mod readme;
 mod remote;
+mod report_limits;
 mod safety;
 mod saved;
 mod scenarios;

@@ -269,6 +269,7 @@ impl ServerTarget {
             refusals: diagnostics(&run.report.refusals),
             plan: run.report.plan,
             files: validated.files.len(),
+            first_file: validated.files.first().map(|file| file.source.name.clone()),
             applied: None,
         };
         let wanted = |name: &str| {
