@@ -161,6 +161,9 @@ impl Reader<'_> {
             self.report(Fault::new(Code::Required, "`spec` is missing").at(root.join("spec")).of_key());
         }
         let (Some(kind), true) = (kind, name_is_good) else {
+            if let Some(kind) = kind {
+                self.declared.note_invalid(kind.name, envelope.metadata.name.clone());
+            }
             // The name or kind is invalid, but the rest of the document can still be checked.
             if let (Some(kind), Some(spec)) = (kind, spec) {
                 let mut aside = Declared::default();

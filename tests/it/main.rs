@@ -20,6 +20,7 @@ mod jail;
 mod lint_places;
 mod lints;
 mod mistakes;
+mod one_cause;
 mod progress;
 mod provenance;
 mod readme;
