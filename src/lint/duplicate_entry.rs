@@ -4,16 +4,17 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use super::{Findings, Level, Lint, Subject, World, duplicate_hostport::host_port, expired_certificate::chains};
 use crate::{
     model::{
         Kind,
-        fault::{Path, Segment},
+        fault::Path,
         id::Id,
         key::Key,
-        kind::{
-            https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction, tls_edge::TlsEdge,
-        },
+        kind::{https_edge::HttpsEdge, ip_restriction::IpRestriction},
+        secret::Secrets,
     },
     text::printable,
 };
@@ -36,31 +37,24 @@ spec:
     check,
 };
 
+/// The fields of modules whose lists are sets.
+const SETS: &[&str] =
+    &["authorized_groups", "certificate_authority_ids", "ip_policy_ids", "organizations", "scopes", "teams"];
+
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, edge) in world.all::<HttpsEdge>() {
-        repeated(findings, key, &["hostports"], &edge.hostports, spelled_alike);
-        if let Some(mutual_tls) = &edge.mutual_tls {
-            // As in the manifest: references by name are resolved to IDs.
-            let name = |id: &String| {
-                let authority = world.desired.get(&Key::new(Kind::CertificateAuthority, Id::new(id)));
-                authority.map_or_else(|| id.clone(), |authority| authority.claim.name.clone())
-            };
-            let names: Vec<String> = mutual_tls.certificate_authority_ids.iter().map(name).collect();
-            repeated(findings, key, &["mutual_tls", "certificate_authority_ids"], &names, exact);
-        }
+        repeated(findings, key, &Path::root(), "hostports", &edge.hostports, spelled_alike);
     }
     for (key, restriction) in world.all::<IpRestriction>() {
-        repeated(findings, key, &["ip_policy_ids"], &restriction.ip_policy_ids, exact);
+        repeated(findings, key, &Path::root(), "ip_policy_ids", &restriction.ip_policy_ids, exact);
     }
-    let of_routes = world.all::<HttpsEdgeRoute>().map(|(key, route)| (key, &route.ip_restriction));
-    let of_tls_edges = world.all::<TlsEdge>().map(|(key, edge)| (key, &edge.ip_restriction));
-    for (key, module) in of_routes.chain(of_tls_edges) {
-        if let Some(module) = module {
-            repeated(findings, key, &["ip_restriction", "ip_policy_ids"], &module.ip_policy_ids, exact);
+    for (key, desired) in world.desired {
+        for (slot, module) in desired.spec.modules() {
+            // A module that cannot be written is reported when it is planned.
+            if let Ok(module) = module.to_json(Secrets::Planned) {
+                visit(world, findings, key, &Path::root().join(slot.name), &module);
+            }
         }
-    }
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
-        logins(findings, key, route);
     }
     for chain in chains(world) {
         for link in chain.links.iter().filter(|link| link.is_repeated) {
@@ -69,34 +63,42 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-fn logins(findings: &mut Findings, key: &Key, route: &HttpsEdgeRoute) {
-    if let Some(oauth) = &route.oauth {
-        for app in oauth.provider.apps() {
-            repeated(findings, key, &["oauth", "provider", app.provider, "scopes"], app.scopes, exact);
-        }
-        if let Some(github) = &oauth.provider.github {
-            let lists = [("teams", &github.teams), ("organizations", &github.organizations)];
-            for (field, entries) in lists {
-                repeated(findings, key, &["oauth", "provider", "github", field], entries, in_lower_case);
+/// Looks for sets in a part of a module.
+fn visit(world: &World<'_>, findings: &mut Findings, key: &Key, path: &Path, part: &Value) {
+    for (name, value) in part.as_object().into_iter().flatten() {
+        match value {
+            Value::Object(_) => visit(world, findings, key, &path.join(name.as_str()), value),
+            Value::Array(entries) if SETS.contains(&name.as_str()) => {
+                let entries = entries.iter().filter_map(Value::as_str);
+                let entries: Vec<String> = entries.map(|entry| as_written(world, name, entry)).collect();
+                let normal =
+                    if ["teams", "organizations"].contains(&name.as_str()) { in_lower_case as Normal } else { exact };
+                repeated(findings, key, path, name, &entries, normal);
             }
+            _ => {}
         }
-    }
-    if let Some(oidc) = &route.oidc {
-        repeated(findings, key, &["oidc", "scopes"], &oidc.scopes, exact);
-    }
-    if let Some(saml) = &route.saml {
-        repeated(findings, key, &["saml", "authorized_groups"], &saml.authorized_groups, exact);
     }
 }
 
-/// Reports every entry that an earlier one repeats; `normal` maps entries that mean the same to one text.
-fn repeated(findings: &mut Findings, key: &Key, fields: &[&str], entries: &[String], normal: fn(&str) -> String) {
-    let list = Path(fields.iter().map(|field| Segment::from(*field)).collect());
+/// Returns the name of an authority instead of the ID that it was resolved to.
+fn as_written(world: &World<'_>, field: &str, entry: &str) -> String {
+    let authority = || world.desired.get(&Key::new(Kind::CertificateAuthority, Id::new(entry)));
+    match Some(field).filter(|field| *field == "certificate_authority_ids").and_then(|_| authority()) {
+        Some(authority) => authority.claim.name.clone(),
+        None => entry.to_owned(),
+    }
+}
+
+/// Maps entries that mean the same to one text.
+type Normal = fn(&str) -> String;
+
+/// Reports every entry of a list that an earlier one repeats.
+fn repeated(findings: &mut Findings, key: &Key, path: &Path, field: &str, entries: &[String], normal: Normal) {
     let mut first = HashMap::new();
     for (index, text) in entries.iter().enumerate() {
         let earlier = *first.entry(normal(text)).or_insert(index);
         if earlier < index {
-            let field = fields.last().copied().unwrap_or_default();
+            let list = path.join(field);
             let message = format!("duplicate entry `{}` in `{field}`", printable(text));
             let finding = findings.report(key, list.join(index), message);
             finding.related = Some((Subject::Resource(key.clone()), list.join(earlier), "first entry"));
