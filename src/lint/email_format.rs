@@ -34,14 +34,14 @@ spec:
 };
 
 /// Whether a text has the form that its list needs.
-type Form = fn(&str) -> bool;
+type HasForm = fn(&str) -> bool;
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         let Some(oauth) = &route.oauth else { continue };
         let provider = Path::root().join("oauth").join("provider");
         for app in oauth.provider.apps() {
-            let lists: [(&str, &[String], Form, &str); 2] = [
+            let lists: [(&str, &[String], HasForm, &str); 2] = [
                 ("email_addresses", app.email_addresses, is_address, "an email address"),
                 ("email_domains", app.email_domains, is_domain, "an email domain"),
             ];
