@@ -140,6 +140,6 @@ mod tests {
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
             "urn:x",
         );
-        assert_eq!(check_entity_descriptor(&metadata), Ok(()));
+        assert_eq!(check_entity_descriptor(&metadata).err(), None);
     }
 }

@@ -38,6 +38,8 @@ struct File {
     lints: BTreeMap<String, String>,
     /// The label keys that manifests may use.
     allowed_labels: Option<BTreeSet<String>>,
+    /// How many days before a certificate expires it is reported.
+    certificate_expiry_days: Option<u32>,
 }
 
 /// A parsed configuration file.
@@ -83,6 +85,7 @@ impl Config {
             let path = fault.path.under(&FieldPath::root().join("lints"));
             fail(fault.at(path))
         })?;
+        let lints = LintLevels { certificate_expiry_days: file.certificate_expiry_days, ..lints };
         let text_of = |value: Value| match value {
             Value::String(text) => text,
             other => other.to_string(),

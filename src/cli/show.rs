@@ -1,6 +1,7 @@
 //! Diagnostics for a terminal: the position, the highlighted line and the help.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     io::{self, IsTerminal, Write},
     sync::Arc,
@@ -16,6 +17,10 @@ use crate::{
 
 /// The most diagnostics printed to a terminal.
 const MOST: usize = 500;
+/// The most diagnostics of one file, so that one broken file does not hide the others.
+const MOST_OF_FILE: usize = 20;
+/// The most files whose omitted diagnostics are counted separately.
+const MOST_FILES: usize = 20;
 
 /// Prints diagnostics to stderr, in colour if the terminal supports it.
 pub(super) fn diagnostics(diagnostics: &[Diagnostic]) {
@@ -26,16 +31,59 @@ pub(super) fn diagnostics(diagnostics: &[Diagnostic]) {
         // Log viewers wrap lines themselves.
         handler = handler.with_width(200).with_wrap_lines(false);
     }
-    for diagnostic in diagnostics.iter().take(MOST) {
+    let (shown, omitted) = chosen(diagnostics);
+    for diagnostic in shown {
         let mut text = String::new();
         if handler.render_report(&mut text, &DiagnosticReport::new(diagnostic)).is_ok() {
             let _ = writeln!(stderr, "{}", text.trim_end());
             let _ = writeln!(stderr);
         }
     }
-    if diagnostics.len() > MOST {
-        let _ = writeln!(stderr, "… and {} more; use --format json to list all\n", diagnostics.len() - MOST);
+    for line in more(&omitted) {
+        let _ = writeln!(stderr, "{}", escaped(&line));
     }
+    if !omitted.is_empty() {
+        let _ = writeln!(stderr, "Use --format json to list all.\n");
+    }
+}
+
+/// The number of diagnostics that are not shown, by file; those without a file have an empty name.
+type Omitted<'a> = BTreeMap<&'a str, usize>;
+
+/// The diagnostics to show, in their order, and the number of the others. Errors are chosen before warnings.
+fn chosen(diagnostics: &[Diagnostic]) -> (Vec<&Diagnostic>, Omitted<'_>) {
+    let mut of_file: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut shown = Vec::new();
+    let mut omitted = Omitted::new();
+    for severity in [Severity::Error, Severity::Warning] {
+        for (index, it) in diagnostics.iter().enumerate().filter(|(_, it)| it.severity == severity) {
+            let name = it.place.as_ref().map(|place| place.file.name.as_str()).unwrap_or_default();
+            let count = of_file.entry(name).or_default();
+            if shown.len() < MOST && (it.place.is_none() || *count < MOST_OF_FILE) {
+                *count += 1;
+                shown.push((index, it));
+            } else {
+                *omitted.entry(name).or_default() += 1;
+            }
+        }
+    }
+    shown.sort_by_key(|(index, _)| *index);
+    (shown.into_iter().map(|(_, it)| it).collect(), omitted)
+}
+
+/// The lines that count what is not shown.
+fn more(omitted: &Omitted<'_>) -> Vec<String> {
+    let line = |(name, count): (&&str, &usize)| match *name {
+        "" => format!("… and {count} more"),
+        name => format!("… and {count} more in {name}"),
+    };
+    let mut lines: Vec<String> = omitted.iter().take(MOST_FILES).map(line).collect();
+    let files = omitted.len().saturating_sub(MOST_FILES);
+    if files > 0 {
+        let count: usize = omitted.values().skip(MOST_FILES).sum();
+        lines.push(format!("… and {count} more in {files} other file{}", if files == 1 { "" } else { "s" }));
+    }
+    lines
 }
 
 /// Prints how a plan differs from the one that was reviewed.
@@ -167,5 +215,41 @@ impl miette::Diagnostic for DiagnosticReport {
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn miette::Diagnostic> + 'a>> {
         let related = self.elsewhere.iter().map(|report| report as &dyn miette::Diagnostic);
         (!self.elsewhere.is_empty()).then(|| Box::new(related) as Box<dyn Iterator<Item = &'a dyn miette::Diagnostic>>)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::model::{code::Code, diagnostic::SourceFile};
+
+    #[test]
+    fn one_file_does_not_hide_another_and_warnings_hide_no_error() {
+        let of = |name: &str, severity: Severity, count: usize| -> Vec<Diagnostic> {
+            let file = Arc::new(SourceFile::new(name.to_owned(), "x".to_owned()));
+            let one = |_| Diagnostic {
+                severity,
+                ..Diagnostic::error(Code::Syntax, name).at(Place { file: Arc::clone(&file), span: 0..1 })
+            };
+            (0..count).map(one).collect()
+        };
+        let mut all = of("a.yaml", Severity::Warning, 1_000);
+        all.extend(of("a.yaml", Severity::Error, 3));
+        all.extend(of("b.yaml", Severity::Error, 21));
+        all.push(Diagnostic::error(Code::Unreadable, "elsewhere"));
+        let (shown, omitted) = chosen(&all);
+        let count = |name: &str, severity| {
+            shown.iter().filter(|it| (it.message.as_str(), it.severity) == (name, severity)).count()
+        };
+        assert_eq!((count("a.yaml", Severity::Warning), count("a.yaml", Severity::Error)), (17, 3));
+        assert_eq!((count("b.yaml", Severity::Error), count("elsewhere", Severity::Error)), (20, 1));
+        assert_eq!(more(&omitted), ["… and 983 more in a.yaml", "… and 1 more in b.yaml"]);
+
+        let files: Vec<Diagnostic> =
+            (0..100).flat_map(|at| of(&format!("{at:03}.yaml"), Severity::Error, 20)).collect();
+        let (shown, omitted) = chosen(&files);
+        assert_eq!((shown.len(), omitted.values().sum::<usize>()), (MOST, 1_500));
+        assert_eq!(more(&omitted).last().unwrap(), "… and 1100 more in 55 other files");
     }
 }

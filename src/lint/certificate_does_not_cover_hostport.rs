@@ -53,15 +53,17 @@ spec:
     check,
 };
 
+/// The names that certificates are valid for.
 #[derive(Default)]
-struct Names(HashSet<String>);
+pub(super) struct Names(HashSet<String>);
 
 impl Names {
-    fn add(&mut self, names: &SubjectAlternativeNames) {
+    pub(super) fn add(&mut self, names: &SubjectAlternativeNames) {
         self.0.extend(names.dns_names.iter().chain(&names.ips).map(|name| host_name(name)));
     }
 
-    fn cover(&self, host: &str) -> bool {
+    /// Whether a normalized host is one of the names, or covered by a wildcard.
+    pub(super) fn cover(&self, host: &str) -> bool {
         self.0.contains(host) || wildcard_over(host).is_some_and(|wildcard| self.0.contains(&wildcard))
     }
 }

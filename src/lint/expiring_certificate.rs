@@ -37,15 +37,16 @@ spec:
     check,
 };
 
-/// How long before expiry the lint warns.
-const NOTICE: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// How many days before expiry the lint warns, unless the configuration file sets another number.
+pub(crate) const DAYS: u32 = 30;
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     let now = now(world);
+    let notice = SignedDuration::from_hours(i64::from(world.expiry_days) * 24);
     for chain in chains(world) {
         for link in chain.last_to_end() {
             let left = link.not_after.duration_since(now);
-            if !left.is_negative() && left <= NOTICE {
+            if !left.is_negative() && left <= notice {
                 let days = left.as_hours() / 24;
                 let plural = if days == 1 { "" } else { "s" };
                 let message = format!("{link} expires on {}, in {days} day{plural}", link.not_after.date());

@@ -19,11 +19,15 @@ use crate::model::{
 
 pub(crate) mod certificate_does_not_cover_hostport;
 pub(crate) mod circuit_breaker_zero;
+pub(crate) mod common_name_only;
 pub(crate) mod conflicting_authentication;
 pub(crate) mod disabled_module;
+pub(crate) mod duplicate_entry;
 pub(crate) mod duplicate_header;
 pub(crate) mod duplicate_hostport;
 pub(crate) mod duplicate_match;
+pub(crate) mod duplicate_restriction;
+pub(crate) mod email_format;
 pub(crate) mod email_not_lowercase;
 pub(crate) mod empty_ip_restriction;
 pub(crate) mod expired_certificate;
@@ -32,13 +36,16 @@ pub(crate) mod hop_by_hop_header;
 pub(crate) mod incomplete_chain;
 pub(crate) mod invalid_user_agent_pattern;
 pub(crate) mod jwt_algorithm;
+pub(crate) mod leaf_is_authority;
 pub(crate) mod not_a_certificate_authority;
 pub(crate) mod not_yet_valid_certificate;
 pub(crate) mod oidc_incomplete;
 pub(crate) mod plain_http_jwks;
 pub(crate) mod policy_expression;
 pub(crate) mod route_without_backend;
+pub(crate) mod saml_metadata;
 pub(crate) mod secret_in_manifest;
+pub(crate) mod secret_with_white_space;
 pub(crate) mod session_too_long;
 pub(crate) mod shadowed_route;
 pub(crate) mod team_format;
@@ -47,7 +54,9 @@ pub(crate) mod unprotected_route;
 pub(crate) mod unused_certificate_authority;
 pub(crate) mod unused_module_set;
 pub(crate) mod weak_key;
+pub(crate) mod webhook_secret;
 pub(crate) mod wildcard_hostport;
+pub(crate) mod wrong_id_prefix;
 
 /// A lint level: the effect of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,6 +118,8 @@ pub(crate) struct World<'a> {
     pub manifests: &'a ManifestFacts,
     /// The current time, to judge the validity of certificates.
     pub now: Timestamp,
+    /// How many days before a certificate expires it is reported.
+    pub expiry_days: u32,
     /// The label keys that the configuration file allows; `None` allows every key.
     pub allowed_labels: Option<&'a BTreeSet<String>>,
 }
@@ -245,12 +256,18 @@ pub static LINTS: &[&Lint] = &[
     &incomplete_chain::LINT,
     &weak_key::LINT,
     &not_a_certificate_authority::LINT,
+    &leaf_is_authority::LINT,
+    &common_name_only::LINT,
     &empty_ip_restriction::LINT,
+    &duplicate_restriction::LINT,
     &oidc_incomplete::LINT,
+    &saml_metadata::LINT,
     &circuit_breaker_zero::LINT,
     &session_too_long::LINT,
     &email_not_lowercase::LINT,
+    &email_format::LINT,
     &team_format::LINT,
+    &duplicate_entry::LINT,
     &duplicate_header::LINT,
     &hop_by_hop_header::LINT,
     &invalid_user_agent_pattern::LINT,
@@ -258,6 +275,9 @@ pub static LINTS: &[&Lint] = &[
     &plain_http_jwks::LINT,
     &policy_expression::LINT,
     &secret_in_manifest::LINT,
+    &secret_with_white_space::LINT,
+    &webhook_secret::LINT,
+    &wrong_id_prefix::LINT,
     &unused_module_set::LINT,
     &unused_certificate_authority::LINT,
     &unknown_label::LINT,

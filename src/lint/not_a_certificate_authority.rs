@@ -6,7 +6,7 @@ use super::{Findings, Level, Lint, World, expired_certificate::chains};
 pub(crate) static LINT: Lint = Lint {
     name: "not-a-certificate-authority",
     default: Level::Deny,
-    summary: "The basic constraints of a certificate in `ca_pem` lack `CA:TRUE`.",
+    summary: "The basic constraints of a certificate in `ca_pem` lack `CA:TRUE`, or its key usage does not include signing certificates.",
     why: "No client certificate can be validated with it, so mutual TLS rejects everyone. Usually a server's or client's own certificate was used instead of its issuer's.",
     example: r#"apiVersion: edgewright/v1
 kind: CertificateAuthority
@@ -22,15 +22,19 @@ spec:
     +bn+GWfEYumcbwc=
     -----END CERTIFICATE-----
 "#,
-    cure: "Use the certificate of the authority that issues the client certificates. `openssl x509 -in FILE -noout -ext basicConstraints` must print `CA:TRUE`.",
+    cure: "Use the certificate of the authority that issues the client certificates. `openssl x509 -in FILE -noout -ext basicConstraints` must print `CA:TRUE`, and `-ext keyUsage`, if it prints anything, `Certificate Sign`.",
     check,
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for chain in chains(world).filter(|chain| chain.field == "ca_pem") {
-        for link in chain.links.iter().filter(|link| !link.is_authority) {
-            let message = format!("{link} is not a certificate authority: its basic constraints lack `CA:TRUE`");
-            findings.report(chain.key, ["ca_pem"], message);
+        for link in chain.links {
+            let reason = match (link.is_authority, link.may_sign_certificates) {
+                (true, true) => continue,
+                (false, _) => "its basic constraints lack `CA:TRUE`",
+                (true, false) => "its key usage lacks `cert-sign`",
+            };
+            findings.report(chain.key, ["ca_pem"], format!("{link} is not a certificate authority: {reason}"));
         }
     }
 }

@@ -9,9 +9,10 @@ use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 pub(crate) static LINT: Lint = Lint {
     name: "oidc-incomplete",
     default: Level::Deny,
-    summary: "An `oidc` module lacks `issuer`, `client_id` or `client_secret`, or its `issuer` is not an https URL.",
+    summary: "An `oidc` module lacks `issuer`, `client_id` or `client_secret`, or its `issuer` is not the https URL of a provider.",
     why: "The issuer locates the provider, and the client ID and secret identify the edge to it. Nobody can log in \
-          when one of them is missing. OpenID Connect requires an https issuer.",
+          when one of them is missing. OpenID Connect requires an https issuer without a query and fragment: the edge \
+          appends `/.well-known/openid-configuration` to it.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -46,7 +47,20 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         }
         if !oidc.issuer.is_empty() && !is_https_url(&oidc.issuer) {
             findings.report(key, ["oidc", "issuer"], "`issuer` must be an https URL");
+        } else if let Some(part) = extra_part(&oidc.issuer) {
+            findings.report(key, ["oidc", "issuer"], format!("`issuer` must not have {part}"));
         }
+    }
+}
+
+/// Returns the part of a URL that an issuer cannot have (OpenID Connect Discovery 1.0, section 2), if any.
+fn extra_part(url: &str) -> Option<&'static str> {
+    if url.contains('#') {
+        Some("a fragment")
+    } else if url.contains('?') {
+        Some("a query")
+    } else {
+        url.contains("/.well-known/").then_some("the path of the discovery document")
     }
 }
 
@@ -59,6 +73,18 @@ pub(super) fn is_https_url(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_issuer_is_a_plain_url() {
+        for (url, part) in [
+            ("https://id.example.com/realms/a", None),
+            ("https://id.example.com/?tenant=a#b", Some("a fragment")),
+            ("https://id.example.com?tenant=a", Some("a query")),
+            ("https://id.example.com/.well-known/openid-configuration", Some("the path of the discovery document")),
+        ] {
+            assert_eq!(extra_part(url), part, "{url}");
+        }
+    }
 
     #[test]
     fn an_https_url_has_the_scheme_and_a_host() {

@@ -1,4 +1,4 @@
-//! `team-format`: a GitHub team without its organization.
+//! `team-format`: a GitHub team or organization that is not a slug.
 
 use super::{Findings, Level, Lint, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
@@ -8,9 +8,9 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "team-format",
     default: Level::Deny,
-    summary: "An entry of `teams` under oauth's `github` is not in the form `org/team`.",
-    why: "A team slug is unique only within its organization, so GitHub resolves only `org/team`. A team in any other \
-          form matches nobody.",
+    summary: "An entry of `teams` under oauth's `github` is not in the form `org/team`, or one of `organizations` is not a slug.",
+    why: "A team slug is unique only within its organization, so GitHub resolves only `org/team`. A team or \
+          organization in any other form matches nobody.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -34,22 +34,25 @@ spec:
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         let Some(github) = route.oauth.as_ref().and_then(|oauth| oauth.provider.github.as_ref()) else { continue };
-        let teams = Path::root().join("oauth").join("provider").join("github").join("teams");
-        for (index, team) in github.teams.iter().enumerate() {
-            if !is_team(team) {
-                let message = format!("`{}` is not a GitHub team in the form `org/team`", printable(team));
-                findings.report(key, teams.join(index), message);
-            }
+        let app = Path::root().join("oauth").join("provider").join("github");
+        for (index, team) in github.teams.iter().enumerate().filter(|(_, team)| !is_team(team)) {
+            let message = format!("`{}` is not a GitHub team in the form `org/team`", printable(team));
+            findings.report(key, app.join("teams").join(index), message);
+        }
+        for (index, name) in github.organizations.iter().enumerate().filter(|(_, name)| !is_slug(name)) {
+            let message = format!("`{}` is not the slug of a GitHub organization", printable(name));
+            findings.report(key, app.join("organizations").join(index), message);
         }
     }
 }
 
 /// Whether a text is two slugs joined by a slash.
 fn is_team(text: &str) -> bool {
-    let slug = |text: &str| {
-        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-    };
-    text.split_once('/').is_some_and(|(org, team)| slug(org) && slug(team))
+    text.split_once('/').is_some_and(|(org, team)| is_slug(org) && is_slug(team))
+}
+
+fn is_slug(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 #[cfg(test)]
@@ -61,6 +64,10 @@ mod tests {
         assert!(is_team("example-shop/release-managers"));
         for bad in ["", "/", "platform", "a/", "/a", "a/b/c", "@a/b", "a / b", "https://github.com/orgs/a/teams/b"] {
             assert!(!is_team(bad), "{bad}");
+        }
+        assert!(is_slug("example-shop"));
+        for bad in ["", "Example Shop", "@example-shop", "example-shop/", "https://github.com/example-shop"] {
+            assert!(!is_slug(bad), "{bad}");
         }
     }
 }

@@ -9,8 +9,8 @@ use super::{Findings, Level, Lint, World, expired_certificate::chains};
 pub(crate) static LINT: Lint = Lint {
     name: "weak-key",
     default: Level::Warn,
-    summary: "A certificate has an RSA key under 2048 bits, or is signed with MD5 or SHA-1.",
-    why: "Modern clients reject both: such keys can be factored, and such signatures forged.",
+    summary: "A certificate has an RSA key under 2048 bits or a key on an uncommon curve, or is signed with MD2, MD5 or SHA-1.",
+    why: "Modern clients reject all of them: short keys can be factored, broken digests let signatures be forged, and browsers only know the curves P-256, P-384 and P-521.",
     example: r#"apiVersion: edgewright/v1
 kind: TlsCertificate
 metadata: {name: shop}
@@ -46,7 +46,7 @@ spec:
     GzkwNOSWZW/MGi4=
     -----END PRIVATE KEY-----
 "#,
-    cure: "Reissue the certificate with an ECDSA key, or an RSA key of at least 2048 bits, and a SHA-256 signature.",
+    cure: "Reissue the certificate with an ECDSA key on P-256, or an RSA key of at least 2048 bits, and a SHA-256 signature.",
     check,
 };
 
@@ -58,6 +58,10 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         for link in chain.links {
             if let Some(bits) = link.rsa_bits.filter(|bits| *bits < LEAST_BITS) {
                 let message = format!("{link} has an RSA key of {bits} bits, less than {LEAST_BITS}");
+                findings.report(chain.key, [chain.field], message);
+            }
+            if let Some(curve) = &link.uncommon_curve {
+                let message = format!("{link} has a key on `{curve}`, a curve that common clients do not support");
                 findings.report(chain.key, [chain.field], message);
             }
             let is_leaf = link.place == 1 && chain.field == "certificate_pem";

@@ -83,6 +83,8 @@ pub(super) struct Declared {
     /// document is not a second error.
     names: Vec<(&'static str, String, String, Origin, Path)>,
     known: HashSet<(&'static str, String)>,
+    /// The names in files that could not be read to the end, which may declare them.
+    unread: HashSet<String>,
 }
 
 impl Declared {
@@ -93,6 +95,8 @@ impl Declared {
             self.sets.entry(name).or_insert(set);
         }
         self.names.extend(other.names);
+        self.known.extend(other.known);
+        self.unread.extend(other.unread);
     }
 
     /// Marks the declarations of one document as faulty: all resources from index `from` on, and its module set.
@@ -108,9 +112,19 @@ impl Declared {
         self.names.push((kind, parent.to_owned(), name, origin, path));
     }
 
-    /// Whether a document, even a faulty one, declares a name.
+    /// Records the invalid name of a document: a reference to it is not a second error.
+    pub(super) fn note_invalid(&mut self, kind: &'static str, name: String) {
+        self.known.insert((kind, name));
+    }
+
+    /// Records the names in a file that could not be read to the end: a reference to one of them may be correct.
+    pub(super) fn note_unread(&mut self, text: &str) {
+        self.unread.extend(written_names(text).map(str::to_owned));
+    }
+
+    /// Whether a document, even a faulty or unreadable one, declares a name.
     pub(super) fn knows(&self, kind: &'static str, name: &str) -> bool {
-        self.known.contains(&(kind, name.to_owned()))
+        self.known.contains(&(kind, name.to_owned())) || self.unread.contains(name)
     }
 
     /// The number of names of all kinds.
@@ -156,5 +170,28 @@ impl Declared {
         let mut seen = HashSet::new();
         self.resources
             .retain(|it| seen.insert((it.kind, it.parent.as_ref().map(|(name, _)| name.clone()), it.name.clone())));
+    }
+}
+
+/// Returns the values of `name` in a text that may be no valid document.
+fn written_names(text: &str) -> impl Iterator<Item = &str> {
+    text.split("name").skip(1).filter_map(|rest| {
+        let rest = rest.trim_start_matches(['"', '\'']).trim_start_matches(' ').strip_prefix(':')?;
+        let rest = rest.trim_start_matches([' ', '"', '\'']);
+        let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+        let end = rest.find(|c: char| !is_part(c)).unwrap_or(rest.len());
+        rest.get(..end).filter(|name| !name.is_empty())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_broken_documents() {
+        let text =
+            "metadata: {name: shop, x\nmetadata:\n  name: 'a-1.b'\n{\"name\" : \"c\", \"names\": 1} name: X name:";
+        assert_eq!(written_names(text).collect::<Vec<_>>(), ["shop", "a-1.b", "c"]);
     }
 }

@@ -1,7 +1,8 @@
 //! The errors and warnings of one file: the first hundred of each with their places, and the number of the others.
 
 use crate::model::{
-    diagnostic::{Diagnostic, Severity},
+    code::Code,
+    diagnostic::{Diagnostic, Name, Severity},
     fault::MOST_FAULTS,
 };
 
@@ -33,6 +34,11 @@ impl FileFindings {
     /// The number of errors, kept or not.
     pub(super) fn errors(&self) -> usize {
         self.errors
+    }
+
+    /// Whether an error ended the reading of the file.
+    pub(super) fn is_cut(&self) -> bool {
+        self.kept.iter().any(|it| matches!(it.code, Name::Code(Code::Syntax | Code::TooLarge)))
     }
 
     /// Returns the diagnostics; the last one of each severity states the number of those not kept.

@@ -9,16 +9,21 @@ use super::{
 };
 use crate::model::{
     Kind,
+    code::Code,
+    decode::list,
+    fault::{Fault, nearest},
     json::JsonError,
     kind::{
         api_key::ApiKey, certificate_authority::CertificateAuthority, event_subscription::EventSubscription,
         https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction,
         tls_certificate::TlsCertificate, tls_edge::TlsEdge,
     },
+    node::Node,
     resource::Resource,
     schema::{add_property, inline, require},
     snapshot::Entry,
 };
+use crate::text::printable;
 
 /// The manifest kind of named modules, which is no resource.
 pub(super) const MODULE_SET: &str = "ModuleSet";
@@ -124,6 +129,34 @@ pub(super) fn find(name: &str) -> Option<&'static ManifestKind> {
 /// Returns the names of the manifest kinds.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|kind| kind.name)
+}
+
+/// The fault of a `spec` that is not a mapping, with fields of the kind.
+pub(super) fn bad_spec(kind: &ManifestKind, spec: &Node) -> Fault {
+    let message = format!("the `spec` of {} must be a mapping (found {})", kind.name, spec.describe());
+    let example = kind.resource.and_then(|kind| (kind.info().example)());
+    let fields: Vec<&str> = match example.as_ref().and_then(Value::as_object) {
+        Some(fields) => fields.keys().map(String::as_str).collect(),
+        None if !kind.fields.is_empty() => kind.fields.iter().map(|field| field.name).collect(),
+        None => HttpsEdgeRoute::INFO.slots.iter().map(|slot| slot.name).collect(),
+    };
+    let help = format!("put one field on each line, such as {}", list(fields.get(..2).unwrap_or(&fields)));
+    Fault::new(Code::WrongType, message).help(help)
+}
+
+/// The fault of an unknown or missing `kind`.
+pub(super) fn unknown_kind(kind: &str) -> Fault {
+    let known: Vec<&str> = names().collect();
+    if kind.is_empty() {
+        return Fault::new(Code::UnknownKind, "`kind` is missing")
+            .of_key()
+            .help(format!("use one of {}", list(&known)));
+    }
+    let fault = Fault::new(Code::UnknownKind, format!("unknown kind `{}`", printable(kind)));
+    match nearest(kind, known.iter().copied()) {
+        Some(near) => fault.help(format!("did you mean `{near}`?")),
+        None => fault.help(format!("use one of {}", list(&known))),
+    }
 }
 
 fn token_file(_: &mut SchemaGenerator) -> Value {

@@ -56,7 +56,11 @@ pub fn load(tree: &dyn Tree) -> Loaded {
             let mut declared = Declared::default();
             let mut findings = FileFindings::default();
             let values = Values::new(tree, file);
-            for document in document::read(file, &mut findings) {
+            let documents = document::read(file, &mut findings);
+            if findings.is_cut() {
+                declared.note_unread(&file.source.text);
+            }
+            for document in documents {
                 declare(&document, &values, &mut declared, &mut findings);
             }
             (declared, findings.into_diagnostics())

@@ -17,7 +17,7 @@ use crate::{
     model::{
         Kind,
         code::Code,
-        decode::{decode_with, list, unknown_field},
+        decode::{decode_field, decode_with, not_a_list, unknown_field},
         fault::{Fault, Faults, Path, add_untold, nearest},
         id::{is_name, is_opaque_id},
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
@@ -79,7 +79,14 @@ impl Reader<'_> {
     /// Decodes a field of a mapping; returns the default if it is missing or invalid.
     fn field<T: DeserializeOwned + Default>(&mut self, node: &Node, path: &Path, name: &str) -> T {
         match node.get(name).filter(|value| !value.is_null()) {
-            Some(value) => self.decode(value, &path.join(name), &[]).unwrap_or_default(),
+            Some(value) => {
+                let (value, faults) = decode_field::<T>(value, name, Some(self.values));
+                for fault in faults {
+                    let path = fault.path.under(&path.join(name));
+                    self.report(fault.at(path));
+                }
+                value.unwrap_or_default()
+            }
             None => T::default(),
         }
     }
@@ -145,7 +152,7 @@ impl Reader<'_> {
         }
         let kind = kinds::find(&envelope.kind);
         if kind.is_none() && !(given("kind") && envelope.kind.is_empty()) {
-            self.report(unknown_kind(&envelope.kind).at(root.join("kind")));
+            self.report(kinds::unknown_kind(&envelope.kind).at(root.join("kind")));
         }
         let name_is_good = self.name(&envelope.metadata, node);
         self.note_facts(&envelope.metadata);
@@ -154,6 +161,9 @@ impl Reader<'_> {
             self.report(Fault::new(Code::Required, "`spec` is missing").at(root.join("spec")).of_key());
         }
         let (Some(kind), true) = (kind, name_is_good) else {
+            if let Some(kind) = kind {
+                self.declared.note_invalid(kind.name, envelope.metadata.name.clone());
+            }
             // The name or kind is invalid, but the rest of the document can still be checked.
             if let (Some(kind), Some(spec)) = (kind, spec) {
                 let mut aside = Declared::default();
@@ -210,9 +220,13 @@ impl Reader<'_> {
         let path = Path::root().join("metadata").join("name");
         let written = node.get("metadata").and_then(|metadata| metadata.get("name"));
         if metadata.name.is_empty() {
-            // A name of the wrong type was reported already.
-            if !matches!(written, Some(Node::Number(_) | Node::Bool(_) | Node::Seq(_) | Node::Map(_) | Node::Tagged(_)))
-            {
+            // A name or metadata of the wrong type was reported already.
+            let readable = matches!(node.get("metadata"), None | Some(Node::Null | Node::Map(_)));
+            let wrong_name = matches!(
+                written,
+                Some(Node::Number(_) | Node::Bool(_) | Node::Seq(_) | Node::Map(_) | Node::Tagged(_))
+            );
+            if readable && !wrong_name {
                 self.report(Fault::new(Code::Required, "`metadata.name` is missing").at(path).of_key());
             }
             return false;
@@ -232,8 +246,7 @@ impl Reader<'_> {
     fn body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: &Node) {
         let path = Path::root().join("spec");
         if spec.entries().is_none() {
-            let fault = Fault::new(Code::WrongType, format!("expected a mapping, found {}", spec.describe()));
-            return self.report(fault.at(path));
+            return self.report(kinds::bad_spec(kind, spec).at(path));
         }
         if let Some(resource) = kind.resource {
             self.check_identity(metadata, resource.info());
@@ -354,8 +367,7 @@ impl Reader<'_> {
             None | Some(Node::Null) => &[],
             Some(Node::Seq(items)) => items,
             Some(other) => {
-                let fault = Fault::new(Code::WrongType, format!("expected a list, found {}", other.describe()));
-                self.report(fault.at(path.clone()));
+                self.report(not_a_list(&format!("`{name}`"), name, other).at(path.clone()));
                 &[]
             }
         }
@@ -368,7 +380,7 @@ impl Reader<'_> {
             if node.entries().is_none() {
                 let fault =
                     Fault::new(Code::WrongType, format!("a route must be a mapping (found {})", node.describe()));
-                self.report(fault.at(path));
+                self.report(fault.at(path).help("write `- {match_type: path_prefix, match: /, …}`"));
                 continue;
             }
             let name: String = self.field(node, &path, "name");
@@ -454,19 +466,5 @@ impl Reader<'_> {
         facts.plain_secrets = secrets;
         let origin = self.origin.part(path);
         self.declared.sets.entry(metadata.name.clone()).or_insert(ModuleSet { modules, origin, facts, faulty: false });
-    }
-}
-
-fn unknown_kind(kind: &str) -> Fault {
-    let known: Vec<&str> = kinds::names().collect();
-    if kind.is_empty() {
-        return Fault::new(Code::UnknownKind, "`kind` is missing")
-            .of_key()
-            .help(format!("use one of {}", list(&known)));
-    }
-    let fault = Fault::new(Code::UnknownKind, format!("unknown kind `{}`", printable(kind)));
-    match nearest(kind, known.iter().copied()) {
-        Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(format!("use one of {}", list(&known))),
     }
 }

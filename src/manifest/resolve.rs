@@ -32,6 +32,9 @@ use crate::{
     text::printable,
 };
 
+/// The most places that the diagnostic of an unknown name lists beside the first.
+const MOST_PLACES: usize = 10;
+
 /// The most name comparisons for suggestions in one run: each unknown reference is compared with every name.
 const MOST_COMPARISONS: usize = 1_000_000;
 
@@ -56,7 +59,8 @@ pub(crate) struct Resolved {
     pub after: Vec<(Key, Key)>,
 }
 
-/// Like [`resolve`], but without a store: identifiers cannot be looked up and are assumed to exist.
+/// Like [`resolve`], but without a store: identifiers cannot be looked up, and those with the prefix of their kind are
+/// assumed to exist.
 pub(crate) fn resolve_offline(loaded: &Loaded, source: &str) -> Resolved {
     resolve_with(loaded, &Snapshot::default(), source, true, true)
 }
@@ -75,6 +79,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
         ids: HashMap::new(),
         token_files: HashMap::new(),
         comparisons: Cell::new(MOST_COMPARISONS),
+        unknown_names: HashMap::new(),
         offline,
         out: Resolved::default(),
     };
@@ -86,6 +91,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
     }
     resolver.check_pass_through();
     resolver.note_sets();
+    resolver.count_unknown();
     resolver.out
 }
 
@@ -133,6 +139,8 @@ struct Resolver<'a> {
     token_files: HashMap<PathBuf, (&'a Declaration, Key)>,
     /// The remaining name comparisons.
     comparisons: Cell<usize>,
+    /// The diagnostic of each unknown name, by its index, and the number of references.
+    unknown_names: HashMap<(&'static str, String), (usize, usize)>,
     /// Whether there is no store to look up identifiers in.
     offline: bool,
     out: Resolved,
@@ -219,10 +227,9 @@ impl<'a> Resolver<'a> {
             return Some(if name.contains('_') { Id::new(name) } else { derived(kind, None, name, &[], 0) });
         }
         let found = self.find(kind, name);
-        if found.is_none() && !self.loaded.declared.knows(kind.info().name, name) {
-            let fault = self.unknown(kind, name).at(path.clone());
+        if found.is_none() {
             // The path of a parent is relative to the document.
-            self.out.diagnostics.push(declaration.head.diagnostic(fault));
+            self.unknown(kind.info().name, kind.info().prefix, name, &declaration.head, path);
         }
         found
     }
@@ -231,7 +238,10 @@ impl<'a> Resolver<'a> {
     fn find(&self, kind: Kind, name: &str) -> Option<Id> {
         if name.contains('_') {
             let key = Key::new(kind, Id::new(name));
-            let known = self.offline || self.known.snapshot.get(&key).is_some() || self.out.desired.contains_key(&key);
+            let known = match self.offline {
+                true => name.starts_with(kind.info().prefix),
+                false => self.known.snapshot.get(&key).is_some() || self.out.desired.contains_key(&key),
+            };
             return known.then_some(key.id);
         }
         self.ids.get(&(kind, name)).cloned().or_else(|| self.in_store(kind, name))
@@ -245,12 +255,38 @@ impl<'a> Resolver<'a> {
         (!goes && !self.out.desired.contains_key(&entry.key)).then(|| entry.key.id.clone())
     }
 
-    fn unknown(&self, kind: Kind, name: &str) -> Fault {
-        let info = kind.info();
-        let fault = Fault::new(Code::UnknownReference, format!("unknown {} `{}`", info.name, printable(name)));
-        match self.near(name, info.name) {
+    /// Reports a reference to an unknown name, unless a faulty document declares it. Each name is reported once, with
+    /// further references as related places: they have one cause.
+    fn unknown(&mut self, kind: &'static str, prefix: &str, name: &str, origin: &Origin, path: &Path) {
+        if self.loaded.declared.knows(kind, name) {
+            return;
+        }
+        let index = self.out.diagnostics.len();
+        let (first, count) = self.unknown_names.entry((kind, name.to_owned())).or_insert((index, 0));
+        *count += 1;
+        let (first, count) = (*first, *count);
+        if count > 1 {
+            let related = self.out.diagnostics.get_mut(first).filter(|_| count - 1 <= MOST_PLACES);
+            if let Some(diagnostic) = related {
+                diagnostic.related.push((origin.place(path, Aim::Value), "also here".into()));
+            }
+            return;
+        }
+        let fault = Fault::new(Code::UnknownReference, format!("unknown {kind} `{}`", printable(name)));
+        let fault = match self.near(name, kind) {
             Some(near) => fault.help(format!("did you mean `{near}`?")),
-            None => fault.help(format!("declare it, or use the ID of an existing one (`{}…`)", info.prefix)),
+            None if prefix.is_empty() => fault.help("declare it in a manifest of this source"),
+            None => fault.help(format!("declare it, or use the ID of an existing one (`{prefix}…`)")),
+        };
+        self.out.diagnostics.push(origin.diagnostic(fault.at(path.clone())));
+    }
+
+    /// Adds the number of references to the diagnostics of unknown names.
+    fn count_unknown(&mut self) {
+        for (index, count) in self.unknown_names.values().filter(|(_, count)| *count > 1) {
+            if let Some(diagnostic) = self.out.diagnostics.get_mut(*index) {
+                diagnostic.message += &format!(" (in {count} places)");
+            }
         }
     }
 
@@ -267,16 +303,8 @@ impl<'a> Resolver<'a> {
         let mut spec = Arc::clone(&declaration.spec);
         for (index, name) in declaration.modules_from.iter().enumerate().rev() {
             let Some(set) = self.loaded.declared.sets.get(name) else {
-                if !self.loaded.declared.knows(MODULE_SET, name) {
-                    let fault =
-                        Fault::new(Code::UnknownReference, format!("unknown {MODULE_SET} `{}`", printable(name)));
-                    let fault = match self.near(name, MODULE_SET) {
-                        Some(near) => fault.help(format!("did you mean `{near}`?")),
-                        None => fault.help("declare it in a manifest of this source"),
-                    };
-                    let path = Path::root().join("modules_from").join(index);
-                    self.out.diagnostics.push(declaration.origin.diagnostic(fault.at(path)));
-                }
+                let path = Path::root().join("modules_from").join(index);
+                self.unknown(MODULE_SET, "", name, &declaration.origin, &path);
                 continue;
             };
             for (slot, module) in &set.modules {
@@ -309,10 +337,8 @@ impl<'a> Resolver<'a> {
                     let (kind, name) = (reference.target.kind, reference.target.id.as_str());
                     self.find(kind, name).unwrap_or_else(|| {
                         *faulty = true;
-                        if !self.loaded.declared.knows(kind.info().name, name) {
-                            let path = reference.path.under(&Path::root().join(slot.name));
-                            self.out.diagnostics.push(declaration.origin.diagnostic(self.unknown(kind, name).at(path)));
-                        }
+                        let path = reference.path.under(&Path::root().join(slot.name));
+                        self.unknown(kind.info().name, kind.info().prefix, name, &declaration.origin, &path);
                         reference.target.id.clone()
                     })
                 })

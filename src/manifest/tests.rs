@@ -20,10 +20,18 @@ fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
     let end: jiff::Timestamp = "2030-01-15T00:00:00Z".parse().unwrap();
     for (days, said) in [(365, false), (31, false), (29, true), (1, true), (-1, false)] {
         let now = end - jiff::SignedDuration::from_hours(days * 24);
-        let world =
-            World { desired: &resolved.desired, others: &[], manifests: &resolved.facts, now, allowed_labels: None };
-        let found = lint::run(&world).iter().any(|finding| finding.lint == lint.name);
-        assert_eq!(found, said, "{days} days before");
+        let world = World {
+            desired: &resolved.desired,
+            others: &[],
+            manifests: &resolved.facts,
+            now,
+            expiry_days: lint::expiring_certificate::DAYS,
+            allowed_labels: None,
+        };
+        let found = |world: &World<'_>| lint::run(world).iter().any(|finding| finding.lint == lint.name);
+        assert_eq!(found(&world), said, "{days} days before");
+        let world = World { expiry_days: 400, ..world };
+        assert_eq!(found(&world), days >= 0, "{days} days before, with a notice of 400 days");
         let expired = lint::run(&world).iter().any(|finding| finding.lint == "expired-certificate");
         assert_eq!(expired, days < 0, "{days} days before");
     }

@@ -62,9 +62,9 @@ impl LazySpec {
             match self.0.stored.get().map(|stored| (kind.info().restore)(stored)) {
                 Some(Ok(spec)) => spec,
                 Some(Err(error)) => {
-                    Arc::new(Unreadable { kind, place: format!("line {}, column {}", error.line(), error.column()) })
+                    Arc::new(Undecodable { kind, place: format!("line {}, column {}", error.line(), error.column()) })
                 }
-                None => Arc::new(Unreadable { kind, place: "no content".into() }),
+                None => Arc::new(Undecodable { kind, place: "no content".into() }),
             }
         })
     }
@@ -125,12 +125,12 @@ impl fmt::Debug for LazySpec {
 /// A placeholder for a Spec that cannot be decoded, so that the rest of the store can still be served and nothing
 /// overwrites the resource.
 #[derive(Debug, Clone)]
-struct Unreadable {
+struct Undecodable {
     kind: Kind,
     place: String,
 }
 
-impl Unreadable {
+impl Undecodable {
     fn error(&self) -> JsonError {
         JsonError::new(self.message())
     }
@@ -140,7 +140,7 @@ impl Unreadable {
     }
 }
 
-impl AnyResource for Unreadable {
+impl AnyResource for Undecodable {
     fn kind(&self) -> Kind {
         self.kind
     }

@@ -16,6 +16,8 @@ pub struct Report {
     pub refusals: Vec<Diagnostic>,
     /// The number of files read.
     pub files: usize,
+    /// The first file read: where a format that requires a place shows a diagnostic without one.
+    pub first_file: Option<String>,
     /// The applied revision, if the plan was applied.
     pub applied: Option<u64>,
 }

@@ -80,6 +80,8 @@ pub struct LintLevels {
     pub levels: BTreeMap<String, Level>,
     /// The label keys that manifests may use; none means any.
     pub allowed_labels: Option<BTreeSet<String>>,
+    /// How many days before a certificate expires `expiring-certificate` reports it; none means 30.
+    pub certificate_expiry_days: Option<u32>,
 }
 
 impl LintLevels {
@@ -105,6 +107,6 @@ impl LintLevels {
             })?;
             levels.insert(name.clone(), level);
         }
-        Ok(Self { levels, allowed_labels })
+        Ok(Self { levels, allowed_labels, certificate_expiry_days: None })
     }
 }

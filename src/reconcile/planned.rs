@@ -105,6 +105,7 @@ impl Planned {
             plan,
             refusals: self.plan.as_ref().map(|plan| plan.refusals.clone()).unwrap_or_default(),
             files: self.files.len(),
+            first_file: self.files.first().map(|file| file.source.name.clone()),
             applied: None,
         }
     }

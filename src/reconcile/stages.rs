@@ -211,6 +211,7 @@ fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> (
         others,
         manifests: &resolved.facts,
         now: mint::now(),
+        expiry_days: lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS),
         allowed_labels: lints.allowed_labels.as_ref(),
     };
     let level = |finding: &Finding| {

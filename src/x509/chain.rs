@@ -1,7 +1,7 @@
 //! Facts about every certificate of a chain, for lints: validity, purpose and signature.
 
 use crate::text::printable;
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use jiff::civil;
 use x509_parser::{
@@ -11,7 +11,7 @@ use x509_parser::{
 
 use super::{
     attribute, dotted,
-    key::{KeyType, rsa_bits},
+    key::{KeyType, rsa_bits, uncommon_curve},
     pem::{PemFault, with_chain},
     utc,
 };
@@ -32,10 +32,16 @@ pub(crate) struct Link {
     pub not_after: civil::DateTime,
     /// Whether the basic constraints include `CA:TRUE`.
     pub is_authority: bool,
+    /// Whether the key usage includes signing certificates, or does not limit the key.
+    pub may_sign_certificates: bool,
+    /// Whether an earlier certificate of the text is the same.
+    pub is_repeated: bool,
     /// Whether subject and issuer are equal, which ends a chain.
     pub is_self_issued: bool,
     /// The size of the key, if it is an RSA key.
     pub rsa_bits: Option<usize>,
+    /// The name or OID of the key's curve, if it is one that not all common clients support.
+    pub uncommon_curve: Option<String>,
     /// The signature's digest, if it is a broken one.
     pub broken_digest: Option<&'static str>,
 }
@@ -51,25 +57,40 @@ impl fmt::Display for Link {
 
 /// Reads every certificate of a chain, in its order.
 pub(super) fn links(chain: &[X509Certificate<'_>]) -> Result<Vec<Link>, PemFault> {
-    chain.iter().zip(1..).map(|(certificate, place)| link(certificate, place)).collect()
+    let mut seen = HashSet::new();
+    chain
+        .iter()
+        .zip(1..)
+        .map(|(certificate, place)| link(certificate, place, !seen.insert(certificate.as_raw())))
+        .collect()
 }
 
-fn link(certificate: &X509Certificate<'_>, place: usize) -> Result<Link, PemFault> {
+fn link(certificate: &X509Certificate<'_>, place: usize, is_repeated: bool) -> Result<Link, PemFault> {
     Ok(Link {
         place,
+        is_repeated,
         subject_common_name: attribute(certificate.subject(), &OID_X509_COMMON_NAME),
         not_before: utc(certificate.validity().not_before)?,
         not_after: utc(certificate.validity().not_after)?,
         is_authority: certificate.is_ca(),
+        may_sign_certificates: may_sign_certificates(certificate),
         is_self_issued: certificate.subject().as_raw() == certificate.issuer().as_raw(),
         rsa_bits: rsa_bits(certificate.public_key()),
+        uncommon_curve: uncommon_curve(certificate.public_key()),
         broken_digest: broken_digest(certificate),
     })
+}
+
+/// A malformed extension does not count as a limit: it is reported as a fault of its own.
+fn may_sign_certificates(certificate: &X509Certificate<'_>) -> bool {
+    let usage = certificate.key_usage().ok().flatten();
+    usage.is_none_or(|usage| usage.value.key_cert_sign())
 }
 
 fn broken_digest(certificate: &X509Certificate<'_>) -> Option<&'static str> {
     let algorithm = &certificate.signature_algorithm;
     match dotted(&algorithm.algorithm)?.as_str() {
+        "1.2.840.113549.1.1.2" => Some("MD2"),
         "1.2.840.113549.1.1.4" | "1.3.14.3.2.25" => Some("MD5"),
         "1.2.840.113549.1.1.5" | "1.3.14.3.2.29" | "1.2.840.10045.4.1" => Some("SHA-1"),
         RSA_PSS => {

@@ -1,5 +1,6 @@
 //! Certificate keys: type, size, and matching private key.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use pkcs1::{RsaPrivateKey, RsaPublicKey};
 use pkcs8::{
     PrivateKeyInfo,
@@ -7,11 +8,11 @@ use pkcs8::{
 };
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use sec1::{EcParameters, EcPrivateKey};
-use x509_parser::x509::SubjectPublicKeyInfo;
+use x509_parser::{asn1_rs, error::X509Error, x509::SubjectPublicKeyInfo};
 
 use super::{
     dotted,
-    pem::{PemBlock, PemFault},
+    pem::{PemBlock, PemFault, blocks},
 };
 
 /// The supported key types.
@@ -54,6 +55,40 @@ pub(super) fn rsa_bits(public: &SubjectPublicKeyInfo<'_>) -> Option<usize> {
     KeyType::certified(public).ok().filter(|it| *it == KeyType::Rsa)?;
     let key = RsaPublicKey::from_der(&public.subject_public_key.data).ok()?;
     Some(key.modulus.as_bytes().len() * 8)
+}
+
+/// Returns the curve of an ECDSA key, unless it is one that all common clients support.
+pub(super) fn uncommon_curve(public: &SubjectPublicKeyInfo<'_>) -> Option<String> {
+    KeyType::certified(public).ok().filter(|it| *it == KeyType::Ecdsa)?;
+    let parameters = public.algorithm.parameters.as_ref();
+    let Some(oid) = parameters.and_then(|any| any.as_oid().ok()).and_then(|oid| dotted(&oid)) else {
+        return Some("explicit parameters".to_owned());
+    };
+    let name = match oid.as_str() {
+        "1.2.840.10045.3.1.7" | "1.3.132.0.34" | "1.3.132.0.35" => return None,
+        "1.2.840.10045.3.1.1" => "P-192",
+        "1.3.132.0.33" => "P-224",
+        "1.3.132.0.10" => "secp256k1",
+        "1.3.36.3.3.2.8.1.1.7" => "brainpoolP256r1",
+        "1.3.36.3.3.2.8.1.1.11" => "brainpoolP384r1",
+        "1.3.36.3.3.2.8.1.1.13" => "brainpoolP512r1",
+        other => other,
+    };
+    Some(name.to_owned())
+}
+
+/// Whether a text is an ECDSA public key: PEM, or the base64 of its DER.
+pub(crate) fn is_ecdsa_public_key(text: &str) -> bool {
+    let der = match blocks(text).as_deref() {
+        Ok([]) => STANDARD.decode(text.split_whitespace().collect::<String>()).ok(),
+        Ok([block]) if block.label == "PUBLIC KEY" => Some(block.der.to_vec()),
+        _ => None,
+    };
+    let Some(der) = der else { return false };
+    match <SubjectPublicKeyInfo<'_> as asn1_rs::FromDer<'_, X509Error>>::from_der(&der) {
+        Ok(([], public)) => KeyType::certified(&public).is_ok_and(|it| it == KeyType::Ecdsa),
+        _ => false,
+    }
 }
 
 /// Whether a private key belongs to a certificate.

@@ -29,6 +29,7 @@ use self::{
 
 pub(crate) use self::{
     chain::{Link, unsigned_link},
+    key::is_ecdsa_public_key,
     pem::PemFault,
 };
 

@@ -1,5 +1,5 @@
 //! Certificates and keys that openssl wrote, read back: the expected values are what `openssl x509` prints.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::{AuthorityFacts, CertificateFacts, PemFault, check_key};
 
@@ -338,4 +338,48 @@ Z12QRMf/zDjUAm8IJ3xQ36FVGrinHCt+kWLTcp9nR/UeDwNtof8DXmkE2W+z2X2x
 ikK6JOxwu/ClcI2YLTcCQQCvE1TMCPSWxMYn0Cv9yHib4H+xEHqPD4yEXsoU/os5
 kvNys/4k+4t+zEm5eF32is4hshmPGfqQI6VkK1pL0ti5
 -----END RSA PRIVATE KEY-----
+";
+
+#[test]
+fn the_links_of_a_text_tell_what_lints_need() {
+    let links = super::authority(&format!("{SECP256K1}{EC}{SECP256K1}")).unwrap().links;
+    let facts = |link: &super::Link| (link.uncommon_curve.clone(), link.may_sign_certificates, link.is_repeated);
+    let [first, second, third] = links.as_slice() else { panic!("{links:?}") };
+    assert_eq!(facts(first), (Some("secp256k1".to_owned()), false, false));
+    assert_eq!(facts(second), (None, false, false));
+    assert_eq!(facts(third), (Some("secp256k1".to_owned()), false, true));
+    for pem in [P384, ED] {
+        let links = super::authority(pem).unwrap().links;
+        assert!(links.iter().all(|link| link.uncommon_curve.is_none()), "{links:?}");
+    }
+    assert!(super::authority(ED).unwrap().links.iter().all(|link| link.may_sign_certificates));
+}
+
+#[test]
+fn an_ecdsa_public_key_is_told_from_everything_else() {
+    let body = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAER3yVFfo5Tpwu8YF6Dis1hRyWFp41\n\
+                wampYCSVX+OopfbNDwMAs2Smk6gT7VPLD516JY6lwTDfznCoXtbofmsV4w==";
+    let pem = format!("-----BEGIN PUBLIC KEY-----\n{body}\n-----END PUBLIC KEY-----\n");
+    for good in [body, &body.replace('\n', ""), &pem] {
+        assert!(super::is_ecdsa_public_key(good), "{good}");
+    }
+    let ed25519 = "MCowBQYDK2VwAyEActYpZ8h3B6PFmw7yUJHWQfsxrx3UMt0ZrGSK6vUkEPA=";
+    for bad in ["", "SG.correct-horse", ed25519, EC_KEY, EC, &pem.repeat(2)] {
+        assert!(!super::is_ecdsa_public_key(bad), "{bad}");
+    }
+}
+
+/// On a curve that browsers do not know, with a key usage that does not include signing certificates.
+const SECP256K1: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBhTCCASugAwIBAgIUGUcLHigCPEdmWaF1oQJAYqtaH30wCgYIKoZIzj0EAwIw
+EjEQMA4GA1UEAwwHRWRnZSBDQTAgFw0yNjExMjExODA3MzZaGA8yMDUxMDcxMzE4
+MDczNlowEjEQMA4GA1UEAwwHRWRnZSBDQTBWMBAGByqGSM49AgEGBSuBBAAKA0IA
+BOI9gH2vIFYaNPWM33cT69yoCws6NejPk2gxsZAqDhDhVwFgUsZcbGwgSPCwwCj/
+mA+e3AoIGh3vtKAOMO1KlcejYDBeMB0GA1UdDgQWBBT3vqgG5BoOXMg0QJ6cvk5l
++RcHoTAfBgNVHSMEGDAWgBT3vqgG5BoOXMg0QJ6cvk5l+RcHoTAPBgNVHRMBAf8E
+BTADAQH/MAsGA1UdDwQEAwIHgDAKBggqhkjOPQQDAgNIADBFAiEAzz0iWy79nydS
+VwEuzTKPFdKOyDcUps76dnvkFY7YfQsCIEdErapn+2e2Zld+iyxozpd5YW9WZkRk
+W6WIAGioOsA9
+-----END CERTIFICATE-----
 ";

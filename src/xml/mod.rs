@@ -31,6 +31,9 @@ const MOST_ATTRIBUTES: usize = 256;
 /// The most namespace declarations in scope.
 const MOST_NAMESPACES: usize = 1000;
 
+/// The namespace of SAML metadata.
+const METADATA: &str = "urn:oasis:names:tc:SAML:2.0:metadata";
+
 /// Why a text is rejected.
 enum XmlFault {
     /// Not well-formed XML.
@@ -43,9 +46,35 @@ fn malformed(reason: impl Into<String>) -> XmlFault {
     XmlFault::Malformed(reason.into())
 }
 
+/// What metadata contains of what a login needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct MetadataFacts {
+    /// Whether the root element is in the namespace of SAML metadata.
+    in_namespace: bool,
+    /// Whether an EntityDescriptor has an `entityID`.
+    has_entity_id: bool,
+    /// Whether there is an IDPSSODescriptor.
+    has_identity_provider: bool,
+}
+
+impl MetadataFacts {
+    /// Returns the first thing that is missing for a login, as a sentence.
+    pub(crate) fn gap(self) -> Option<String> {
+        if !self.in_namespace {
+            Some(format!("the root element of `idp_metadata` is not in the namespace `{METADATA}`"))
+        } else if !self.has_entity_id {
+            Some("`idp_metadata` has no `entityID`".to_owned())
+        } else if !self.has_identity_provider {
+            Some("`idp_metadata` has no `IDPSSODescriptor`, so it does not describe an identity provider".to_owned())
+        } else {
+            None
+        }
+    }
+}
+
 /// Checks that a text is well-formed XML without a DTD, with an EntityDescriptor or EntitiesDescriptor as its root.
 /// The error is one clause with the line.
-pub(crate) fn check_entity_descriptor(text: &str) -> Result<(), String> {
+pub(crate) fn check_entity_descriptor(text: &str) -> Result<MetadataFacts, String> {
     if text.len() > MOST_BYTES {
         return Err(format!("the XML must be at most {MOST_BYTES} bytes long (found {})", text.len()));
     }
@@ -60,7 +89,7 @@ pub(crate) fn check_entity_descriptor(text: &str) -> Result<(), String> {
 }
 
 /// Checks a whole document. An error has the offset of its markup or text.
-fn walk(text: &str) -> Result<(), (usize, XmlFault)> {
+fn walk(text: &str) -> Result<MetadataFacts, (usize, XmlFault)> {
     if let Some((at, c)) = text.char_indices().find(|(_, c)| !is_char(*c)) {
         return Err((at, malformed(format!("the character U+{:04X} is not allowed", u32::from(c)))));
     }
@@ -77,7 +106,7 @@ fn walk(text: &str) -> Result<(), (usize, XmlFault)> {
         let event = reader.read_event().map_err(|error| (start, malformed(reason(&error))))?;
         let part = text.get(start..position(&reader)).unwrap_or_default();
         if matches!(event, Event::Eof) {
-            return document.end().map_err(|fault| (start, fault));
+            return document.end().map(|()| document.facts).map_err(|fault| (start, fault));
         }
         document.event(&event, part, start == 0).map_err(|fault| (start, fault))?;
     }
@@ -111,6 +140,7 @@ struct DocumentCheck<'a> {
     open: Vec<&'a str>,
     namespaces: Namespaces<'a>,
     has_root: bool,
+    facts: MetadataFacts,
 }
 
 impl<'a> DocumentCheck<'a> {
@@ -158,10 +188,18 @@ impl<'a> DocumentCheck<'a> {
         if self.open.len() >= MOST_DEPTH {
             return Err(XmlFault::Refused(format!("elements can be nested at most {MOST_DEPTH} levels deep")));
         }
-        let local = self.namespaces.open(tag)?;
-        if self.open.is_empty() && !matches!(local, "EntityDescriptor" | "EntitiesDescriptor") {
-            let local = printable(local);
-            return Err(XmlFault::Refused(format!("the root element is `{local}`, not a SAML EntityDescriptor")));
+        let (space, local) = self.namespaces.open(tag)?;
+        let in_namespace = self.namespaces.is_called(&space, METADATA);
+        if self.open.is_empty() {
+            if !matches!(local, "EntityDescriptor" | "EntitiesDescriptor") {
+                let local = printable(local);
+                return Err(XmlFault::Refused(format!("the root element is `{local}`, not a SAML EntityDescriptor")));
+            }
+            self.facts.in_namespace = in_namespace;
+        }
+        if in_namespace {
+            self.facts.has_entity_id |= local == "EntityDescriptor" && has_entity_id(tag);
+            self.facts.has_identity_provider |= local == "IDPSSODescriptor";
         }
         self.has_root = true;
         Ok(())
@@ -174,6 +212,11 @@ impl<'a> DocumentCheck<'a> {
             None => Ok(()),
         }
     }
+}
+
+fn has_entity_id(tag: &Tag<'_>) -> bool {
+    let mut attributes = Attributes::new(tag.attributes).flatten();
+    attributes.any(|attribute| attribute.name == "entityID" && !attribute.value.trim().is_empty())
 }
 
 fn outside_root() -> XmlFault {

@@ -25,18 +25,18 @@ pub(super) struct Namespaces<'a> {
     in_scope: usize,
 }
 
-/// The numbers of attributes without a prefix and with the prefix `xml`.
+/// The namespace of an element or attribute: none, that of the prefix `xml`, or a number.
 #[derive(PartialEq, Eq, Hash)]
-enum Space {
+pub(super) enum Space {
     None,
     Xml,
     Numbered(usize),
 }
 
 impl<'a> Namespaces<'a> {
-    /// Enters an element: checks its name and attributes, and opens a scope for its declarations. Returns the local
-    /// part of its name.
-    pub(super) fn open(&mut self, tag: &Tag<'a>) -> Result<&'a str, XmlFault> {
+    /// Enters an element: checks its name and attributes, and opens a scope for its declarations. Returns its
+    /// namespace and the local part of its name.
+    pub(super) fn open(&mut self, tag: &Tag<'a>) -> Result<(Space, &'a str), XmlFault> {
         let (prefix, local) = qualified(tag.name).ok_or_else(|| bad_name(tag.name))?;
         let mut names = HashSet::new();
         let mut declared = Vec::new();
@@ -69,16 +69,21 @@ impl<'a> Namespaces<'a> {
         }
         self.declared.push(declared);
         // Declarations apply to the whole tag, including what precedes them.
-        self.resolve(prefix)?;
+        let space = self.resolve(prefix)?;
         let mut expanded = HashSet::new();
-        for (written, (prefix, local)) in attributes {
+        for (written, (prefix, name)) in attributes {
             // The default namespace applies only to elements.
             let space = if prefix.is_empty() { Space::None } else { self.resolve(prefix)? };
-            if !expanded.insert((space, local)) {
+            if !expanded.insert((space, name)) {
                 return Err(duplicate(written));
             }
         }
-        Ok(local)
+        Ok((space, local))
+    }
+
+    /// Whether a namespace has a name.
+    pub(super) fn is_called(&self, space: &Space, name: &str) -> bool {
+        matches!(space, Space::Numbered(number) if self.numbers.get(name) == Some(number))
     }
 
     /// Leaves an element.

@@ -35,7 +35,7 @@ fn well_formed_descriptors_pass() {
         attributed("xmlns:p='urn:1' xmlns:q='urn:2' p:a='' q:a='' a=''"),
         with("<a xmlns=''/>"),
     ] {
-        assert_eq!(check_entity_descriptor(&good), Ok(()), "{good}");
+        assert_eq!(check_entity_descriptor(&good).err(), None, "{good}");
     }
 }
 
@@ -162,7 +162,7 @@ fn refused(text: &str, reason: &str) {
 /// Checks that a text is accepted in a moment.
 fn accepted(text: &str) {
     let began = Instant::now();
-    assert_eq!(check_entity_descriptor(text), Ok(()), "{text:.200}");
+    assert_eq!(check_entity_descriptor(text).err(), None, "{text:.200}");
     let took = began.elapsed();
     assert!(took < Duration::from_secs(4), "{took:?}: {text:.200}");
 }
@@ -215,4 +215,35 @@ fn reading_takes_time_in_proportion_to_the_text() {
     accepted(&with(&"<a/>".repeat(200_000)));
     accepted(&with(&format!("<a b='{}'/>", "&amp;".repeat(100_000))));
     accepted(&with(&format!("<!--{}-->", "- ".repeat(300_000))));
+}
+
+#[test]
+fn metadata_without_what_a_login_needs_has_a_gap() {
+    let gap = |text: &str| check_entity_descriptor(text).unwrap().gap().unwrap_or_default();
+    let role = "<IDPSSODescriptor/>";
+    for good in [
+        format!("<EntityDescriptor {NS} entityID='a'>{role}</EntityDescriptor>"),
+        format!(
+            "<EntitiesDescriptor {NS}><EntityDescriptor entityID='a'>{role}</EntityDescriptor></EntitiesDescriptor>"
+        ),
+        "<m:EntityDescriptor entityID='a' xmlns:m='urn:oasis:names:tc:SAML:2.0:metadata'><m:IDPSSODescriptor/>\
+         </m:EntityDescriptor>"
+            .to_owned(),
+    ] {
+        assert_eq!(gap(&good), "", "{good}");
+    }
+    for (bad, part) in [
+        (format!("<EntityDescriptor entityID='a'>{role}</EntityDescriptor>"), "namespace"),
+        (format!("<EntityDescriptor xmlns='urn:x' entityID='a'>{role}</EntityDescriptor>"), "namespace"),
+        (with(role), "entityID"),
+        (format!("<EntityDescriptor {NS} entityID=' '>{role}</EntityDescriptor>"), "entityID"),
+        (format!("<EntityDescriptor {NS} entityID='a'><SPSSODescriptor/></EntityDescriptor>"), "IDPSSODescriptor"),
+        (
+            format!("<EntityDescriptor {NS} entityID='a'><a:IDPSSODescriptor xmlns:a='b'/></EntityDescriptor>"),
+            "IDPSSODescriptor",
+        ),
+        (format!("<EntitiesDescriptor {NS}/>"), "entityID"),
+    ] {
+        assert!(gap(&bad).contains(part), "{bad}: {}", gap(&bad));
+    }
 }

@@ -47,6 +47,16 @@ fn it_sets_the_levels_of_lints_for_all_manifests() {
 }
 
 #[test]
+fn it_sets_when_a_certificate_is_reported_to_expire() {
+    let folder = Folder::with_storefront();
+    for (days, reported) in [(0, false), (100_000, true)] {
+        folder.write("edgewright.config.yaml", &format!("certificate_expiry_days: {days}\n"));
+        let run = folder.ok("validate storefront");
+        assert_eq!(run.err.contains("expiring-certificate"), reported, "{days}: {}", run.err);
+    }
+}
+
+#[test]
 fn a_mistake_in_it_is_an_error_with_a_cure() {
     let folder = Folder::new();
     folder.write("m/a.yaml", EDGE);

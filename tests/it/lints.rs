@@ -18,6 +18,7 @@ fn findings(text: &str, lint: &Lint, level: Level) -> Vec<Diagnostic> {
     let levels = LintLevels {
         levels: BTreeMap::from([(lint.name.to_owned(), level)]),
         allowed_labels: Some(["team".to_owned()].into()),
+        ..LintLevels::default()
     };
     validate(&tree, &levels).diagnostics
 }

@@ -208,6 +208,7 @@ impl<'a> ReconciliationJob<'a> {
             faults.push(fault.at(path));
             LintLevels::default()
         });
+        let lints = LintLevels { certificate_expiry_days: request.certificate_expiry_days, ..lints };
         if !faults.is_empty() {
             return Err(ApiError::from_faults(faults));
         }

@@ -61,6 +61,9 @@ pub(crate) struct Request {
     #[serde(default)]
     #[schemars(with = "Option<Vec<String>>")]
     pub allowed_labels: Option<BTreeSet<String>>,
+    /// How many days before a certificate expires the lint `expiring-certificate` reports it; null for 30.
+    #[serde(default)]
+    pub certificate_expiry_days: Option<u32>,
     /// The `outcome` of the reviewed dry run: no other plan is applied. Empty to apply any plan.
     #[serde(default)]
     pub expect: String,

@@ -166,6 +166,7 @@ impl ServerTarget {
             commit_author_email: email,
             lints: levels.collect(),
             allowed_labels: lints.allowed_labels.clone(),
+            certificate_expiry_days: lints.certificate_expiry_days,
             expect: String::new(),
             token_hashes: BTreeMap::new(),
         }
@@ -268,6 +269,7 @@ impl ServerTarget {
             refusals: diagnostics(&run.report.refusals),
             plan: run.report.plan,
             files: validated.files.len(),
+            first_file: validated.files.first().map(|file| file.source.name.clone()),
             applied: None,
         };
         let wanted = |name: &str| {

@@ -55,6 +55,15 @@ pub(crate) fn decode_patch<T: DeserializeOwned>(node: &Node, known_elsewhere: &[
     run(node, Context { known_elsewhere, fixed, ..Context::default() })
 }
 
+/// Like [`decode`], for the value of a field: faults of the whole value name the field.
+pub(crate) fn decode_field<T: DeserializeOwned>(
+    node: &Node,
+    name: &str,
+    sources: Option<&dyn ValueSource>,
+) -> Decoded<T> {
+    run(node, Context { name: Some(name), sources, ..Context::default() })
+}
+
 fn run<T: DeserializeOwned>(node: &Node, context: Context<'_>) -> Decoded<T> {
     let mut faults = Vec::new();
     let mut aside = Aside::default();
@@ -84,6 +93,8 @@ struct Context<'a> {
     /// Known fields that are not suggested.
     fixed: &'a [&'a str],
     sources: Option<&'a dyn ValueSource>,
+    /// The name of the whole value, if it is the value of a field.
+    name: Option<&'a str>,
     /// The values of value sources, so that decoding again does not read a file again.
     resolved: RefCell<HashMap<(String, String), Result<String, Fault>>>,
 }
@@ -265,6 +276,28 @@ pub(crate) fn unknown_field<'k>(field: &str, known: impl IntoIterator<Item = &'k
     }
 }
 
+/// Creates the fault of a value that should be a list; `subject` is what it belongs to, and `name` its field.
+pub(crate) fn not_a_list(subject: &str, name: &str, found: &Node) -> Fault {
+    let fault = Fault::new(Code::WrongType, format!("{subject} must be a list (found {})", found.describe()));
+    fault.help(match found {
+        Node::Map(_) => format!("start each entry below `{name}:` with `- `"),
+        _ => format!("write a list, such as `{name}: [first, second]`"),
+    })
+}
+
+/// Creates the fault of a value that should be a mapping with `fields`, or with any keys if there are none; the
+/// name of an entry of a list is `-`.
+pub(crate) fn not_a_mapping(subject: &str, name: &str, fields: &[&str], found: &Node) -> Fault {
+    let fault = Fault::new(Code::WrongType, format!("{subject} must be a mapping (found {})", found.describe()));
+    let start = if name == "-" { name.to_owned() } else { format!("{name}:") };
+    // Every module has `enabled`, which says the least about its form.
+    let first = fields.iter().find(|field| **field != "enabled").or(fields.first());
+    fault.help(match first {
+        Some(first) => format!("write `{start} {{{first}: …}}`, with any of the fields {}", list(fields)),
+        None => format!("write `{start} {{key: value}}`"),
+    })
+}
+
 /// Formats a list of words for a sentence.
 pub(crate) fn list(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
@@ -332,6 +365,53 @@ mod tests {
                 (Code::WrongType, "/tags/3".to_owned())
             ]
         );
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_shape_names_its_field_and_shows_the_form() {
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        #[allow(dead_code)]
+        struct Outer {
+            inner: Option<Sample>,
+            several: Vec<Sample>,
+            labels: std::collections::BTreeMap<String, String>,
+        }
+        let told = |json: &str| {
+            let node = serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
+            let (_, faults) = decode::<Outer>(&node, None);
+            let told = faults.into_iter().map(|it| (it.code, it.message, it.help.unwrap_or_default()));
+            told.collect::<Vec<_>>()
+        };
+        let fields = "with any of the fields `name`, `size`, `tags`";
+        for (json, message, help) in [
+            (
+                r#"{"inner": "x"}"#,
+                "`inner` must be a mapping (found a string)",
+                format!("write `inner: {{name: …}}`, {fields}"),
+            ),
+            (
+                r#"{"several": ["x"]}"#,
+                "each entry of `several` must be a mapping (found a string)",
+                format!("write `- {{name: …}}`, {fields}"),
+            ),
+            (
+                r#"{"several": {}}"#,
+                "`several` must be a list (found a mapping)",
+                "start each entry below `several:` with `- `".into(),
+            ),
+            (
+                r#"{"inner": {"tags": 1}}"#,
+                "`tags` must be a list (found the number 1)",
+                "write a list, such as `tags: [first, second]`".into(),
+            ),
+            (r#"{"labels": [1]}"#, "`labels` must be a mapping (found a list)", "write `labels: {key: value}`".into()),
+        ] {
+            assert_eq!(told(json), [(Code::WrongType, message.to_owned(), help)], "{json}");
+        }
+        let (_, faults) = decode_field::<Sample>(&Node::Bool(true), "sample", None);
+        let messages: Vec<&str> = faults.iter().map(|it| it.message.as_str()).collect();
+        assert_eq!(messages, ["`sample` must be a mapping (found the boolean true)"]);
     }
 
     #[test]

@@ -2,12 +2,16 @@
 
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
-use super::{Aside, At, Context, DecodeError, FREE_FORM, PathStep, unknown_field};
-use crate::model::{
-    code::Code,
-    fault::{Aim, Fault, Path, nearest},
-    node::Node,
-    secret::{SOURCED_SECRET, SOURCED_TEXT},
+use super::{Aside, At, Context, DecodeError, FREE_FORM, PathStep, not_a_list, not_a_mapping, unknown_field};
+use crate::{
+    model::{
+        code::Code,
+        fault::{Aim, Fault, Path, nearest},
+        node::Node,
+        redact::quotable_key,
+        secret::{SOURCED_SECRET, SOURCED_TEXT},
+    },
+    text::printable,
 };
 
 #[derive(Clone, Copy)]
@@ -36,6 +40,35 @@ impl<'de> NodeValue<'de, '_> {
             Node::Tagged(_) => return tagged(),
         };
         de::Error::invalid_type(found, expected)
+    }
+
+    /// What the value belongs to, as the subject of a sentence, and the name of its field.
+    fn subject(self) -> Option<(String, String)> {
+        let name = |key: &str| printable(&quotable_key(key));
+        match (self.at.step, self.at.parent.map(|parent| parent.step)) {
+            (PathStep::Key(key), _) => Some((format!("`{}`", name(key)), name(key))),
+            (PathStep::Index(_), Some(PathStep::Key(key))) => {
+                Some((format!("each entry of `{}`", name(key)), "-".to_owned()))
+            }
+            (PathStep::Root, _) => self.context.name.map(|key| (format!("`{key}`"), key.to_owned())),
+            (PathStep::Index(_), _) => None,
+        }
+    }
+
+    /// The error for a value that is not a list.
+    fn not_a_list(self) -> DecodeError {
+        match (self.node, self.subject()) {
+            (Node::Tagged(_), _) | (_, None) => self.unexpected(&"a list"),
+            (node, Some((subject, name))) => DecodeError::new(not_a_list(&subject, &name, node)),
+        }
+    }
+
+    /// The error for a value that is not a mapping.
+    fn not_a_mapping(self, fields: &[&str]) -> DecodeError {
+        match (self.node, self.subject()) {
+            (Node::Tagged(_), _) | (_, None) => self.unexpected(&"a mapping"),
+            (node, Some((subject, name))) => DecodeError::new(not_a_mapping(&subject, &name, fields, node)),
+        }
     }
 
     fn is_set_aside(self, step: PathStep<'_>) -> bool {
@@ -209,7 +242,7 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.node {
             Node::Seq(_) => self.deserialize_any(visitor),
-            _ => Err(self.unexpected(&"a list")),
+            _ => Err(self.not_a_list()),
         }
     }
 
@@ -233,7 +266,7 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.node {
             Node::Map(entries) => self.entries(entries, None, visitor),
-            _ => Err(self.unexpected(&"a mapping")),
+            _ => Err(self.not_a_mapping(&[])),
         }
     }
 
@@ -245,7 +278,7 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
     ) -> Result<V::Value, DecodeError> {
         match self.node {
             Node::Map(entries) => self.entries(entries, Some(fields), visitor),
-            _ => Err(self.unexpected(&"a mapping")),
+            _ => Err(self.not_a_mapping(fields)),
         }
     }
 

@@ -10,7 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    decode::{Decoded, ValueSource, decode},
+    decode::{Decoded, ValueSource, decode_field},
     fault::{Check, Faults},
     id::Id,
     json::{self, JsonError},
@@ -209,7 +209,7 @@ impl Slot {
                 all
             },
             decode: |node, sources| {
-                let (module, faults) = decode::<M>(node, sources);
+                let (module, faults) = decode_field::<M>(node, M::SLOT, sources);
                 (module.map(|module| Arc::new(module) as Arc<dyn AnyModule>), faults)
             },
             spec_schema: |generator| generator.subschema_for::<M>(),

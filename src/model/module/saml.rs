@@ -29,7 +29,14 @@ pub const NAMEID_FORMATS: &[&str] = &[
 const PERSISTENT: &str = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent";
 
 /// The result of checking an `idp_metadata`, with the reason if it is not SAML metadata.
-pub struct IdpMetadata(Result<(), String>);
+pub struct IdpMetadata(Result<xml::MetadataFacts, String>);
+
+impl IdpMetadata {
+    /// Returns what the metadata contains; `None` if it is invalid.
+    pub(crate) fn facts(&self) -> Option<xml::MetadataFacts> {
+        self.0.as_ref().ok().copied()
+    }
+}
 
 impl Reading for IdpMetadata {
     fn read(text: &str) -> Self {

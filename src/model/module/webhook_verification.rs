@@ -90,7 +90,10 @@ pub const PROVIDERS: &[&str] = &[
 ];
 
 /// The only provider that needs no secret, because it signs with a private key and publishes the public one.
-const WITHOUT_SECRET: &str = "sns";
+pub(crate) const WITHOUT_SECRET: &str = "sns";
+
+/// The only provider whose `secret` is a public key: it signs with ECDSA.
+pub(crate) const WITH_PUBLIC_KEY: &str = "sendgrid";
 
 /// Verifies the signature of webhook requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

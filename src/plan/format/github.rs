@@ -2,14 +2,21 @@
 
 use std::fmt::Write;
 
-use super::{everything, level, path_of, position, summary, verdict};
+use super::{level, limited, path_of, position, summary, verdict};
 use crate::{model::diagnostic::Diagnostic, plan::report::Report, text::escaped};
+
+/// The most annotations. GitHub shows ten errors and ten warnings of a step; the others are for readers of the log.
+const MOST: usize = 1_000;
 
 /// A workflow command for each diagnostic, and a notice with the summary.
 pub(crate) fn render(report: &Report) -> String {
     let mut out = String::new();
-    for diagnostic in everything(report) {
+    let (shown, omitted) = limited(report, MOST);
+    for diagnostic in shown {
         let _ = writeln!(out, "{}", annotation(diagnostic));
+    }
+    if omitted > 0 {
+        let _ = writeln!(out, "… and {omitted} more: use --format json to list all");
     }
     let title = property(&format!("edgewright {}", report.command));
     let _ = writeln!(out, "::notice title={title}::{}", data(&format!("{}: {}", verdict(report), summary(report))));

@@ -70,6 +70,24 @@ fn everything(report: &Report) -> impl Iterator<Item = &Diagnostic> {
     report.diagnostics.iter().chain(&report.refusals)
 }
 
+/// The first `most` of everything, and the number of the others. Errors and refusals come before warnings only in the
+/// choice, not in the order.
+fn limited(report: &Report, most: usize) -> (Vec<&Diagnostic>, usize) {
+    let all: Vec<&Diagnostic> = everything(report).collect();
+    let errors = all.iter().filter(|it| it.severity == Severity::Error).count();
+    let (mut errors, mut warnings) = (errors.min(most), most.saturating_sub(errors));
+    let total = all.len();
+    let chosen = all.into_iter().filter(|it| {
+        let left = if it.severity == Severity::Error { &mut errors } else { &mut warnings };
+        let has_room = *left > 0;
+        *left = left.saturating_sub(1);
+        has_room
+    });
+    let chosen: Vec<&Diagnostic> = chosen.collect();
+    let omitted = total - chosen.len();
+    (chosen, omitted)
+}
+
 /// The result of the run.
 fn verdict(report: &Report) -> String {
     let invalid = report.has_errors();
@@ -110,7 +128,11 @@ fn position(place: &Place) -> String {
 
 /// A file's path without a leading `./`.
 fn path_of(place: &Place) -> &str {
-    place.file.name.trim_start_matches("./")
+    plain_path(&place.file.name)
+}
+
+fn plain_path(name: &str) -> &str {
+    name.trim_start_matches("./")
 }
 
 /// The word for a severity, in every format.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use super::{everything, level, path_of};
+use super::{level, limited, path_of, plain_path};
 use crate::{
     lint::{self, Level},
     model::diagnostic::{Diagnostic, Name, Place, Severity},
@@ -15,23 +15,36 @@ use crate::{
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
+/// The most results of a run that GitHub accepts.
+const MOST_RESULTS: usize = 25_000;
+/// The most related locations of a result that GitHub accepts.
+const MOST_RELATED: usize = 1_000;
+/// The place of a diagnostic without one, if no file was read either: GitHub rejects results without a location.
+const NO_FILE: &str = "edgewright.config.yaml";
+
 /// The report as a SARIF log of one run.
 pub(crate) fn render(report: &Report) -> String {
+    let (shown, omitted) = limited(report, MOST_RESULTS);
     // Each used code with its worst severity: errors sort before warnings.
     let mut used: BTreeMap<Name, Severity> = BTreeMap::new();
-    for it in everything(report) {
+    for it in &shown {
         let severity = used.entry(it.code).or_insert(it.severity);
         *severity = (*severity).min(it.severity);
     }
     let index: HashMap<String, usize> = used.keys().enumerate().map(|(at, code)| (code.to_string(), at)).collect();
     let mut seen = HashMap::new();
-    let results = everything(report).map(|it| {
+    let elsewhere = json!({
+        "artifactLocation": {"uri": uri(plain_path(report.first_file.as_deref().unwrap_or(NO_FILE)))},
+        "region": {"startLine": 1},
+    });
+    let results = shown.into_iter().map(|it| {
         let code = it.code.to_string();
         let index = index.get(&code).copied();
-        result(it, code, index, &mut seen)
+        let place = it.place.as_ref().map_or_else(|| elsewhere.clone(), location);
+        result(it, code, place, index, &mut seen)
     });
     let results: Vec<Value> = results.collect();
-    let value = json!({
+    let mut value = json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [{
@@ -44,6 +57,12 @@ pub(crate) fn render(report: &Report) -> String {
             "results": results,
         }],
     });
+    if let (true, Some(run)) = (omitted > 0, value.pointer_mut("/runs/0").and_then(Value::as_object_mut)) {
+        let text = format!("{omitted} more results are not included: use --format json to list all");
+        let notification = json!({"level": "warning", "message": {"text": text}});
+        let invocation = json!({"executionSuccessful": true, "toolExecutionNotifications": [notification]});
+        run.insert("invocations".to_owned(), json!([invocation]));
+    }
     format!("{value:#}\n")
 }
 
@@ -77,12 +96,18 @@ fn lint_level(level: Level) -> &'static str {
 }
 
 /// `seen` counts results with the same code, file and message, so that each gets its own fingerprint.
-fn result(it: &Diagnostic, code: String, index: Option<usize>, seen: &mut HashMap<blake3::Hash, usize>) -> Value {
+fn result(
+    it: &Diagnostic,
+    code: String,
+    place: Value,
+    index: Option<usize>,
+    seen: &mut HashMap<blake3::Hash, usize>,
+) -> Value {
     let text = match &it.help {
         Some(help) => format!("{}\nhelp: {}", escaped(&it.message), escaped(help)),
         None => escaped(&it.message).into_owned(),
     };
-    let related = it.related.iter().enumerate().map(
+    let related = it.related.iter().take(MOST_RELATED).enumerate().map(
         |(at, (place, label))| {
             json!({"id": at + 1, "physicalLocation": location(place), "message": {"text": escaped(label)}})
         },
@@ -91,7 +116,7 @@ fn result(it: &Diagnostic, code: String, index: Option<usize>, seen: &mut HashMa
         "ruleId": code,
         "level": level(it.severity),
         "message": {"text": text},
-        "locations": it.place.iter().map(|place| json!({"physicalLocation": location(place)})).collect::<Vec<_>>(),
+        "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"edgewrightFault/v1": fingerprint(it, &code, seen)},
     });
     if let Value::Object(map) = &mut value {

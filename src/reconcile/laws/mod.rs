@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use self::{
     specs::{AUTHORITIES, AUTHORITY_PEMS, MARKER, PRIVATE_KEYS, Spec, any_spec, host_and_two_modules, two_of_a_kind},
-    worlds::{SOURCE, World, changing_worlds, some_fields, worlds},
+    worlds::{Estate, SOURCE, changing_worlds, some_fields, worlds},
 };
 use super::{Options, apply::apply_plan};
 use crate::{
@@ -56,7 +56,7 @@ fn time(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
-fn planned(snapshot: &Snapshot, world: &World) -> Plan {
+fn planned(snapshot: &Snapshot, world: &Estate) -> Plan {
     let plan = diff(snapshot, world, SOURCE, true, Budget::Percent(100.0));
     assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
     plan
@@ -67,7 +67,7 @@ fn applied(plan: &Plan, to: &Snapshot, at: Timestamp) -> Snapshot {
 }
 
 /// Returns the state after applying a world to an empty store.
-fn reached(world: &World) -> Snapshot {
+fn reached(world: &Estate) -> Snapshot {
     let nothing = Snapshot::default();
     applied(&planned(&nothing, world), &nothing, time(0))
 }
@@ -100,7 +100,7 @@ fn state(snapshot: &Snapshot) -> Vec<(Key, Value)> {
     snapshot.iter().map(whole).collect()
 }
 
-fn holds_exactly(snapshot: &Snapshot, world: &World) -> Law {
+fn holds_exactly(snapshot: &Snapshot, world: &Estate) -> Law {
     for wanted in world.values() {
         let key = &wanted.key;
         let entry = snapshot.get(key).ok_or_else(|| TestCaseError::fail(format!("{key} is missing")))?;
@@ -121,7 +121,7 @@ fn holds_exactly(snapshot: &Snapshot, world: &World) -> Law {
     Ok(())
 }
 
-fn what_stays_keeps_its_birth(before: &Snapshot, after: &Snapshot, worlds: [&World; 2]) -> Law {
+fn what_stays_keeps_its_birth(before: &Snapshot, after: &Snapshot, worlds: [&Estate; 2]) -> Law {
     for key in worlds[0].keys().filter(|key| worlds[1].contains_key(key)) {
         let birth = |snapshot: &Snapshot| snapshot.get(key).map(|entry| (entry.created_at, entry.order));
         prop_assert_eq!(birth(before), birth(after), "{}", key);
@@ -156,7 +156,7 @@ fn planted(spec: &Spec) -> (Snapshot, Key) {
     let key = Key { kind: info.kind, parent: info.parent.map(|_| parent), id };
     let claim = Claim { source: SOURCE.into(), name: "planted".into(), prevent_destroy: false, renamed_from: None };
     let desired = Desired { key: key.clone(), spec: Arc::clone(spec), claim, token_file: None };
-    let plan = diff(&soil, &World::from([(key.clone(), desired)]), SOURCE, false, Budget::Normal);
+    let plan = diff(&soil, &Estate::from([(key.clone(), desired)]), SOURCE, false, Budget::Normal);
     (applied(&plan, &soil, time(1)), key)
 }
 
@@ -214,7 +214,7 @@ fn shown_calls(plan: &Plan) -> Vec<String> {
 }
 
 /// Returns the saved form of a plan for a world.
-fn saved(store: &Store, plan: &Plan, world: &World) -> SavedPlan {
+fn saved(store: &Store, plan: &Plan, world: &Estate) -> SavedPlan {
     let pin = Pin { guard: Guard::Store(store.root_secret()), source: SOURCE, commit: None };
     SavedPlan::new(plan, world.values(), &pin).unwrap()
 }
@@ -306,7 +306,7 @@ proptest! {
     fn no_output_tells_a_secret((a, b) in changing_worlds()) {
         let empty = Snapshot::default();
         let whole = reached(&a);
-        for plan in [planned(&empty, &a), planned(&whole, &b), planned(&whole, &World::new())] {
+        for plan in [planned(&empty, &a), planned(&whole, &b), planned(&whole, &Estate::new())] {
             tells_no_secret(&format!("{plan:?}"))?;
             tells_no_secret(&format!("{:?}", plan.operations()))?;
             tells_no_secret(&shown(&plan))?;

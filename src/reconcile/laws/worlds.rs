@@ -20,7 +20,7 @@ use crate::model::{
 };
 
 /// A whole desired state.
-pub(super) type World = BTreeMap<Key, Desired>;
+pub(super) type Estate = BTreeMap<Key, Desired>;
 
 /// The source of every world.
 pub(super) const SOURCE: &str = "test";
@@ -73,7 +73,7 @@ pub(super) fn some_fields(spec: &Spec, mask: u32) -> Vec<String> {
 
 impl Fate {
     /// Declares the resource of one side in a world, with a name derived from its place.
-    fn declare(&self, side: Side, place: usize, parent: Option<&Id>, world: &mut World, fit: impl Fn(Spec) -> Spec) {
+    fn declare(&self, side: Side, place: usize, parent: Option<&Id>, world: &mut Estate, fit: impl Fn(Spec) -> Spec) {
         let spec = if side == Side::Before { &self.before } else { &self.after };
         let Some(spec) = spec.clone().map(fit) else { return };
         let info = spec.kind().info();
@@ -103,8 +103,8 @@ struct Story {
 }
 
 impl Story {
-    fn world(&self, side: Side) -> World {
-        let mut world = World::new();
+    fn world(&self, side: Side) -> Estate {
+        let mut world = Estate::new();
         for fates in &self.simple {
             for (place, fate) in fates.iter().enumerate() {
                 fate.declare(side, place, None, &mut world, |spec| spec);
@@ -117,7 +117,7 @@ impl Story {
         let authorities = world.keys().filter(|key| key.kind == Kind::CertificateAuthority);
         let authorities: Vec<String> = authorities.map(|key| key.id.to_string()).collect();
         for (place, (fate, routes)) in self.edges.iter().enumerate() {
-            let mut alone = World::new();
+            let mut alone = Estate::new();
             fate.declare(side, place, None, &mut alone, |spec| Arc::new(linked(&spec, &authorities)) as Spec);
             let Some((key, edge)) = alone.pop_first() else { continue };
             let through = rules::passes_through(edge.spec.as_any().downcast_ref().unwrap());
@@ -145,12 +145,12 @@ fn stories() -> impl Strategy<Value = Story> {
 }
 
 /// A whole desired state.
-pub(super) fn worlds() -> impl Strategy<Value = World> {
+pub(super) fn worlds() -> impl Strategy<Value = Estate> {
     stories().prop_map(|story| story.world(Side::After))
 }
 
 /// A desired state and a later one: some is removed, some changed, some renamed, some added, some the same.
-pub(super) fn changing_worlds() -> impl Strategy<Value = (World, World)> {
+pub(super) fn changing_worlds() -> impl Strategy<Value = (Estate, Estate)> {
     stories().prop_map(|story| (story.world(Side::Before), story.world(Side::After)))
 }
 

@@ -143,7 +143,7 @@ fn run_rows() -> Vec<Row> {
                     &edge("nulls-{n}", ""),
                     json!({"dry_run": null, "prune": null, "isolate": null, "max_deletes": null, "commit": null,
                         "commit_author_name": null, "commit_author_email": null,
-                        "lints": null, "allowed_labels": null, "expect": null, "token_hashes": null}),
+                        "lints": null, "allowed_labels": null, "certificate_expiry_days": null, "expect": null, "token_hashes": null}),
                 ),
             )
             .succeeds(201)

@@ -1,0 +1,70 @@
+//! `common-name-only`: a host name that a certificate has only as its common name.
+
+use super::{Findings, Level, Lint, World, certificate_does_not_cover_hostport::Names, duplicate_hostport::host_name};
+use crate::{
+    model::{check::parse_hostport, kind::tls_certificate::TlsCertificate},
+    text::printable,
+};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "common-name-only",
+    default: Level::Warn,
+    summary: "The common name of a certificate is a host name that its subject alternative names lack.",
+    why: "Clients compare the host only with the subject alternative names (RFC 9525), so the certificate is not valid for the host in its common name.",
+    example: r#"apiVersion: edgewright/v1
+kind: TlsCertificate
+metadata: {name: shop}
+spec:
+  certificate_pem: |
+    -----BEGIN CERTIFICATE-----
+    MIIBITCB1KADAgECAgEBMAUGAytlcDAbMRkwFwYDVQQDDBBzaG9wLmV4YW1wbGUu
+    Y29tMB4XDTI2MDEwMTAwMDAwMFoXDTQ2MDEwMTAwMDAwMFowGzEZMBcGA1UEAwwQ
+    c2hvcC5leGFtcGxlLmNvbTAqMAUGAytlcAMhAD2UhpNp6HIB4/5fJ8O9U7PQlpgI
+    +C6JDYq6H1mERZCToz0wOzAaBgNVHREEEzARgg93d3cuZXhhbXBsZS5jb20wHQYD
+    VR0OBBYEFNBwFNEnoNOPezSXWztgDzDClJL3MAUGAytlcANBAHeMPxI6Nhe7D2Y9
+    Ytql2iWF/6mQ8h/4IHXz7+rqUev7FJGLaRoIP39bPNey5xYth4hRsshE3R1LTYcx
+    rGhHyAk=
+    -----END CERTIFICATE-----
+  private_key_pem: |
+    -----BEGIN PRIVATE KEY-----
+    MC4CAQAwBQYDK2VwBCIEIFiBei14ZhB0jvb+WYyUV8HbxzTdA+BJO7lP4zGcbJ/E
+    -----END PRIVATE KEY-----
+"#,
+    cure: "Reissue the certificate with the host as a subject alternative name, or with another common name if the host is not served.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, certificate) in world.all::<TlsCertificate>() {
+        let Ok(facts) = certificate.certificate_pem.read().facts() else { continue };
+        let common_name = facts.subject_common_name.as_str();
+        let mut names = Names::default();
+        names.add(&facts.subject_alternative_names);
+        if is_host(common_name) && !names.cover(&host_name(common_name)) {
+            let message =
+                format!("`{}` is the common name, but not a subject alternative name", printable(common_name));
+            findings.report(key, ["certificate_pem"], message);
+        }
+    }
+}
+
+/// Whether a common name is a host, rather than the name of a person or a device.
+fn is_host(name: &str) -> bool {
+    name.contains('.') && parse_hostport(&format!("{name}:443")).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_told_from_other_names() {
+        for host in ["shop.example.com", "*.example.com", "192.0.2.1"] {
+            assert!(is_host(host), "{host}");
+        }
+        for other in ["", "localhost", "Example Shop Inc.", "jo@example.com", "Demo CA v1.0"] {
+            assert!(!is_host(other), "{other}");
+        }
+    }
+}

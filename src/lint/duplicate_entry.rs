@@ -1,0 +1,120 @@
+//! `duplicate-entry`: a list with one entry twice.
+//!
+//! Email addresses and domains are the subject of `email-not-lowercase`.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{Findings, Level, Lint, Subject, World, duplicate_hostport::host_port, expired_certificate::chains};
+use crate::{
+    model::{
+        Kind,
+        fault::Path,
+        id::Id,
+        key::Key,
+        kind::{https_edge::HttpsEdge, ip_restriction::IpRestriction},
+        secret::Secrets,
+    },
+    text::printable,
+};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "duplicate-entry",
+    default: Level::Warn,
+    summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization or certificate.",
+    why: "The second entry has no effect. Often it was meant to be another one, such as a copied line that was not \
+          edited. Hostports, teams and organizations are the same in any spelling that means the same.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443', 'Shop.Example.com:443']
+",
+    cure: "Remove one of the two entries, or correct it.",
+    check,
+};
+
+/// The fields of modules whose lists are sets.
+const SETS: &[&str] =
+    &["authorized_groups", "certificate_authority_ids", "ip_policy_ids", "organizations", "scopes", "teams"];
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, edge) in world.all::<HttpsEdge>() {
+        repeated(findings, key, &Path::root(), "hostports", &edge.hostports, spelled_alike);
+    }
+    for (key, restriction) in world.all::<IpRestriction>() {
+        repeated(findings, key, &Path::root(), "ip_policy_ids", &restriction.ip_policy_ids, exact);
+    }
+    for (key, desired) in world.desired {
+        for (slot, module) in desired.spec.modules() {
+            // A module that cannot be written is reported when it is planned.
+            if let Ok(module) = module.to_json(Secrets::Planned) {
+                visit(world, findings, key, &Path::root().join(slot.name), &module);
+            }
+        }
+    }
+    for chain in chains(world) {
+        for link in chain.links.iter().filter(|link| link.is_repeated) {
+            findings.report(chain.key, [chain.field], format!("`{}` contains {link} twice", chain.field));
+        }
+    }
+}
+
+/// Looks for sets in a part of a module.
+fn visit(world: &World<'_>, findings: &mut Findings, key: &Key, path: &Path, part: &Value) {
+    for (name, value) in part.as_object().into_iter().flatten() {
+        match value {
+            Value::Object(_) => visit(world, findings, key, &path.join(name.as_str()), value),
+            Value::Array(entries) if SETS.contains(&name.as_str()) => {
+                let entries = entries.iter().filter_map(Value::as_str);
+                let entries: Vec<String> = entries.map(|entry| as_written(world, name, entry)).collect();
+                let normal =
+                    if ["teams", "organizations"].contains(&name.as_str()) { in_lower_case as Normal } else { exact };
+                repeated(findings, key, path, name, &entries, normal);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the name of an authority instead of the ID that it was resolved to.
+fn as_written(world: &World<'_>, field: &str, entry: &str) -> String {
+    let authority = || world.desired.get(&Key::new(Kind::CertificateAuthority, Id::new(entry)));
+    match Some(field).filter(|field| *field == "certificate_authority_ids").and_then(|_| authority()) {
+        Some(authority) => authority.claim.name.clone(),
+        None => entry.to_owned(),
+    }
+}
+
+/// Maps entries that mean the same to one text.
+type Normal = fn(&str) -> String;
+
+/// Reports every entry of a list that an earlier one repeats.
+fn repeated(findings: &mut Findings, key: &Key, path: &Path, field: &str, entries: &[String], normal: Normal) {
+    let mut first = HashMap::new();
+    for (index, text) in entries.iter().enumerate() {
+        let earlier = *first.entry(normal(text)).or_insert(index);
+        if earlier < index {
+            let list = path.join(field);
+            let message = format!("duplicate entry `{}` in `{field}`", printable(text));
+            let finding = findings.report(key, list.join(index), message);
+            finding.related = Some((Subject::Resource(key.clone()), list.join(earlier), "first entry"));
+        }
+    }
+}
+
+fn exact(text: &str) -> String {
+    text.to_owned()
+}
+
+/// GitHub ignores the case of slugs.
+fn in_lower_case(text: &str) -> String {
+    text.to_lowercase()
+}
+
+fn spelled_alike(hostport: &str) -> String {
+    host_port(hostport).map_or_else(|| hostport.to_owned(), |(host, port)| format!("{host}:{port}"))
+}

@@ -1,0 +1,66 @@
+//! `duplicate-restriction`: two IP restrictions of the same traffic.
+//!
+//! A restriction that is not enforced only warns, which is how a new one is tried beside the one in force.
+
+use super::{Findings, Level, Lint, Subject, World};
+use crate::model::{
+    fault::Path,
+    key::Key,
+    kind::ip_restriction::{IpRestriction, Traffic},
+};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "duplicate-restriction",
+    default: Level::Warn,
+    summary: "Two IpRestrictions of the same `type` are enforced, or neither is.",
+    why: "It is undefined whether an address must be in the IP policies of one restriction or of both, so the two can \
+          admit more than intended, or lock everybody out.",
+    example: "\
+apiVersion: edgewright/v1
+kind: IpRestriction
+metadata: {name: office}
+spec: {type: api, enforced: true, ip_policy_ids: [ipp_office]}
+---
+apiVersion: edgewright/v1
+kind: IpRestriction
+metadata: {name: clusters}
+spec: {type: api, enforced: true, ip_policy_ids: [ipp_clusters]}
+",
+    cure: "Use one IpRestriction for each type of traffic, with all IP policies.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    let mut first: Vec<(Traffic, bool, &Key)> = Vec::new();
+    let path = || Path::root().join("type");
+    for (key, restriction) in world.all::<IpRestriction>() {
+        let Some(traffic) = restriction.r#type else { continue };
+        match first.iter().find(|(of, enforced, _)| (*of, *enforced) == (traffic, restriction.enforced)) {
+            None => first.push((traffic, restriction.enforced, key)),
+            Some((_, _, other)) => {
+                let message = format!("another IpRestriction already restricts `{}`", name(traffic));
+                let related = (Subject::Resource((*other).clone()), path(), "the other restriction");
+                findings.report(key, path(), message).related = Some(related);
+            }
+        }
+    }
+    for (other, restriction, source) in world.of_others::<IpRestriction>() {
+        let same = |(traffic, enforced, _): &&(Traffic, bool, &Key)| {
+            (Some(*traffic), *enforced) == (restriction.r#type, restriction.enforced)
+        };
+        if let Some((traffic, _, key)) = first.iter().find(same) {
+            let message = format!("{other} of source `{source}` already restricts `{}`", name(*traffic));
+            findings.report(key, path(), message);
+        }
+    }
+}
+
+fn name(traffic: Traffic) -> &'static str {
+    match traffic {
+        Traffic::Dashboard => "dashboard",
+        Traffic::Api => "api",
+        Traffic::Agent => "agent",
+        Traffic::Endpoints => "endpoints",
+    }
+}

@@ -1,0 +1,89 @@
+//! `email-format`: an email address or domain in a form that matches no user.
+//!
+//! Upper case, white space and empty values are the subject of `email-not-lowercase`.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::text::printable;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "email-format",
+    default: Level::Deny,
+    summary: "An entry of `email_addresses` is not an email address, or an entry of `email_domains` is not a domain.",
+    why: "The domain of a user's address is compared with the domain as written, so `@example.com` matches nobody. An \
+          address without `@` matches nobody either.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: account
+      match_type: path_prefix
+      match: /account
+      backend: {backend_id: bkd_shop}
+      oauth:
+        provider:
+          google:
+            email_domains: ['@example.com']
+",
+    cure: "Write a domain as `example.com`, and an address as `jo@example.com`.",
+    check,
+};
+
+/// Whether a text has the form that its list needs.
+type HasForm = fn(&str) -> bool;
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let Some(oauth) = &route.oauth else { continue };
+        let provider = Path::root().join("oauth").join("provider");
+        for app in oauth.provider.apps() {
+            let lists: [(&str, &[String], HasForm, &str); 2] = [
+                ("email_addresses", app.email_addresses, is_address, "an email address"),
+                ("email_domains", app.email_domains, is_domain, "an email domain"),
+            ];
+            for (field, texts, is_good, what) in lists {
+                let list = provider.join(app.provider).join(field);
+                for (index, text) in texts.iter().enumerate() {
+                    let judged_elsewhere = text.is_empty() || text.contains(char::is_whitespace);
+                    if !judged_elsewhere && !is_good(text) {
+                        findings.report(key, list.join(index), format!("`{}` is not {what}", printable(text)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a text has a local part and a domain. The local part is up to the provider.
+fn is_address(text: &str) -> bool {
+    text.rsplit_once('@').is_some_and(|(local, domain)| !local.is_empty() && is_domain(domain))
+}
+
+/// Whether a text can be the part after `@`. Scripts other than Latin are allowed.
+fn is_domain(text: &str) -> bool {
+    text.split('.').all(|label| !label.is_empty()) && !text.contains(['@', '/', ':', ',', ';'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_domains_have_a_form() {
+        for good in ["example.com", "localhost", "mail.example.co.uk", "bücher.example", "xn--bcher-kva.example"] {
+            assert!(is_domain(good), "{good}");
+            assert!(is_address(&format!("jo.doe+test@{good}")), "{good}");
+        }
+        for bad in ["", "@example.com", "jo@example.com", ".example.com", "example.com.", "https://example.com", "a,b"]
+        {
+            assert!(!is_domain(bad), "{bad}");
+        }
+        for bad in ["", "jo", "@example.com", "jo@", "jo@.com", "jo@a.com,mo@b.com,"] {
+            assert!(!is_address(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `secret-with-white-space`: a credential that starts or ends with white space.
+//!
+//! Final line breaks of a file do not count: they are removed when the file is read (D28).
+
+use super::{Findings, Level, Lint, World};
+use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "secret-with-white-space",
+    default: Level::Warn,
+    summary: "A webhook secret, client secret or client ID starts or ends with white space.",
+    why: "White space around a credential usually comes from copying it, and every verification or login fails with it.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: hooks
+      match_type: exact_path
+      match: /hooks/github
+      backend: {backend_id: bkd_shop}
+      webhook_verification: {provider: github, secret: 'correct-horse '}
+",
+    cure: "Remove the white space, in the manifest or in the file or variable that the value comes from.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let mut inspect = |module: Path, field: &str, text: &str| {
+            if text.trim() != text {
+                let message = format!("`{field}` starts or ends with white space");
+                findings.report(key, module.join(field), message);
+            }
+        };
+        if let Some(webhook) = &route.webhook_verification {
+            inspect(Path::root().join("webhook_verification"), "secret", webhook.secret.expose());
+        }
+        if let Some(oidc) = &route.oidc {
+            inspect(Path::root().join("oidc"), "client_id", &oidc.client_id);
+            inspect(Path::root().join("oidc"), "client_secret", oidc.client_secret.expose());
+        }
+        for app in route.oauth.iter().flat_map(|oauth| oauth.provider.apps()) {
+            let module = Path::root().join("oauth").join("provider").join(app.provider);
+            inspect(module.clone(), "client_id", app.client_id);
+            inspect(module, "client_secret", app.client_secret.expose());
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `webhook-secret`: a webhook secret that does not fit how its provider signs.
+//!
+//! Only what the providers document is judged: most of them accept any text as a shared secret.
+
+use super::{Findings, Level, Lint, World};
+use crate::{
+    model::{
+        kind::https_edge_route::HttpsEdgeRoute,
+        module::webhook_verification::{WITH_PUBLIC_KEY, WITHOUT_SECRET},
+    },
+    x509::is_ecdsa_public_key,
+};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "webhook-secret",
+    default: Level::Warn,
+    summary: "A webhook secret is set for `sns`, or the one for `sendgrid` is not an ECDSA public key.",
+    why: "`sns` signs with a certificate that it publishes, so a secret has no effect. `sendgrid` signs with an ECDSA \
+          key, and the secret must be its public part; no webhook passes with anything else, such as an API key.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: bounces
+      match_type: exact_path
+      match: /hooks/sendgrid
+      backend: {backend_id: bkd_shop}
+      webhook_verification: {provider: sendgrid, secret: SG.correct-horse}
+",
+    cure: "Remove the secret for `sns`. For `sendgrid`, use the verification key from the settings of its event webhook.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let Some(webhook) = &route.webhook_verification else { continue };
+        if webhook.secret.is_empty() {
+            continue;
+        }
+        let path = ["webhook_verification", "secret"];
+        if webhook.provider.eq_ignore_ascii_case(WITHOUT_SECRET) {
+            findings.report(key, path, format!("the provider `{WITHOUT_SECRET}` uses no secret"));
+        } else if webhook.provider.eq_ignore_ascii_case(WITH_PUBLIC_KEY)
+            && !is_ecdsa_public_key(webhook.secret.expose())
+        {
+            let message = format!("the provider `{WITH_PUBLIC_KEY}` needs an ECDSA public key as `secret`");
+            findings.report(key, path, message);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `wrong-id-prefix`: an ID of one kind where an ID of another kind belongs.
+//!
+//! IDs of other systems are opaque (D20), so only prefixes that belong to a known kind are judged.
+
+use super::{Findings, Level, Lint, World};
+use crate::{
+    model::{
+        Kind,
+        fault::Path,
+        key::Key,
+        kind::{https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction, tls_edge::TlsEdge},
+        module::{backend::Backend, ip_restriction::EndpointIpRestriction},
+    },
+    text::printable,
+};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "wrong-id-prefix",
+    default: Level::Warn,
+    summary: "The prefix of an ID belongs to another kind of resource than its field.",
+    why: "IDs of backends, IP policies and TLS edges belong to other systems, so the API accepts any. An ID with the \
+          prefix of another kind is usually copied from the wrong place, and refers to nothing.",
+    example: "\
+apiVersion: edgewright/v1
+kind: TlsEdge
+metadata: {name: database}
+spec:
+  backend: {backend_id: ipp_office}
+",
+    cure: "Use the ID of a resource of the field's kind: `bkd_…` for a backend, `ipp_…` for an IP policy.",
+    check,
+};
+
+/// The prefix of the IDs of backends, and a noun.
+const BACKEND: (&str, &str) = ("bkd_", "a backend");
+/// The same for IP policies.
+const IP_POLICY: (&str, &str) = ("ipp_", "an IP policy");
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, restriction) in world.all::<IpRestriction>() {
+        policies(findings, key, &Path::root().join("ip_policy_ids"), &restriction.ip_policy_ids);
+    }
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        modules(findings, key, route.backend.as_ref(), route.ip_restriction.as_ref());
+    }
+    for (key, edge) in world.all::<TlsEdge>() {
+        modules(findings, key, edge.backend.as_ref(), edge.ip_restriction.as_ref());
+    }
+}
+
+fn modules(findings: &mut Findings, key: &Key, backend: Option<&Backend>, restriction: Option<&EndpointIpRestriction>) {
+    if let Some(backend) = backend {
+        judge(findings, key, Path::root().join("backend").join("backend_id"), &backend.backend_id, BACKEND);
+    }
+    if let Some(restriction) = restriction {
+        let list = Path::root().join("ip_restriction").join("ip_policy_ids");
+        policies(findings, key, &list, &restriction.ip_policy_ids);
+    }
+}
+
+fn policies(findings: &mut Findings, key: &Key, list: &Path, ids: &[String]) {
+    for (index, id) in ids.iter().enumerate() {
+        judge(findings, key, list.join(index), id, IP_POLICY);
+    }
+}
+
+fn judge(findings: &mut Findings, key: &Key, path: Path, id: &str, (prefix, what): (&str, &str)) {
+    if let Some(other) = owner(id).filter(|_| !id.starts_with(prefix)) {
+        findings.report(key, path, format!("`{}` has the prefix of {other}, not of {what}", printable(id)));
+    }
+}
+
+/// Returns the kind that an ID's prefix belongs to, with its article.
+fn owner(id: &str) -> Option<String> {
+    let (prefix, _) = id.split_once('_')?;
+    let is_prefix = |known: &str| known.strip_suffix('_') == Some(prefix);
+    if let Some((_, what)) = [BACKEND, IP_POLICY].into_iter().find(|(known, _)| is_prefix(known)) {
+        return Some(what.to_owned());
+    }
+    let info = Kind::all().find(|info| is_prefix(info.prefix))?;
+    // `HttpsEdge` starts with a vowel when it is spoken.
+    let article = if info.name.starts_with(['A', 'E', 'H', 'I', 'O']) { "an" } else { "a" };
+    Some(format!("{article} {}", info.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_prefixes_of_known_kinds_have_an_owner() {
+        assert_eq!(owner("ipp_1").as_deref(), Some("an IP policy"));
+        assert_eq!(owner("ca_1").as_deref(), Some("a CertificateAuthority"));
+        assert_eq!(owner("edghts_1").as_deref(), Some("an HttpsEdge"));
+        for opaque in ["", "_", "_1", "office", "pool_1", "ca1", "bkdx_1"] {
+            assert_eq!(owner(opaque), None, "{opaque}");
+        }
+    }
+}
