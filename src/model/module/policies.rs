@@ -151,3 +151,22 @@ impl Module for Policies {
         vec![Constraint::required("EndpointAction", &["type"])]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_keeps_nobody_out() {
+        let policies = |inbound: &[&str], outbound: &[&str]| {
+            let list = |kinds: &[&str]| {
+                let action = |kind: &&str| EndpointAction { r#type: (*kind).to_owned(), config: None };
+                vec![EndpointPolicy { actions: kinds.iter().map(action).collect(), ..EndpointPolicy::default() }]
+            };
+            Policies { enabled: true, inbound: list(inbound), outbound: list(outbound) }
+        };
+        assert!(policies(&["log", "deny"], &[]).restricts_access());
+        assert!(!policies(&["log"], &["deny"]).restricts_access());
+        assert!(!policies(&[], &[]).restricts_access());
+    }
+}
