@@ -1,7 +1,10 @@
 //! `jwt-incomplete`: a `jwt_validation` module that lacks what a token is checked against.
 
 use super::{Findings, Level, Lint, World};
-use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::model::{
+    fault::{Aim, Path},
+    kind::https_edge_route::HttpsEdgeRoute,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -59,7 +62,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             }
             several => {
                 let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
-                findings.report(key, module, format!("`jwt_validation` has no {}", alternatives(&names)));
+                let message = format!("`jwt_validation` has no {}", alternatives(&names));
+                findings.report(key, module, message).aim = Aim::Key;
             }
         }
     }
