@@ -98,9 +98,12 @@ fn continuing<'w>(paths: &Paths<'w>, path: &str, start: &str) -> Option<(&'w str
     Some((found, key, next))
 }
 
-/// A path that continues the last word of another with a letter or digit.
+/// A path that continues the last word of another with a letter or digit. A digit after a digit does not count: `/v1`
+/// and `/v10` are members of one series.
 fn longer_word<'w>(paths: &Paths<'w>, path: &str) -> Option<(&'w str, &'w Key)> {
-    ['0', 'A', 'a'].into_iter().find_map(|first| {
+    let is_numbered = path.ends_with(|c: char| c.is_ascii_digit());
+    let starts: &[char] = if is_numbered { &['A', 'a'] } else { &['0', 'A', 'a'] };
+    starts.iter().find_map(|first| {
         let (found, key, next) = continuing(paths, path, &format!("{path}{first}"))?;
         next.is_ascii_alphanumeric().then_some((found, key))
     })
@@ -131,6 +134,8 @@ mod tests {
         assert_eq!(word(&["/check", "/check/out", "/checkout", "/other"]), Some("/checkout"));
         assert_eq!(word(&["/check", "/check2"]), Some("/check2"));
         assert_eq!(word(&["/", "/che", "/check", "/check/out", "/check-out", "/check.js", "/cheese"]), None);
+        assert!(longer_word(&paths(&["/v1", "/v10"], &key), "/v1").is_none());
+        assert!(longer_word(&paths(&["/v1", "/v10", "/v1beta"], &key), "/v1").is_some());
         let segment = |texts: &[&'static str]| longer_segment(&paths(texts, &key), "/check").map(|(found, _)| found);
         assert_eq!(segment(&["/check", "/check/out", "/check-out"]), Some("/check-out"));
         assert_eq!(segment(&["/check/out", "/checks"]), Some("/checks"));
