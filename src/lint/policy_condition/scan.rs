@@ -81,14 +81,28 @@ impl<'a> ScannedExpression<'a> {
     /// The patterns in calls of `matches`: `x.matches('…')` and `matches(x, '…')`.
     pub(super) fn patterns(&self) -> Vec<&str> {
         let mut found = Vec::new();
-        let mut rest = self.0.as_slice();
-        while let [token, next @ ..] = rest {
-            if let (Lexeme::Word("matches"), [Lexeme::Symbol('('), arguments @ ..]) = (token, next)
-                && let Some(pattern) = last_text(arguments)
-            {
-                found.push(pattern);
+        // For each open bracket, whether it is a call of `matches`, and where its last argument starts.
+        let mut open: Vec<(bool, usize)> = Vec::new();
+        for (index, token) in self.0.iter().enumerate() {
+            match token {
+                Lexeme::Symbol('(' | '[' | '{') => {
+                    let before = index.checked_sub(1).and_then(|before| self.0.get(before));
+                    open.push((matches!(before, Some(Lexeme::Word("matches"))), index + 1));
+                }
+                Lexeme::Symbol(',') => {
+                    if let Some((_, start)) = open.last_mut() {
+                        *start = index + 1;
+                    }
+                }
+                Lexeme::Symbol(')' | ']' | '}') => {
+                    if let Some((true, start)) = open.pop()
+                        && let Some([Lexeme::Text(Some(pattern))]) = self.0.get(start..index)
+                    {
+                        found.push(pattern.as_str());
+                    }
+                }
+                _ => {}
             }
-            rest = next;
         }
         found
     }
@@ -164,27 +178,6 @@ fn bound<'a>(call: &[Lexeme<'a>]) -> Vec<&'a str> {
         rest = next;
     }
     names
-}
-
-/// The last argument of a call, if it is a single string.
-fn last_text<'t>(arguments: &'t [Lexeme<'_>]) -> Option<&'t str> {
-    let mut depth = 0_usize;
-    let mut start = 0;
-    for (index, token) in arguments.iter().enumerate() {
-        match token {
-            Lexeme::Symbol('(' | '[' | '{') => depth += 1,
-            Lexeme::Symbol(')' | ']' | '}') if depth > 0 => depth -= 1,
-            Lexeme::Symbol(')' | ']' | '}') => {
-                return match arguments.get(start..index)? {
-                    [Lexeme::Text(text)] => text.as_deref(),
-                    _ => None,
-                };
-            }
-            Lexeme::Symbol(',') if depth == 0 => start = index + 1,
-            _ => {}
-        }
-    }
-    None
 }
 
 /// Splits an expression into tokens; `None` if a string does not end.
