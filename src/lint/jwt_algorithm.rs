@@ -1,16 +1,19 @@
-//! `jwt-algorithm`: a signature algorithm that lets anybody forge tokens.
+//! `jwt-algorithm`: a signature algorithm that lets anybody forge tokens, or that does not exist.
 
 use super::{Findings, Level, Lint, Subject, World};
-use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::model::{
+    fault::{Path, nearest},
+    kind::https_edge_route::HttpsEdgeRoute,
+};
 use crate::text::printable;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-algorithm",
     default: Level::Warn,
-    summary: "`allowed_algorithms` includes `none`, or an HMAC algorithm together with public keys.",
+    summary: "`allowed_algorithms` includes `none`, an unknown algorithm, or an HMAC algorithm together with public keys.",
     why: "A token with the algorithm `none` is unsigned. HMAC signs and verifies with the same key, so anybody can \
-          sign tokens with a key from a public key set.",
+          sign tokens with a key from a public key set. No token has an unknown algorithm; names are case-sensitive.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -32,6 +35,12 @@ spec:
     check,
 };
 
+/// The signature algorithms for tokens: RFC 7518, RFC 8037, RFC 8812 and RFC 9864.
+const ALGORITHMS: &[&str] = &[
+    "ES256", "ES256K", "ES384", "ES512", "Ed25519", "Ed448", "EdDSA", "HS256", "HS384", "HS512", "PS256", "PS384",
+    "PS512", "RS256", "RS384", "RS512",
+];
+
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         let Some(jwt) = &route.jwt_validation else { continue };
@@ -47,6 +56,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                 let finding = findings.report(key, at, message);
                 let key_set = jws.join("keys").join("sources").join("additional_jkus");
                 finding.related = Some((Subject::Resource(key.clone()), key_set, "the public keys"));
+            } else if let Some(message) = unknown(algorithm) {
+                findings.report(key, at, message);
             }
         }
     }
@@ -55,4 +66,14 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 /// Whether an algorithm is `HS256`, `HS384` or `HS512` (RFC 7518, section 3.2), or starts like them.
 fn is_hmac(algorithm: &str) -> bool {
     algorithm.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("HS"))
+}
+
+/// Returns a message about an unknown algorithm. `jwt-list-entry` reports empty names and white space.
+fn unknown(algorithm: &str) -> Option<String> {
+    if ALGORITHMS.contains(&algorithm) || algorithm.is_empty() || algorithm.contains(char::is_whitespace) {
+        return None;
+    }
+    let near = nearest(algorithm, ALGORITHMS.iter().copied());
+    let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    Some(format!("unknown algorithm `{}`{hint}", printable(algorithm)))
 }

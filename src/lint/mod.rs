@@ -17,6 +17,7 @@ use crate::model::{
     snapshot::Entry,
 };
 
+pub(crate) mod bypassed_protection;
 pub(crate) mod certificate_does_not_cover_hostport;
 pub(crate) mod circuit_breaker_zero;
 pub(crate) mod common_name_only;
@@ -30,18 +31,29 @@ pub(crate) mod duplicate_restriction;
 pub(crate) mod email_format;
 pub(crate) mod email_not_lowercase;
 pub(crate) mod empty_ip_restriction;
+pub(crate) mod empty_mutual_tls;
+pub(crate) mod empty_policy;
 pub(crate) mod expired_certificate;
 pub(crate) mod expiring_certificate;
 pub(crate) mod hop_by_hop_header;
 pub(crate) mod incomplete_chain;
 pub(crate) mod invalid_user_agent_pattern;
 pub(crate) mod jwt_algorithm;
+pub(crate) mod jwt_incomplete;
+pub(crate) mod jwt_list_entry;
 pub(crate) mod leaf_is_authority;
 pub(crate) mod not_a_certificate_authority;
 pub(crate) mod not_yet_valid_certificate;
 pub(crate) mod oidc_incomplete;
+pub(crate) mod open_login;
+pub(crate) mod partial_segment_prefix;
+pub(crate) mod plain_http_hostport;
 pub(crate) mod plain_http_jwks;
+pub(crate) mod policy_action_config;
+pub(crate) mod policy_condition;
+pub(crate) mod policy_direction;
 pub(crate) mod policy_expression;
+pub(crate) mod public_email_domain;
 pub(crate) mod route_without_backend;
 pub(crate) mod saml_metadata;
 pub(crate) mod secret_in_manifest;
@@ -51,7 +63,11 @@ pub(crate) mod shadowed_route;
 pub(crate) mod team_format;
 pub(crate) mod unknown_label;
 pub(crate) mod unprotected_route;
+pub(crate) mod unreachable_action;
+pub(crate) mod unreachable_path;
+pub(crate) mod unserved_host;
 pub(crate) mod unused_certificate_authority;
+pub(crate) mod unused_client_secret;
 pub(crate) mod unused_module_set;
 pub(crate) mod weak_key;
 pub(crate) mod webhook_secret;
@@ -244,10 +260,15 @@ pub static LINTS: &[&Lint] = &[
     &conflicting_authentication::LINT,
     &duplicate_match::LINT,
     &shadowed_route::LINT,
+    &partial_segment_prefix::LINT,
+    &unreachable_path::LINT,
+    &unserved_host::LINT,
     &duplicate_hostport::LINT,
     &wildcard_hostport::LINT,
     &route_without_backend::LINT,
     &unprotected_route::LINT,
+    &bypassed_protection::LINT,
+    &plain_http_hostport::LINT,
     &disabled_module::LINT,
     &expired_certificate::LINT,
     &expiring_certificate::LINT,
@@ -260,8 +281,14 @@ pub static LINTS: &[&Lint] = &[
     &common_name_only::LINT,
     &empty_ip_restriction::LINT,
     &duplicate_restriction::LINT,
+    &empty_mutual_tls::LINT,
+    &empty_policy::LINT,
     &oidc_incomplete::LINT,
     &saml_metadata::LINT,
+    &jwt_incomplete::LINT,
+    &unused_client_secret::LINT,
+    &open_login::LINT,
+    &public_email_domain::LINT,
     &circuit_breaker_zero::LINT,
     &session_too_long::LINT,
     &email_not_lowercase::LINT,
@@ -272,8 +299,13 @@ pub static LINTS: &[&Lint] = &[
     &hop_by_hop_header::LINT,
     &invalid_user_agent_pattern::LINT,
     &jwt_algorithm::LINT,
+    &jwt_list_entry::LINT,
     &plain_http_jwks::LINT,
     &policy_expression::LINT,
+    &policy_condition::LINT,
+    &policy_direction::LINT,
+    &policy_action_config::LINT,
+    &unreachable_action::LINT,
     &secret_in_manifest::LINT,
     &secret_with_white_space::LINT,
     &webhook_secret::LINT,

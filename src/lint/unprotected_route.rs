@@ -50,6 +50,6 @@ pub(super) fn edge_of<'w>(world: &'w World<'_>, route: &Key) -> Option<&'w Https
     world.desired.get(&route.parent_key()?)?.spec.as_any().downcast_ref()
 }
 
-fn is_protected(host: &dyn AnyResource) -> bool {
+pub(super) fn is_protected(host: &dyn AnyResource) -> bool {
     host.modules().any(|(_, module)| module.enabled() && module.restricts_access())
 }

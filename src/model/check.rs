@@ -146,7 +146,7 @@ fn bad_header_name(name: &str) -> Fault {
 }
 
 /// Whether a text is a token (RFC 9110, section 5.6.2).
-fn is_token(text: &str) -> bool {
+pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 

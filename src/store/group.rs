@@ -59,7 +59,7 @@ struct WaitingBatch {
 }
 
 /// Whom to tell, and what becomes visible.
-type Writer = (Sender<Turn>, Option<Revision>);
+type Member = (Sender<Turn>, Option<Revision>);
 
 /// A batch that is complete except for its place in the chain of hashes.
 struct Unchained {
@@ -280,7 +280,7 @@ impl Store {
     }
 
     /// Chains the batches of a group and gives them to the engine. Returns the end of the log after them.
-    fn append(&self, group: Vec<Waiting>, start: Tip) -> (Vec<Writer>, Result<Tip, StoreError>) {
+    fn append(&self, group: Vec<Waiting>, start: Tip) -> (Vec<Member>, Result<Tip, StoreError>) {
         let (mut writers, mut batches, mut end) = (Vec::with_capacity(group.len()), Vec::new(), start);
         let mut failed = None;
         for Waiting { batch, turn } in group {

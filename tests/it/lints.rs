@@ -73,6 +73,43 @@ fn the_storefront_has_nothing_to_find() {
 }
 
 #[test]
+fn a_realistic_estate_has_nothing_to_find() {
+    let folder = format!("{REPOSITORY}/tests/estate");
+    let text = std::fs::read_to_string(format!("{folder}/edges.yaml")).unwrap();
+    assert!(text.matches("match_type:").count() >= 40);
+    let found = validate(&Disk::new([folder]), &LintLevels::default()).diagnostics;
+    let shown: Vec<_> = found.iter().map(|it| format!("{:?} {} {}", it.position(), it.code, it.message)).collect();
+    assert!(shown.is_empty(), "{}", shown.join("\n"));
+}
+
+/// Each file is validated on its own, so that lints about several resources see only those that belong together.
+#[test]
+fn a_dubious_file_has_the_expected_findings_and_no_others() {
+    let folder = format!("{REPOSITORY}/tests/dubious");
+    let text = std::fs::read_to_string(format!("{folder}/expected.txt")).unwrap();
+    let mut expected: Vec<String> = text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
+    // Off by default.
+    let levels =
+        LintLevels { levels: BTreeMap::from([("open-login".to_owned(), Level::Warn)]), ..LintLevels::default() };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".yaml") {
+            let diagnostics = validate(&Disk::new([format!("{folder}/{name}")]), &levels).diagnostics;
+            found.extend(diagnostics.iter().map(|it| {
+                let (_, line, column) = it.position().unwrap();
+                format!("{name}:{line}:{column} {}", it.code)
+            }));
+        }
+    }
+    expected.sort();
+    found.sort();
+    let missing: Vec<_> = expected.iter().filter(|line| !found.contains(line)).collect();
+    let others: Vec<_> = found.iter().filter(|line| !expected.contains(line)).collect();
+    assert_eq!(found, expected, "missing: {missing:#?}\nnot expected: {others:#?}");
+}
+
+#[test]
 fn a_manifest_sets_the_level_of_a_lint_for_itself() {
     let folder = Folder::new();
     let route = |annotation: &str| {

@@ -28,6 +28,7 @@ pub struct Oauth {
     pub options_passthrough: bool,
     /// The prefix of session cookie names; defaults to `edgewright.`.
     #[serde(deserialize_with = "session::cookie_prefix")]
+    #[schemars(extend("pattern" = session::COOKIE_PREFIX_PATTERN))]
     pub cookie_prefix: String,
     /// Seconds of inactivity after which users must log in again.
     pub inactivity_timeout: u32,
@@ -164,6 +165,7 @@ impl Provider {
 
 impl Check for Oauth {
     fn check(&self, faults: &mut Faults) {
+        session::check_cookie_prefix(faults, &self.cookie_prefix);
         faults.within("provider", |faults| {
             let apps = self.provider.apps();
             match apps.as_slice() {

@@ -24,6 +24,7 @@ pub struct Oidc {
     pub options_passthrough: bool,
     /// The prefix of session cookie names; defaults to `edgewright.`.
     #[serde(deserialize_with = "session::cookie_prefix")]
+    #[schemars(extend("pattern" = session::COOKIE_PREFIX_PATTERN))]
     pub cookie_prefix: String,
     /// Seconds of inactivity after which users must log in again.
     pub inactivity_timeout: u32,
@@ -56,7 +57,9 @@ impl Default for Oidc {
 }
 
 impl Check for Oidc {
-    fn check(&self, _faults: &mut Faults) {}
+    fn check(&self, faults: &mut Faults) {
+        session::check_cookie_prefix(faults, &self.cookie_prefix);
+    }
 }
 
 impl Module for Oidc {

@@ -118,8 +118,9 @@ impl Module for Policies {
     }
 
     fn restricts_access(&self) -> bool {
-        // Outbound policies run after the backend has handled the request.
-        !self.inbound.is_empty()
+        // Outbound policies run after the backend has handled the request, and a log keeps nobody out.
+        let mut actions = self.inbound.iter().flat_map(|policy| &policy.actions);
+        actions.any(|action| !action.r#type.eq_ignore_ascii_case("log"))
     }
 
     fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
@@ -148,5 +149,24 @@ impl Module for Policies {
 
     fn constraints() -> Vec<Constraint> {
         vec![Constraint::required("EndpointAction", &["type"])]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_keeps_nobody_out() {
+        let policies = |inbound: &[&str], outbound: &[&str]| {
+            let list = |kinds: &[&str]| {
+                let action = |kind: &&str| EndpointAction { r#type: (*kind).to_owned(), config: None };
+                vec![EndpointPolicy { actions: kinds.iter().map(action).collect(), ..EndpointPolicy::default() }]
+            };
+            Policies { enabled: true, inbound: list(inbound), outbound: list(outbound) }
+        };
+        assert!(policies(&["log", "deny"], &[]).restricts_access());
+        assert!(!policies(&["log"], &["deny"]).restricts_access());
+        assert!(!policies(&[], &[]).restricts_access());
     }
 }

@@ -54,6 +54,7 @@ pub struct Saml {
     pub options_passthrough: bool,
     /// The prefix of session cookie names; defaults to `edgewright.`.
     #[serde(deserialize_with = "session::cookie_prefix")]
+    #[schemars(extend("pattern" = session::COOKIE_PREFIX_PATTERN))]
     pub cookie_prefix: String,
     /// Seconds of inactivity after which users must log in again.
     pub inactivity_timeout: u32,
@@ -117,6 +118,7 @@ pub struct SamlView {
 
 impl Check for Saml {
     fn check(&self, faults: &mut Faults) {
+        session::check_cookie_prefix(faults, &self.cookie_prefix);
         faults.within("idp_metadata", |faults| {
             if self.idp_metadata.as_str().trim().is_empty() {
                 faults.report(

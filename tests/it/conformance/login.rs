@@ -159,6 +159,17 @@ fn session_rows() -> Vec<Row> {
                 .send(&put, body(json!({"cookie_prefix": "shop."})))
                 .succeeds(200)
                 .shows("/cookie_prefix", json!("shop.")),
+            row(format!("{slot}: a cookie prefix cannot end the cookie's name"))
+                .route()
+                .send(&put, body(json!({"cookie_prefix": "a; Domain=example.com"})))
+                .fails(400, "INVALID_FORMAT", "/cookie_prefix")
+                .send(&put, body(json!({"cookie_prefix": "a\r\nSet-Cookie: b=c"})))
+                .fails(400, "INVALID_FORMAT", "/cookie_prefix")
+                .send(&put, body(json!({"cookie_prefix": "a=b"})))
+                .fails(400, "INVALID_FORMAT", "/cookie_prefix")
+                .send(&put, body(json!({"cookie_prefix": "__Host-shop~"})))
+                .succeeds(200)
+                .shows("/cookie_prefix", json!("__Host-shop~")),
             row(format!("{slot}: options_passthrough is true or false"))
                 .route()
                 .send(&put, body(json!({"options_passthrough": true})))

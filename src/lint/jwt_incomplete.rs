@@ -1,0 +1,78 @@
+//! `jwt-incomplete`: a `jwt_validation` module that lacks what a token is checked against.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::{
+    fault::{Aim, Path},
+    kind::https_edge_route::HttpsEdgeRoute,
+};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "jwt-incomplete",
+    default: Level::Warn,
+    summary: "A `jwt_validation` module has no issuer, audience, token, algorithm or key URL.",
+    why: "A request is admitted if it carries a token from an allowed issuer, for an allowed audience, with an allowed \
+          algorithm and a key from a known URL. With one of these lists empty, the module either does not check it, \
+          for example accepting tokens for other applications, or rejects every request.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: api
+      match_type: path_prefix
+      match: /api
+      backend: {backend_id: bkd_shop}
+      jwt_validation:
+        issuer: {allow_list: [{value: 'https://id.example.com'}]}
+        http: {tokens: [{type: jwt, method: header, name: Authorization, prefix: 'Bearer '}]}
+        jws:
+          allowed_algorithms: [RS256]
+          keys: {sources: {additional_jkus: ['https://id.example.com/jwks.json']}}
+",
+    cure: "Fill `issuer.allow_list`, `audience.allow_list`, `http.tokens`, `jws.allowed_algorithms` and \
+           `jws.keys.sources.additional_jkus`, or remove the module.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let Some(jwt) = &route.jwt_validation else { continue };
+        let parts: [(&str, &[&str], bool); 5] = [
+            ("issuer", &["issuer", "allow_list"], jwt.issuer.allow_list.is_empty()),
+            ("audience", &["audience", "allow_list"], jwt.audience.allow_list.is_empty()),
+            ("token", &["http", "tokens"], jwt.http.tokens.is_empty()),
+            ("algorithm", &["jws", "allowed_algorithms"], jwt.jws.allowed_algorithms.is_empty()),
+            (
+                "key URL",
+                &["jws", "keys", "sources", "additional_jkus"],
+                jwt.jws.keys.sources.additional_jkus.is_empty(),
+            ),
+        ];
+        let missing: Vec<(&str, &[&str])> =
+            parts.into_iter().filter(|(.., is_missing)| *is_missing).map(|(name, steps, _)| (name, steps)).collect();
+        let module = Path::root().join("jwt_validation");
+        match missing.as_slice() {
+            [] => {}
+            [(name, steps)] => {
+                let path = steps.iter().fold(module, |path, step| path.join(*step));
+                findings.report(key, path, format!("`jwt_validation` has no {name}"));
+            }
+            several => {
+                let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
+                let message = format!("`jwt_validation` has no {}", alternatives(&names));
+                findings.report(key, module, message).aim = Aim::Key;
+            }
+        }
+    }
+}
+
+/// Joins names: `a, b or c`.
+fn alternatives(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}

@@ -1,0 +1,48 @@
+//! `open-login`: an `oauth` login that admits everyone with an account at the provider.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::{
+    fault::{Aim, Path},
+    kind::https_edge_route::HttpsEdgeRoute,
+};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "open-login",
+    default: Level::Allow,
+    summary: "An `oauth` provider has no allow list.",
+    why: "Without `email_addresses`, `email_domains`, `teams` or `organizations`, everyone with an account at the \
+          provider has access. A customer login needs that; an internal service is open to the world.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: intranet}
+spec:
+  hostports: ['wiki.example.com:443']
+  routes:
+    - name: wiki
+      match_type: path_prefix
+      match: /
+      backend: {backend_id: bkd_wiki}
+      oauth:
+        provider:
+          google: {}
+",
+    cure: "Add the domain of your organization to `email_domains`, or list the users who have access.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let Some(oauth) = &route.oauth else { continue };
+        let github = oauth.provider.github.as_ref();
+        let has_members = github.is_some_and(|app| !app.teams.is_empty() || !app.organizations.is_empty());
+        for app in oauth.provider.apps() {
+            if app.email_addresses.is_empty() && app.email_domains.is_empty() && !has_members {
+                let path = Path::root().join("oauth").join("provider").join(app.provider);
+                let message = format!("everyone with an account at `{}` has access", app.provider);
+                findings.report(key, path, message).aim = Aim::Key;
+            }
+        }
+    }
+}

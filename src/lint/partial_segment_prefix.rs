@@ -1,0 +1,144 @@
+//! `partial-segment-prefix`: a prefix that ends inside a path segment and also matches the path of another route.
+//!
+//! `/check` matches `/checkout`. That alone can be intended, so another route of the edge must show that such a path
+//! exists. Only letters and digits continue a word: `/app` and `/app-assets` or `/app.js` can belong together.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Bound,
+};
+
+use super::{Findings, Level, Lint, Subject, World, duplicate_match::Selector, unprotected_route::edge_of};
+use crate::{
+    model::{
+        fault::Path,
+        id::Id,
+        key::Key,
+        kind::https_edge_route::{HttpsEdgeRoute, MatchType},
+        rules,
+    },
+    text::printable,
+};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "partial-segment-prefix",
+    default: Level::Warn,
+    summary: "A `path_prefix` ends inside a path segment and also matches the path of another route.",
+    why: "A prefix is plain text and can end anywhere: `/check` matches `/checkout` and everything else that starts \
+          alike. The longer match wins only as long as its route exists and has the same host.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: check
+      match_type: path_prefix
+      match: /check
+      backend: {backend_id: bkd_check}
+    - name: checkout
+      match_type: path_prefix
+      match: /checkout
+      backend: {backend_id: bkd_checkout}
+",
+    cure: "End the prefix with `/`. If the path without the slash is also used, add an `exact_path` route for it.",
+    check,
+};
+
+/// The paths of the routes with one host, each with its first route.
+type Paths<'w> = BTreeMap<&'w str, &'w Key>;
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    let mut edges: HashMap<&Id, HashMap<String, Paths<'_>>> = HashMap::new();
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        if let (Some(edge), Some(selector)) = (&key.parent, Selector::of(route)) {
+            let paths = edges.entry(edge).or_default().entry(selector.host).or_default();
+            paths.entry(selector.path).or_insert(key);
+        }
+    }
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        if route.match_type != Some(MatchType::PathPrefix) || edge_of(world, key).is_some_and(rules::passes_through) {
+            continue;
+        }
+        let (Some(hosts), Some(selector)) = (key.parent.as_ref().and_then(|edge| edges.get(edge)), Selector::of(route))
+        else {
+            continue;
+        };
+        let (path, own) = (selector.path, hosts.get(&selector.host));
+        if path.ends_with('/') {
+            continue;
+        }
+        let shown = printable(&route.r#match);
+        if let Some((longer, other)) = own.and_then(|paths| longer_word(paths, path)) {
+            let message = format!("`{shown}` ends inside a path segment, so it also matches `{}`", printable(longer));
+            findings.report(key, ["match"], message).related = Some(the_other(other));
+            continue;
+        }
+        // A host in the match wins over a longer path without one.
+        let general = hosts.get("").filter(|_| !selector.host.is_empty());
+        if let Some((longer, other)) = general.and_then(|paths| longer_segment(paths, path))
+            && own.is_none_or(|paths| !paths.contains_key(longer))
+        {
+            let message = format!("`{shown}` takes the requests of the route for `{}` on this host", printable(longer));
+            findings.report(key, ["match"], message).related = Some(the_other(other));
+        }
+    }
+}
+
+fn the_other(key: &Key) -> (Subject, Path, &'static str) {
+    (Subject::Resource(key.clone()), Path::root().join("match"), "the other route")
+}
+
+/// The first path from `start` on that continues `path`, with the continuation.
+fn continuing<'w>(paths: &Paths<'w>, path: &str, start: &str) -> Option<(&'w str, &'w Key, char)> {
+    let (&found, &key) = paths.range::<str, _>((Bound::Included(start), Bound::Unbounded)).next()?;
+    let next = found.strip_prefix(path)?.chars().next()?;
+    Some((found, key, next))
+}
+
+/// A path that continues the last word of another with a letter or digit. A digit after a digit does not count: `/v1`
+/// and `/v10` are members of one series.
+fn longer_word<'w>(paths: &Paths<'w>, path: &str) -> Option<(&'w str, &'w Key)> {
+    let is_numbered = path.ends_with(|c: char| c.is_ascii_digit());
+    let starts: &[char] = if is_numbered { &['A', 'a'] } else { &['0', 'A', 'a'] };
+    starts.iter().find_map(|first| {
+        let (found, key, next) = continuing(paths, path, &format!("{path}{first}"))?;
+        next.is_ascii_alphanumeric().then_some((found, key))
+    })
+}
+
+/// A path that continues the last segment of another.
+fn longer_segment<'w>(paths: &Paths<'w>, path: &str) -> Option<(&'w str, &'w Key)> {
+    // The characters before and after the slash.
+    ['\0', '0'].into_iter().find_map(|first| {
+        let (found, key, next) = continuing(paths, path, &format!("{path}{first}"))?;
+        (next != '/').then_some((found, key))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Kind;
+
+    fn paths<'w>(texts: &[&'w str], key: &'w Key) -> Paths<'w> {
+        texts.iter().map(|text| (*text, key)).collect()
+    }
+
+    #[test]
+    fn a_longer_path_continues_the_last_word_or_segment() {
+        let key = Key::new(Kind::HttpsEdgeRoute, Id::new("edghtsrt_1"));
+        let word = |texts: &[&'static str]| longer_word(&paths(texts, &key), "/check").map(|(found, _)| found);
+        assert_eq!(word(&["/check", "/check/out", "/checkout", "/other"]), Some("/checkout"));
+        assert_eq!(word(&["/check", "/check2"]), Some("/check2"));
+        assert_eq!(word(&["/", "/che", "/check", "/check/out", "/check-out", "/check.js", "/cheese"]), None);
+        assert!(longer_word(&paths(&["/v1", "/v10"], &key), "/v1").is_none());
+        assert!(longer_word(&paths(&["/v1", "/v10", "/v1beta"], &key), "/v1").is_some());
+        let segment = |texts: &[&'static str]| longer_segment(&paths(texts, &key), "/check").map(|(found, _)| found);
+        assert_eq!(segment(&["/check", "/check/out", "/check-out"]), Some("/check-out"));
+        assert_eq!(segment(&["/check/out", "/checks"]), Some("/checks"));
+        assert_eq!(segment(&["/", "/check", "/check/out", "/cheese"]), None);
+    }
+}

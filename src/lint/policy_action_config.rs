@@ -1,0 +1,194 @@
+//! `policy-action-config`: the configuration of a policy action with a misspelt key or an impossible value.
+//!
+//! The API specification describes the configuration of `log` and `deny` only. For other actions, a key is reported only
+//! if it looks like a misspelt known one.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Findings, Level, Lint, World,
+    empty_policy::placed_policies,
+    policy_condition::{cidr_fault, pattern_fault},
+};
+use crate::model::{
+    fault::{Aim, Path, nearest},
+    key::Key,
+};
+use crate::text::printable;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "policy-action-config",
+    default: Level::Warn,
+    summary: "The `config` of a policy action has a misspelt key, or an impossible status code, CIDR range or regular expression.",
+    why: "The gateway reads the configuration of an action only when it loads the policy. It then ignores the key, or \
+          rejects the whole policy.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: all
+      match_type: path_prefix
+      match: /
+      backend: {backend_id: bkd_shop}
+      policies:
+        outbound:
+          - name: log-failures
+            expressions: ['res.StatusCode >= 500']
+            actions: [{type: log, config: {Metdata: {area: shop}}}]
+",
+    cure: "Correct the key or value. The configuration of `log` has one key, `Metadata`, with an object.",
+    check,
+};
+
+/// The only key of a `log` action.
+const METADATA: &str = "Metadata";
+
+/// Common keys of actions, to find misspelt ones.
+const KEYS: &[(&str, &[&str])] = &[
+    ("add-headers", &["headers"]),
+    ("basic-auth", &["credentials", "enforce", "realm"]),
+    ("compress-response", &["algorithms"]),
+    ("custom-response", &["body", "content", "headers", "status_code"]),
+    ("deny", &["status_code"]),
+    ("rate-limit", &["algorithm", "bucket_key", "capacity", "name", "rate"]),
+    ("redirect", &["from", "headers", "status_code", "to"]),
+    ("remove-headers", &["headers"]),
+    ("restrict-ips", &["allow", "deny", "enforce"]),
+    ("url-rewrite", &["from", "to"]),
+];
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for placed in placed_policies(world) {
+        for (index, action) in placed.policy.actions.iter().enumerate() {
+            let Some(config) = &action.config else { continue };
+            let path = placed.path.join("actions").join(index).join("config");
+            if action.r#type == "log" {
+                check_log(placed.key, &path, config, findings);
+            } else {
+                check_keys(placed.key, &path, &action.r#type, config, findings);
+                check_values(placed.key, &path, &action.r#type, config, findings);
+            }
+        }
+    }
+}
+
+fn check_log(key: &Key, path: &Path, config: &Map<String, Value>, findings: &mut Findings) {
+    for (name, value) in config {
+        let at = path.join(name.as_str());
+        if name != METADATA {
+            findings.report(key, at, unknown_key(name, nearest(name, [METADATA]))).aim = Aim::Key;
+        } else if !value.is_object() && !value.is_null() {
+            findings.report(key, at, "`Metadata` must be an object");
+        }
+    }
+}
+
+fn check_keys(key: &Key, path: &Path, action: &str, config: &Map<String, Value>, findings: &mut Findings) {
+    let known = KEYS.iter().find(|(it, _)| *it == action);
+    let Some((_, known)) = known else { return };
+    for name in config.keys() {
+        // `StatusCode` and `status_code` are spellings of one key, and which one is right is unknown.
+        if known.iter().any(|known| plain(known) == plain(name)) {
+            continue;
+        }
+        let near = nearest(name, known.iter().copied());
+        let is_misspelt = |near: &&str| strsim::damerau_levenshtein(&plain(near), &plain(name)) <= 1 + near.len() / 8;
+        if let Some(near) = near.filter(is_misspelt) {
+            findings.report(key, path.join(name.as_str()), unknown_key(name, Some(near))).aim = Aim::Key;
+        }
+    }
+}
+
+fn unknown_key(name: &str, near: Option<&str>) -> String {
+    let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    format!("unknown key `{}`{hint}", printable(name))
+}
+
+/// A key in a form that is the same in `CamelCase`, `snake_case` and `kebab-case`.
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+fn check_values(key: &Key, path: &Path, action: &str, config: &Map<String, Value>, findings: &mut Findings) {
+    for (name, value) in config {
+        let at = path.join(name.as_str());
+        let is_status = plain(name) == "statuscode";
+        let is_pattern = matches!(action, "redirect" | "url-rewrite") && name == "from";
+        if is_status && let Some(message) = status_fault(action, value) {
+            findings.report(key, at, message);
+        } else if is_pattern && let Some(reason) = value.as_str().and_then(pattern_fault) {
+            findings.report(key, at, format!("`from` is not a regular expression: {reason}"));
+        } else {
+            check_ranges(key, at, value, findings);
+        }
+    }
+}
+
+/// Reports impossible CIDR ranges in a value, however deep it is.
+fn check_ranges(key: &Key, at: Path, value: &Value, findings: &mut Findings) {
+    // A path is made only for what needs a look, because a list can be long.
+    let needs_look = |value: &Value| match value {
+        Value::String(text) => cidr_fault(text).is_some(),
+        Value::Array(_) | Value::Object(_) => true,
+        _ => false,
+    };
+    let mut open = vec![(at, value)];
+    while let Some((at, value)) = open.pop() {
+        match value {
+            Value::String(text) => {
+                if let Some(message) = cidr_fault(text) {
+                    findings.report(key, at, message);
+                }
+            }
+            Value::Array(items) => {
+                let items = items.iter().enumerate().filter(|(_, item)| needs_look(item));
+                open.extend(items.map(|(index, item)| (at.join(index), item)));
+            }
+            Value::Object(fields) => {
+                let fields = fields.iter().filter(|(_, field)| needs_look(field));
+                open.extend(fields.map(|(name, field)| (at.join(name.as_str()), field)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns what is wrong with a status code. A text may be an expression, so only one that is a number counts.
+fn status_fault(action: &str, value: &Value) -> Option<String> {
+    let code = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => text.trim().parse::<i32>().ok().map(f64::from)?,
+        _ => return None,
+    };
+    let (least, most) = if action == "redirect" { (300.0, 399.0) } else { (100.0, 599.0) };
+    let is_status = (least..=most).contains(&code) && code.fract() == 0.0;
+    (!is_status).then(|| format!("the status code must be from {least} to {most} (found {code})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_status_code_is_in_the_range_of_its_action() {
+        let bad = [("deny", json!(600)), ("deny", json!(-1)), ("deny", json!(403.5)), ("redirect", json!("200"))];
+        for (action, code) in bad {
+            assert!(status_fault(action, &code).is_some(), "{action} {code}");
+        }
+        let good = [("deny", json!(403)), ("redirect", json!(308)), ("deny", json!("${code}")), ("deny", json!([]))];
+        for (action, code) in good {
+            assert_eq!(status_fault(action, &code), None, "{action} {code}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_a_key_are_one_key() {
+        assert!(["StatusCode", "status_code", "status-code"].iter().all(|name| plain(name) == "statuscode"));
+    }
+}

@@ -1,0 +1,319 @@
+//! The parts of a CEL expression that can be judged without knowing the gateway's variables and functions.
+//!
+//! This is no parser: it reads tokens, and says nothing about an expression that it is not sure of. `policy-expression`
+//! reports syntax errors.
+
+use std::collections::BTreeSet;
+
+/// A token of an expression.
+#[derive(Debug, Clone, PartialEq)]
+enum Lexeme<'a> {
+    /// A name or keyword.
+    Word(&'a str),
+    /// A string, with its value unless that is uncertain.
+    Text(Option<String>),
+    /// A number.
+    Number,
+    /// One character of an operator or bracket.
+    Symbol(char),
+}
+
+/// An expression, as tokens.
+pub(super) struct ScannedExpression<'a>(Vec<Lexeme<'a>>);
+
+/// Names that are not variables.
+const KEYWORDS: &[&str] = &["true", "false", "null", "in"];
+/// Macros whose first arguments name new variables.
+const BINDERS: &[&str] =
+    &["all", "bind", "exists", "existsOne", "exists_one", "filter", "map", "transformList", "transformMap"];
+/// Functions of the language whose result is never a boolean.
+const NOT_BOOLEAN: &[&str] = &["bytes", "double", "duration", "int", "size", "string", "timestamp", "type", "uint"];
+/// Variables that hold a text or number.
+const VALUES: &[&str] = &["conn.ClientIP", "conn.Geo.CountryCode", "req.Method", "req.URL", "res.StatusCode"];
+
+impl<'a> ScannedExpression<'a> {
+    /// Reads an expression; `None` if a string does not end or brackets do not pair up.
+    pub(super) fn new(text: &'a str) -> Option<Self> {
+        let tokens = read(text)?;
+        let mut depth = 0_usize;
+        for token in &tokens {
+            match token {
+                Lexeme::Symbol('(' | '[' | '{') => depth += 1,
+                Lexeme::Symbol(')' | ']' | '}') => depth = depth.checked_sub(1)?,
+                _ => {}
+            }
+        }
+        (depth == 0).then_some(Self(tokens))
+    }
+
+    /// The names of variables: no fields, functions or types, and not the variables of macros.
+    pub(super) fn variables(&self) -> BTreeSet<&'a str> {
+        let mut names: BTreeSet<&'a str> = BTreeSet::new();
+        let mut own: BTreeSet<&'a str> = BTreeSet::new();
+        let mut is_field = false;
+        let mut rest = self.0.as_slice();
+        while let [token, next @ ..] = rest {
+            if let Lexeme::Word(word) = token {
+                let is_called = matches!(next.first(), Some(Lexeme::Symbol('(' | '{')));
+                if is_field && is_called && BINDERS.contains(word) {
+                    own.extend(bound(next));
+                } else if !is_field && !is_called && !KEYWORDS.contains(word) {
+                    names.insert(*word);
+                }
+            }
+            is_field = matches!(token, Lexeme::Symbol('.'));
+            rest = next;
+        }
+        names.difference(&own).copied().collect()
+    }
+
+    /// The values of all strings.
+    pub(super) fn texts(&self) -> Vec<&str> {
+        let mut texts = Vec::new();
+        for token in &self.0 {
+            if let Lexeme::Text(Some(text)) = token {
+                texts.push(text.as_str());
+            }
+        }
+        texts
+    }
+
+    /// The patterns in calls of `matches`: `x.matches('…')` and `matches(x, '…')`.
+    pub(super) fn patterns(&self) -> Vec<&str> {
+        let mut found = Vec::new();
+        // For each open bracket, whether it is a call of `matches`, and where its last argument starts.
+        let mut open: Vec<(bool, usize)> = Vec::new();
+        for (index, token) in self.0.iter().enumerate() {
+            match token {
+                Lexeme::Symbol('(' | '[' | '{') => {
+                    let before = index.checked_sub(1).and_then(|before| self.0.get(before));
+                    open.push((matches!(before, Some(Lexeme::Word("matches"))), index + 1));
+                }
+                Lexeme::Symbol(',') => {
+                    if let Some((_, start)) = open.last_mut() {
+                        *start = index + 1;
+                    }
+                }
+                Lexeme::Symbol(')' | ']' | '}') => {
+                    if let Some((true, start)) = open.pop()
+                        && let Some([Lexeme::Text(Some(pattern))]) = self.0.get(start..index)
+                    {
+                        found.push(pattern.as_str());
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// What the expression yields, if that is certainly not a boolean.
+    pub(super) fn not_boolean(&self) -> Option<&'static str> {
+        let outer = self.outer();
+        if outer.iter().any(|token| decides(token)) {
+            return None;
+        }
+        if outer.iter().any(|token| matches!(token, Lexeme::Symbol('+' | '-' | '*' | '/' | '%'))) {
+            return Some("a number or text");
+        }
+        match outer.as_slice() {
+            [Lexeme::Text(_)] => Some("a text"),
+            [Lexeme::Number] => Some("a number"),
+            [Lexeme::Word("null")] => Some("null"),
+            [Lexeme::Symbol('['), Lexeme::Symbol(']')] => Some("a list"),
+            [Lexeme::Symbol('{'), Lexeme::Symbol('}')] => Some("a map"),
+            [.., Lexeme::Word(function), Lexeme::Symbol('('), Lexeme::Symbol(')')] => {
+                NOT_BOOLEAN.contains(function).then_some("a number or text")
+            }
+            path => {
+                let name = joined(path)?;
+                VALUES.contains(&name.as_str()).then_some("a number or text")
+            }
+        }
+    }
+
+    /// The tokens outside all brackets, and the outermost brackets.
+    fn outer(&self) -> Vec<&Lexeme<'a>> {
+        let mut depth = 0_usize;
+        let mut outer = Vec::new();
+        for token in &self.0 {
+            if matches!(token, Lexeme::Symbol(')' | ']' | '}')) {
+                depth = depth.saturating_sub(1);
+            }
+            if depth == 0 {
+                outer.push(token);
+            }
+            if matches!(token, Lexeme::Symbol('(' | '[' | '{')) {
+                depth += 1;
+            }
+        }
+        outer
+    }
+}
+
+/// Whether a token makes the expression around it a comparison, a condition or a choice.
+fn decides(token: &Lexeme<'_>) -> bool {
+    matches!(token, Lexeme::Symbol('=' | '!' | '<' | '>' | '&' | '|' | '?') | Lexeme::Word("in"))
+}
+
+/// Joins names and dots, such as `req.Method`.
+fn joined(path: &[&Lexeme<'_>]) -> Option<String> {
+    let mut name = String::new();
+    for token in path {
+        match token {
+            Lexeme::Word(word) => name.push_str(word),
+            Lexeme::Symbol('.') => name.push('.'),
+            _ => return None,
+        }
+    }
+    Some(name)
+}
+
+/// The variables of a macro: the names before a comma, after the opening bracket.
+fn bound<'a>(call: &[Lexeme<'a>]) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    let mut rest = call.get(1..).unwrap_or_default();
+    while let [Lexeme::Word(name), Lexeme::Symbol(','), next @ ..] = rest {
+        names.push(*name);
+        rest = next;
+    }
+    names
+}
+
+/// Splits an expression into tokens; `None` if a string does not end.
+fn read(text: &str) -> Option<Vec<Lexeme<'_>>> {
+    let mut found = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        if let Some(comment) = rest.strip_prefix("//") {
+            rest = comment.split_once('\n').map_or("", |(_, next)| next).trim_start();
+            continue;
+        }
+        let (token, after) = if let Some(start) = StringStart::of(rest) {
+            let (body, after) = start.body()?;
+            (Lexeme::Text(start.value(body)), after)
+        } else if first.is_alphabetic() || first == '_' {
+            let (word, after) = split(rest, |c| c.is_alphanumeric() || c == '_');
+            (Lexeme::Word(word), after)
+        } else if first.is_ascii_digit() {
+            let (_, after) = split(rest, |c| c.is_ascii_alphanumeric() || c == '.');
+            (Lexeme::Number, after)
+        } else {
+            (Lexeme::Symbol(first), rest.get(first.len_utf8()..)?)
+        };
+        found.push(token);
+        rest = after.trim_start();
+    }
+    Some(found)
+}
+
+fn split(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !belongs(c)).unwrap_or(text.len()))
+}
+
+/// The start of a string: its prefix, its delimiter and everything behind.
+struct StringStart<'a> {
+    prefix: &'a str,
+    delimiter: &'static str,
+    rest: &'a str,
+}
+
+impl<'a> StringStart<'a> {
+    fn of(text: &'a str) -> Option<Self> {
+        let length = text.bytes().take(2).take_while(|byte| b"rRbB".contains(byte)).count();
+        let (prefix, quoted) = text.split_at(length);
+        let delimiter = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|it| quoted.starts_with(*it))?;
+        Some(Self { prefix, delimiter, rest: quoted.strip_prefix(delimiter)? })
+    }
+
+    fn is_raw(&self) -> bool {
+        self.prefix.contains(['r', 'R'])
+    }
+
+    /// Splits the string from what follows it.
+    fn body(&self) -> Option<(&'a str, &'a str)> {
+        let rest: &'a str = self.rest;
+        let mut is_escaped = false;
+        for (index, c) in rest.char_indices() {
+            if is_escaped {
+                is_escaped = false;
+            } else if c == '\\' && !self.is_raw() {
+                is_escaped = true;
+            } else if let Some(after) = rest.get(index..)?.strip_prefix(self.delimiter) {
+                return Some((rest.get(..index)?, after));
+            }
+        }
+        None
+    }
+
+    /// The value of the string; `None` for bytes, and for escapes that are rare.
+    fn value(&self, body: &str) -> Option<String> {
+        if self.prefix.contains(['b', 'B']) {
+            return None;
+        }
+        if self.is_raw() {
+            return Some(body.to_owned());
+        }
+        let mut value = String::with_capacity(body.len());
+        let mut chars = body.chars();
+        while let Some(c) = chars.next() {
+            let c = match c {
+                '\\' => match chars.next()? {
+                    literal @ ('\\' | '\'' | '"' | '`' | '?') => literal,
+                    'n' => '\n',
+                    'r' => '\r',
+                    't' => '\t',
+                    _ => return None,
+                },
+                other => other,
+            };
+            value.push(c);
+        }
+        Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(text: &str) -> Vec<&str> {
+        ScannedExpression::new(text).map(|it| it.variables().into_iter().collect()).unwrap_or_default()
+    }
+
+    #[test]
+    fn variables_are_no_fields_functions_or_arguments_of_macros() {
+        assert_eq!(variables("rec.Method == 'req' && !(conn.ClientIP in ips)"), ["conn", "ips", "rec"]);
+        assert_eq!(variables("req.Headers.all(h, h.startsWith('x')) || size(req.URL) > 1.5"), ["req"]);
+        assert_eq!(variables("req.Headers.exists(k, v, k == v) // rem"), ["req"]);
+        assert_eq!(variables("Msg{} == f(a)"), ["a"]);
+    }
+
+    #[test]
+    fn strings_have_values_and_patterns_are_the_last_arguments_of_matches() {
+        let text = r#"req.URL.matches('^/a\\d+') || matches(f(req.URL, 'x'), r"\d(") || x.matches(y + 'z')"#;
+        let patterns = ScannedExpression::new(text).map(|it| it.patterns().concat());
+        assert_eq!(patterns.as_deref(), Some(r"^/a\d+\d("));
+        let text = r#"'it\'s' + """a"b""" + b'c' + '\u0041'"#;
+        let texts = ScannedExpression::new(text).map(|it| it.texts().join("|"));
+        assert_eq!(texts.as_deref(), Some(r#"it's|a"b"#));
+        for unsure in ["'open", "(a", "a)", "'''a''"] {
+            assert!(ScannedExpression::new(unsure).is_none(), "{unsure}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_certain_is_not_a_boolean() {
+        let not_boolean = |text: &str| ScannedExpression::new(text).and_then(|it| it.not_boolean());
+        let values =
+            "'GET'|42|null|['a'][0] + 1|[1, 2]|{'a': true}|req.Method|size(req.URL)|'a' + 'b'|req.URL.size()|-1";
+        for value in values.split('|') {
+            assert!(not_boolean(value).is_some(), "{value}");
+        }
+        let conditions = "true;req.Method == 'GET';!a;a ? 1 : 2;f(a);req.URL.contains('+');a.b;(1 + 2);a[0];'a' in b;\
+                          res.Ok;a || b";
+        for condition in conditions.split(';') {
+            assert_eq!(not_boolean(condition), None, "{condition}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `policy-direction`: an action for requests in a policy for responses, or an expression that uses a response before
+//! there is one.
+
+use super::{Findings, Level, Lint, World, empty_policy::placed_policies, policy_condition::uses_variable};
+use crate::text::printable;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "policy-direction",
+    default: Level::Warn,
+    summary: "An outbound policy has an action for requests, or an inbound expression uses the response.",
+    why: "Outbound policies run after the backend has handled the request, so a login or limit there protects nothing. \
+          Inbound policies run before there is a response.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: all
+      match_type: path_prefix
+      match: /
+      backend: {backend_id: bkd_shop}
+      policies:
+        outbound:
+          - name: limit
+            actions: [{type: rate-limit}]
+",
+    cure: "Move the policy to `inbound` if it decides about requests, or to `outbound` if it looks at the response.",
+    check,
+};
+
+/// Action types that decide whether and how a request reaches the backend.
+const OF_REQUESTS: &[&str] = &[
+    "basic-auth",
+    "circuit-breaker",
+    "forward-internal",
+    "jwt-validation",
+    "oauth",
+    "openid-connect",
+    "rate-limit",
+    "restrict-ips",
+    "saml",
+    "terminate-tls",
+    "url-rewrite",
+    "verify-webhook",
+];
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for placed in placed_policies(world) {
+        if placed.is_outbound {
+            for (index, action) in placed.policy.actions.iter().enumerate() {
+                if OF_REQUESTS.contains(&action.r#type.as_str()) {
+                    let message = format!("`{}` has no effect after the response", printable(&action.r#type));
+                    findings.report(placed.key, placed.path.join("actions").join(index).join("type"), message);
+                }
+            }
+            continue;
+        }
+        for (index, expression) in placed.policy.expressions.iter().enumerate() {
+            if uses_variable(expression, "res") {
+                let path = placed.path.join("expressions").join(index);
+                findings.report(placed.key, path, "`res` is not available before the response");
+            }
+        }
+    }
+}

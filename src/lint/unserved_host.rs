@@ -1,0 +1,150 @@
+//! `unserved-host`: a match with a host that its edge does not serve.
+//!
+//! Everything before the first slash of a match is a host, so a path without its leading slash ends up here, too.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{
+    Findings, Level, Lint, Subject, World,
+    duplicate_hostport::{host_name, host_port},
+    unprotected_route::edge_of,
+};
+use crate::{
+    model::{
+        check::parse_hostport,
+        fault::Path,
+        key::Key,
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+    },
+    text::printable,
+};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "unserved-host",
+    default: Level::Warn,
+    summary: "No hostport of the edge covers the host in a route's match.",
+    why: "Everything before the first slash of a match is a host, and a request reaches a route only if its edge serves \
+          that host. So `checkout` matches the host `checkout`, not the path `/checkout`.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: checkout
+      match_type: path_prefix
+      match: checkout
+      backend: {backend_id: bkd_shop}
+",
+    cure: "Start a path with `/`. If the match is for a host, add the host to the edge's `hostports`, or move the route \
+           to the edge that serves it.",
+    check,
+};
+
+/// The hosts of an edge.
+#[derive(Default)]
+struct ServedHosts {
+    names: HashSet<String>,
+    /// What follows each dot of a name, with the dot: a wildcard in a match covers the names that end like it.
+    suffixes: HashSet<String>,
+    ports: HashSet<u16>,
+}
+
+impl ServedHosts {
+    fn of(edge: &HttpsEdge) -> Self {
+        let mut hosts = Self::default();
+        for (name, port) in edge.hostports.iter().filter_map(|hostport| host_port(hostport)) {
+            hosts.suffixes.extend(suffixes(&name).map(str::to_owned));
+            hosts.names.insert(name);
+            hosts.ports.insert(port);
+        }
+        hosts
+    }
+
+    /// Whether a request for the host of a match, in its normal form, can arrive here.
+    fn cover(&self, host: &str) -> bool {
+        let by_wildcard = || suffixes(host).any(|suffix| self.names.contains(&format!("*{suffix}")));
+        let by_name = || match host.strip_prefix('*') {
+            Some(suffix) if suffix.starts_with('.') => self.suffixes.contains(suffix),
+            // A wildcard for a part of a label: its effect is uncertain.
+            Some(_) => true,
+            None => self.names.contains(host),
+        };
+        by_name() || by_wildcard()
+    }
+}
+
+fn suffixes(name: &str) -> impl Iterator<Item = &str> {
+    name.match_indices('.').filter_map(move |(at, _)| name.get(at..))
+}
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    let others: HashMap<&Key, &HttpsEdge> = world.of_others::<HttpsEdge>().map(|(key, edge, _)| (key, edge)).collect();
+    let mut first: HashMap<String, (&Key, usize)> = HashMap::new();
+    for (key, edge) in world.all::<HttpsEdge>() {
+        for (index, hostport) in edge.hostports.iter().enumerate() {
+            if let Some((name, _)) = host_port(hostport) {
+                first.entry(name).or_insert((key, index));
+            }
+        }
+    }
+    let mut edges: HashMap<Key, ServedHosts> = HashMap::new();
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let text = route.r#match.as_str();
+        let host = text.split('/').next().unwrap_or_default();
+        let Some(parent) = key.parent_key().filter(|_| !host.is_empty()) else { continue };
+        let edge = edge_of(world, key).or_else(|| others.get(&parent).copied());
+        let served = edges.entry(parent).or_insert_with(|| edge.map(ServedHosts::of).unwrap_or_default());
+        let (name, port) = match host_port(host) {
+            Some((name, port)) => (name, Some(port)),
+            None => (host_name(host), None),
+        };
+        let is_host = parse_hostport(&if port.is_some() { host.to_owned() } else { format!("{host}:443") }).is_ok();
+        // The hostports of an edge without any, or of an unknown one, may follow.
+        let is_known = !served.names.is_empty();
+        let is_served = served.cover(&name) && port.is_none_or(|port| served.ports.contains(&port));
+        if is_served || (is_host && !is_known) {
+            continue;
+        }
+        let shown = printable(host);
+        let elsewhere = first.get(&name).filter(|_| is_host);
+        let message = if text.contains("://") {
+            "a match cannot have a scheme".to_owned()
+        } else if !is_host || (elsewhere.is_none() && !name.contains('.')) {
+            format!("`{shown}` is read as a host, because the match does not start with `/`")
+        } else if elsewhere.is_some() && !served.names.contains(&name) {
+            format!("this edge does not serve `{shown}`, but another edge does")
+        } else {
+            format!("no hostport of this edge covers `{shown}`")
+        };
+        let finding = findings.report(key, ["match"], message);
+        if let Some((other, index)) = elsewhere {
+            let path = Path::root().join("hostports").join(*index);
+            finding.related = Some((Subject::Resource((*other).clone()), path, "the host"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_covers_its_names_and_wildcards() {
+        let hostports =
+            ["Shop.example.com:443", "*.eu.example.com:443", "[2001:db8::1]:443"].map(String::from).to_vec();
+        let hosts = ServedHosts::of(&HttpsEdge { hostports, ..HttpsEdge::default() });
+        for host in ["shop.example.com", "a.eu.example.com", "a.b.eu.example.com", "*.eu.example.com", "*.example.com"]
+        {
+            assert!(hosts.cover(&host_name(host)), "{host}");
+        }
+        for host in ["*", "*.b.eu.example.com", "[2001:db8::1]"] {
+            assert!(hosts.cover(&host_name(host)), "{host}");
+        }
+        for host in ["checkout", "example.com", "eu.example.com", "a.shop.example.com", "*.example.org", "shop"] {
+            assert!(!hosts.cover(&host_name(host)), "{host}");
+        }
+    }
+}
