@@ -69,7 +69,7 @@ pub(crate) fn document(version_header: &str) -> Value {
             "title": "edgewright management API",
             "version": "2",
             "summary": "API keys, certificates, HTTPS edges, their routes and traffic modules.",
-            "description": "Operations marked `x-extension` extend the API specification. In a request body, null means unset. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them.",
+            "description": "Operations marked `x-extension` extend the API specification. In a request body, null means unset, also for unknown fields, and path parameters can be repeated. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": "/"}],

@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{
-    decode::{Decoded, ValueSource, decode_patch, decode_with},
+    decode::{Decoded, ValueSource, decode_request, decode_with},
     fault::{Check, Faults, Path},
     json::{self, JsonError},
     key::Key,
@@ -138,10 +138,10 @@ impl Offers {
 }
 
 type SpecArc = Arc<dyn AnyResource>;
-/// Decodes a spec from a request body or manifest, ignoring the given fields that are known elsewhere.
+/// Decodes a spec from a manifest, ignoring the given fields that are known elsewhere.
 pub(crate) type DecodeSpec = fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
-/// Decodes the body of a PATCH, ignoring the fields of the first list, and never suggesting those of the second.
-pub(crate) type DecodePatch = fn(&Node, &[&str], &[&str]) -> Decoded<SpecArc>;
+/// Decodes a request body, ignoring the fields of the first list, and never suggesting those of the second.
+pub(crate) type DecodeRequest = fn(&Node, &[&str], &[&str]) -> Decoded<SpecArc>;
 
 /// The description of a kind. [`Kind::all`] lists all kinds.
 pub struct KindInfo {
@@ -167,10 +167,10 @@ pub struct KindInfo {
     pub patch_example: fn() -> Value,
     /// Returns an empty spec.
     pub(crate) empty: fn() -> SpecArc,
-    /// Decodes a body or manifest `spec`, ignoring the given fields that are known elsewhere.
+    /// Decodes a manifest's `spec`, ignoring the given fields that are known elsewhere.
     pub(crate) decode: DecodeSpec,
-    /// Decodes the body of a PATCH.
-    pub(crate) decode_patch: DecodePatch,
+    /// Decodes the body of a POST or PATCH.
+    pub(crate) decode_request: DecodeRequest,
     /// Decodes the spec of a stored record.
     pub(crate) restore: fn(&str) -> Result<SpecArc, serde_json::Error>,
     /// The schema of the write form.
@@ -198,8 +198,8 @@ impl KindInfo {
                 let (spec, faults) = decode_with::<R>(node, elsewhere, sources);
                 (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
             },
-            decode_patch: |node, elsewhere, fixed| {
-                let (spec, faults) = decode_patch::<R>(node, elsewhere, fixed);
+            decode_request: |node, elsewhere, fixed| {
+                let (spec, faults) = decode_request::<R>(node, elsewhere, fixed);
                 (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
             },
             restore: |raw| Ok(Arc::new(unbounded::from_str::<R>(raw)?)),

@@ -1,7 +1,8 @@
 //! Decodes an untyped [`Node`] to a typed value, and reports every fault at its field instead of only the first.
 //!
 //! Serde stops at the first error. So each error names the entry that caused it; the decoder sets the entry aside and
-//! decodes again without it, until the rest is valid. Null always means "not set" (D6).
+//! decodes again without it, until the rest is valid. Null always means "not set" (D6); in a request, so does a null
+//! field that is unknown (D62).
 
 mod value;
 
@@ -49,10 +50,11 @@ pub(crate) fn decode_with<T: DeserializeOwned>(
     run(node, Context { known_elsewhere, sources, ..Context::default() })
 }
 
-/// Like [`decode_with`], for a change of an existing resource: the `fixed` top-level fields are known, but never
-/// suggested for a misspelt one, because they cannot change.
-pub(crate) fn decode_patch<T: DeserializeOwned>(node: &Node, known_elsewhere: &[&str], fixed: &[&str]) -> Decoded<T> {
-    run(node, Context { known_elsewhere, fixed, ..Context::default() })
+/// Like [`decode_with`], for the body of a request: a null field is ignored even if it is unknown, because generated
+/// clients send every unset field of their own version of the API (D62). The `fixed` top-level fields are known, but
+/// never suggested for a misspelt one, because a PATCH cannot change them.
+pub(crate) fn decode_request<T: DeserializeOwned>(node: &Node, known_elsewhere: &[&str], fixed: &[&str]) -> Decoded<T> {
+    run(node, Context { known_elsewhere, fixed, ignores_null: true, ..Context::default() })
 }
 
 fn run<T: DeserializeOwned>(node: &Node, context: Context<'_>) -> Decoded<T> {
@@ -83,6 +85,8 @@ struct Context<'a> {
     known_elsewhere: &'a [&'a str],
     /// Known fields that are not suggested.
     fixed: &'a [&'a str],
+    /// Whether an unknown field can be null.
+    ignores_null: bool,
     sources: Option<&'a dyn ValueSource>,
     /// The values of value sources, so that decoding again does not read a file again.
     resolved: RefCell<HashMap<(String, String), Result<String, Fault>>>,
@@ -338,7 +342,7 @@ mod tests {
     fn a_fixed_field_is_never_suggested_for_a_misspelt_one() {
         let help = |json: &str, elsewhere: &[&str], fixed: &[&str]| {
             let node = serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
-            let (_, faults) = decode_patch::<Sample>(&node, elsewhere, fixed);
+            let (_, faults) = decode_request::<Sample>(&node, elsewhere, fixed);
             faults.into_iter().find_map(|fault| fault.help).unwrap_or_default()
         };
         assert_eq!(help(r#"{"nam": 1}"#, &[], &[]), "did you mean `name`?");
@@ -353,6 +357,18 @@ mod tests {
     fn null_means_not_given_but_does_not_hide_an_unknown_field() {
         assert_eq!(sample(r#"{"name": null, "tags": null}"#), (Some(Sample::default()), vec![]));
         assert_eq!(sample(r#"{"nam": null}"#).1, [(Code::UnknownField, "/nam".to_owned())]);
+    }
+
+    #[test]
+    fn a_request_can_have_unknown_fields_that_are_null() {
+        let request = |json: &str| {
+            let node = serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
+            let (value, faults) = decode_request::<Vec<Sample>>(&node, &[], &[]);
+            (value, faults.into_iter().map(|f| (f.code, f.path.to_string())).collect::<Vec<_>>())
+        };
+        let named = Sample { name: "x".into(), ..Sample::default() };
+        assert_eq!(request(r#"[{"nam": null, "name": "x"}]"#), (Some(vec![named]), vec![]));
+        assert_eq!(request(r#"[{"nam": []}]"#).1, [(Code::UnknownField, "/0/nam".to_owned())]);
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl<'de> NodeValue<'de, '_> {
             Some(_) => (&[][..], &[][..]),
         };
         if let Some(fields) = fields {
-            for (key, _) in entries {
+            for (key, _) in entries.iter().filter(|(_, node)| !(self.context.ignores_null && node.is_null())) {
                 let known = fields.contains(&key.as_str()) || elsewhere.contains(&key.as_str());
                 if !known && !self.is_set_aside(PathStep::Key(key)) {
                     let others = elsewhere.iter().filter(|field| !fields.contains(*field));

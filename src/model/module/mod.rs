@@ -10,7 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    decode::{Decoded, ValueSource, decode},
+    decode::{Decoded, ValueSource, decode, decode_request},
     fault::{Check, Faults},
     id::Id,
     json::{self, JsonError},
@@ -165,8 +165,9 @@ impl<M: Module> AnyModule for M {
     }
 }
 
-/// Decodes a module from a request body or manifest.
-pub(crate) type DecodeModule = fn(&Node, Option<&dyn ValueSource>) -> Decoded<Arc<dyn AnyModule>>;
+type SharedModule = Arc<dyn AnyModule>;
+/// Decodes a module from a manifest.
+pub(crate) type DecodeModule = fn(&Node, Option<&dyn ValueSource>) -> Decoded<SharedModule>;
 
 /// A host's field for one module.
 pub struct Slot {
@@ -180,8 +181,10 @@ pub struct Slot {
     pub(crate) example: fn() -> Value,
     /// Returns the constraints on the definitions of the write form's schema.
     pub(crate) constraints: fn() -> Vec<Constraint>,
-    /// Decodes a request body.
+    /// Decodes the module of a manifest.
     pub(crate) decode: DecodeModule,
+    /// Decodes the body of a PUT.
+    pub(crate) decode_request: fn(&Node) -> Decoded<SharedModule>,
     /// The schema of the write form.
     pub(crate) spec_schema: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of the response form.
@@ -210,7 +213,11 @@ impl Slot {
             },
             decode: |node, sources| {
                 let (module, faults) = decode::<M>(node, sources);
-                (module.map(|module| Arc::new(module) as Arc<dyn AnyModule>), faults)
+                (module.map(|module| Arc::new(module) as SharedModule), faults)
+            },
+            decode_request: |node| {
+                let (module, faults) = decode_request::<M>(node, &[], &[]);
+                (module.map(|module| Arc::new(module) as SharedModule), faults)
             },
             spec_schema: |generator| generator.subschema_for::<M>(),
             view_schema: |generator| generator.subschema_for::<M::View>(),
