@@ -383,6 +383,22 @@ mod tests {
     }
 
     #[test]
+    fn the_mask_is_no_secret_whatever_it_comes_from() {
+        struct Masked;
+        impl ValueSource for Masked {
+            fn resolve(&self, _: &str, _: &str) -> Result<String, Fault> {
+                Ok("********\n".into())
+            }
+        }
+        let text = r#"{"a": "********", "b": {"from_env": "MASKED"}, "c": "*********"}"#;
+        let node = serde_json::from_str::<Node>(text).unwrap_or(Node::Null);
+        let (_, faults) =
+            decode::<std::collections::BTreeMap<String, crate::model::secret::Secret>>(&node, Some(&Masked));
+        let faults: Vec<_> = faults.into_iter().map(|fault| (fault.code, fault.path.to_string())).collect();
+        assert_eq!(faults, [(Code::InvalidFormat, "/a".to_owned()), (Code::InvalidFormat, "/b".to_owned())]);
+    }
+
+    #[test]
     fn what_may_be_a_secret_is_not_quoted() {
         #[derive(Debug, Default, Deserialize)]
         #[serde(default, deny_unknown_fields)]

@@ -7,7 +7,7 @@ use crate::model::{
     code::Code,
     fault::{Aim, Fault, Path, nearest},
     node::Node,
-    secret::{SOURCED_SECRET, SOURCED_TEXT},
+    secret::{MASK, SOURCED_SECRET, SOURCED_TEXT},
 };
 
 #[derive(Clone, Copy)]
@@ -112,6 +112,15 @@ impl<'de> NodeValue<'de, '_> {
     }
 }
 
+/// Rejects the mask as a secret: what a viewer reads and somebody else writes back would replace the secret.
+fn unmasked(secret: &str) -> Result<&str, DecodeError> {
+    if secret != MASK {
+        return Ok(secret);
+    }
+    let fault = Fault::new(Code::InvalidFormat, format!("`{MASK}` is the mask of a secret, not its value"));
+    Err(DecodeError::new(fault.help("set the secret itself; viewers read the mask in its place")))
+}
+
 fn tagged() -> DecodeError {
     // The message does not show the tag: an unquoted secret that starts with `!` is read as a tag.
     DecodeError::new(
@@ -186,12 +195,13 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
         match self.node {
             Node::Map(entries) if name == SOURCED_TEXT => visitor.visit_str(&(self.resolve(entries)? + "\n")),
             Node::String(text) if name == SOURCED_SECRET && !text.is_empty() => {
+                let text = unmasked(text)?;
                 if let Some(sources) = self.context.sources {
                     sources.plain_secret(self.at.path());
                 }
                 visitor.visit_str(text)
             }
-            Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(&self.resolve(entries)?),
+            Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(unmasked(&self.resolve(entries)?)?),
             // The number may be an unquoted secret.
             Node::Number(_) | Node::NotFinite | Node::Bool(_) if name == SOURCED_SECRET => {
                 let fault =
