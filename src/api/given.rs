@@ -7,7 +7,7 @@ use crate::{
     model::{
         Kind,
         code::Code,
-        decode::Decoded,
+        decode::{Decoded, list},
         fault::{Fault, Faults, Path, Segment, add_untold},
         module::{AnyModule, Slot},
         node::Node,
@@ -22,6 +22,23 @@ pub(super) fn body(node: Node) -> Result<Node, ApiError> {
         return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
     }
     Ok(node)
+}
+
+/// Returns the body of a PUT. Without one, a module whose defaults are harmless is configured with them (D64).
+pub(super) fn module_body(slot: &Slot, node: Node) -> Result<Node, ApiError> {
+    if !node.is_null() {
+        return Ok(node);
+    }
+    if slot.empty_is_harmless {
+        return Ok(Node::Map(Vec::new()));
+    }
+    let message = match slot.required {
+        [] => format!("a request body is required: the defaults of `{}` are rarely intended", slot.name),
+        required => format!("a request body is required: `{}` needs {}", slot.name, list(required)),
+    };
+    let help =
+        if slot.required.is_empty() { "use `{}` for the module with its defaults" } else { "send a JSON object" };
+    Err(ApiError::new(Fault::new(Code::Syntax, message).help(help)))
 }
 
 /// Removes the path parameters that a body repeats: some clients send their whole argument. Returns a fault for each

@@ -96,7 +96,7 @@ pub(super) async fn handle(
             .commit(&key, None, vec![Operation::Delete { key: key.clone(), with_children: true }])
             .await
             .map(|_| no_content()),
-        Action::PutModule(slot) => call.put_module(key, slot, given::body(node)?).await,
+        Action::PutModule(slot) => call.put_module(key, slot, given::module_body(slot, node)?).await,
         Action::GetModule(slot) => call.get_module(&key, slot),
         Action::DeleteModule(slot) => call
             .commit(&key, Some(slot), vec![Operation::DeleteModule { host: key.clone(), slot }])

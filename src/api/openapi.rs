@@ -144,7 +144,11 @@ impl DocumentBuilder {
             Action::PutModule(slot) => ((slot.spec_schema)(&mut self.requests).to_value(), Some((slot.example)())),
             _ => return None,
         };
-        let required = !(endpoint.action == Action::Patch && endpoint.kind == Kind::EventSource);
+        let required = match endpoint.action {
+            Action::Patch => endpoint.kind != Kind::EventSource,
+            Action::PutModule(slot) => !slot.empty_is_harmless,
+            _ => true,
+        };
         let mut media = json!({"schema": schema});
         if let (Some(media), Some(example)) = (media.as_object_mut(), example) {
             media.insert("example".into(), example);

@@ -52,6 +52,10 @@ pub trait Module:
     /// The fields without which the module is invalid; its schema requires them. `Check` reports them.
     const REQUIRED: &'static [&'static str] = &[];
 
+    /// Whether the module with its defaults does all that it is for, and nobody gains or loses access by it. A PUT without
+    /// a body configures such a module (D64).
+    const EMPTY_IS_HARMLESS: bool = false;
+
     /// Whether the module works on decrypted traffic only, so that an edge that passes TLS through cannot apply it (D15).
     const NEEDS_TERMINATION: bool = true;
 
@@ -173,6 +177,10 @@ pub(crate) type DecodeModule = fn(&Node, Option<&dyn ValueSource>) -> Decoded<Sh
 pub struct Slot {
     /// The URL segment, manifest key and field name.
     pub name: &'static str,
+    /// The fields without which the module is invalid.
+    pub(crate) required: &'static [&'static str],
+    /// Whether a PUT without a body configures the module with its defaults.
+    pub(crate) empty_is_harmless: bool,
     /// Whether the module works on decrypted traffic only.
     pub needs_termination: bool,
     /// Whether the module is a login for people.
@@ -203,6 +211,8 @@ impl Slot {
     ) -> Slot {
         Slot {
             name: M::SLOT,
+            required: M::REQUIRED,
+            empty_is_harmless: M::EMPTY_IS_HARMLESS,
             needs_termination: M::NEEDS_TERMINATION,
             is_login: M::IS_LOGIN,
             example: M::example,
@@ -306,6 +316,7 @@ mod tests {
         assert_eq!(Host::SLOTS.len(), 1);
         for slot in Host::SLOTS {
             assert_eq!((slot.name, slot.needs_termination, slot.is_login), ("made_up", true, false));
+            assert_eq!((slot.empty_is_harmless, slot.required), (false, &[][..]));
             let example = serde_json::from_value::<Node>((slot.example)()).unwrap_or(Node::Null);
             let (module, faults) = (slot.decode)(&example, None);
             assert!(faults.is_empty(), "{faults:?}");
