@@ -76,7 +76,7 @@ FIELDS = {field for schema in SCHEMAS for field in schema.get("properties", {})}
 
 
 def without_unknown_nulls(value):
-    """The API ignores an unknown field that is null; with another value, the request is as invalid as it is meant to be."""
+    """The API ignores unknown fields that are null. With another value, the request is as invalid as it should be."""
     if isinstance(value, list):
         return [without_unknown_nulls(item) for item in value]
     if isinstance(value, dict):

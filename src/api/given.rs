@@ -11,7 +11,7 @@ use crate::{
         fault::{Fault, Faults, Path, Segment, add_untold},
         module::{AnyModule, Slot},
         node::Node,
-        resource::{AnyResource, KindInfo},
+        resource::{AccessList, AnyResource, KindInfo},
     },
     text::printable,
 };
@@ -41,36 +41,88 @@ pub(super) fn module_body(slot: &Slot, node: Node) -> Result<Node, ApiError> {
     Err(ApiError::new(Fault::new(Code::Syntax, message).help(help)))
 }
 
-/// Removes the path parameters that a body repeats: some clients send their whole argument. Returns a fault for each
-/// value that differs from the path.
-pub(super) fn take_parameters(node: &mut Node, endpoint: &Endpoint, values: &[String]) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    let Node::Map(entries) = node else { return faults };
+/// The path parameters that a body repeats.
+#[derive(Default)]
+pub(super) struct RepeatedParameters {
+    /// Whether there are any.
+    pub any: bool,
+    /// The faults of those with another value.
+    pub faults: Vec<Fault>,
+}
+
+/// Removes the path parameters that a body repeats: some clients send their whole argument.
+pub(super) fn take_parameters(node: &mut Node, endpoint: &Endpoint, values: &[String]) -> RepeatedParameters {
+    let mut repeated = RepeatedParameters::default();
+    let Node::Map(entries) = node else { return repeated };
     let names = endpoint.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
     // The type of an event source is also a field, and compared like any other fixed field.
     let fixed = endpoint.kind.info().fixed;
     for (name, value) in names.zip(values).filter(|(name, _)| !fixed.contains(name)) {
         entries.retain(|(key, node)| {
-            if key == name && !node.is_null() && node.as_str() != Some(value.as_str()) {
+            if key != name {
+                return true;
+            }
+            repeated.any |= !node.is_null();
+            if !node.is_null() && node.as_str() != Some(value.as_str()) {
                 let fault = Fault::new(Code::UnknownValue, format!("`{name}` must match the path"));
                 let help = format!("use `{}`, or remove `{name}`", printable(value));
-                faults.push(fault.help(help).at(Path::root().join(name)));
+                repeated.faults.push(fault.help(help).at(Path::root().join(name)));
             }
-            key != name
+            false
         });
     }
-    faults
+    repeated
 }
 
-/// The fields that a PATCH changes: set, and not blank if blank means unset (D6).
-pub(super) fn patched_fields(info: &KindInfo, node: &Node) -> Vec<String> {
-    let entries = node.entries().unwrap_or_default().iter();
-    let blank = |key: &String, value: &Node| info.blank_is_unset.contains(&key.as_str()) && value.as_str() == Some("");
-    entries.filter(|(key, value)| !value.is_null() && !blank(key, value)).map(|(key, _)| key.clone()).collect()
+/// The fields of a PATCH that are not null.
+#[derive(Default)]
+pub(super) struct PatchFields {
+    /// Those that it changes.
+    pub changed: Vec<String>,
+    /// Those that are blank because the client sends every field (D65). They are not changed.
+    pub blank: Vec<String>,
+}
+
+/// Returns the fields of a PATCH. A blank field is not given if it can never be blank (D6), or if the body shows that
+/// its client writes a blank for each field that it was not given: the body repeats path parameters, or has a blank in
+/// a field that can never be blank (D65).
+pub(super) fn patch_fields(info: &KindInfo, node: &Node, repeats_parameters: bool) -> PatchFields {
+    let entries = node.entries().unwrap_or_default();
+    let unset = |key: &str, value: &Node| info.blank_is_unset.contains(&key) && value.as_str() == Some("");
+    let writes_blanks = repeats_parameters || entries.iter().any(|(key, value)| unset(key, value));
+    let mut fields = PatchFields::default();
+    for (key, value) in entries.iter().filter(|(key, value)| !value.is_null() && !unset(key, value)) {
+        let blank = value.as_str() == Some("") || matches!(value, Node::Seq(items) if items.is_empty());
+        let kept = if blank && writes_blanks { &mut fields.blank } else { &mut fields.changed };
+        kept.push(key.clone());
+    }
+    fields
+}
+
+/// Warns of blank fields that were left unchanged, although they had a value.
+pub(super) fn unchanged_blanks(blank: &[String], before: &dyn AnyResource, patch: &dyn AnyResource) -> Vec<String> {
+    let differs = |field: &&String| {
+        let cleared = before.patched(patch, std::slice::from_ref(*field));
+        cleared.is_ok_and(|cleared| !cleared.same(before))
+    };
+    let warning =
+        |field: &String| format!("`{field}` is blank and was left unchanged; to clear it, send only this field");
+    blank.iter().filter(differs).map(warning).collect()
+}
+
+/// Warns of enforced lists in the changed fields that decide who has access, and are empty now.
+pub(super) fn emptied_lists(changed: &[String], before: &dyn AnyResource, after: &dyn AnyResource) -> Vec<String> {
+    let former = before.access_lists();
+    let is_changed =
+        |list: &AccessList| changed.iter().any(|field| list.field.split('.').next() == Some(field.as_str()));
+    let had_items = |list: &AccessList| former.iter().any(|former| former.field == list.field && former.length > 0);
+    let emptied = after.access_lists().into_iter().filter(|list| list.enforced && list.length == 0);
+    let emptied = emptied.filter(|list| is_changed(list) && had_items(list));
+    emptied.map(|list| format!("`{}` is empty now, and the restriction is enforced", list.field)).collect()
 }
 
 /// Removes the immutable fields from those that a PATCH changes. Returns a fault for each whose value is not the
-/// present one. Without a present value, the resource does not exist, and the commit says so.
+/// present one. Without a present value, the resource does not exist or cannot be read, and the commit says so.
 pub(super) fn take_fixed(
     fields: &mut Vec<String>,
     info: &KindInfo,
@@ -82,13 +134,13 @@ pub(super) fn take_fixed(
         if !info.fixed.contains(&field.as_str()) {
             return true;
         }
-        if let Some(present) = present {
-            // Specs compare secrets in constant time.
-            let patched = patch.and_then(|patch| present.patched(patch, std::slice::from_ref(field)).ok());
-            if !patched.is_some_and(|patched| patched.same(present)) {
-                let fault = Fault::new(Code::Immutable, format!("`{field}` cannot change after creation"));
-                faults.push(fault.at(Path::root().join(field.as_str())));
-            }
+        // Specs compare secrets in constant time.
+        let patched = present.zip(patch).map(|(present, patch)| present.patched(patch, std::slice::from_ref(field)));
+        if let (Some(Ok(patched)), Some(present)) = (patched, present)
+            && !patched.same(present)
+        {
+            let fault = Fault::new(Code::Immutable, format!("`{field}` cannot change after creation"));
+            faults.push(fault.at(Path::root().join(field.as_str())));
         }
         false
     });

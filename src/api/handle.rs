@@ -15,7 +15,7 @@ use super::{
     auth::{self, Caller},
     body::{self, Limits},
     endpoint::{Action, Endpoint},
-    given,
+    given::{self, PatchFields, RepeatedParameters},
     page::{self, Page},
     query,
     work::with_body,
@@ -53,8 +53,8 @@ struct ApiRequest<'a> {
     headers: HeaderMap,
     /// The size of the body in bytes.
     size: usize,
-    /// The faults of path parameters that the body repeats.
-    faults: Vec<Fault>,
+    /// The path parameters that the body repeats.
+    repeated: RepeatedParameters,
 }
 
 /// Handles a request to an endpoint; `parameters` are the decoded path parameters.
@@ -77,8 +77,8 @@ pub(super) async fn handle(
     // The key may be revoked while the body is received.
     let snapshot = app.store.snapshot();
     let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
-    let faults = given::take_parameters(&mut node, &endpoint, &parameters);
-    let call = ApiRequest { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size, faults };
+    let repeated = given::take_parameters(&mut node, &endpoint, &parameters);
+    let call = ApiRequest { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size, repeated };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
@@ -211,17 +211,26 @@ impl ApiRequest<'_> {
 
     async fn patch(&self, key: Key, node: Node) -> Result<Response, ApiError> {
         let info = self.kind.info();
-        let mut fields = given::patched_fields(info, &node);
+        let PatchFields { changed: mut fields, blank } = given::patch_fields(info, &node, self.repeated.any);
         let (kind, named) = (self.kind, fields.clone());
         let (spec, found) = with_body(self.size, move || given::decode(kind, &node, Some(&named))).await?;
-        let present = self.snapshot.get(&key).map(|entry| entry.spec().as_ref());
-        let mut faults = given::take_fixed(&mut fields, info, present, spec.as_deref());
+        let before = self.snapshot.get(&key).map(|entry| Arc::clone(entry.spec()));
+        let mut faults = given::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
         faults.extend(found);
         let spec = given::without_faults(spec, self.with_faults(faults))?;
-        let operation = Operation::Patch { key: key.clone(), spec, fields };
+        let mut warnings = Vec::new();
+        if let Some(before) = &before {
+            warnings.extend(given::unchanged_blanks(&blank, before.as_ref(), spec.as_ref()));
+        }
+        let operation = Operation::Patch { key: key.clone(), spec, fields: fields.clone() };
         let snapshot = self.commit(&key, None, vec![operation]).await?;
         let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
-        Ok(answer::resource(StatusCode::OK, &self.render(&snapshot, entry)?))
+        if let Some(before) = &before {
+            warnings.extend(given::emptied_lists(&fields, before.as_ref(), entry.spec().as_ref()));
+        }
+        let mut response = answer::resource(StatusCode::OK, &self.render(&snapshot, entry)?);
+        answer::warn(&mut response, &warnings);
+        Ok(response)
     }
 
     async fn put_module(&self, host: Key, slot: &'static Slot, node: Node) -> Result<Response, ApiError> {
@@ -287,7 +296,7 @@ impl ApiRequest<'_> {
 
     /// Adds the faults of repeated path parameters to those of the other fields.
     fn with_faults(&self, found: Vec<Fault>) -> Vec<Fault> {
-        self.faults.iter().cloned().chain(found).collect()
+        self.repeated.faults.iter().cloned().chain(found).collect()
     }
 
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {

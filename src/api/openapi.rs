@@ -187,10 +187,17 @@ impl DocumentBuilder {
         if let (Some(schema), Some(success)) = (schema, success.as_object_mut()) {
             success.insert("content".into(), json!({"application/json": {"schema": schema}}));
             if endpoint.action != Action::List {
-                success.insert(
-                    "headers".into(),
-                    json!({"ETag": {"description": "The strong ETag of the response.", "schema": {"type": "string"}}}),
-                );
+                let mut headers =
+                    json!({"ETag": {"description": "The strong ETag of the response.", "schema": {"type": "string"}}});
+                if let (Action::Patch, Some(headers)) = (endpoint.action, headers.as_object_mut()) {
+                    let warns =
+                        "Warns that the change emptied an enforced restriction, or left a blank field unchanged.";
+                    headers.insert(
+                        "Edgewright-Warning".into(),
+                        json!({"description": warns, "schema": {"type": "string"}, "x-extension": true}),
+                    );
+                }
+                success.insert("headers".into(), headers);
             }
         }
         responses.insert(status.into(), success);

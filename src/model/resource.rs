@@ -38,6 +38,11 @@ pub trait Resource:
     /// Visits every reference to a resource of this service.
     fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
 
+    /// Returns the lists that decide who has access, except those of modules.
+    fn access_lists(&self) -> Vec<AccessList> {
+        Vec::new()
+    }
+
     /// Returns an example body that creates a resource, for the OpenAPI document. A test sends it to the API.
     fn example() -> Option<Value> {
         None
@@ -50,6 +55,17 @@ pub trait Resource:
 
     /// Shares parsed texts with `former`, except those in modules.
     fn keep_readings(&mut self, _former: &Self) {}
+}
+
+/// A list that decides who has access.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccessList {
+    /// The path of its field, with dots.
+    pub field: String,
+    /// The number of its items.
+    pub length: usize,
+    /// Whether it applies to traffic.
+    pub enforced: bool,
 }
 
 /// What a View shows besides the Spec.
@@ -238,6 +254,8 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn view_json(&self, at: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
     /// Names every resource of this service that it points at, its modules included.
     fn references(&self, visit: &mut dyn FnMut(Reference));
+    /// Returns the lists that decide who has access, its modules included.
+    fn access_lists(&self) -> Vec<AccessList>;
     /// The module slots of its kind.
     fn slots(&self) -> &'static [Slot];
     /// The module in a slot.
@@ -297,6 +315,21 @@ impl<R: Resource> AnyResource for R {
                 });
             }
         }
+    }
+
+    fn access_lists(&self) -> Vec<AccessList> {
+        let mut lists = Resource::access_lists(self);
+        for slot in R::INFO.slots {
+            if let Some(module) = (slot.get)(self) {
+                let enforced = module.enabled();
+                let of_module = module.access_lists().into_iter();
+                lists.extend(of_module.map(|(field, length)| {
+                    let field = format!("{}.{field}", slot.name);
+                    AccessList { field, length, enforced }
+                }));
+            }
+        }
+        lists
     }
 
     fn slots(&self) -> &'static [Slot] {

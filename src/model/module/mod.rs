@@ -52,8 +52,8 @@ pub trait Module:
     /// The fields without which the module is invalid; its schema requires them. `Check` reports them.
     const REQUIRED: &'static [&'static str] = &[];
 
-    /// Whether the module with its defaults does all that it is for, and nobody gains or loses access by it. A PUT without
-    /// a body configures such a module (D64).
+    /// Whether the module with its defaults does all that it is for, and nobody gains or loses access by it. A PUT
+    /// without a body configures such a module (D64).
     const EMPTY_IS_HARMLESS: bool = false;
 
     /// Whether the module works on decrypted traffic only, so that an edge that passes TLS through cannot apply it (D15).
@@ -74,6 +74,11 @@ pub trait Module:
     /// Whether the module, while enabled, keeps strangers from the backend.
     fn restricts_access(&self) -> bool {
         false
+    }
+
+    /// Returns the lists that decide who has access, as their fields and lengths. A PATCH that empties one warns (D65).
+    fn access_lists(&self) -> Vec<(String, usize)> {
+        Vec::new()
     }
 
     /// Returns what the enabled module does with a request, as a trace shows it (D42). The stages decide the order of
@@ -108,6 +113,8 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     fn enabled(&self) -> bool;
     /// Whether the module, while enabled, keeps strangers from the backend.
     fn restricts_access(&self) -> bool;
+    /// Returns the lists that decide who has access, as their fields and lengths.
+    fn access_lists(&self) -> Vec<(String, usize)>;
     /// Returns what the enabled module does with a request.
     fn steps(&self, request: &TracedRequest) -> Vec<Step>;
     /// Reports all faults.
@@ -137,6 +144,9 @@ impl<M: Module> AnyModule for M {
     }
     fn restricts_access(&self) -> bool {
         Module::restricts_access(self)
+    }
+    fn access_lists(&self) -> Vec<(String, usize)> {
+        Module::access_lists(self)
     }
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         Module::steps(self, request)

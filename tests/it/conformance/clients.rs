@@ -1,4 +1,4 @@
-//! Clients that send more than they were given: path parameters, and null for every unset field (D62).
+//! Clients that send more than they were given: path parameters, and null or blanks for unset fields (D62, D65).
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn clients_that_send_their_whole_argument() {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    [resource_rows(), module_rows(), null_rows()].concat()
+    [resource_rows(), module_rows(), null_rows(), blank_rows(), emptied_rows()].concat()
 }
 
 const SOURCES: &str = "/event_subscriptions/esb_{n}/sources";
@@ -146,4 +146,161 @@ fn null_rows() -> Vec<Row> {
             .succeeds(200)
             .shows("/inbound/0/actions/0/config", json!({"Metadata": null})),
     ]
+}
+
+const WARNING: &str = "Edgewright-Warning";
+
+fn left(field: &str) -> String {
+    format!("`{field}` is blank and was left unchanged; to clear it, send only this field")
+}
+
+fn emptied(field: &str) -> String {
+    format!("`{field}` is empty now, and the restriction is enforced")
+}
+
+fn restriction() -> Value {
+    json!({
+        "type": "api", "enforced": true, "ip_policy_ids": ["ipp_1"], "description": "office", "metadata": "m"
+    })
+}
+
+/// A blank that stands for nothing changes nothing; one that was meant clears the field (D65).
+fn blank_rows() -> Vec<Row> {
+    let patch = "PATCH /ip_restrictions/{ipx}";
+    let blanks = json!({"description": "", "metadata": "", "ip_policy_ids": []});
+    vec![
+        row("blank texts beside a blank match are not given")
+            .route()
+            .send(&format!("PATCH {ROUTE}"), json!({"description": "d", "metadata": "m"}))
+            .succeeds(200)
+            .send(
+                &format!("PATCH {ROUTE}"),
+                json!({"match_type": "", "match": "", "description": "", "metadata": "n", "compression": {}}),
+            )
+            .succeeds(200)
+            .shows("/description", json!("d"))
+            .shows("/metadata", json!("n"))
+            .shows("/compression", json!({"enabled": true}))
+            .carries(WARNING, &left("description"))
+            .send(&format!("PATCH {ROUTE}"), json!({"match_type": "exact_path", "match": "/x", "description": ""}))
+            .succeeds(200)
+            .shows("/description", json!(""))
+            .shows("/metadata", json!("n"))
+            .lacks(WARNING),
+        row("blanks beside a repeated path parameter are not given")
+            .given("ipx", "POST /ip_restrictions", restriction())
+            .send(patch, with(blanks.clone(), json!({"id": "{ipx}", "enforced": true, "description": "new"})))
+            .succeeds(200)
+            .shows("/description", json!("new"))
+            .shows("/metadata", json!("m"))
+            .shows("/ip_policies/0/id", json!("ipp_1"))
+            .carries(WARNING, &left("metadata"))
+            .given("edge", "POST /edges/https", json!({"hostports": ["a.example:443"]}))
+            .send("PATCH /edges/https/{edge}", json!({"id": "{edge}", "description": "", "hostports": []}))
+            .succeeds(200)
+            .shows("/hostports", json!(["a.example:443"]))
+            .carries(WARNING, &left("hostports"))
+            .send("PATCH /edges/https/{edge}", json!({"id": "{edge}", "description": "", "metadata": ""}))
+            .succeeds(200)
+            .lacks(WARNING),
+        row("any other blank clears its field")
+            .given("ipx", "POST /ip_restrictions", restriction())
+            .send(patch, with(blanks, json!({"enforced": false})))
+            .succeeds(200)
+            .shows("/description", json!(""))
+            .shows("/metadata", json!(""))
+            .shows("/ip_policies", json!([]))
+            .lacks(WARNING)
+            .given("edge", "POST /edges/https", json!({"hostports": ["a.example:443"]}))
+            .send("PATCH /edges/https/{edge}", json!({"description": null, "hostports": []}))
+            .succeeds(200)
+            .shows("/hostports", json!([]))
+            .lacks(WARNING),
+        row("a blank field that does not exist, or has another type, is a fault even if it is not given")
+            .given("ipx", "POST /ip_restrictions", restriction())
+            .send(patch, json!({"id": "{ipx}", "descripton": "", "enforced": "", "metadata": []}))
+            .fails(400, "UNKNOWN_FIELD", "/descripton")
+            .also("WRONG_TYPE", "/enforced")
+            .also("WRONG_TYPE", "/metadata"),
+    ]
+}
+
+/// Who empties a restriction hears of it (D65).
+fn emptied_rows() -> Vec<Row> {
+    let route = format!("PATCH {ROUTE}");
+    let mut rows = vec![
+        row("a PATCH that empties an enforced IP restriction warns")
+            .given("ipx", "POST /ip_restrictions", restriction())
+            .send("PATCH /ip_restrictions/{ipx}", json!({"description": "x"}))
+            .succeeds(200)
+            .lacks(WARNING)
+            .send("PATCH /ip_restrictions/{ipx}", json!({"ip_policy_ids": []}))
+            .succeeds(200)
+            .shows("/ip_policies", json!([]))
+            .carries(WARNING, &emptied("ip_policy_ids"))
+            .send("PATCH /ip_restrictions/{ipx}", json!({"ip_policy_ids": []}))
+            .succeeds(200)
+            .lacks(WARNING),
+        row("a PATCH that enforces an IP restriction and empties it warns")
+            .given("ipx", "POST /ip_restrictions", with(restriction(), json!({"enforced": false})))
+            .send("PATCH /ip_restrictions/{ipx}", json!({"enforced": true, "ip_policy_ids": []}))
+            .succeeds(200)
+            .carries(WARNING, &emptied("ip_policy_ids")),
+        row("a PATCH that takes the authorities from mutual_tls warns")
+            .ca()
+            .given("edge", "POST /edges/https", json!({"mutual_tls": {"certificate_authority_ids": ["{ca}"]}}))
+            .send("PATCH /edges/https/{edge}", json!({"mutual_tls": {"certificate_authority_ids": []}}))
+            .succeeds(200)
+            .carries(WARNING, &emptied("mutual_tls.certificate_authority_ids")),
+    ];
+    let deny = json!([{"actions": [{"type": "deny"}]}]);
+    let metadata = samples::IDP_METADATA;
+    let modules = [
+        ("ip_restriction", "ip_policy_ids", json!({"ip_policy_ids": ["ipp_1"]}), json!({})),
+        ("user_agent_filter", "deny", json!({"deny": ["bot"]}), json!({"deny": []})),
+        (
+            "jwt_validation",
+            "audience.allow_list",
+            json!({"audience": {"allow_list": [{"value": "shop"}]}}),
+            json!({"audience": {"allow_list": []}}),
+        ),
+        ("policies", "inbound", json!({"inbound": deny}), json!({"outbound": deny})),
+        (
+            "saml",
+            "authorized_groups",
+            json!({"idp_metadata": metadata, "authorized_groups": ["staff"]}),
+            json!({"idp_metadata": metadata}),
+        ),
+        (
+            "oauth",
+            "provider.google.email_domains",
+            json!({"provider": {"google": {"email_domains": ["example.com"]}}}),
+            json!({"provider": {"google": {}}}),
+        ),
+        (
+            "oauth",
+            "provider.github.teams",
+            json!({"provider": {"github": {"teams": ["shop/edge"]}}}),
+            json!({"provider": {"github": {"teams": []}}}),
+        ),
+    ];
+    rows.extend(modules.map(|(slot, field, full, empty)| {
+        row(format!("a PATCH that empties {field} of an enabled {slot} warns"))
+            .route()
+            .send(&route, json!({slot: full}))
+            .succeeds(200)
+            .lacks(WARNING)
+            .send(&route, json!({"compression": {}}))
+            .succeeds(200)
+            .lacks(WARNING)
+            .send(&route, json!({slot: empty}))
+            .succeeds(200)
+            .carries(WARNING, &emptied(&format!("{slot}.{field}")))
+            .send(&route, json!({slot: full}))
+            .succeeds(200)
+            .send(&route, json!({slot: with(empty, json!({"enabled": false}))}))
+            .succeeds(200)
+            .lacks(WARNING)
+    }));
+    rows
 }
