@@ -54,7 +54,7 @@ pub mod resources {
         },
         module::{AnyModule, Slot},
         reference::Reference,
-        resource::{AnyResource, ViewContext},
+        resource::{AccessList, AnyResource, ViewContext},
         secret::{MASK, Reading, Review, Secret, Secrets, Text},
         site::{Ref, Site},
         traffic::{Stage, Step},

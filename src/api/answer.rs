@@ -30,6 +30,9 @@ pub(crate) struct ApiError {
     headers: HeaderMap,
 }
 
+/// The header of a response to a PATCH that may have had another effect than its client meant (D65).
+const WARNING: &str = "edgewright-warning";
+
 impl ApiError {
     /// Creates the error of one fault.
     pub(crate) fn new(fault: Fault) -> Self {
@@ -182,6 +185,13 @@ pub(super) fn resource(status: StatusCode, rendered: &Rendered) -> Response {
         headers.insert(header::ETAG, etag);
     }
     response
+}
+
+/// Adds a warning header for each warning.
+pub(super) fn warn(response: &mut Response, warnings: &[String]) {
+    for value in warnings.iter().filter_map(|warning| HeaderValue::from_str(warning).ok()) {
+        response.headers_mut().append(WARNING, value);
+    }
 }
 
 /// Responds to a GET, with 304 if the client's copy is current (D25).

@@ -15,6 +15,7 @@ use super::{
     auth::{self, Caller},
     body::{self, Limits},
     endpoint::{Action, Endpoint},
+    given::{self, PatchFields, RepeatedParameters},
     page::{self, Page},
     query,
     work::with_body,
@@ -23,8 +24,7 @@ use crate::{
     model::{
         Kind,
         code::Code,
-        decode::Decoded,
-        fault::{Fault, Faults, Path, Segment, add_untold},
+        fault::{Fault, Path},
         id::{Id, is_opaque_id},
         json::{self, JsonError},
         key::Key,
@@ -35,7 +35,7 @@ use crate::{
         module::Slot,
         node::Node,
         operation::Operation,
-        resource::{AnyResource, ViewChild, ViewContext},
+        resource::{ViewChild, ViewContext},
         rules,
         secret::{Secret, Secrets},
         site::Site,
@@ -53,6 +53,8 @@ struct ApiRequest<'a> {
     headers: HeaderMap,
     /// The size of the body in bytes.
     size: usize,
+    /// The path parameters that the body repeats.
+    repeated: RepeatedParameters,
 }
 
 /// Handles a request to an endpoint; `parameters` are the decoded path parameters.
@@ -65,7 +67,7 @@ pub(super) async fn handle(
     let (parts, body) = request.into_parts();
     auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
     query::check(parts.uri.query(), if endpoint.action == Action::List { page::PARAMETERS } else { &[] })?;
-    let (node, faults, size) = match parts.method {
+    let (mut node, faults, size) = match parts.method {
         Method::POST | Method::PATCH | Method::PUT => body::read(&parts.headers, body, Limits::RESOURCE).await?,
         _ => (Node::Null, Vec::new(), 0),
     };
@@ -75,38 +77,32 @@ pub(super) async fn handle(
     // The key may be revoked while the body is received.
     let snapshot = app.store.snapshot();
     let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
-    let call = ApiRequest { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size };
+    let repeated = given::take_parameters(&mut node, &endpoint, &parameters);
+    let call = ApiRequest { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size, repeated };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
     let key = Key { kind: endpoint.kind, parent, id };
     match endpoint.action {
-        Action::Create => call.create(key, given(node)?).await,
+        Action::Create => call.create(key, given::body(node)?).await,
         Action::List => call.list(&key, parts.uri.query()),
         Action::Get => call.get(&key),
         // The PATCH without fields accepts an empty body (D5).
         Action::Patch if node.is_null() && endpoint.kind == Kind::EventSource => {
             call.patch(key, Node::Map(Vec::new())).await
         }
-        Action::Patch => call.patch(key, given(node)?).await,
+        Action::Patch => call.patch(key, given::body(node)?).await,
         Action::Delete => call
             .commit(&key, None, vec![Operation::Delete { key: key.clone(), with_children: true }])
             .await
             .map(|_| no_content()),
-        Action::PutModule(slot) => call.put_module(key, slot, given(node)?).await,
+        Action::PutModule(slot) => call.put_module(key, slot, given::module_body(slot, node)?).await,
         Action::GetModule(slot) => call.get_module(&key, slot),
         Action::DeleteModule(slot) => call
             .commit(&key, Some(slot), vec![Operation::DeleteModule { host: key.clone(), slot }])
             .await
             .map(|_| no_content()),
     }
-}
-
-fn given(node: Node) -> Result<Node, ApiError> {
-    if node.is_null() {
-        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
-    }
-    Ok(node)
 }
 
 fn no_content() -> Response {
@@ -120,8 +116,8 @@ fn not_found(what: &str) -> ApiError {
 impl ApiRequest<'_> {
     async fn create(&self, mut key: Key, node: Node) -> Result<Response, ApiError> {
         let (kind, info) = (self.kind, self.kind.info());
-        let (spec, faults) = with_body(self.size, move || decode(kind, &node, None)).await?;
-        let mut spec = without_faults(spec, faults)?;
+        let (spec, faults) = with_body(self.size, move || given::decode(kind, &node, None)).await?;
+        let mut spec = given::without_faults(spec, self.with_faults(faults))?;
         let mut operations = Vec::new();
         let mut token = None;
         if info.prefix.is_empty() {
@@ -215,37 +211,32 @@ impl ApiRequest<'_> {
 
     async fn patch(&self, key: Key, node: Node) -> Result<Response, ApiError> {
         let info = self.kind.info();
-        let fields = patched_fields(info.blank_is_unset, &node);
-        let fixed = fields.iter().filter(|field| info.fixed.contains(&field.as_str()));
-        let mut faults: Vec<Fault> = fixed
-            .map(|field| {
-                Fault::new(Code::Immutable, format!("`{field}` cannot change after creation"))
-                    .at(Path::root().join(field.as_str()))
-            })
-            .collect();
-        let (kind, given) = (self.kind, fields.clone());
-        let (spec, found) = with_body(self.size, move || decode(kind, &node, Some(&given))).await?;
+        let PatchFields { changed: mut fields, blank } = given::patch_fields(info, &node, self.repeated.any);
+        let (kind, named) = (self.kind, fields.clone());
+        let (spec, found) = with_body(self.size, move || given::decode(kind, &node, Some(&named))).await?;
+        let before = self.snapshot.get(&key).map(|entry| Arc::clone(entry.spec()));
+        let mut faults = given::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
         faults.extend(found);
-        let spec = without_faults(spec, faults)?;
-        let operation = Operation::Patch { key: key.clone(), spec, fields };
+        let spec = given::without_faults(spec, self.with_faults(faults))?;
+        let mut warnings = Vec::new();
+        if let Some(before) = &before {
+            warnings.extend(given::unchanged_blanks(&blank, before.as_ref(), spec.as_ref()));
+        }
+        let operation = Operation::Patch { key: key.clone(), spec, fields: fields.clone() };
         let snapshot = self.commit(&key, None, vec![operation]).await?;
         let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
-        Ok(answer::resource(StatusCode::OK, &self.render(&snapshot, entry)?))
+        if let Some(before) = &before {
+            warnings.extend(given::emptied_lists(&fields, before.as_ref(), entry.spec().as_ref()));
+        }
+        let mut response = answer::resource(StatusCode::OK, &self.render(&snapshot, entry)?);
+        answer::warn(&mut response, &warnings);
+        Ok(response)
     }
 
     async fn put_module(&self, host: Key, slot: &'static Slot, node: Node) -> Result<Response, ApiError> {
         check_id(Some(host.kind), &host.id)?;
-        let decode = move || {
-            let (module, mut faults) = (slot.decode)(&node, None);
-            if let Some(module) = &module {
-                let mut found = Faults::new();
-                module.check(&mut found);
-                add_untold(&mut faults, found.into_vec());
-            }
-            (module, faults)
-        };
-        let (module, faults) = with_body(self.size, decode).await?;
-        let module = without_faults(module, faults)?;
+        let (module, faults) = with_body(self.size, move || given::decode_module(slot, &node)).await?;
+        let module = given::without_faults(module, self.with_faults(faults))?;
         let operation = Operation::PutModule { host: host.clone(), slot, module };
         let snapshot =
             self.commit(&host, Some(slot), vec![operation]).await.map_err(|error| error.inside(slot.name))?;
@@ -303,6 +294,11 @@ impl ApiRequest<'_> {
         }
     }
 
+    /// Adds the faults of repeated path parameters to those of the other fields.
+    fn with_faults(&self, found: Vec<Fault>) -> Vec<Fault> {
+        self.repeated.faults.iter().cloned().chain(found).collect()
+    }
+
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
         render(self.app, self.caller.role, snapshot, entry)
     }
@@ -355,42 +351,6 @@ fn view_json(snapshot: &Snapshot, entry: &Entry, site: &Site, secrets: Secrets<'
     }
     let at = ViewContext { key, created_at: entry.created_at, site, children: &children };
     entry.spec().view_json(&at, secrets)
-}
-
-/// The fields that a PATCH changes: set, and not blank if blank means unset (D6).
-fn patched_fields(blank_is_unset: &[&str], node: &Node) -> Vec<String> {
-    let entries = node.entries().unwrap_or_default().iter();
-    let blank = |key: &String, value: &Node| blank_is_unset.contains(&key.as_str()) && value.as_str() == Some("");
-    entries.filter(|(key, value)| !value.is_null() && !blank(key, value)).map(|(key, _)| key.clone()).collect()
-}
-
-/// Decodes a body and checks the spec's rules; for a PATCH, only those of the `given` fields.
-fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Decoded<Arc<dyn AnyResource>> {
-    let blank = |field: &&&str| given.is_some_and(|given| !given.iter().any(|it| it == **field));
-    let blank: Vec<&str> = kind.info().blank_is_unset.iter().filter(blank).copied().collect();
-    let info = kind.info();
-    let (spec, mut faults) = match given {
-        Some(_) => (info.decode_patch)(node, &blank, info.fixed),
-        None => (info.decode)(node, &blank, None),
-    };
-    if let Some(spec) = &spec {
-        let mut found = Faults::new();
-        spec.check(&mut found);
-        let checked = |fault: &Fault| match (given, fault.path.0.first()) {
-            (Some(given), Some(Segment::Key(field))) => given.contains(field),
-            _ => true,
-        };
-        add_untold(&mut faults, found.into_vec().into_iter().filter(checked));
-    }
-    (spec, faults)
-}
-
-/// Returns the value, or all faults.
-fn without_faults<T>(decoded: Option<T>, faults: Vec<Fault>) -> Result<T, ApiError> {
-    match decoded {
-        Some(decoded) if faults.is_empty() => Ok(decoded),
-        _ => Err(ApiError::from_faults(faults)),
-    }
 }
 
 /// Checks the id of an implicit resource, which is created with its first module (D20).

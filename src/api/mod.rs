@@ -7,6 +7,7 @@ mod auth;
 pub(crate) mod body;
 mod drain;
 pub(crate) mod endpoint;
+mod given;
 mod handle;
 mod metrics;
 pub(crate) mod openapi;

@@ -69,7 +69,7 @@ pub(crate) fn document(version_header: &str) -> Value {
             "title": "edgewright management API",
             "version": "2",
             "summary": "API keys, certificates, HTTPS edges, their routes and traffic modules.",
-            "description": "Operations marked `x-extension` extend the API specification. In a request body, null means unset. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them.",
+            "description": "Operations marked `x-extension` extend the API specification. In a request body, null means unset, also for unknown fields, and path parameters can be repeated. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": "/"}],
@@ -144,7 +144,11 @@ impl DocumentBuilder {
             Action::PutModule(slot) => ((slot.spec_schema)(&mut self.requests).to_value(), Some((slot.example)())),
             _ => return None,
         };
-        let required = !(endpoint.action == Action::Patch && endpoint.kind == Kind::EventSource);
+        let required = match endpoint.action {
+            Action::Patch => endpoint.kind != Kind::EventSource,
+            Action::PutModule(slot) => !slot.empty_is_harmless,
+            _ => true,
+        };
         let mut media = json!({"schema": schema});
         if let (Some(media), Some(example)) = (media.as_object_mut(), example) {
             media.insert("example".into(), example);
@@ -183,10 +187,17 @@ impl DocumentBuilder {
         if let (Some(schema), Some(success)) = (schema, success.as_object_mut()) {
             success.insert("content".into(), json!({"application/json": {"schema": schema}}));
             if endpoint.action != Action::List {
-                success.insert(
-                    "headers".into(),
-                    json!({"ETag": {"description": "The strong ETag of the response.", "schema": {"type": "string"}}}),
-                );
+                let mut headers =
+                    json!({"ETag": {"description": "The strong ETag of the response.", "schema": {"type": "string"}}});
+                if let (Action::Patch, Some(headers)) = (endpoint.action, headers.as_object_mut()) {
+                    let warns =
+                        "Warns that the change emptied an enforced restriction, or left a blank field unchanged.";
+                    headers.insert(
+                        "Edgewright-Warning".into(),
+                        json!({"description": warns, "schema": {"type": "string"}, "x-extension": true}),
+                    );
+                }
+                success.insert("headers".into(), headers);
             }
         }
         responses.insert(status.into(), success);

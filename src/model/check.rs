@@ -107,11 +107,13 @@ fn is_dns_name(name: &str) -> bool {
 /// Checks the headers that a module adds and removes (D17).
 pub(crate) fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remove: &[String]) {
     faults.within("add", |faults| {
+        let mut spellings = BTreeMap::new();
         for (name, value) in add {
             faults.within(name.as_str(), |faults| {
                 if !is_token(name) {
                     faults.report(bad_header_name(name).of_key());
                 }
+                faults.extend(other_spelling(&mut spellings, name).map(Fault::of_key));
                 if value.contains(['\r', '\n', '\0']) {
                     faults.report(
                         Fault::new(Code::InvalidFormat, "a header value cannot contain CR, LF or NUL")
@@ -122,12 +124,24 @@ pub(crate) fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remov
         }
     });
     faults.within("remove", |faults| {
+        let mut spellings = BTreeMap::new();
         faults.each(remove, |faults, name| {
             if !is_token(name) {
                 faults.report(bad_header_name(name));
             }
+            faults.extend(other_spelling(&mut spellings, name));
         });
     });
+}
+
+/// Returns a fault if a header name occurred before in another spelling. `spellings` has the first one of each name.
+fn other_spelling<'a>(spellings: &mut BTreeMap<String, &'a str>, name: &'a str) -> Option<Fault> {
+    let first = *spellings.entry(name.to_ascii_lowercase()).or_insert(name);
+    let fault = || {
+        let message = format!("`{}` and `{}` are the same header", printable(name), printable(first));
+        Fault::new(Code::DuplicateKey, message).help("keep one of them; header names are case-insensitive")
+    };
+    (first != name).then(fault)
 }
 
 /// Returns the schema of a header name.
@@ -153,6 +167,22 @@ pub(crate) fn is_token(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_has_one_spelling() {
+        let at = |add: &[&str], remove: &[&str]| {
+            let mut faults = Faults::new();
+            let add = add.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+            let remove: Vec<String> = remove.iter().map(|name| (*name).to_owned()).collect();
+            headers(&mut faults, &add, &remove);
+            let faults = faults.into_vec().into_iter();
+            faults.map(|fault| (fault.code, fault.path.to_string())).collect::<Vec<_>>()
+        };
+        let twice = |path: &str| (Code::DuplicateKey, path.to_owned());
+        assert_eq!(at(&["Via", "VIA", "via", "x"], &[]), [twice("/add/Via"), twice("/add/via")]);
+        assert_eq!(at(&[], &["x", "Via", "via", "Via", "X"]), [twice("/remove/2"), twice("/remove/4")]);
+        assert!(at(&["Via"], &["via", "Server", "Server"]).is_empty());
+    }
 
     #[test]
     fn hostports_are_host_and_port() {

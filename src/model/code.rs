@@ -95,7 +95,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::DuplicateKey,
         "DUPLICATE_KEY",
         400,
-        "A mapping has the same key twice, so one of the two values would be lost silently.",
+        "A mapping has the same key twice, or a header is in two spellings, so one of the two values would be lost silently.",
         "Keep one of the two entries.",
     ),
     info(

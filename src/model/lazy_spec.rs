@@ -18,7 +18,7 @@ use super::{
     key::Key,
     module::{AnyModule, Slot},
     reference::Reference,
-    resource::{AnyResource, ViewContext},
+    resource::{AccessList, AnyResource, ViewContext},
     secret::Secrets,
 };
 
@@ -166,6 +166,10 @@ impl AnyResource for Undecodable {
     }
 
     fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
+
+    fn access_lists(&self) -> Vec<AccessList> {
+        Vec::new()
+    }
 
     fn slots(&self) -> &'static [Slot] {
         self.kind.info().slots

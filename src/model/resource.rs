@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{
-    decode::{Decoded, ValueSource, decode_patch, decode_with},
+    decode::{Decoded, ValueSource, decode_request, decode_with},
     fault::{Check, Faults, Path},
     json::{self, JsonError},
     key::Key,
@@ -38,6 +38,11 @@ pub trait Resource:
     /// Visits every reference to a resource of this service.
     fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
 
+    /// Returns the lists that decide who has access, except those of modules.
+    fn access_lists(&self) -> Vec<AccessList> {
+        Vec::new()
+    }
+
     /// Returns an example body that creates a resource, for the OpenAPI document. A test sends it to the API.
     fn example() -> Option<Value> {
         None
@@ -50,6 +55,17 @@ pub trait Resource:
 
     /// Shares parsed texts with `former`, except those in modules.
     fn keep_readings(&mut self, _former: &Self) {}
+}
+
+/// A list that decides who has access.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccessList {
+    /// The path of its field, with dots.
+    pub field: String,
+    /// The number of its items.
+    pub length: usize,
+    /// Whether it applies to traffic.
+    pub enforced: bool,
 }
 
 /// What a View shows besides the Spec.
@@ -138,10 +154,10 @@ impl Offers {
 }
 
 type SpecArc = Arc<dyn AnyResource>;
-/// Decodes a spec from a request body or manifest, ignoring the given fields that are known elsewhere.
+/// Decodes a spec from a manifest, ignoring the given fields that are known elsewhere.
 pub(crate) type DecodeSpec = fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
-/// Decodes the body of a PATCH, ignoring the fields of the first list, and never suggesting those of the second.
-pub(crate) type DecodePatch = fn(&Node, &[&str], &[&str]) -> Decoded<SpecArc>;
+/// Decodes a request body, ignoring the fields of the first list, and never suggesting those of the second.
+pub(crate) type DecodeRequest = fn(&Node, &[&str], &[&str]) -> Decoded<SpecArc>;
 
 /// The description of a kind. [`Kind::all`] lists all kinds.
 pub struct KindInfo {
@@ -167,10 +183,10 @@ pub struct KindInfo {
     pub patch_example: fn() -> Value,
     /// Returns an empty spec.
     pub(crate) empty: fn() -> SpecArc,
-    /// Decodes a body or manifest `spec`, ignoring the given fields that are known elsewhere.
+    /// Decodes a manifest's `spec`, ignoring the given fields that are known elsewhere.
     pub(crate) decode: DecodeSpec,
-    /// Decodes the body of a PATCH.
-    pub(crate) decode_patch: DecodePatch,
+    /// Decodes the body of a POST or PATCH.
+    pub(crate) decode_request: DecodeRequest,
     /// Decodes the spec of a stored record.
     pub(crate) restore: fn(&str) -> Result<SpecArc, serde_json::Error>,
     /// The schema of the write form.
@@ -198,8 +214,8 @@ impl KindInfo {
                 let (spec, faults) = decode_with::<R>(node, elsewhere, sources);
                 (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
             },
-            decode_patch: |node, elsewhere, fixed| {
-                let (spec, faults) = decode_patch::<R>(node, elsewhere, fixed);
+            decode_request: |node, elsewhere, fixed| {
+                let (spec, faults) = decode_request::<R>(node, elsewhere, fixed);
                 (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
             },
             restore: |raw| Ok(Arc::new(unbounded::from_str::<R>(raw)?)),
@@ -238,6 +254,8 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn view_json(&self, at: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError>;
     /// Visits every reference to a resource of this service, including those of modules.
     fn references(&self, visit: &mut dyn FnMut(Reference));
+    /// Returns the lists that decide who has access, its modules included.
+    fn access_lists(&self) -> Vec<AccessList>;
     /// The module slots of its kind.
     fn slots(&self) -> &'static [Slot];
     /// The module in a slot.
@@ -297,6 +315,21 @@ impl<R: Resource> AnyResource for R {
                 });
             }
         }
+    }
+
+    fn access_lists(&self) -> Vec<AccessList> {
+        let mut lists = Resource::access_lists(self);
+        for slot in R::INFO.slots {
+            if let Some(module) = (slot.get)(self) {
+                let enforced = module.enabled();
+                let of_module = module.access_lists().into_iter();
+                lists.extend(of_module.map(|(field, length)| {
+                    let field = format!("{}.{field}", slot.name);
+                    AccessList { field, length, enforced }
+                }));
+            }
+        }
+        lists
     }
 
     fn slots(&self) -> &'static [Slot] {

@@ -1,8 +1,11 @@
 //! Decodes an untyped [`Node`] to a typed value, and reports every fault at its field instead of only the first.
 //!
 //! Serde stops at the first error. So each error names the entry that caused it; the decoder sets the entry aside and
-//! decodes again without it, until the rest is valid. Null always means "not set" (D6).
+//! decodes again without it, until the rest is valid. Null always means "not set" (D6); in a request, so does a null
+//! field that is unknown (D62).
 
+#[cfg(test)]
+mod tests;
 mod value;
 
 use std::{cell::RefCell, collections::HashMap, fmt};
@@ -49,10 +52,11 @@ pub(crate) fn decode_with<T: DeserializeOwned>(
     run(node, Context { known_elsewhere, sources, ..Context::default() })
 }
 
-/// Like [`decode_with`], for a change of an existing resource: the `fixed` top-level fields are known, but never
-/// suggested for a misspelt one, because they cannot change.
-pub(crate) fn decode_patch<T: DeserializeOwned>(node: &Node, known_elsewhere: &[&str], fixed: &[&str]) -> Decoded<T> {
-    run(node, Context { known_elsewhere, fixed, ..Context::default() })
+/// Like [`decode_with`], for the body of a request: a null field is ignored even if it is unknown, because generated
+/// clients send every unset field of their own version of the API (D62). The `fixed` top-level fields are known, but
+/// never suggested for a misspelt one, because a PATCH cannot change them.
+pub(crate) fn decode_request<T: DeserializeOwned>(node: &Node, known_elsewhere: &[&str], fixed: &[&str]) -> Decoded<T> {
+    run(node, Context { known_elsewhere, fixed, ignores_null: true, ..Context::default() })
 }
 
 /// Like [`decode`], for the value of a field: faults of the whole value name the field.
@@ -92,6 +96,8 @@ struct Context<'a> {
     known_elsewhere: &'a [&'a str],
     /// Known fields that are not suggested.
     fixed: &'a [&'a str],
+    /// Whether an unknown field can be null.
+    ignores_null: bool,
     sources: Option<&'a dyn ValueSource>,
     /// The name of the whole value, if it is the value of a field.
     name: Option<&'a str>,
@@ -329,155 +335,5 @@ fn kind_of(found: &Unexpected<'_>) -> String {
         Unexpected::Seq => "a list".into(),
         Unexpected::Map => "a mapping".into(),
         other => other.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde::Deserialize;
-
-    use super::*;
-
-    #[derive(Debug, Default, Deserialize, PartialEq)]
-    #[serde(default, deny_unknown_fields)]
-    struct Sample {
-        name: String,
-        size: Option<u32>,
-        tags: Vec<String>,
-    }
-
-    fn sample(json: &str) -> (Option<Sample>, Vec<(Code, String)>) {
-        let node = serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
-        let (value, faults) = decode(&node, None);
-        (value, faults.into_iter().map(|f| (f.code, f.path.to_string())).collect())
-    }
-
-    #[test]
-    fn every_fault_is_reported_at_its_own_field_and_the_rest_is_kept() {
-        let (value, faults) = sample(r#"{"nam": 1, "name": "x", "size": -1, "tags": ["a", 2, "b", null]}"#);
-        assert_eq!(value, Some(Sample { name: "x".into(), size: None, tags: vec!["a".into(), "b".into()] }));
-        assert_eq!(
-            faults,
-            [
-                (Code::UnknownField, "/nam".to_owned()),
-                (Code::OutOfRange, "/size".to_owned()),
-                (Code::WrongType, "/tags/1".to_owned()),
-                (Code::WrongType, "/tags/3".to_owned())
-            ]
-        );
-    }
-
-    #[test]
-    fn a_value_of_the_wrong_shape_names_its_field_and_shows_the_form() {
-        #[derive(Debug, Default, Deserialize)]
-        #[serde(default, deny_unknown_fields)]
-        #[allow(dead_code)]
-        struct Outer {
-            inner: Option<Sample>,
-            several: Vec<Sample>,
-            labels: std::collections::BTreeMap<String, String>,
-        }
-        let told = |json: &str| {
-            let node = serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
-            let (_, faults) = decode::<Outer>(&node, None);
-            let told = faults.into_iter().map(|it| (it.code, it.message, it.help.unwrap_or_default()));
-            told.collect::<Vec<_>>()
-        };
-        let fields = "with any of the fields `name`, `size`, `tags`";
-        for (json, message, help) in [
-            (
-                r#"{"inner": "x"}"#,
-                "`inner` must be a mapping (found a string)",
-                format!("write `inner: {{name: …}}`, {fields}"),
-            ),
-            (
-                r#"{"several": ["x"]}"#,
-                "each entry of `several` must be a mapping (found a string)",
-                format!("write `- {{name: …}}`, {fields}"),
-            ),
-            (
-                r#"{"several": {}}"#,
-                "`several` must be a list (found a mapping)",
-                "start each entry below `several:` with `- `".into(),
-            ),
-            (
-                r#"{"inner": {"tags": 1}}"#,
-                "`tags` must be a list (found the number 1)",
-                "write a list, such as `tags: [first, second]`".into(),
-            ),
-            (r#"{"labels": [1]}"#, "`labels` must be a mapping (found a list)", "write `labels: {key: value}`".into()),
-        ] {
-            assert_eq!(told(json), [(Code::WrongType, message.to_owned(), help)], "{json}");
-        }
-        let (_, faults) = decode_field::<Sample>(&Node::Bool(true), "sample", None);
-        let messages: Vec<&str> = faults.iter().map(|it| it.message.as_str()).collect();
-        assert_eq!(messages, ["`sample` must be a mapping (found the boolean true)"]);
-    }
-
-    #[test]
-    fn a_fixed_field_is_never_suggested_for_a_misspelt_one() {
-        let help = |json: &str, elsewhere: &[&str], fixed: &[&str]| {
-            let node = serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
-            let (_, faults) = decode_patch::<Sample>(&node, elsewhere, fixed);
-            faults.into_iter().find_map(|fault| fault.help).unwrap_or_default()
-        };
-        assert_eq!(help(r#"{"nam": 1}"#, &[], &[]), "did you mean `name`?");
-        assert!(!help(r#"{"nam": 1}"#, &[], &["name"]).contains("`name`"));
-        let all = help(r#"{"color": 1}"#, &["tags"], &["name"]);
-        assert!(all.ends_with("`size`, `tags`"), "{all}");
-        assert_eq!(help(r#"{"color": 1}"#, &[], &["name", "size", "tags"]), "remove it; no fields are allowed");
-        assert_eq!(help(r#"{"name": "x"}"#, &[], &["name"]), "", "a fixed field is a known one");
-    }
-
-    #[test]
-    fn null_means_not_given_but_does_not_hide_an_unknown_field() {
-        assert_eq!(sample(r#"{"name": null, "tags": null}"#), (Some(Sample::default()), vec![]));
-        assert_eq!(sample(r#"{"nam": null}"#).1, [(Code::UnknownField, "/nam".to_owned())]);
-    }
-
-    #[test]
-    fn many_good_values_before_many_faulty_ones_cost_little() {
-        let key = "k".repeat(100_000);
-        let list = format!("[{}{}1]", "\"a\",".repeat(20_000), "1,".repeat(200));
-        let node = serde_json::from_str::<Node>(&format!(r#"{{"{key}": {list}}}"#)).unwrap_or(Node::Null);
-        let (_, faults) = decode::<std::collections::BTreeMap<String, Vec<String>>>(&node, None);
-        assert_eq!(faults.len(), MOST_FAULTS);
-        let (_, faults) = decode::<Sample>(&node, None);
-        assert!(faults.iter().all(|fault| fault.message.len() < 100), "an echo of the key");
-    }
-
-    #[test]
-    fn what_may_be_a_secret_is_not_quoted() {
-        #[derive(Debug, Default, Deserialize)]
-        #[serde(default, deny_unknown_fields)]
-        #[allow(dead_code)]
-        struct Login {
-            client_secret: crate::model::secret::Secret,
-        }
-        struct Nowhere;
-        impl ValueSource for Nowhere {
-            fn resolve(&self, _: &str, _: &str) -> Result<String, Fault> {
-                Ok("value".into())
-            }
-        }
-        for text in [
-            r#"{"client_secret": 4711}"#,
-            r#"{"client_secret": -4711}"#,
-            r#"{"client_secret": 4711.5}"#,
-            r#"{"client_secret": [4711]}"#,
-            r#"{"client_secret": {"4711": null}}"#,
-            r#"{"client_secret": {"from_env": 4711}}"#,
-            r#"{"client_secert": 4711}"#,
-        ] {
-            let node = serde_json::from_str::<Node>(text).unwrap_or(Node::Null);
-            for sources in [None, Some(&Nowhere as &dyn ValueSource)] {
-                let (_, faults) = decode::<Login>(&node, sources);
-                assert_eq!(faults.len(), 1, "{text}");
-                assert!(!format!("{faults:?}").contains("4711"), "{text}: {faults:?}");
-            }
-        }
-        let node = serde_json::from_str::<Node>(r#"{"client_secret": true}"#).unwrap_or(Node::Null);
-        let messages: Vec<String> = decode::<Login>(&node, None).1.into_iter().map(|fault| fault.message).collect();
-        assert_eq!(messages, ["expected a string, found a boolean"]);
     }
 }

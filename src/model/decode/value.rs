@@ -9,7 +9,7 @@ use crate::{
         fault::{Aim, Fault, Path, nearest},
         node::Node,
         redact::quotable_key,
-        secret::{SOURCED_SECRET, SOURCED_TEXT},
+        secret::{MASK, SOURCED_SECRET, SOURCED_TEXT},
     },
     text::printable,
 };
@@ -88,7 +88,7 @@ impl<'de> NodeValue<'de, '_> {
             Some(_) => (&[][..], &[][..]),
         };
         if let Some(fields) = fields {
-            for (key, _) in entries {
+            for (key, _) in entries.iter().filter(|(_, node)| !(self.context.ignores_null && node.is_null())) {
                 let known = fields.contains(&key.as_str()) || elsewhere.contains(&key.as_str());
                 if !known && !self.is_set_aside(PathStep::Key(key)) {
                     let others = elsewhere.iter().filter(|field| !fields.contains(*field));
@@ -143,6 +143,15 @@ impl<'de> NodeValue<'de, '_> {
         // Line endings depend on the editor and the checkout. If they counted, a key or certificate would seem changed.
         Ok(text.replace("\r\n", "\n").trim_end_matches('\n').to_owned())
     }
+}
+
+/// Rejects the mask as a secret: what a viewer reads and somebody else writes back would replace the secret.
+fn unmasked(secret: &str) -> Result<&str, DecodeError> {
+    if secret != MASK {
+        return Ok(secret);
+    }
+    let fault = Fault::new(Code::InvalidFormat, format!("`{MASK}` is the mask of a secret, not its value"));
+    Err(DecodeError::new(fault.help("set the secret itself; viewers read the mask in its place")))
 }
 
 fn tagged() -> DecodeError {
@@ -219,12 +228,13 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
         match self.node {
             Node::Map(entries) if name == SOURCED_TEXT => visitor.visit_str(&(self.resolve(entries)? + "\n")),
             Node::String(text) if name == SOURCED_SECRET && !text.is_empty() => {
+                let text = unmasked(text)?;
                 if let Some(sources) = self.context.sources {
                     sources.plain_secret(self.at.path());
                 }
                 visitor.visit_str(text)
             }
-            Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(&self.resolve(entries)?),
+            Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(unmasked(&self.resolve(entries)?)?),
             // The number may be an unquoted secret.
             Node::Number(_) | Node::NotFinite | Node::Bool(_) if name == SOURCED_SECRET => {
                 let fault =

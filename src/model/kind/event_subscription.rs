@@ -8,6 +8,7 @@ use crate::model::{
     Kind,
     fault::{Check, Faults},
     resource::{KindInfo, Offers, Resource, ViewContext},
+    site::Ref,
 };
 
 /// An event subscription.
@@ -24,8 +25,17 @@ pub struct EventSubscriptionView {
     pub uri: String,
     /// The time when the first source was added.
     pub created_at: String,
+    /// Always empty: the owner of the subscription describes it.
+    #[schemars(extend("x-extension" = true))]
+    pub description: String,
+    /// Always empty.
+    #[schemars(extend("x-extension" = true))]
+    pub metadata: String,
     /// The event types that trigger the subscription.
     pub sources: Vec<EventSourceView>,
+    /// Always empty: the owner of the subscription knows its destinations.
+    #[schemars(extend("x-extension" = true))]
+    pub destinations: Vec<Ref>,
 }
 
 impl Check for EventSubscription {
@@ -43,7 +53,10 @@ impl Resource for EventSubscription {
             id: at.key.id.to_string(),
             uri: at.uri(),
             created_at: at.created_at.to_string(),
+            description: String::new(),
+            metadata: String::new(),
             sources: at.child_views::<EventSource>(),
+            destinations: Vec::new(),
         }
     }
 }

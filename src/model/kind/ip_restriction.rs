@@ -8,7 +8,7 @@ use crate::model::{
     Kind, check,
     code::Code,
     fault::{Check, Fault, Faults},
-    resource::{KindInfo, Resource, ViewContext},
+    resource::{AccessList, KindInfo, Resource, ViewContext},
     site::Ref,
 };
 
@@ -98,6 +98,11 @@ impl Resource for IpRestriction {
             r#type: self.r#type,
             ip_policies: self.ip_policy_ids.iter().map(|id| at.site.reference("ip_policies", id)).collect(),
         }
+    }
+
+    fn access_lists(&self) -> Vec<AccessList> {
+        let (field, length) = ("ip_policy_ids".to_owned(), self.ip_policy_ids.len());
+        vec![AccessList { field, length, enforced: self.enforced }]
     }
 
     fn example() -> Option<Value> {

@@ -34,6 +34,15 @@ pub struct TlsEdgeView {
     pub uri: String,
     /// The time when the first module was configured.
     pub created_at: String,
+    /// Always empty: the owner of the edge describes it.
+    #[schemars(extend("x-extension" = true))]
+    pub description: String,
+    /// Always empty.
+    #[schemars(extend("x-extension" = true))]
+    pub metadata: String,
+    /// Always empty: the owner of the edge knows its hostports.
+    #[schemars(extend("x-extension" = true))]
+    pub hostports: Vec<String>,
     #[serde(flatten)]
     modules: TlsEdgeModules,
 }
@@ -53,6 +62,9 @@ impl Resource for TlsEdge {
             id: at.key.id.to_string(),
             uri: at.uri(),
             created_at: at.created_at.to_string(),
+            description: String::new(),
+            metadata: String::new(),
+            hostports: Vec::new(),
             modules: self.module_views(at.key, at.site),
         }
     }

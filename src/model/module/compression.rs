@@ -31,6 +31,7 @@ impl Check for Compression {
 
 impl Module for Compression {
     const SLOT: &'static str = "compression";
+    const EMPTY_IS_HARMLESS: bool = true;
     type View = Self;
 
     fn view(&self, _host: &Key, _site: &Site) -> Self {

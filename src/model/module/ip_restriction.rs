@@ -59,6 +59,10 @@ impl Module for EndpointIpRestriction {
         self.enabled
     }
 
+    fn access_lists(&self) -> Vec<(String, usize)> {
+        vec![("ip_policy_ids".into(), self.ip_policy_ids.len())]
+    }
+
     fn restricts_access(&self) -> bool {
         true
     }

@@ -197,6 +197,13 @@ impl Module for JwtValidation {
         self.enabled
     }
 
+    fn access_lists(&self) -> Vec<(String, usize)> {
+        vec![
+            ("issuer.allow_list".into(), self.issuer.allow_list.len()),
+            ("audience.allow_list".into(), self.audience.allow_list.len()),
+        ]
+    }
+
     fn restricts_access(&self) -> bool {
         true
     }

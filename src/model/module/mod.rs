@@ -10,7 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    decode::{Decoded, ValueSource, decode_field},
+    decode::{Decoded, ValueSource, decode_field, decode_request},
     fault::{Check, Faults},
     id::Id,
     json::{self, JsonError},
@@ -52,6 +52,10 @@ pub trait Module:
     /// The fields without which the module is invalid; its schema requires them. `Check` reports them.
     const REQUIRED: &'static [&'static str] = &[];
 
+    /// Whether the module with its defaults does all that it is for, and nobody gains or loses access by it. A PUT
+    /// without a body configures such a module (D64).
+    const EMPTY_IS_HARMLESS: bool = false;
+
     /// Whether the module works on decrypted traffic only, so that an edge that passes TLS through cannot apply it (D15).
     const NEEDS_TERMINATION: bool = true;
 
@@ -70,6 +74,11 @@ pub trait Module:
     /// Whether the module, while enabled, restricts access to the backend.
     fn restricts_access(&self) -> bool {
         false
+    }
+
+    /// Returns the lists that decide who has access, as their fields and lengths. A PATCH that empties one warns (D65).
+    fn access_lists(&self) -> Vec<(String, usize)> {
+        Vec::new()
     }
 
     /// Returns what the enabled module does with a request, as a trace shows it (D42). The stages decide the order of
@@ -104,6 +113,8 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     fn enabled(&self) -> bool;
     /// Whether the module, while enabled, restricts access to the backend.
     fn restricts_access(&self) -> bool;
+    /// Returns the lists that decide who has access, as their fields and lengths.
+    fn access_lists(&self) -> Vec<(String, usize)>;
     /// Returns what the enabled module does with a request.
     fn steps(&self, request: &TracedRequest) -> Vec<Step>;
     /// Reports all faults.
@@ -133,6 +144,9 @@ impl<M: Module> AnyModule for M {
     }
     fn restricts_access(&self) -> bool {
         Module::restricts_access(self)
+    }
+    fn access_lists(&self) -> Vec<(String, usize)> {
+        Module::access_lists(self)
     }
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         Module::steps(self, request)
@@ -165,13 +179,18 @@ impl<M: Module> AnyModule for M {
     }
 }
 
-/// Decodes a module from a request body or manifest.
-pub(crate) type DecodeModule = fn(&Node, Option<&dyn ValueSource>) -> Decoded<Arc<dyn AnyModule>>;
+type SharedModule = Arc<dyn AnyModule>;
+/// Decodes a module from a manifest.
+pub(crate) type DecodeModule = fn(&Node, Option<&dyn ValueSource>) -> Decoded<SharedModule>;
 
 /// A host's field for one module.
 pub struct Slot {
     /// The URL segment, manifest key and field name.
     pub name: &'static str,
+    /// The fields without which the module is invalid.
+    pub(crate) required: &'static [&'static str],
+    /// Whether a PUT without a body configures the module with its defaults.
+    pub(crate) empty_is_harmless: bool,
     /// Whether the module works on decrypted traffic only.
     pub needs_termination: bool,
     /// Whether the module is a login for people.
@@ -180,8 +199,10 @@ pub struct Slot {
     pub(crate) example: fn() -> Value,
     /// Returns the constraints on the definitions of the write form's schema.
     pub(crate) constraints: fn() -> Vec<Constraint>,
-    /// Decodes a request body.
+    /// Decodes the module of a manifest.
     pub(crate) decode: DecodeModule,
+    /// Decodes the body of a PUT.
+    pub(crate) decode_request: fn(&Node) -> Decoded<SharedModule>,
     /// The schema of the write form.
     pub(crate) spec_schema: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of the response form.
@@ -200,6 +221,8 @@ impl Slot {
     ) -> Slot {
         Slot {
             name: M::SLOT,
+            required: M::REQUIRED,
+            empty_is_harmless: M::EMPTY_IS_HARMLESS,
             needs_termination: M::NEEDS_TERMINATION,
             is_login: M::IS_LOGIN,
             example: M::example,
@@ -210,7 +233,11 @@ impl Slot {
             },
             decode: |node, sources| {
                 let (module, faults) = decode_field::<M>(node, M::SLOT, sources);
-                (module.map(|module| Arc::new(module) as Arc<dyn AnyModule>), faults)
+                (module.map(|module| Arc::new(module) as SharedModule), faults)
+            },
+            decode_request: |node| {
+                let (module, faults) = decode_request::<M>(node, &[], &[]);
+                (module.map(|module| Arc::new(module) as SharedModule), faults)
             },
             spec_schema: |generator| generator.subschema_for::<M>(),
             view_schema: |generator| generator.subschema_for::<M::View>(),
@@ -299,6 +326,7 @@ mod tests {
         assert_eq!(Host::SLOTS.len(), 1);
         for slot in Host::SLOTS {
             assert_eq!((slot.name, slot.needs_termination, slot.is_login), ("made_up", true, false));
+            assert_eq!((slot.empty_is_harmless, slot.required), (false, &[][..]));
             let example = serde_json::from_value::<Node>((slot.example)()).unwrap_or(Node::Null);
             let (module, faults) = (slot.decode)(&example, None);
             assert!(faults.is_empty(), "{faults:?}");

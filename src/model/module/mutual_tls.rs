@@ -70,6 +70,10 @@ impl Module for MutualTls {
         self.enabled
     }
 
+    fn access_lists(&self) -> Vec<(String, usize)> {
+        vec![("certificate_authority_ids".into(), self.certificate_authority_ids.len())]
+    }
+
     fn restricts_access(&self) -> bool {
         true
     }

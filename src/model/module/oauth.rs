@@ -221,6 +221,22 @@ impl Module for Oauth {
         self.enabled
     }
 
+    fn access_lists(&self) -> Vec<(String, usize)> {
+        let mut lists = Vec::new();
+        for app in self.provider.apps() {
+            for (field, length) in
+                [("email_addresses", app.email_addresses.len()), ("email_domains", app.email_domains.len())]
+            {
+                lists.push((format!("provider.{}.{field}", app.provider), length));
+            }
+        }
+        if let Some(app) = &self.provider.github {
+            lists.push(("provider.github.teams".into(), app.teams.len()));
+            lists.push(("provider.github.organizations".into(), app.organizations.len()));
+        }
+        lists
+    }
+
     fn restricts_access(&self) -> bool {
         true
     }

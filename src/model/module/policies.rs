@@ -117,6 +117,10 @@ impl Module for Policies {
         self.enabled
     }
 
+    fn access_lists(&self) -> Vec<(String, usize)> {
+        vec![("inbound".into(), self.inbound.len())]
+    }
+
     fn restricts_access(&self) -> bool {
         // Outbound policies run after the backend has handled the request, and a log keeps nobody out.
         let mut actions = self.inbound.iter().flat_map(|policy| &policy.actions);

@@ -166,6 +166,10 @@ impl Module for Saml {
         self.enabled
     }
 
+    fn access_lists(&self) -> Vec<(String, usize)> {
+        vec![("authorized_groups".into(), self.authorized_groups.len())]
+    }
+
     fn restricts_access(&self) -> bool {
         true
     }

@@ -116,6 +116,10 @@ impl Module for UserAgentFilter {
         self.enabled
     }
 
+    fn access_lists(&self) -> Vec<(String, usize)> {
+        vec![("allow".into(), self.allow.len()), ("deny".into(), self.deny.len())]
+    }
+
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         let (effect, note) = self.judge(request);
         vec![Step::new(Stage::Client, effect, note)]

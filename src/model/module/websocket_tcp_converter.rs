@@ -31,6 +31,7 @@ impl Check for WebsocketTcpConverter {
 
 impl Module for WebsocketTcpConverter {
     const SLOT: &'static str = "websocket_tcp_converter";
+    const EMPTY_IS_HARMLESS: bool = true;
     type View = Self;
 
     fn view(&self, _host: &Key, _site: &Site) -> Self {

@@ -202,8 +202,18 @@ fn header_name() -> BoxedStrategy<String> {
     pattern("[A-Za-z0-9!#$%&'*+.^_`|~-]{1,10}")
 }
 
+/// A header in two spellings is a fault.
+fn header_names() -> impl Strategy<Value = Vec<String>> {
+    let one_spelling = |names: Vec<String>| {
+        let mut seen = BTreeSet::new();
+        names.into_iter().filter(|name| seen.insert(name.to_ascii_lowercase())).collect::<Vec<_>>()
+    };
+    list(header_name()).prop_map(one_spelling)
+}
+
 fn headers() -> impl Strategy<Value = BTreeMap<String, String>> {
-    btree_map(header_name(), pattern("[a-zA-Z0-9 :;=\"'äß🦀\t-]{0,10}"), 0..3)
+    let value = pattern("[a-zA-Z0-9 :;=\"'äß🦀\t-]{0,10}");
+    (header_names(), value).prop_map(|(names, value)| names.into_iter().map(|name| (name, value.clone())).collect())
 }
 
 fn webhook_verification() -> impl Strategy<Value = modules::webhook_verification::WebhookVerification> {
@@ -276,10 +286,10 @@ pub(super) fn module(slot: &str) -> BoxedStrategy<Arc<dyn AnyModule>> {
         })),
         "policies" => configured(built!(Policies { enabled: on(), inbound: list(policy()), outbound: list(policy()) })),
         "request_headers" => {
-            configured(built!(RequestHeaders { enabled: on(), add: headers(), remove: list(header_name()) }))
+            configured(built!(RequestHeaders { enabled: on(), add: headers(), remove: header_names() }))
         }
         "response_headers" => {
-            configured(built!(ResponseHeaders { enabled: on(), add: headers(), remove: list(header_name()) }))
+            configured(built!(ResponseHeaders { enabled: on(), add: headers(), remove: header_names() }))
         }
         "saml" => configured(built!(Saml {
             enabled: on(),

@@ -26,6 +26,7 @@ const EDGE: &str = "/edges/tls/edgtls_{n}";
 fn tls_edge(ip_restriction: Value, policies: Value, backend: Value) -> Value {
     json!({
         "id": "edgtls_{n}", "uri": "{base}/edges/tls/edgtls_{n}", "created_at": "{time}",
+        "description": "", "metadata": "", "hostports": [],
         "ip_restriction": ip_restriction, "policies": policies, "backend": backend
     })
 }
@@ -113,8 +114,12 @@ fn source_rows() -> Vec<Row> {
     let (created, updated) = ("ip_policy_created.v0", "ip_policy_updated.v0");
     let list = |sources: &[Value]| json!({"sources": sources, "uri": "{base}/event_subscriptions/esb_{n}/sources"});
     let uri = "{base}/event_subscriptions/esb_{n}";
-    let subscription =
-        |sources: &[Value]| json!({"id": "esb_{n}", "uri": uri, "created_at": "{time}", "sources": sources});
+    let subscription = |sources: &[Value]| {
+        json!({
+            "id": "esb_{n}", "uri": uri, "created_at": "{time}", "description": "", "metadata": "",
+            "sources": sources, "destinations": []
+        })
+    };
     let mut rows = vec![
         row("a source is added, read, patched with nothing, and deleted")
             .send(&post, json!({"type": created}))

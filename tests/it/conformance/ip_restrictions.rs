@@ -90,11 +90,16 @@ fn change_rows() -> Vec<Row> {
             .shows("/description", json!("after"))
             .shows("/metadata", json!("m"))
             .shows("/type", json!("agent")),
-        made("the type is fixed, even when it is the same")
-            .send("PATCH /ip_restrictions/{ipx}", json!({"type": "api"}))
+        made("the type is fixed, and can be sent as it is (D62)")
+            .send("PATCH /ip_restrictions/{ipx}", json!({"type": "api", "description": "after"}))
             .fails(400, "IMMUTABLE", "/type")
-            .send("PATCH /ip_restrictions/{ipx}", json!({"type": "agent"}))
+            .send("PATCH /ip_restrictions/{ipx}", json!({"type": "agent", "metadata": "m"}))
+            .succeeds(200)
+            .shows("/description", json!("before"))
+            .shows("/metadata", json!("m"))
+            .send("PATCH /ip_restrictions/{ipx}", json!({"type": "agents"}))
             .fails(400, "IMMUTABLE", "/type")
+            .also("UNKNOWN_VALUE", "/type")
             .call("GET /ip_restrictions/{ipx}")
             .succeeds(200)
             .shows("/type", json!("agent")),
@@ -106,7 +111,7 @@ fn change_rows() -> Vec<Row> {
         row("an unknown restriction is 404")
             .call("GET /ip_restrictions/ipx_unknown")
             .fails(404, "NOT_FOUND", "")
-            .send("PATCH /ip_restrictions/ipx_unknown", json!({"enforced": true}))
+            .send("PATCH /ip_restrictions/ipx_unknown", json!({"enforced": true, "type": "api"}))
             .fails(404, "NOT_FOUND", ""),
         row("the list of restrictions takes a limit up to 1000").call("GET /ip_restrictions?limit=1001").fails(
             400,

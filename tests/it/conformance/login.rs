@@ -258,5 +258,26 @@ fn secret_rows() -> Vec<Row> {
         .by("viewer")
         .succeeds(200)
         .shows("/client_secret", json!(""));
-    vec![masked, unset]
+    let mut written = row("a mask is not written in the place of a secret (D63)").route();
+    let certificate = json!({"certificate_pem": samples::SHOP_CHAIN, "private_key_pem": "********"});
+    for (slot, field, module) in [
+        (
+            "oauth",
+            "/provider/google/client_secret",
+            json!({"provider": {"google": {"client_id": "i", "client_secret": "********"}}}),
+        ),
+        ("oidc", "/client_secret", json!({"client_id": "i", "client_secret": "********"})),
+        ("webhook_verification", "/secret", json!({"provider": "github", "secret": "********"})),
+    ] {
+        written = written
+            .send(&put(slot), module.clone())
+            .fails(400, "INVALID_FORMAT", field)
+            .says("is the mask of a secret")
+            .send(&format!("PATCH {ROUTE}"), json!({slot: module}))
+            .fails(400, "INVALID_FORMAT", &format!("/{slot}{field}"))
+            .call(&format!("GET {ROUTE}/{slot}"))
+            .fails(404, "NOT_FOUND", "");
+    }
+    written = written.send("POST /tls_certificates", certificate).fails(400, "INVALID_FORMAT", "/private_key_pem");
+    vec![masked, unset, written]
 }

@@ -8,6 +8,7 @@ mod access;
 mod api_keys;
 mod bad_input;
 mod certificates;
+mod clients;
 mod conditions;
 mod edges;
 mod history;
@@ -38,6 +39,7 @@ fn all_rows() -> Vec<Row> {
         api_keys::rows(),
         bad_input::rows(),
         certificates::rows(),
+        clients::rows(),
         conditions::rows(),
         edges::rows(),
         history::rows(),

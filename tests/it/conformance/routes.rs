@@ -151,7 +151,7 @@ fn match_rows() -> Vec<Row> {
             .fails(400, "UNKNOWN_FIELD", "/oath")
             .says("did you mean `oauth`?")
             .route()
-            .send(&patch(), json!({"oath": null}))
+            .send(&patch(), json!({"oath": {}}))
             .fails(400, "UNKNOWN_FIELD", "/oath"),
         row("all faults come back in one answer (D9)")
             .edge()

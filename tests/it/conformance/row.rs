@@ -32,6 +32,7 @@ pub(super) struct Step {
     pub hides: Vec<String>,
     pub shows: Vec<(String, Value)>,
     pub carries: Vec<(String, String)>,
+    pub lacks: Vec<String>,
     pub keeps: Vec<(String, Kept)>,
 }
 
@@ -120,6 +121,7 @@ impl Row {
             hides: Vec::new(),
             shows: Vec::new(),
             carries: Vec::new(),
+            lacks: Vec::new(),
             keeps: Vec::new(),
         });
         self
@@ -188,9 +190,14 @@ impl Row {
         self.last(|step| step.shows.push((pointer.into(), value)))
     }
 
-    /// The answer has a header with this value.
+    /// The answer has a header with this value; other headers of the name may be there too.
     pub(super) fn carries(self, header: &str, value: &str) -> Self {
         self.last(|step| step.carries.push((header.into(), value.into())))
+    }
+
+    /// The answer has no header of this name.
+    pub(super) fn lacks(self, header: &str) -> Self {
+        self.last(|step| step.lacks.push(header.into()))
     }
 
     /// Remembers the text at a JSON pointer of the answer.

@@ -211,10 +211,15 @@ fn expected(step: &Step, answer: &Answer, names: &mut Names) -> Vec<String> {
     }
     for (header, value) in &step.carries {
         let value = names.fill(value);
-        if answer.header(header) != Some(&value) {
-            wrong.push(format!("wanted {header}: {value}, and it is {:?}", answer.header(header)));
+        let name = header.to_lowercase();
+        let came = answer.headers.iter().filter(|(known, _)| *known == name).map(|(_, value)| value);
+        let came: Vec<&String> = came.collect();
+        if !came.contains(&&value) {
+            wrong.push(format!("wanted {header}: {value}, and it is {came:?}"));
         }
     }
+    let unwanted = step.lacks.iter().filter_map(|header| Some((header, answer.header(header)?)));
+    wrong.extend(unwanted.map(|(header, value)| format!("wanted no {header}, and it is {value}")));
     wrong
 }
 

@@ -76,10 +76,10 @@ fn header_rows() -> Vec<Row> {
         vec![
             row(format!("{slot}: names are tokens of RFC 9110, values are free (D17)"))
                 .route()
-                .send(&put, json!({"add": {"X-!#$%&'*+-.^_`|~9": "a \"b\" é \t{}"}, "remove": ["Via", "via"]}))
+                .send(&put, json!({"add": {"X-!#$%&'*+-.^_`|~9": "a \"b\" é \t{}"}, "remove": ["Via", "Age"]}))
                 .answers(
                     200,
-                    json!({"enabled": true, "add": {"X-!#$%&'*+-.^_`|~9": "a \"b\" é \t{}"}, "remove": ["Via", "via"]}),
+                    json!({"enabled": true, "add": {"X-!#$%&'*+-.^_`|~9": "a \"b\" é \t{}"}, "remove": ["Via", "Age"]}),
                 ),
             row(format!("{slot}: a bad name is named by its place"))
                 .route()
@@ -91,6 +91,17 @@ fn header_rows() -> Vec<Row> {
                 .send(&put, json!({"remove": ["ok", "a:b", ""]}))
                 .fails(400, "INVALID_FORMAT", "/remove/1")
                 .also("INVALID_FORMAT", "/remove/2"),
+            row(format!("{slot}: two spellings of one header are refused, and one is returned as it was given (D17)"))
+                .route()
+                .send(
+                    &put,
+                    json!({"add": {"X-Team": "a", "x-team": "b", "X-Note": "c"}, "remove": ["via", "Age", "Via"]}),
+                )
+                .fails(400, "DUPLICATE_KEY", "/add/x-team")
+                .also("DUPLICATE_KEY", "/remove/2")
+                .says("`x-team` and `X-Team` are the same header")
+                .send(&put, json!({"add": {"x-TEAM": "a"}, "remove": ["X-team", "aGE", "aGE"]}))
+                .answers(200, json!({"enabled": true, "add": {"x-TEAM": "a"}, "remove": ["X-team", "aGE", "aGE"]})),
             row(format!("{slot}: no value holds CR, LF or NUL"))
                 .route()
                 .send(&put, json!({"add": {"a": "x\r\nSet-Cookie: y", "b": "\n", "c": "\u{0}", "d": "x"}}))

@@ -1,0 +1,186 @@
+//! What a request body gives: its fields, without repeated path parameters, and the Spec or module they make (D6, D62).
+
+use std::sync::Arc;
+
+use super::{answer::ApiError, endpoint::Endpoint};
+use crate::{
+    model::{
+        Kind,
+        code::Code,
+        decode::{Decoded, list},
+        fault::{Fault, Faults, Path, Segment, add_untold},
+        module::{AnyModule, Slot},
+        node::Node,
+        resource::{AccessList, AnyResource, KindInfo},
+    },
+    text::printable,
+};
+
+/// Returns a body that is not null.
+pub(super) fn body(node: Node) -> Result<Node, ApiError> {
+    if node.is_null() {
+        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
+    }
+    Ok(node)
+}
+
+/// Returns the body of a PUT. Without one, a module whose defaults are harmless is configured with them (D64).
+pub(super) fn module_body(slot: &Slot, node: Node) -> Result<Node, ApiError> {
+    if !node.is_null() {
+        return Ok(node);
+    }
+    if slot.empty_is_harmless {
+        return Ok(Node::Map(Vec::new()));
+    }
+    let message = match slot.required {
+        [] => format!("a request body is required: the defaults of `{}` are rarely intended", slot.name),
+        required => format!("a request body is required: `{}` needs {}", slot.name, list(required)),
+    };
+    let help =
+        if slot.required.is_empty() { "use `{}` for the module with its defaults" } else { "send a JSON object" };
+    Err(ApiError::new(Fault::new(Code::Syntax, message).help(help)))
+}
+
+/// The path parameters that a body repeats.
+#[derive(Default)]
+pub(super) struct RepeatedParameters {
+    /// Whether there are any.
+    pub any: bool,
+    /// The faults of those with another value.
+    pub faults: Vec<Fault>,
+}
+
+/// Removes the path parameters that a body repeats: some clients send their whole argument.
+pub(super) fn take_parameters(node: &mut Node, endpoint: &Endpoint, values: &[String]) -> RepeatedParameters {
+    let mut repeated = RepeatedParameters::default();
+    let Node::Map(entries) = node else { return repeated };
+    let names = endpoint.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
+    // The type of an event source is also a field, and compared like any other fixed field.
+    let fixed = endpoint.kind.info().fixed;
+    for (name, value) in names.zip(values).filter(|(name, _)| !fixed.contains(name)) {
+        entries.retain(|(key, node)| {
+            if key != name {
+                return true;
+            }
+            repeated.any |= !node.is_null();
+            if !node.is_null() && node.as_str() != Some(value.as_str()) {
+                let fault = Fault::new(Code::UnknownValue, format!("`{name}` must match the path"));
+                let help = format!("use `{}`, or remove `{name}`", printable(value));
+                repeated.faults.push(fault.help(help).at(Path::root().join(name)));
+            }
+            false
+        });
+    }
+    repeated
+}
+
+/// The fields of a PATCH that are not null.
+#[derive(Default)]
+pub(super) struct PatchFields {
+    /// Those that it changes.
+    pub changed: Vec<String>,
+    /// Those that are blank because the client sends every field (D65). They are not changed.
+    pub blank: Vec<String>,
+}
+
+/// Returns the fields of a PATCH. A blank field is not given if it can never be blank (D6), or if the body shows that
+/// its client writes a blank for each field that it was not given: the body repeats path parameters, or has a blank in
+/// a field that can never be blank (D65).
+pub(super) fn patch_fields(info: &KindInfo, node: &Node, repeats_parameters: bool) -> PatchFields {
+    let entries = node.entries().unwrap_or_default();
+    let unset = |key: &str, value: &Node| info.blank_is_unset.contains(&key) && value.as_str() == Some("");
+    let writes_blanks = repeats_parameters || entries.iter().any(|(key, value)| unset(key, value));
+    let mut fields = PatchFields::default();
+    for (key, value) in entries.iter().filter(|(key, value)| !value.is_null() && !unset(key, value)) {
+        let blank = value.as_str() == Some("") || matches!(value, Node::Seq(items) if items.is_empty());
+        let kept = if blank && writes_blanks { &mut fields.blank } else { &mut fields.changed };
+        kept.push(key.clone());
+    }
+    fields
+}
+
+/// Warns of blank fields that were left unchanged, although they had a value.
+pub(super) fn unchanged_blanks(blank: &[String], before: &dyn AnyResource, patch: &dyn AnyResource) -> Vec<String> {
+    let differs = |field: &&String| {
+        let cleared = before.patched(patch, std::slice::from_ref(*field));
+        cleared.is_ok_and(|cleared| !cleared.same(before))
+    };
+    let warning =
+        |field: &String| format!("`{field}` is blank and was left unchanged; to clear it, send only this field");
+    blank.iter().filter(differs).map(warning).collect()
+}
+
+/// Warns of enforced lists in the changed fields that decide who has access, and are empty now.
+pub(super) fn emptied_lists(changed: &[String], before: &dyn AnyResource, after: &dyn AnyResource) -> Vec<String> {
+    let former = before.access_lists();
+    let is_changed =
+        |list: &AccessList| changed.iter().any(|field| list.field.split('.').next() == Some(field.as_str()));
+    let had_items = |list: &AccessList| former.iter().any(|former| former.field == list.field && former.length > 0);
+    let emptied = after.access_lists().into_iter().filter(|list| list.enforced && list.length == 0);
+    let emptied = emptied.filter(|list| is_changed(list) && had_items(list));
+    emptied.map(|list| format!("`{}` is empty now, and the restriction is enforced", list.field)).collect()
+}
+
+/// Removes the immutable fields from those that a PATCH changes. Returns a fault for each whose value is not the
+/// present one. Without a present value, the resource does not exist or cannot be read, and the commit says so.
+pub(super) fn take_fixed(
+    fields: &mut Vec<String>,
+    info: &KindInfo,
+    present: Option<&dyn AnyResource>,
+    patch: Option<&dyn AnyResource>,
+) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    fields.retain(|field| {
+        if !info.fixed.contains(&field.as_str()) {
+            return true;
+        }
+        // Specs compare secrets in constant time.
+        let patched = present.zip(patch).map(|(present, patch)| present.patched(patch, std::slice::from_ref(field)));
+        if let (Some(Ok(patched)), Some(present)) = (patched, present)
+            && !patched.same(present)
+        {
+            let fault = Fault::new(Code::Immutable, format!("`{field}` cannot change after creation"));
+            faults.push(fault.at(Path::root().join(field.as_str())));
+        }
+        false
+    });
+    faults
+}
+
+/// Decodes a body and checks the Spec's rules; for a PATCH, only those of the `given` fields.
+pub(super) fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Decoded<Arc<dyn AnyResource>> {
+    let info = kind.info();
+    let blank = |field: &&&str| given.is_some_and(|given| !given.iter().any(|it| it == **field));
+    let blank: Vec<&str> = info.blank_is_unset.iter().filter(blank).copied().collect();
+    let fixed = if given.is_some() { info.fixed } else { &[][..] };
+    let (spec, mut faults) = (info.decode_request)(node, &blank, fixed);
+    if let Some(spec) = &spec {
+        let mut found = Faults::new();
+        spec.check(&mut found);
+        let checked = |fault: &Fault| match (given, fault.path.0.first()) {
+            (Some(given), Some(Segment::Key(field))) => given.contains(field),
+            _ => true,
+        };
+        add_untold(&mut faults, found.into_vec().into_iter().filter(checked));
+    }
+    (spec, faults)
+}
+
+/// Decodes a body and checks the module's rules.
+pub(super) fn decode_module(slot: &Slot, node: &Node) -> Decoded<Arc<dyn AnyModule>> {
+    let (module, mut faults) = (slot.decode_request)(node);
+    if let Some(module) = &module {
+        let mut found = Faults::new();
+        module.check(&mut found);
+        add_untold(&mut faults, found.into_vec());
+    }
+    (module, faults)
+}
+
+/// Returns the value, or all faults.
+pub(super) fn without_faults<T>(decoded: Option<T>, faults: Vec<Fault>) -> Result<T, ApiError> {
+    match decoded {
+        Some(decoded) if faults.is_empty() => Ok(decoded),
+        _ => Err(ApiError::from_faults(faults)),
+    }
+}
