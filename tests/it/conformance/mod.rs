@@ -10,6 +10,7 @@ mod bad_input;
 mod certificates;
 mod conditions;
 mod edges;
+mod filters;
 mod history;
 mod implicit;
 mod ip_restrictions;
@@ -40,6 +41,7 @@ fn all_rows() -> Vec<Row> {
         certificates::rows(),
         conditions::rows(),
         edges::rows(),
+        filters::rows(),
         history::rows(),
         implicit::rows(),
         ip_restrictions::rows(),
