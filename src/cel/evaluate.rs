@@ -105,7 +105,7 @@ impl<'v> Evaluation<'v, '_> {
                 self.binary(expr.at, *operator, &left, &right)
             }
             CelNode::Choice(parts) => {
-                let [condition, yes, no] = parts.as_ref();
+                let [condition, yes, no] = &**parts;
                 let chosen = if self.condition(condition)? { yes } else { no };
                 self.value(chosen)
             }

@@ -53,7 +53,7 @@ const fn info(
     FunctionInfo { name, function, form, arguments, usage }
 }
 
-const FUNCTIONS: [FunctionInfo; 11] = [
+static FUNCTIONS: [FunctionInfo; 11] = [
     info("size", CelFunction::Size, CallForm::Both, 1, "size(value)"),
     info("startsWith", CelFunction::StartsWith, CallForm::Method, 2, "text.startsWith('prefix')"),
     info("endsWith", CelFunction::EndsWith, CallForm::Method, 2, "text.endsWith('suffix')"),
@@ -67,7 +67,7 @@ const FUNCTIONS: [FunctionInfo; 11] = [
     info("double", CelFunction::Double, CallForm::Global, 1, "double(value)"),
 ];
 
-const FOLDS: [(&str, CelFold, &str); 5] = [
+static FOLDS: [(&str, CelFold, &str); 5] = [
     ("all", CelFold::All, "list.all(item, condition)"),
     ("exists", CelFold::Exists, "list.exists(item, condition)"),
     ("exists_one", CelFold::ExistsOne, "list.exists_one(item, condition)"),
@@ -86,7 +86,7 @@ pub(super) enum NoFunction {
 /// Finds the function of a call.
 pub(super) fn find(name: &str, is_method: bool, arguments: usize) -> Result<CelFunction, NoFunction> {
     if let Some((.., usage)) = FOLDS.iter().find(|(known, ..)| *known == name) {
-        return Err(NoFunction::Usage(usage));
+        return Err(NoFunction::Usage(*usage));
     }
     let found = FUNCTIONS.iter().find(|info| info.name == name).ok_or(NoFunction::Unknown)?;
     let form = if is_method { CallForm::Method } else { CallForm::Global };
@@ -116,7 +116,7 @@ impl CelFold {
 
     /// How to call it.
     pub(super) fn usage(self) -> &'static str {
-        FOLDS.iter().find(|(_, fold, _)| *fold == self).map_or("", |(.., usage)| usage)
+        FOLDS.iter().find(|(_, fold, _)| *fold == self).map_or("", |(.., usage)| *usage)
     }
 
     /// Whether it takes so many expressions for each item: `map` can have a condition before the value.

@@ -44,6 +44,6 @@ impl CelOperator {
 
     /// Its symbol.
     pub(super) fn symbol(self) -> &'static str {
-        SYMBOLS.iter().find(|(_, operator)| *operator == self).map_or("", |(symbol, _)| symbol)
+        SYMBOLS.iter().find(|(_, operator)| *operator == self).map_or("", |(symbol, _)| *symbol)
     }
 }

@@ -113,7 +113,7 @@ impl ShapeChecker<'_> {
                 })
             }
             CelNode::Choice(parts) => {
-                let [condition, yes, no] = parts.as_ref();
+                let [condition, yes, no] = &**parts;
                 self.expect(condition, &CelShape::Bool)?;
                 let shapes = vec![self.shape(yes)?, self.shape(no)?];
                 Ok(common(shapes))
