@@ -85,8 +85,8 @@ pub(super) enum NoFunction {
 
 /// Finds the function of a call.
 pub(super) fn find(name: &str, is_method: bool, arguments: usize) -> Result<CelFunction, NoFunction> {
-    if let Some((.., usage)) = FOLDS.iter().find(|(known, ..)| *known == name) {
-        return Err(NoFunction::Usage(*usage));
+    if let Some(&(.., usage)) = FOLDS.iter().find(|(known, ..)| *known == name) {
+        return Err(NoFunction::Usage(usage));
     }
     let found = FUNCTIONS.iter().find(|info| info.name == name).ok_or(NoFunction::Unknown)?;
     let form = if is_method { CallForm::Method } else { CallForm::Global };
