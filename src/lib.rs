@@ -128,16 +128,18 @@
 //!
 //! ## Layers
 //!
-//! `cli → api → reconcile → {manifest, plan, store} → {lint, routing} → model → {x509, xml} → text`. A layer uses only
-//! the layers below it, and the modules of one layer do not import each other. A test enforces this. All modules are
-//! private; `src/lib.rs` and `src/facade.rs` re-export the API above.
+//! `cli → api → reconcile → {manifest, plan, store} → {filter, lint, routing} → model → {cel, x509, xml} → text`. A layer
+//! uses only the layers below it, and the modules of one layer do not import each other. A test enforces this. All
+//! modules are private; `src/lib.rs` and `src/facade.rs` re-export the API above.
 //!
 //! | Module | Purpose | Never |
 //! | --- | --- | --- |
 //! | `model` | Resources, operations and the rules they must meet | does IO, reads the clock, uses randomness |
 //! | `text` | Quoting of external text in messages | knows what the text is about |
 //! | `x509` | PEM, certificates and keys: parsing, and matching keys to certificates | knows resources |
+//! | `cel` | The syntax of CEL expressions, and their evaluation within bounds | knows resources |
 //! | `xml` | A streaming check for SAML metadata, within bounds | builds a tree, recurses |
+//! | `filter` | The selection of resources in lists | sees a secret |
 //! | `lint` | Legal configuration that is probably a mistake, one file per lint | rejects what the API accepts |
 //! | `routing` | Route selection, and the effect of each module on a request | handles traffic |
 //! | `manifest` | YAML and JSON to the desired state, with spans, from a [`Tree`]: the disk, a commit, a request | knows the store |
@@ -197,8 +199,10 @@
 //!   reported and change nothing (`reconcile::watch`).
 
 mod api;
+mod cel;
 mod cli;
 mod facade;
+mod filter;
 mod lint;
 mod manifest;
 mod model;

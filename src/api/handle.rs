@@ -16,8 +16,7 @@ use super::{
     body::{self, Limits},
     endpoint::{Action, Endpoint},
     given::{self, PatchFields, RepeatedParameters},
-    page::{self, Page},
-    query,
+    list, query,
     work::with_body,
 };
 use crate::{
@@ -26,7 +25,7 @@ use crate::{
         code::Code,
         fault::{Fault, Path},
         id::{Id, is_opaque_id},
-        json::{self, JsonError},
+        json,
         key::Key,
         kind::{
             api_key::ApiKey,
@@ -35,11 +34,10 @@ use crate::{
         module::Slot,
         node::Node,
         operation::Operation,
-        resource::{ViewChild, ViewContext},
         rules,
         secret::{Secret, Secrets},
-        site::Site,
         snapshot::{Entry, Rendered, Snapshot},
+        view::view_json,
     },
     store::{Attempt, Declined, mint},
 };
@@ -66,7 +64,10 @@ pub(super) async fn handle(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
-    query::check(parts.uri.query(), if endpoint.action == Action::List { page::PARAMETERS } else { &[] })?;
+    match endpoint.action {
+        Action::List => query::check(parts.uri.query(), &list::parameters(endpoint.kind))?,
+        _ => query::check(parts.uri.query(), &[])?,
+    }
     let (mut node, faults, size) = match parts.method {
         Method::POST | Method::PATCH | Method::PUT => body::read(&parts.headers, body, Limits::RESOURCE).await?,
         _ => (Node::Null, Vec::new(), 0),
@@ -85,7 +86,7 @@ pub(super) async fn handle(
     let key = Key { kind: endpoint.kind, parent, id };
     match endpoint.action {
         Action::Create => call.create(key, given::body(node)?).await,
-        Action::List => call.list(&key, parts.uri.query()),
+        Action::List => list::list(&app, call.caller.role, call.snapshot, key, parts.uri.query()).await,
         Action::Get => call.get(&key),
         // The PATCH without fields accepts an empty body (D5).
         Action::Patch if node.is_null() && endpoint.kind == Kind::EventSource => {
@@ -109,7 +110,7 @@ fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-fn not_found(what: &str) -> ApiError {
+pub(super) fn not_found(what: &str) -> ApiError {
     ApiError::of(Code::NotFound, format!("{what} does not exist"))
 }
 
@@ -173,40 +174,6 @@ impl ApiRequest<'_> {
     fn get(&self, key: &Key) -> Result<Response, ApiError> {
         let entry = self.snapshot.get(key).ok_or_else(|| not_found(&key.to_string()))?;
         Ok(self.conditional(&self.render(&self.snapshot, entry)?))
-    }
-
-    fn list(&self, collection: &Key, query: Option<&str>) -> Result<Response, ApiError> {
-        let info = self.kind.info();
-        if let Some(parent) = &collection.parent {
-            check_id(info.parent, parent)?;
-        }
-        let page = Page::from_query(query)?;
-        if let Some(parent) = collection.parent_key()
-            && !parent.kind.info().implicit
-            && self.snapshot.get(&parent).is_none()
-        {
-            return Err(not_found(&parent.to_string()));
-        }
-        // The specification has no pagination for sources, so they are on one page.
-        let paged = self.kind != Kind::EventSource;
-        let (entries, next) =
-            page.select(&self.snapshot, &self.app.site, collection, paged.then_some(page::DEFAULT_LIMIT))?;
-        let mut body = format!("{{\"{}\":[", info.list).into_bytes();
-        for (index, entry) in entries.into_iter().enumerate() {
-            if index > 0 {
-                body.push(b',');
-            }
-            body.extend_from_slice(&self.render(&self.snapshot, entry)?.body);
-        }
-        let uri = format!("{}{}", self.app.site.base_url, collection.collection_path());
-        body.extend(format!("],\"uri\":{}", json!(uri)).into_bytes());
-        if paged {
-            body.extend(format!(",\"next_page_uri\":{}", json!(next)).into_bytes());
-        }
-        body.push(b'}');
-        let mut response = Body::from(body).into_response();
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Ok(response)
     }
 
     async fn patch(&self, key: Key, node: Node) -> Result<Response, ApiError> {
@@ -314,7 +281,7 @@ impl ApiRequest<'_> {
 }
 
 /// Renders a resource for a role. The common form is cached with the entry.
-fn render(app: &App, role: Role, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
+pub(super) fn render(app: &App, role: Role, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
     if role == Role::Viewer {
         return Ok(answer::rendered(view_json(snapshot, entry, &app.site, Secrets::Masked)?));
     }
@@ -338,23 +305,8 @@ fn render_module(
     Ok(Some(answer::rendered(module.view_json(host, &app.site, secrets)?)))
 }
 
-/// Writes the response form of a resource, with the children that its kind includes.
-fn view_json(snapshot: &Snapshot, entry: &Entry, site: &Site, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
-    let key = &entry.key;
-    let mut children = Vec::new();
-    if let Some(kind) = key.kind.facts().children {
-        children.extend(snapshot.children(key, kind).map(|child| ViewChild {
-            key: &child.key,
-            created_at: child.created_at,
-            spec: child.spec().as_ref(),
-        }));
-    }
-    let at = ViewContext { key, created_at: entry.created_at, site, children: &children };
-    entry.spec().view_json(&at, secrets)
-}
-
 /// Checks the id of an implicit resource, which is created with its first module (D20).
-fn check_id(kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {
+pub(super) fn check_id(kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {
     if kind.is_some_and(|kind| kind.info().implicit) && !is_opaque_id(id.as_str()) {
         return Err(ApiError::of(
             Code::InvalidFormat,

@@ -9,6 +9,7 @@ mod drain;
 pub(crate) mod endpoint;
 mod given;
 mod handle;
+mod list;
 mod metrics;
 pub(crate) mod openapi;
 mod page;
@@ -55,18 +56,32 @@ pub struct App {
     /// The server's reconcile loop, if it follows a folder.
     following: Option<Arc<Following>>,
     work: Work,
+    /// Lists with a filter, which a long reconciliation must not hold up.
+    searches: Work,
+}
+
+/// The reconciliations that may wait; their bodies are in memory.
+const WAITING_RECONCILIATIONS: usize = 8;
+/// The filtered lists that may wait.
+const WAITING_SEARCHES: usize = 64;
+
+/// The URLs and certificates of a service.
+pub(crate) fn site(store: &Store, base_url: &str, saml_base_url: &str) -> Site {
+    let signer = saml::Signer::new(store.root_secret());
+    Site {
+        base_url: base_url.to_owned(),
+        saml_base_url: saml_base_url.to_owned(),
+        saml_certificate: Box::new(move |route: &Id| signer.certificate_pem(route)),
+    }
 }
 
 impl App {
     /// Creates the API of a store.
     pub fn new(store: Arc<Store>, settings: Settings) -> Self {
-        let signer = saml::Signer::new(store.root_secret());
-        let site = Site {
-            base_url: settings.base_url.clone(),
-            saml_base_url: settings.saml_base_url.clone(),
-            saml_certificate: Box::new(move |route: &Id| signer.certificate_pem(route)),
-        };
-        Self { store, site, settings, following: None, work: Work::default() }
+        let site = site(&store, &settings.base_url, &settings.saml_base_url);
+        let work = Work::new("reconciliations", WAITING_RECONCILIATIONS);
+        let searches = Work::new("filtered lists", WAITING_SEARCHES);
+        Self { store, site, settings, following: None, work, searches }
     }
 
     /// Adds the reconcile loop of a folder.

@@ -9,10 +9,13 @@ use super::{
     endpoint::{Action, Endpoint, endpoints},
     reconciliation,
 };
-use crate::model::{
-    Kind,
-    resource::KindInfo,
-    schema::{definition_name, inline, refine},
+use crate::{
+    filter,
+    model::{
+        Kind,
+        resource::KindInfo,
+        schema::{definition_name, inline, refine},
+    },
 };
 
 const SCHEMAS: &str = "/components/schemas";
@@ -69,7 +72,7 @@ pub(crate) fn document(version_header: &str) -> Value {
             "title": "edgewright management API",
             "version": "2",
             "summary": "API keys, certificates, HTTPS edges, their routes and traffic modules.",
-            "description": "Operations marked `x-extension` extend the API specification. In a request body, null means unset, also for unknown fields, and path parameters can be repeated. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them.",
+            "description": "Operations, parameters and fields marked `x-extension` extend the API specification. In a request body, null means unset, also for unknown fields, and path parameters can be repeated. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": "/"}],
@@ -290,10 +293,16 @@ fn path_parameters(path: &str) -> Value {
 
 fn parameters(endpoint: &Endpoint) -> Vec<Value> {
     match endpoint.action {
-        Action::List => vec![
-            json!({"name": "limit", "in": "query", "description": "The number of resources per page.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000}}),
-            json!({"name": "before_id", "in": "query", "description": "Continues after this resource.", "schema": {"type": "string"}}),
-        ],
+        Action::List => {
+            let page = [
+                json!({"name": "limit", "in": "query", "description": "The number of resources per page.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000}}),
+                json!({"name": "before_id", "in": "query", "description": "Continues after this resource.", "schema": {"type": "string"}}),
+            ];
+            let filters = filter::parameters(endpoint.kind).map(|parameter| {
+                json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": {"type": "string", "minLength": 1}, "x-extension": true})
+            });
+            page.into_iter().chain(filters).collect()
+        }
         Action::Patch | Action::Delete | Action::PutModule(_) | Action::DeleteModule(_) => {
             vec![
                 json!({"name": "If-Match", "in": "header", "description": "The ETag of the resource that the change is based on.", "schema": {"type": "string"}}),
@@ -311,7 +320,8 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
 /// The error statuses of an endpoint.
 fn failures(endpoint: &Endpoint) -> &'static [&'static str] {
     match endpoint.action {
-        Action::Get | Action::List | Action::GetModule(_) => &["400", "401", "404", "500"],
+        Action::Get | Action::GetModule(_) => &["400", "401", "404", "500"],
+        Action::List => &["400", "401", "404", "500", "503"],
         _ => &["400", "401", "403", "404", "408", "409", "412", "413", "415", "500"],
     }
 }

@@ -3,7 +3,7 @@
 use super::{answer::ApiError, query};
 use crate::model::{
     id::Id,
-    key::Key,
+    key::{Key, segment},
     site::Site,
     snapshot::{Entry, Snapshot},
 };
@@ -40,21 +40,40 @@ impl Page {
         Ok(page)
     }
 
-    /// The resources of the page and the URI of the next page.
+    /// The resources of the page, which are those that `keep` selects, and the URI of the next page. `further` are the
+    /// other parameters of the list, which the next page has too.
     pub(super) fn select<'s>(
         &self,
         snapshot: &'s Snapshot,
         site: &Site,
         collection: &Key,
         default_limit: Option<usize>,
+        further: &[(&str, String)],
+        mut keep: impl FnMut(&Entry) -> Result<bool, ApiError>,
     ) -> Result<(Vec<&'s Entry>, Option<String>), ApiError> {
         let before = self.before(snapshot, collection)?;
         let limit = self.limit.or(default_limit).unwrap_or(usize::MAX);
-        let mut rest = snapshot.newest_first(collection.kind, collection.parent.as_ref(), before).map(AsRef::as_ref);
-        let entries: Vec<&Entry> = rest.by_ref().take(limit).collect();
-        let next = rest.next().and(entries.last()).map(|last| {
+        let mut entries: Vec<&Entry> = Vec::new();
+        let mut more = false;
+        for entry in snapshot.newest_first(collection.kind, collection.parent.as_ref(), before) {
+            if !keep(entry)? {
+                continue;
+            }
+            // Only a resource that is selected makes a next page: the last page must be known to be the last.
+            if entries.len() >= limit {
+                more = true;
+                break;
+            }
+            entries.push(entry.as_ref());
+        }
+        let next = entries.last().filter(|_| more).map(|last| {
             let id = form_urlencoded::byte_serialize(last.key.id.as_str().as_bytes()).collect::<String>();
-            format!("{}{}?limit={limit}&before_id={id}", site.base_url, collection.collection_path())
+            let path = collection.collection_path();
+            let mut uri = format!("{}{path}?limit={limit}&before_id={id}", site.base_url);
+            for (name, value) in further {
+                uri += &format!("&{name}={}", segment(value));
+            }
+            uri
         });
         Ok((entries, next))
     }

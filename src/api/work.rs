@@ -10,8 +10,6 @@ use crate::{model::code::Code, reconcile::cancel::Cancel};
 
 /// The number of concurrent runs.
 const RUNNING: usize = 2;
-/// The number of waiting runs, whose bodies are in memory.
-const WAITING: usize = 8;
 /// The Retry-After of a rejected request, in seconds.
 const RETRY_AFTER: &str = "5";
 /// The largest body that is handled without another thread.
@@ -19,13 +17,18 @@ const SMALL: usize = 16 << 10;
 
 /// Limits the number of runs.
 pub(super) struct Work {
+    /// What runs, for the error of a rejected request.
+    what: &'static str,
+    most: usize,
     places: Arc<Semaphore>,
     running: Arc<Semaphore>,
 }
 
-impl Default for Work {
-    fn default() -> Self {
-        Self { places: Arc::new(Semaphore::new(RUNNING + WAITING)), running: Arc::new(Semaphore::new(RUNNING)) }
+impl Work {
+    /// Creates a limit with so many slots for waiting runs, whose requests are in memory.
+    pub(super) fn new(what: &'static str, waiting: usize) -> Self {
+        let most = RUNNING + waiting;
+        Self { what, most, places: Arc::new(Semaphore::new(most)), running: Arc::new(Semaphore::new(RUNNING)) }
     }
 }
 
@@ -39,11 +42,8 @@ impl Work {
     /// Takes a slot, or returns the error for a client that must retry.
     pub(super) fn place(&self) -> Result<Permit, ApiError> {
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            ApiError::of(
-                Code::Unavailable,
-                format!("{} other reconciliations are running or waiting", RUNNING + WAITING),
-            )
-            .header(header::RETRY_AFTER, RETRY_AFTER)
+            ApiError::of(Code::Unavailable, format!("{} other {} are running or waiting", self.most, self.what))
+                .header(header::RETRY_AFTER, RETRY_AFTER)
         })?;
         Ok(Permit { place, running: Arc::clone(&self.running) })
     }

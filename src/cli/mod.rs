@@ -7,6 +7,7 @@ mod excerpt;
 mod explain;
 mod export;
 mod fmt;
+mod get;
 mod history;
 mod keys;
 mod output;
@@ -50,6 +51,7 @@ enum Command {
     Plan(reconcile::PlanArgs),
     Diff(diff::Args),
     Validate(validate::Args),
+    Get(get::Args),
     Trace(trace::Args),
     Export(export::Args),
     Fmt(fmt::Args),
@@ -142,6 +144,7 @@ fn run() -> CommandResult {
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
         Command::Serve(args) => args.run(lints),
+        Command::Get(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Trace(args) => args.run(lints),
         Command::Export(args) => args.run(),
         Command::Fmt(args) => args.run(),

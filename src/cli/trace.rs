@@ -188,7 +188,7 @@ fn write_trace(out: &mut String, request: &TracedRequest, trace: &Trace) {
 const WIDEST: usize = 200;
 
 /// Writes rows with aligned columns.
-fn write_table(out: &mut String, indent: &str, rows: &[Vec<String>]) {
+pub(super) fn write_table(out: &mut String, indent: &str, rows: &[Vec<String>]) {
     let width = |column: usize| {
         rows.iter()
             .filter_map(|row| row.get(column))

@@ -1,13 +1,14 @@
 //! `policy-expression`: a policy with invalid CEL or an unknown action type.
 
-mod cel;
-
 use super::{Findings, Level, Lint, World};
-use crate::model::{
-    fault::{Path, nearest},
-    kind::{https_edge_route::HttpsEdgeRoute, tls_edge::TlsEdge},
+use crate::{
+    cel,
+    model::{
+        fault::{Path, nearest},
+        kind::{https_edge_route::HttpsEdgeRoute, tls_edge::TlsEdge},
+    },
+    text::printable,
 };
-use crate::text::printable;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -71,8 +72,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             for (index, policy) in list.iter().enumerate() {
                 let at = Path::root().join("policies").join(direction).join(index);
                 for (index, expression) in policy.expressions.iter().enumerate() {
-                    if let Err(reason) = cel::parse(expression) {
-                        let message = format!("the expression is not valid CEL: {reason}");
+                    if let Err(error) = cel::check(expression) {
+                        let message = format!("the expression is not valid CEL: {}", error.message);
                         findings.report(key, at.join("expressions").join(index), message);
                     }
                 }

@@ -25,5 +25,6 @@ pub(crate) mod site;
 pub(crate) mod snapshot;
 pub(crate) mod traffic;
 pub(crate) mod unbounded;
+pub(crate) mod view;
 
 pub use kind::Kind;

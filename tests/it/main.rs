@@ -13,6 +13,7 @@ mod diff;
 mod export;
 mod fmt;
 mod formats;
+mod get;
 mod history;
 mod identity;
 mod isolate;

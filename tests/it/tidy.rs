@@ -7,16 +7,18 @@ use edgewright::report::CODES;
 use crate::cli::REPOSITORY;
 
 /// The layers of `src/lib.rs`: a module may use those with a lower number.
-const LAYERS: [(&str, u8); 12] = [
+const LAYERS: [(&str, u8); 14] = [
     ("cli", 7),
     ("api", 6),
     ("reconcile", 5),
     ("manifest", 4),
     ("plan", 4),
     ("store", 4),
+    ("filter", 3),
     ("lint", 3),
     ("routing", 3),
     ("model", 2),
+    ("cel", 1),
     ("x509", 1),
     ("xml", 1),
     ("text", 0),
@@ -239,7 +241,7 @@ fn the_pure_rooms_do_no_io() {
     // These are numbers with dots, not sockets.
     let harmless = ["std::net::IpAddr", "std::net::Ipv4Addr", "std::net::Ipv6Addr", "std::net"];
     let mut offenders = Vec::new();
-    for file in ["text", "x509", "xml", "model", "lint", "routing", "plan"]
+    for file in ["text", "cel", "x509", "xml", "model", "filter", "lint", "routing", "plan"]
         .iter()
         .flat_map(|room| sources(&format!("src/{room}"), "rs"))
         // A test may measure time.

@@ -1,8 +1,10 @@
 //! The targets of `reconcile`: a local store or a server.
 
+mod client;
 mod local;
 mod server;
 
+pub(super) use client::ApiClient;
 pub(super) use local::Local;
 pub(super) use server::{ServerArgs, ServerTarget};
 

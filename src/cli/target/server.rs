@@ -2,17 +2,14 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    io::Write,
     path::PathBuf,
     sync::Arc,
-    time::Duration,
 };
 
-use axum::http::Uri;
-use serde::Deserialize;
-use ureq::Agent;
-
-use super::{PlanFile, Proposal, Target};
+use super::{
+    PlanFile, Proposal, Target,
+    client::{ApiClient, foreign_response, is_turned_away, refused, unreachable},
+};
 use crate::{
     api::{
         VERSION_HEADER,
@@ -27,7 +24,7 @@ use crate::{
         diagnostic::{Diagnostic, Name, Severity, SourceFile, sort},
         id::Id,
         json,
-        secret::{Secret, Secrets},
+        secret::Secrets,
     },
     plan::{
         Effect,
@@ -42,23 +39,16 @@ use crate::{
     },
 };
 
-/// The environment variable with the token. A flag would expose it in the process list.
-const TOKEN: &str = "EDGEWRIGHT_TOKEN";
-/// The connect timeout.
-const CONNECT: Duration = Duration::from_secs(10);
-/// The response timeout.
-const RESPONSE: Duration = Duration::from_secs(600);
-
 /// The server that a command works through.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// Plan and apply through a running `edgewright serve` instead of a local store. Reads the token from the
-    /// environment variable EDGEWRIGHT_TOKEN.
+    /// Work through a running `edgewright serve` instead of a local store. Reads the token from the environment variable
+    /// EDGEWRIGHT_TOKEN.
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SERVER")]
     server: Option<String>,
     /// Name of the server's version header.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
-    version_header: String,
+    pub(crate) version_header: String,
 }
 
 impl ServerArgs {
@@ -82,10 +72,9 @@ impl ServerArgs {
 
 /// Plans and applies through a server. Errors in the files alone are reported before anything is sent.
 pub(crate) struct ServerTarget {
-    agent: Agent,
+    client: ApiClient,
+    /// The URL of the reconciliations.
     url: String,
-    version_header: String,
-    token: Secret,
     options: Options,
     proposed: Option<Proposed>,
 }
@@ -100,53 +89,11 @@ struct Proposed {
     shown: Option<SavedPlan>,
 }
 
-/// A server's error response (D9).
-#[derive(Deserialize)]
-struct ErrorResponse {
-    error_code: String,
-    msg: String,
-    #[serde(default)]
-    errors: Vec<ErrorItem>,
-}
-
-#[derive(Deserialize)]
-struct ErrorItem {
-    error_code: String,
-    msg: String,
-}
-
 impl ServerTarget {
     /// Prepares a client. Sends nothing yet.
     pub(crate) fn new(url: &str, args: &ServerArgs, options: Options) -> Result<Self, Failure> {
-        let (url, uri) = address(url)?;
-        let token = std::env::var(TOKEN).unwrap_or_default();
-        if token.trim().is_empty() {
-            let fault = Diagnostic::error(Code::Unauthenticated, format!("no token is set for {url}"));
-            return Err(fault.help(format!("set {TOKEN} to the token of an API key")).into());
-        }
-        if uri.scheme_str() == Some("http") && !is_this_machine(&uri) {
-            let host = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
-            let _ = writeln!(
-                anstream::stderr(),
-                "Warning: the token and all secrets are sent to {host} over unencrypted HTTP."
-            );
-        }
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(RESPONSE))
-            .max_redirects(0)
-            .user_agent(concat!("edgewright/", env!("CARGO_PKG_VERSION")))
-            .tls_config(ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build())
-            .build();
-        Ok(Self {
-            agent: Agent::new_with_config(agent),
-            url: format!("{url}/reconciliations"),
-            version_header: args.version_header.clone(),
-            token: Secret::new(token.trim()),
-            options,
-            proposed: None,
-        })
+        let client = ApiClient::new(url, &args.version_header)?;
+        Ok(Self { url: client.address("/reconciliations"), client, options, proposed: None })
     }
 
     fn request(&self, files: Vec<SentFile>) -> Request {
@@ -174,7 +121,7 @@ impl ServerTarget {
 
     fn send(&self, request: &Request) -> Result<Run, SendError> {
         let no_response = |reason: String| match request.dry_run {
-            true => SendError::Refused(self.unreachable(&reason)),
+            true => SendError::Refused(unreachable(&self.url, &reason)),
             // Without a response, it is unknown whether the plan was applied.
             false => SendError::NoResponse(format!("no response from {}: {reason}", self.url)),
         };
@@ -185,70 +132,17 @@ impl ServerTarget {
             let help = "split the manifests into several sources, or run reconcile on the store's machine";
             return Err(SendError::Refused(Diagnostic::error(Code::BodyTooLarge, message).help(help).into()));
         }
-        let sent = self
-            .agent
-            .post(&self.url)
-            .header("Authorization", format!("Bearer {}", self.token.expose()))
-            .header(&self.version_header, "2")
-            .header("Content-Type", "application/json")
-            .send(&body);
-        let mut response = sent.map_err(|error| match error {
-            ureq::Error::Io(error) => no_response(error.to_string()),
-            error => no_response(error.to_string()),
-        })?;
-        let status = response.status().as_u16();
-        let text = response.body_mut().with_config().limit(u64::MAX).read_to_vec();
-        let text = text.map_err(|error| no_response(error.to_string()))?;
+        let (status, text) = self.client.post(&self.url, &body).map_err(no_response)?;
         if status >= 500 && !request.dry_run && !is_turned_away(&text) {
             return Err(no_response(format!("status {status}")));
         }
         if !matches!(status, 200 | 201) {
-            return Err(SendError::Refused(self.refused(status, &text)));
+            return Err(SendError::Refused(refused(&self.url, status, &text)));
         }
         serde_json::from_slice(&text).map_err(|_| match request.dry_run {
-            true => SendError::Refused(self.foreign_response(status)),
+            true => SendError::Refused(foreign_response(&self.url, status)),
             false => no_response("the response is not a report".into()),
         })
-    }
-
-    /// The failure for a response that is not from edgewright.
-    fn foreign_response(&self, status: u16) -> Failure {
-        let message = format!("unexpected response from {} (status {status}): not an edgewright server", self.url);
-        let help = "check the URL in --server and any proxy in front of the server";
-        Diagnostic::error(Code::Unreadable, message).help(help).into()
-    }
-
-    fn unreachable(&self, reason: &str) -> Failure {
-        Diagnostic::error(Code::Unreadable, format!("cannot reach {}: {reason}", self.url))
-            .help("check the URL in --server, and that the server is running")
-            .into()
-    }
-
-    /// Converts an error response into a failure.
-    fn refused(&self, status: u16, text: &[u8]) -> Failure {
-        let Ok(refusal) = serde_json::from_slice::<ErrorResponse>(text) else { return self.foreign_response(status) };
-        let one = |code: &str, msg: &str| {
-            let known = Code::from_name(code);
-            let help = match known {
-                Some(Code::Unauthenticated) => "set EDGEWRIGHT_TOKEN to the token of an API key that is not revoked",
-                Some(Code::VersionHeader) => "set --version-header to the name of the server's version header",
-                Some(Code::NotFound) => "check the path of the URL in --server",
-                Some(code) => code.info().cure,
-                None => "use the same edgewright version as the server",
-            };
-            Diagnostic::error(known.unwrap_or(Code::Internal), format!("rejected by the server: {msg}")).help(help)
-        };
-        let exit = match Code::from_name(&refusal.error_code) {
-            Some(Code::Stale) => Exit::Stale,
-            Some(Code::PreventDestroy | Code::TooManyDeletions) => Exit::Refused,
-            _ => Exit::Error,
-        };
-        let several = refusal.errors.iter().map(|it| one(&it.error_code, &it.msg));
-        let mut diagnostics: Vec<Diagnostic> = several.collect();
-        if diagnostics.is_empty() {
-            diagnostics.push(one(&refusal.error_code, &refusal.msg));
-        }
-        Failure { diagnostics, exit }
     }
 
     /// Converts the server's run into a proposal, with places in the local files.
@@ -308,40 +202,6 @@ impl ServerTarget {
     }
 }
 
-/// Whether the server itself turned the request away before starting on it. A proxy's 503 does not prove that.
-fn is_turned_away(text: &[u8]) -> bool {
-    let refusal = serde_json::from_slice::<ErrorResponse>(text);
-    refusal.is_ok_and(|refusal| Code::from_name(&refusal.error_code) == Some(Code::Unavailable))
-}
-
-/// Validates a server URL and removes trailing slashes.
-fn address(text: &str) -> Result<(String, Uri), Failure> {
-    // A password does not belong on a command line, or in the messages that show the URL.
-    let text = text.trim_end_matches('/');
-    let parsed = text.parse::<Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
-    match parsed {
-        Some(uri) if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) => {
-            let fault = Diagnostic::error(
-                Code::InvalidFormat,
-                "the URL in `--server` must not contain a user name or password",
-            );
-            Err(fault.help(format!("remove it, and set {TOKEN} to the token of an API key")).into())
-        }
-        Some(uri) if uri.host().is_some_and(|host| !host.is_empty()) => Ok((text.to_owned(), uri)),
-        _ => {
-            let fault = Diagnostic::error(Code::InvalidFormat, format!("`{text}` is not an HTTP or HTTPS URL"));
-            Err(fault.help("use a URL such as `https://edge.example.com`").into())
-        }
-    }
-}
-
-/// Whether a server runs on this machine.
-fn is_this_machine(uri: &Uri) -> bool {
-    let host = uri.host().unwrap_or_default();
-    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
-}
-
 /// Why a request has no report.
 enum SendError {
     /// The server rejected the request or was not reached: nothing has changed.
@@ -381,7 +241,7 @@ impl Target for ServerTarget {
         let run = during("Planning", || self.send(&self.request(files.clone())))?;
         // Without the outcome, the server could not check that it applies this very plan.
         if run.report.plan.is_some() && run.outcome.is_empty() {
-            return Err(self.foreign_response(200));
+            return Err(foreign_response(&self.url, 200));
         }
         let mut proposal = self.proposal(run, files, validated);
         proposal.report.diagnostics.extend(unread);
@@ -407,23 +267,6 @@ impl Target for ServerTarget {
             }
             // Keep the token files: their keys may exist by now.
             Err(error @ SendError::NoResponse(_)) => Err(error.into()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Uri, is_this_machine};
-
-    #[test]
-    fn only_a_loopback_address_is_this_machine() {
-        let is_this_machine =
-            |address: &str| is_this_machine(&format!("http://{address}").parse::<Uri>().unwrap_or_default());
-        for address in ["localhost", "LOCALHOST:8484", "127.0.0.1:8484/base", "127.0.0.2", "[::1]:8484"] {
-            assert!(is_this_machine(address), "{address}");
-        }
-        for address in ["edge.example.com", "localhost.example.com:80", "10.0.0.1:8484", "[fe80::1]:80", ""] {
-            assert!(!is_this_machine(address), "{address}");
         }
     }
 }

@@ -11,6 +11,7 @@ mod certificates;
 mod clients;
 mod conditions;
 mod edges;
+mod filters;
 mod history;
 mod implicit;
 mod ip_restrictions;
@@ -42,6 +43,7 @@ fn all_rows() -> Vec<Row> {
         clients::rows(),
         conditions::rows(),
         edges::rows(),
+        filters::rows(),
         history::rows(),
         implicit::rows(),
         ip_restrictions::rows(),

@@ -1,14 +1,16 @@
 //! The tokens of a CEL expression.
 
-use crate::text::printable;
 use std::fmt;
+
+use super::CelError;
+use crate::text::printable;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum CelToken<'a> {
     /// A name, or one of the words `true`, `false` and `null`.
     Word(&'a str),
-    /// A number or string.
-    Literal,
+    /// A number or string, as it is written.
+    Literal(&'a str),
     /// An operator, bracket or other symbol.
     Symbol(&'a str),
 }
@@ -18,7 +20,7 @@ impl fmt::Display for CelToken<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CelToken::Word(text) => write!(f, "`{}`", printable(text)),
-            CelToken::Literal => f.write_str("a string or number"),
+            CelToken::Literal(_) => f.write_str("a string or number"),
             CelToken::Symbol(text) => write!(f, "`{text}`"),
         }
     }
@@ -30,26 +32,33 @@ const SYMBOLS: &[&str] = &[
     "-", "*", "/", "%",
 ];
 
-/// An iterator over the tokens of a text; it yields an error at the first invalid one.
+/// An iterator over the tokens of a text with their offsets; it yields an error at the first invalid one.
 pub(super) struct CelTokens<'a> {
+    /// The length of the whole text.
+    length: usize,
     rest: &'a str,
 }
 
 impl<'a> CelTokens<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { rest: text }
+        Self { length: text.len(), rest: text }
     }
 
-    fn token(&mut self) -> Result<Option<CelToken<'a>>, String> {
+    /// Skips blanks and comments, and returns the offset and text of what follows.
+    fn next_text(&mut self) -> (usize, &'a str) {
         let mut text = self.rest.trim_start();
         while let Some(comment) = text.strip_prefix("//") {
             text = comment.split_once('\n').map_or("", |(_, next)| next).trim_start();
         }
         self.rest = text;
+        (self.length - text.len(), text)
+    }
+
+    fn token(&mut self, text: &'a str) -> Result<Option<CelToken<'a>>, String> {
         let Some(first) = text.chars().next() else { return Ok(None) };
         if let Some(rest) = after_text(text)?.or_else(|| after_number(text)) {
             self.rest = rest;
-            return Ok(Some(CelToken::Literal));
+            return Ok(Some(CelToken::Literal(text.get(..text.len() - rest.len()).unwrap_or_default())));
         } else if let Some(rest) = after_word(text) {
             self.rest = rest;
             let word = text.get(..text.len() - rest.len()).unwrap_or_default();
@@ -64,10 +73,12 @@ impl<'a> CelTokens<'a> {
 }
 
 impl<'a> Iterator for CelTokens<'a> {
-    type Item = Result<CelToken<'a>, String>;
+    type Item = Result<(usize, CelToken<'a>), CelError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.token().transpose()
+        let (at, text) = self.next_text();
+        let token = self.token(text).map_err(|message| CelError::new(at, message));
+        token.map(|token| token.map(|token| (at, token))).transpose()
     }
 }
 

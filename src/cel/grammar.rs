@@ -2,9 +2,10 @@
 //! one pass with a stack of open brackets is enough and needs no recursion. Doubtful cases (reserved words, escapes in
 //! strings, the optional syntax) are accepted, so that valid expressions never raise a warning.
 
-mod token;
-
-use token::{CelToken, CelTokens};
+use super::{
+    CelError,
+    token::{CelToken, CelTokens},
+};
 
 /// An open construct.
 #[derive(Clone, Copy, PartialEq)]
@@ -28,24 +29,25 @@ enum OpenBracket {
 /// Binary operators. `-` can also be a sign, which [`step`] handles first.
 const BETWEEN: &[&str] = &["==", "!=", "<=", ">=", "&&", "||", "<", ">", "+", "-", "*", "/", "%", "in"];
 
-/// Checks the syntax of an expression; the error completes "this expression is not valid CEL: …".
-pub(super) fn parse(text: &str) -> Result<(), String> {
+/// Checks the syntax of an expression.
+pub(crate) fn check(text: &str) -> Result<(), CelError> {
     let mut open = Vec::new();
     let mut complete = false;
     let mut before = None;
     for token in CelTokens::new(text) {
-        let token = token?;
+        let (at, token) = token?;
         complete = step(&mut open, complete, before, token).ok_or_else(|| match before {
-            Some(before) => format!("unexpected {token} after {before}"),
-            None => format!("unexpected {token} at the start"),
+            Some(before) => CelError::new(at, format!("unexpected {token} after {before}")),
+            None => CelError::new(at, format!("unexpected {token} at the start")),
         })?;
         before = Some(token);
     }
+    let at_end = |message: String| Err(CelError::new(text.len(), message));
     match (before, open.last()) {
-        (None, _) => Err("the expression is empty".into()),
-        (Some(last), _) if !complete => Err(format!("an operand is missing after {last}")),
-        (_, Some(OpenBracket::Choice)) => Err("`?` without `:`".into()),
-        (_, Some(_)) => Err("unclosed bracket".into()),
+        (None, _) => at_end("the expression is empty".into()),
+        (Some(last), _) if !complete => at_end(format!("an operand is missing after {last}")),
+        (_, Some(OpenBracket::Choice)) => at_end("`?` without `:`".into()),
+        (_, Some(_)) => at_end("unclosed bracket".into()),
         (_, None) => Ok(()),
     }
 }
@@ -113,12 +115,19 @@ mod tests {
             has(a.b) && xs.all(x, x > f()) && pkg.Msg{field: 1} // end
             .a.?b[?c] == r"\" || 'it\'s' + b"x" + """a"b""" != a - -1"#;
         for good in good.lines() {
-            assert_eq!(parse(good), Ok(()), "{good}");
+            assert_eq!(check(good), Ok(()), "{good}");
         }
         let bad =
             "||  |// only|!(a in ['b']|a &&|&& a|a b|a..b|f(a,)|a ? b|a : b|{a}|[,]|'open|a = b|a)|(|a[]|1(2)|a.'b'|#";
         for bad in bad.split('|') {
-            assert!(parse(bad).is_err(), "{bad}");
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_error_has_its_place() {
+        for (text, at) in [("a == ü && )", 5), ("a && )", 5), ("a && 'x", 5), ("a &&", 4), ("(a", 2), ("", 0)] {
+            assert_eq!(check(text).err().map(|error| error.at), Some(at), "{text}");
         }
     }
 }

@@ -1,0 +1,54 @@
+//! The bounds of an evaluation.
+
+use std::cell::Cell;
+
+use super::CelError;
+
+/// The steps for one value, so that one large value with a nested loop over it cannot use up memory.
+const STEPS_OF_ONE: u64 = 2_000_000;
+/// The steps between two questions whether to stop.
+const INTERVAL: u64 = 1024;
+
+/// Counts the steps of evaluations and stops them at a limit.
+pub(crate) struct CelMeter<'a> {
+    left: Cell<u64>,
+    left_of_one: Cell<u64>,
+    stop: &'a dyn Fn() -> bool,
+}
+
+/// The bytes of a value that take one step to write and read.
+const BYTES_PER_STEP: usize = 32;
+
+/// The evaluation has taken too many steps, or was stopped.
+pub(super) struct CelExhausted;
+
+impl From<CelExhausted> for CelError {
+    fn from(_: CelExhausted) -> Self {
+        CelError::new(0, "the evaluation takes too long")
+    }
+}
+
+impl<'a> CelMeter<'a> {
+    /// Allows `steps` in all, and stops when `stop` returns true.
+    pub(crate) fn new(steps: u64, stop: &'a dyn Fn() -> bool) -> Self {
+        Self { left: Cell::new(steps), left_of_one: Cell::new(STEPS_OF_ONE), stop }
+    }
+
+    /// Begins with the next value, which has so many bytes.
+    pub(crate) fn begin(&self, bytes: usize) -> Result<(), CelError> {
+        self.left_of_one.set(STEPS_OF_ONE);
+        self.take((bytes / BYTES_PER_STEP) as u64).map_err(CelError::from)
+    }
+
+    /// Takes steps.
+    pub(super) fn take(&self, steps: u64) -> Result<(), CelExhausted> {
+        let before = self.left.get();
+        let left = before.checked_sub(steps).ok_or(CelExhausted)?;
+        self.left.set(left);
+        self.left_of_one.set(self.left_of_one.get().checked_sub(steps).ok_or(CelExhausted)?);
+        if before / INTERVAL != left / INTERVAL && (self.stop)() {
+            return Err(CelExhausted);
+        }
+        Ok(())
+    }
+}

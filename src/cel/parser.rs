@@ -1,0 +1,346 @@
+//! The syntax tree of an expression, with bounds on its length and depth.
+
+use regex::{Regex, RegexBuilder};
+
+use super::{
+    CelError,
+    function::{self, CelFold, CelFunction},
+    grammar,
+    literal::literal,
+    operator::{CelOperator, LEVELS},
+    token::{CelToken, CelTokens},
+};
+use crate::text::printable;
+
+/// The longest expression, in bytes.
+const MOST_BYTES: usize = 4096;
+/// The deepest tree, as parsing and evaluation recurse.
+const MOST_DEPTH: usize = 50;
+/// The largest compiled pattern, in bytes: matching takes time in proportion to it.
+const MOST_PATTERN_BYTES: usize = 256 << 10;
+/// The most patterns, as compiling one takes time and memory.
+const MOST_PATTERNS: usize = 8;
+
+/// An expression with its offset.
+#[derive(Debug)]
+pub(super) struct CelExpr {
+    pub at: usize,
+    depth: usize,
+    pub node: CelNode,
+}
+
+#[derive(Debug)]
+pub(super) enum CelNode {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Double(f64),
+    Text(String),
+    List(Vec<CelExpr>),
+    Name(String),
+    /// A field of a value.
+    Field(Box<CelExpr>, String),
+    /// Whether a value has a field.
+    Has(Box<CelExpr>, String),
+    Index(Box<CelExpr>, Box<CelExpr>),
+    Not(Box<CelExpr>),
+    Negate(Box<CelExpr>),
+    /// `||` (`any`) or `&&` between all parts. A long list of alternatives is flat.
+    Logic {
+        any: bool,
+        parts: Vec<CelExpr>,
+    },
+    Binary(CelOperator, Box<CelExpr>, Box<CelExpr>),
+    /// Condition, and the values if it is true and false.
+    Choice(Box<[CelExpr; 3]>),
+    /// A function, with the receiver as the first argument.
+    Call(CelFunction, Vec<CelExpr>),
+    /// Whether a text matches a pattern.
+    Matches(Box<CelExpr>, Box<Regex>),
+    /// A macro over a list: its variable, and the one or two expressions for each item.
+    Fold {
+        fold: CelFold,
+        list: Box<CelExpr>,
+        variable: String,
+        body: Vec<CelExpr>,
+    },
+}
+
+impl CelNode {
+    fn children(&self) -> Vec<&CelExpr> {
+        match self {
+            CelNode::Null
+            | CelNode::Bool(_)
+            | CelNode::Int(_)
+            | CelNode::Double(_)
+            | CelNode::Text(_)
+            | CelNode::Name(_) => Vec::new(),
+            CelNode::List(parts) | CelNode::Logic { parts, .. } | CelNode::Call(_, parts) => parts.iter().collect(),
+            CelNode::Field(of, _)
+            | CelNode::Has(of, _)
+            | CelNode::Not(of)
+            | CelNode::Negate(of)
+            | CelNode::Matches(of, _) => vec![of.as_ref()],
+            CelNode::Index(left, right) | CelNode::Binary(_, left, right) => vec![left.as_ref(), right.as_ref()],
+            CelNode::Choice(parts) => parts.iter().collect(),
+            CelNode::Fold { list, body, .. } => body.iter().chain([list.as_ref()]).collect(),
+        }
+    }
+}
+
+/// Parses an expression.
+pub(super) fn parse(text: &str) -> Result<CelExpr, CelError> {
+    if text.len() > MOST_BYTES {
+        return Err(CelError::new(MOST_BYTES, format!("the expression is longer than {MOST_BYTES} bytes")));
+    }
+    grammar::check(text)?;
+    let tokens = CelTokens::new(text).collect::<Result<Vec<_>, CelError>>()?;
+    let mut patterns = tokens.iter().filter(|(_, token)| *token == CelToken::Word("matches"));
+    if let Some((at, _)) = patterns.nth(MOST_PATTERNS) {
+        return Err(CelError::new(*at, format!("more than {MOST_PATTERNS} calls of `matches`")));
+    }
+    let mut parser = CelParser { tokens, next: 0, end: text.len(), nesting: 0 };
+    let root = parser.choice()?;
+    match parser.peek() {
+        None => Ok(root),
+        Some(_) => Err(parser.unsupported()),
+    }
+}
+
+struct CelParser<'a> {
+    tokens: Vec<(usize, CelToken<'a>)>,
+    next: usize,
+    end: usize,
+    nesting: usize,
+}
+
+type ParseResult = Result<CelExpr, CelError>;
+
+impl<'a> CelParser<'a> {
+    fn peek(&self) -> Option<(usize, CelToken<'a>)> {
+        self.tokens.get(self.next).copied()
+    }
+
+    /// Takes the next token if it is one of these symbols.
+    fn symbol(&mut self, known: &[&str]) -> Option<(usize, &'a str)> {
+        match self.peek() {
+            Some((at, CelToken::Symbol(symbol))) if known.contains(&symbol) => {
+                self.next += 1;
+                Some((at, symbol))
+            }
+            _ => None,
+        }
+    }
+
+    fn expect(&mut self, symbol: &str) -> Result<(), CelError> {
+        match self.symbol(&[symbol]) {
+            Some(_) => Ok(()),
+            None => Err(self.unsupported()),
+        }
+    }
+
+    /// The error for a valid token that filters have no use for.
+    fn unsupported(&self) -> CelError {
+        match self.peek() {
+            Some((at, token)) => CelError::new(at, format!("{token} is not supported in a filter")),
+            None => CelError::new(self.end, "the expression is incomplete"),
+        }
+    }
+
+    fn nested<T>(&mut self, at: usize, parse: impl FnOnce(&mut Self) -> Result<T, CelError>) -> Result<T, CelError> {
+        if self.nesting >= MOST_DEPTH {
+            return Err(too_deep(at));
+        }
+        self.nesting += 1;
+        let parsed = parse(self);
+        self.nesting -= 1;
+        parsed
+    }
+
+    fn choice(&mut self) -> ParseResult {
+        let condition = self.binary(0)?;
+        let Some((at, _)) = self.symbol(&["?"]) else { return Ok(condition) };
+        self.nested(at, |parser| {
+            let yes = parser.choice()?;
+            parser.expect(":")?;
+            let no = parser.choice()?;
+            build(at, CelNode::Choice(Box::new([condition, yes, no])))
+        })
+    }
+
+    fn binary(&mut self, level: usize) -> ParseResult {
+        let Some(symbols) = LEVELS.get(level) else { return self.unary() };
+        let mut left = self.binary(level + 1)?;
+        while let Some((at, symbol)) = self.symbol(symbols) {
+            let right = self.binary(level + 1)?;
+            left = join(at, symbol, left, right)?;
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> ParseResult {
+        let Some((at, symbol)) = self.symbol(&["!", "-"]) else { return self.member() };
+        self.nested(at, |parser| {
+            let operand = Box::new(parser.unary()?);
+            build(at, if symbol == "!" { CelNode::Not(operand) } else { CelNode::Negate(operand) })
+        })
+    }
+
+    fn member(&mut self) -> ParseResult {
+        let mut value = self.primary()?;
+        loop {
+            if self.symbol(&["."]).is_some() {
+                let Some((at, CelToken::Word(name))) = self.peek() else { return Err(self.unsupported()) };
+                self.next += 1;
+                value = match self.symbol(&["("]) {
+                    Some((open, _)) => {
+                        let arguments = self.items(open, ")")?;
+                        call(at, name, Some(value), arguments)?
+                    }
+                    None => build(at, CelNode::Field(Box::new(value), unquoted(name)))?,
+                };
+            } else if let Some((at, _)) = self.symbol(&["["]) {
+                let index = self.nested(at, |parser| parser.choice())?;
+                self.expect("]")?;
+                value = build(at, CelNode::Index(Box::new(value), Box::new(index)))?;
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn primary(&mut self) -> ParseResult {
+        let Some((at, token)) = self.peek() else { return Err(self.unsupported()) };
+        match token {
+            CelToken::Literal(text) => {
+                self.next += 1;
+                build(at, literal(text).map_err(|message| CelError::new(at, message))?)
+            }
+            CelToken::Word(word) => {
+                self.next += 1;
+                if let Some((open, _)) = self.symbol(&["("]) {
+                    let arguments = self.items(open, ")")?;
+                    return call(at, word, None, arguments);
+                }
+                let node = match word {
+                    "true" => CelNode::Bool(true),
+                    "false" => CelNode::Bool(false),
+                    "null" => CelNode::Null,
+                    _ => CelNode::Name(unquoted(word)),
+                };
+                build(at, node)
+            }
+            CelToken::Symbol("(") => {
+                self.next += 1;
+                let inner = self.nested(at, |parser| parser.choice())?;
+                self.expect(")")?;
+                Ok(inner)
+            }
+            CelToken::Symbol("[") => {
+                self.next += 1;
+                let items = self.items(at, "]")?;
+                build(at, CelNode::List(items))
+            }
+            CelToken::Symbol(_) => Err(self.unsupported()),
+        }
+    }
+
+    /// Parses the rest of a list.
+    fn items(&mut self, at: usize, close: &str) -> Result<Vec<CelExpr>, CelError> {
+        self.nested(at, |parser| {
+            let mut items = Vec::new();
+            while parser.symbol(&[close]).is_none() {
+                if !items.is_empty() {
+                    parser.expect(",")?;
+                    if parser.symbol(&[close]).is_some() {
+                        break;
+                    }
+                }
+                items.push(parser.choice()?);
+            }
+            Ok(items)
+        })
+    }
+}
+
+fn too_deep(at: usize) -> CelError {
+    CelError::new(at, format!("the expression is nested more than {MOST_DEPTH} levels deep"))
+}
+
+fn build(at: usize, node: CelNode) -> ParseResult {
+    let depth = 1 + node.children().iter().map(|child| child.depth).max().unwrap_or_default();
+    if depth > MOST_DEPTH {
+        return Err(too_deep(at));
+    }
+    Ok(CelExpr { at, depth, node })
+}
+
+/// Joins two operands; a chain of one logical operator becomes one node.
+fn join(at: usize, symbol: &str, left: CelExpr, right: CelExpr) -> ParseResult {
+    let Some(operator) = CelOperator::from_symbol(symbol) else {
+        let any = symbol == "||";
+        let (at, mut parts) = match left {
+            CelExpr { at, node: CelNode::Logic { any: same, parts }, .. } if same == any => (at, parts),
+            other => (at, vec![other]),
+        };
+        parts.push(right);
+        return build(at, CelNode::Logic { any, parts });
+    };
+    build(at, CelNode::Binary(operator, Box::new(left), Box::new(right)))
+}
+
+/// Names can be quoted in backticks.
+fn unquoted(name: &str) -> String {
+    name.trim_matches('`').to_owned()
+}
+
+fn call(at: usize, name: &str, receiver: Option<CelExpr>, arguments: Vec<CelExpr>) -> ParseResult {
+    let wrong = |usage: &str| Err(CelError::new(at, format!("use `{name}` as `{usage}`")));
+    if name == "has" && receiver.is_none() {
+        let only = <[CelExpr; 1]>::try_from(arguments).map(|[only]| only.node);
+        return match only {
+            Ok(CelNode::Field(of, field)) => build(at, CelNode::Has(of, field)),
+            _ => wrong("has(obj.field)"),
+        };
+    }
+    if name == "matches" {
+        let both = <[CelExpr; 2]>::try_from(receiver.into_iter().chain(arguments).collect::<Vec<_>>());
+        return match both {
+            Ok([text, CelExpr { at: place, node: CelNode::Text(pattern), .. }]) => {
+                let pattern = RegexBuilder::new(&pattern).size_limit(MOST_PATTERN_BYTES).build().map_err(|error| {
+                    let reason = match error {
+                        regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
+                        // The last line says what is wrong; the others draw the pattern.
+                        other => printable(other.to_string().lines().last().unwrap_or_default().trim()),
+                    };
+                    CelError::new(place, format!("invalid pattern: {reason}"))
+                })?;
+                build(at, CelNode::Matches(Box::new(text), Box::new(pattern)))
+            }
+            _ => wrong("text.matches('pattern')"),
+        };
+    }
+    if let (Some(fold), true) = (CelFold::from_name(name), receiver.is_some()) {
+        let mut arguments = arguments.into_iter();
+        let variable = match arguments.next().map(|first| first.node) {
+            Some(CelNode::Name(variable)) if variable != super::OBJ => variable,
+            _ => return wrong(fold.usage()),
+        };
+        let body: Vec<CelExpr> = arguments.collect();
+        return match receiver {
+            Some(list) if fold.takes(body.len()) => {
+                build(at, CelNode::Fold { fold, list: Box::new(list), variable, body })
+            }
+            _ => wrong(fold.usage()),
+        };
+    }
+    let function = function::find(name, receiver.is_some(), arguments.len());
+    let function = function.map_err(|error| match error {
+        function::NoFunction::Unknown => {
+            let message = format!("unknown function `{}`", printable(name));
+            CelError::unknown(at, message, name, function::names())
+        }
+        function::NoFunction::Usage(usage) => CelError::new(at, format!("use `{name}` as `{usage}`")),
+    })?;
+    build(at, CelNode::Call(function, receiver.into_iter().chain(arguments).collect()))
+}

@@ -1,0 +1,384 @@
+//! `edgewright get`: resources of a store or a server, selected as in the API (D67).
+
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::{
+    CommandResult, Exit, Failure, StoreArgs,
+    output::print,
+    show::say,
+    target::{ApiClient, ServerArgs},
+    trace::write_table,
+};
+use crate::{
+    api,
+    cel::{CelMeter, OBJ},
+    filter::Filter,
+    model::{
+        Kind,
+        code::Code,
+        decode::list,
+        diagnostic::{Diagnostic, Name},
+        fault::{Fault, nearest},
+        id::Id,
+        key::{Key, segment},
+        secret::Secrets,
+        snapshot::Snapshot,
+        unbounded,
+        view::view_json,
+    },
+    store::Store,
+    text::{escaped, printable},
+};
+
+/// List resources, or show one.
+///
+/// KIND is a manifest kind in any spelling: `HttpsEdge`, `https-edges`, `edges`. Reads a local store without changing it,
+/// with every secret masked, or a server with --server. The table has the main fields; `json` and `yaml` have what the
+/// API returns.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Kind of the resources, such as `edges`, `routes` or `tls-certificates`.
+    #[arg(value_name = "KIND")]
+    kind: String,
+    /// Id of a resource, or its name in the manifest.
+    #[arg(value_name = "ID|NAME", conflicts_with = "filter")]
+    wanted: Option<String>,
+    /// Show only resources for which a CEL expression is true, such as `obj.description == "shop"`.
+    #[arg(long, value_name = "EXPR", env = "EDGEWRIGHT_FILTER")]
+    filter: Option<String>,
+    /// Show only the routes of the edge with this id or name.
+    #[arg(long, value_name = "ID|NAME", env = "EDGEWRIGHT_EDGE")]
+    edge: Option<String>,
+    /// Show only the sources of the event subscription with this id or name.
+    #[arg(long, value_name = "ID|NAME", env = "EDGEWRIGHT_SUBSCRIPTION")]
+    subscription: Option<String>,
+    /// Output format.
+    #[arg(short = 'o', long = "format", value_enum, default_value_t = GetFormat::Table, env = "EDGEWRIGHT_GET_FORMAT")]
+    format: GetFormat,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GetFormat {
+    Table,
+    Json,
+    Yaml,
+}
+
+/// The singular names of the kinds with lists, the one for messages first.
+const NAMES: [(Kind, &[&str]); 9] = [
+    (Kind::ApiKey, &["api-key", "key"]),
+    (Kind::IpRestriction, &["ip-restriction", "restriction"]),
+    (Kind::CertificateAuthority, &["certificate-authority", "authority", "ca"]),
+    (Kind::TlsCertificate, &["tls-certificate", "certificate", "cert"]),
+    (Kind::HttpsEdge, &["https-edge", "edge"]),
+    (Kind::HttpsEdgeRoute, &["https-edge-route", "route"]),
+    (Kind::TlsEdge, &["tls-edge"]),
+    (Kind::EventSubscription, &["event-subscription", "subscription"]),
+    (Kind::EventSource, &["event-source", "source"]),
+];
+
+/// The fields of the table, after the id.
+const COLUMNS: [&str; 10] = [
+    "match_type",
+    "match",
+    "hostports",
+    "type",
+    "enforced",
+    "owner_id",
+    "subject_common_name",
+    "not_after",
+    "description",
+    "created_at",
+];
+
+impl Args {
+    /// Lets `--store` on the command line override a server from the environment.
+    pub(super) fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
+        self.server.give_way(by_flag("store"), by_flag("server"))
+    }
+
+    /// Runs the command.
+    pub(super) fn run(self) -> CommandResult {
+        let kind = kind_of(&self.kind)?;
+        let parent = self.parent_of(kind)?;
+        let origin = match self.server.url() {
+            Some(url) => GetOrigin::Server(ApiClient::new(url, &self.server.version_header)?),
+            None => {
+                let store = self.store.read_existing()?;
+                let snapshot = store.snapshot();
+                GetOrigin::Store(Box::new(store), snapshot)
+            }
+        };
+        let parents = match (kind.info().parent, parent) {
+            (Some(of), Some(wanted)) => origin.find(of, &[None], wanted)?,
+            (Some(of), None) => origin.list(of, None, &[])?,
+            (None, _) => Vec::new(),
+        };
+        let parents: Vec<Option<Id>> = match kind.info().parent {
+            Some(_) => parents.iter().map(|parent| Some(Id::new(text(parent, "id")))).collect(),
+            None => vec![None],
+        };
+        let items = match &self.wanted {
+            Some(wanted) => origin.find(kind, &parents, wanted)?,
+            None => {
+                let given: Vec<_> = self.filter.iter().map(|filter| ("filter", filter.clone())).collect();
+                origin.list_all(kind, &parents, &given)?
+            }
+        };
+        if items.is_empty() {
+            say(&format!("No {} found.", plural(name_of(kind))));
+        }
+        print(self.rendered(items)?)?;
+        Ok(Exit::Done)
+    }
+
+    /// The parent that an option names.
+    fn parent_of(&self, kind: Kind) -> Result<Option<&str>, Failure> {
+        let options =
+            [("--edge", &self.edge, Kind::HttpsEdgeRoute), ("--subscription", &self.subscription, Kind::EventSource)];
+        let mut parent = None;
+        for (option, value, of) in options {
+            match value {
+                Some(value) if of == kind => parent = Some(value.as_str()),
+                Some(_) => {
+                    let message = format!("`{option}` does not apply to {}", plural(name_of(kind)));
+                    let help = format!("remove it, or use it with {}", plural(name_of(of)));
+                    return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
+                }
+                None => {}
+            }
+        }
+        Ok(parent)
+    }
+
+    fn rendered(&self, mut items: Vec<Value>) -> Result<String, Failure> {
+        if self.format == GetFormat::Table {
+            return Ok(table(&items));
+        }
+        // One resource that was asked for is not a list.
+        let value = match (self.wanted.is_some() && items.len() == 1, items.pop()) {
+            (true, Some(only)) => only,
+            (_, last) => Value::Array(items.into_iter().chain(last).collect()),
+        };
+        match self.format {
+            GetFormat::Yaml => serde_yaml::to_string(&value)
+                .map_err(|error| Diagnostic::error(Code::Internal, format!("cannot write YAML: {error}")).into()),
+            _ => Ok(format!("{value:#}\n")),
+        }
+    }
+}
+
+/// Where the resources are.
+enum GetOrigin {
+    Store(Box<Store>, Arc<Snapshot>),
+    Server(ApiClient),
+}
+
+impl GetOrigin {
+    /// Finds a resource by id or name below any of the parents. Two sources can use one name.
+    fn find(&self, kind: Kind, parents: &[Option<Id>], wanted: &str) -> Result<Vec<Value>, Failure> {
+        let by_id = || {
+            let field = kind.info().id_parameter;
+            vec![("filter", format!("{OBJ}.{field} == {}", json!(wanted)))]
+        };
+        // An id contains `_`, a name never does (D26). Only clients choose other ids.
+        let chosen = kind.info().implicit || kind.info().prefix.is_empty();
+        let mut found = Vec::new();
+        if !wanted.contains('_') {
+            found = self.list_all(kind, parents, &[("name", wanted.to_owned())])?;
+        }
+        if found.is_empty() && (chosen || wanted.contains('_')) {
+            found = self.list_all(kind, parents, &by_id())?;
+        }
+        if found.is_empty() {
+            let name = name_of(kind);
+            let message = format!("no {name} with the id or name `{}`", printable(wanted));
+            let help = format!("list them with `edgewright get {}`", plural(name));
+            return Err(Diagnostic::error(Code::NotFound, message).help(help).into());
+        }
+        Ok(found)
+    }
+
+    fn list_all(
+        &self,
+        kind: Kind,
+        parents: &[Option<Id>],
+        given: &[(&'static str, String)],
+    ) -> Result<Vec<Value>, Failure> {
+        let mut items = Vec::new();
+        for parent in parents {
+            items.append(&mut self.list(kind, parent.as_ref(), given)?);
+        }
+        Ok(items)
+    }
+
+    /// Lists resources of a parent, newest first.
+    fn list(&self, kind: Kind, parent: Option<&Id>, given: &[(&'static str, String)]) -> Result<Vec<Value>, Failure> {
+        match self {
+            GetOrigin::Store(store, snapshot) => from_store(store, snapshot, kind, parent, given),
+            GetOrigin::Server(client) => from_server(client, kind, parent, given),
+        }
+    }
+}
+
+fn from_store(
+    store: &Store,
+    snapshot: &Snapshot,
+    kind: Kind,
+    parent: Option<&Id>,
+    given: &[(&'static str, String)],
+) -> Result<Vec<Value>, Failure> {
+    // A store has no URL: each `uri` is a path.
+    let site = api::site(store, "", "");
+    let failed =
+        |faults: Vec<Fault>| Failure { diagnostics: faults.into_iter().map(diagnostic).collect(), exit: Exit::Error };
+    let filter = Filter::new(kind, given).map_err(failed)?;
+    let never = || false;
+    let meter = CelMeter::new(u64::MAX, &never);
+    let mut items = Vec::new();
+    for entry in snapshot.newest_first(kind, parent, u64::MAX) {
+        if filter.selects(snapshot, &site, entry, &meter).map_err(|fault| failed(vec![fault]))? {
+            let body = view_json(snapshot, entry, &site, Secrets::Masked)?;
+            let item = unbounded::from_slice(&body);
+            items.push(item.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?);
+        }
+    }
+    Ok(items)
+}
+
+fn diagnostic(fault: Fault) -> Diagnostic {
+    let diagnostic = Diagnostic::error(fault.code, fault.message);
+    match fault.help {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic,
+    }
+}
+
+fn from_server(
+    client: &ApiClient,
+    kind: Kind,
+    parent: Option<&Id>,
+    given: &[(&'static str, String)],
+) -> Result<Vec<Value>, Failure> {
+    let path = Key { kind, parent: parent.cloned(), id: Id::new("") }.collection_path();
+    let parameters = given.iter().map(|(name, value)| format!("&{name}={}", segment(value)));
+    let mut query = Some(format!("limit=1000{}", parameters.collect::<String>()));
+    let mut items = Vec::new();
+    while let Some(parameters) = query {
+        let mut page: Value =
+            client.get(&format!("{path}?{parameters}")).map_err(|failure| for_a_list(failure, parent))?;
+        if let Some(Value::Array(found)) = page.get_mut(kind.info().list).map(Value::take) {
+            items.extend(found);
+        }
+        // Only the query: the token goes to no other server, whatever a response says.
+        let next = page.get("next_page_uri").and_then(Value::as_str).and_then(|uri| uri.split_once('?'));
+        query = next.map(|(_, parameters)| parameters.to_owned());
+    }
+    Ok(items)
+}
+
+/// A parent that was deleted since it was listed is no mistake in the URL.
+fn for_a_list(mut failure: Failure, parent: Option<&Id>) -> Failure {
+    for diagnostic in &mut failure.diagnostics {
+        if parent.is_some() && diagnostic.code == Name::Code(Code::NotFound) {
+            diagnostic.help = Some("run the command again".into());
+        }
+    }
+    failure
+}
+
+/// Finds a kind by any of its names, in the singular or plural.
+fn kind_of(text: &str) -> Result<Kind, Failure> {
+    let plain = |text: &str| text.to_lowercase().replace(['-', '_'], "");
+    let wanted = plain(text);
+    for (kind, names) in NAMES {
+        if names.iter().any(|name| plain(name) == wanted || plain(&plural(name)) == wanted) {
+            return Ok(kind);
+        }
+    }
+    let all: Vec<String> = NAMES.iter().flat_map(|(_, names)| names.iter().map(|name| plural(name))).collect();
+    let first: Vec<String> = NAMES.iter().map(|(kind, _)| plural(name_of(*kind))).collect();
+    let help = match nearest(text, all.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("use one of {}", list(&first.iter().map(String::as_str).collect::<Vec<_>>())),
+    };
+    let message = format!("unknown kind `{}`", printable(text));
+    Err(Diagnostic::error(Code::UnknownKind, message).help(help).into())
+}
+
+fn name_of(kind: Kind) -> &'static str {
+    NAMES.iter().find(|(known, _)| *known == kind).and_then(|(_, names)| names.first()).copied().unwrap_or_default()
+}
+
+fn plural(name: &str) -> String {
+    match name.strip_suffix('y') {
+        // An authority, but not a key.
+        Some(stem) if !stem.ends_with('e') => format!("{stem}ies"),
+        _ => format!("{name}s"),
+    }
+}
+
+fn text<'v>(item: &'v Value, field: &str) -> &'v str {
+    item.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The id and the main fields of each item, under their names.
+fn table(items: &[Value]) -> String {
+    let Some(first) = items.first() else { return String::new() };
+    let columns: Vec<&str> = ["id"].into_iter().chain(COLUMNS).filter(|column| first.get(*column).is_some()).collect();
+    let mut rows = vec![columns.iter().map(|column| column.to_uppercase().replace('_', "-")).collect::<Vec<_>>()];
+    rows.extend(items.iter().map(|item| columns.iter().map(|column| cell(item.get(*column))).collect()));
+    let mut out = String::new();
+    write_table(&mut out, "", &rows);
+    out
+}
+
+fn cell(value: Option<&Value>) -> String {
+    let text = match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+        Some(other) => other.to_string(),
+    };
+    escaped(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::resource::Offer;
+
+    #[test]
+    fn a_kind_has_every_spelling() {
+        for (kind, names) in [
+            (Kind::HttpsEdge, "HttpsEdge|httpsedges|https-edges|https_edges|edge|edges|Edges"),
+            (Kind::CertificateAuthority, "CertificateAuthority|certificate-authorities|cas|authorities"),
+            (Kind::ApiKey, "ApiKeys|keys|api_keys"),
+            (Kind::EventSource, "sources|event-source"),
+        ] {
+            for name in names.split('|') {
+                assert_eq!(kind_of(name).ok(), Some(kind), "{name}");
+            }
+        }
+        for (name, near) in [("egdes", "did you mean `edges`?"), ("pods", "use one of `api-keys`,")] {
+            let help = kind_of(name).err().and_then(|failure| failure.diagnostics.into_iter().next()?.help);
+            assert!(help.as_ref().is_some_and(|help| help.starts_with(near)), "{name}: {help:?}");
+        }
+    }
+
+    #[test]
+    fn every_kind_with_a_list_has_a_name() {
+        let listed = Kind::all().filter(|info| info.offers.list != Offer::Absent);
+        for info in listed {
+            assert_eq!(kind_of(info.name).ok(), Some(info.kind));
+            assert_eq!(kind_of(info.facts.list).ok(), Some(info.kind));
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! A client of a server's API, with the token from the environment.
+
+use std::{io::Write, time::Duration};
+
+use axum::http::Uri;
+use serde::{Deserialize, de::DeserializeOwned};
+use ureq::Agent;
+
+use crate::{
+    cli::{Exit, Failure},
+    model::{code::Code, diagnostic::Diagnostic, secret::Secret},
+};
+
+/// The environment variable with the token. A flag would expose it in the process list.
+const TOKEN: &str = "EDGEWRIGHT_TOKEN";
+/// The connect timeout.
+const CONNECT: Duration = Duration::from_secs(10);
+/// The response timeout.
+const RESPONSE: Duration = Duration::from_secs(600);
+
+/// A server's error response (D9).
+#[derive(Deserialize)]
+struct ErrorResponse {
+    error_code: String,
+    msg: String,
+    #[serde(default)]
+    errors: Vec<ErrorItem>,
+}
+
+#[derive(Deserialize)]
+struct ErrorItem {
+    error_code: String,
+    msg: String,
+}
+
+/// Sends requests with the token.
+pub(crate) struct ApiClient {
+    agent: Agent,
+    url: String,
+    version_header: String,
+    token: Secret,
+}
+
+impl ApiClient {
+    /// Prepares a client. Sends nothing yet.
+    pub(crate) fn new(url: &str, version_header: &str) -> Result<Self, Failure> {
+        let (url, uri) = address(url)?;
+        let token = std::env::var(TOKEN).unwrap_or_default();
+        if token.trim().is_empty() {
+            let fault = Diagnostic::error(Code::Unauthenticated, format!("no token is set for {url}"));
+            return Err(fault.help(format!("set {TOKEN} to the token of an API key")).into());
+        }
+        if uri.scheme_str() == Some("http") && !is_this_machine(&uri) {
+            let host = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
+            let _ = writeln!(
+                anstream::stderr(),
+                "Warning: the token and all secrets are sent to {host} over unencrypted HTTP."
+            );
+        }
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(CONNECT))
+            .timeout_global(Some(RESPONSE))
+            .max_redirects(0)
+            .user_agent(concat!("edgewright/", env!("CARGO_PKG_VERSION")))
+            .tls_config(ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build())
+            .build();
+        Ok(Self {
+            agent: Agent::new_with_config(agent),
+            url,
+            version_header: version_header.to_owned(),
+            token: Secret::new(token.trim()),
+        })
+    }
+
+    /// The URL of a path.
+    pub(crate) fn address(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    /// Posts a JSON body, and returns the status and body of the response.
+    pub(crate) fn post(&self, url: &str, body: &[u8]) -> Result<(u16, Vec<u8>), String> {
+        let request = self
+            .agent
+            .post(url)
+            .header("Authorization", format!("Bearer {}", self.token.expose()))
+            .header(&self.version_header, "2")
+            .header("Content-Type", "application/json");
+        read(request.send(body))
+    }
+
+    /// Gets a path.
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        let url = self.address(path);
+        let request = self
+            .agent
+            .get(&url)
+            .header("Authorization", format!("Bearer {}", self.token.expose()))
+            .header(&self.version_header, "2");
+        let (status, body) = read(request.call()).map_err(|reason| unreachable(&url, &reason))?;
+        if status != 200 {
+            return Err(refused(&url, status, &body));
+        }
+        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
+    }
+}
+
+/// Reads the status and body of a response.
+fn read(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<(u16, Vec<u8>), String> {
+    let mut response = response.map_err(|error| match error {
+        ureq::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
+    })?;
+    let status = response.status().as_u16();
+    let body = response.body_mut().with_config().limit(u64::MAX).read_to_vec();
+    Ok((status, body.map_err(|error| error.to_string())?))
+}
+
+/// The failure for a response that is not from edgewright.
+pub(crate) fn foreign_response(at: &str, status: u16) -> Failure {
+    let message = format!("unexpected response from {at} (status {status}): not an edgewright server");
+    let help = "check the URL in --server and any proxy in front of the server";
+    Diagnostic::error(Code::Unreadable, message).help(help).into()
+}
+
+/// The failure for a server that does not respond.
+pub(crate) fn unreachable(at: &str, reason: &str) -> Failure {
+    Diagnostic::error(Code::Unreadable, format!("cannot reach {at}: {reason}"))
+        .help("check the URL in --server, and that the server is running")
+        .into()
+}
+
+/// Converts an error response into a failure.
+pub(crate) fn refused(at: &str, status: u16, text: &[u8]) -> Failure {
+    let Ok(refusal) = serde_json::from_slice::<ErrorResponse>(text) else { return foreign_response(at, status) };
+    let one = |code: &str, msg: &str| {
+        let known = Code::from_name(code);
+        let help = match known {
+            Some(Code::Unauthenticated) => "set EDGEWRIGHT_TOKEN to the token of an API key that is not revoked",
+            Some(Code::VersionHeader) => "set --version-header to the name of the server's version header",
+            Some(Code::NotFound) => "check the path of the URL in --server",
+            Some(code) => code.info().cure,
+            None => "use the same edgewright version as the server",
+        };
+        Diagnostic::error(known.unwrap_or(Code::Internal), format!("rejected by the server: {msg}")).help(help)
+    };
+    let exit = match Code::from_name(&refusal.error_code) {
+        Some(Code::Stale) => Exit::Stale,
+        Some(Code::PreventDestroy | Code::TooManyDeletions) => Exit::Refused,
+        _ => Exit::Error,
+    };
+    let several = refusal.errors.iter().map(|it| one(&it.error_code, &it.msg));
+    let mut diagnostics: Vec<Diagnostic> = several.collect();
+    if diagnostics.is_empty() {
+        diagnostics.push(one(&refusal.error_code, &refusal.msg));
+    }
+    Failure { diagnostics, exit }
+}
+
+/// Whether the server itself turned the request away before starting on it. A proxy's 503 does not prove that.
+pub(crate) fn is_turned_away(text: &[u8]) -> bool {
+    let refusal = serde_json::from_slice::<ErrorResponse>(text);
+    refusal.is_ok_and(|refusal| Code::from_name(&refusal.error_code) == Some(Code::Unavailable))
+}
+
+/// Validates a server URL and removes trailing slashes.
+fn address(text: &str) -> Result<(String, Uri), Failure> {
+    // A password does not belong on a command line, or in the messages that show the URL.
+    let text = text.trim_end_matches('/');
+    let parsed = text.parse::<Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
+    match parsed {
+        Some(uri) if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) => {
+            let fault = Diagnostic::error(
+                Code::InvalidFormat,
+                "the URL in `--server` must not contain a user name or password",
+            );
+            Err(fault.help(format!("remove it, and set {TOKEN} to the token of an API key")).into())
+        }
+        Some(uri) if uri.host().is_some_and(|host| !host.is_empty()) => Ok((text.to_owned(), uri)),
+        _ => {
+            let fault = Diagnostic::error(Code::InvalidFormat, format!("`{text}` is not an HTTP or HTTPS URL"));
+            Err(fault.help("use a URL such as `https://edge.example.com`").into())
+        }
+    }
+}
+
+/// Whether a server runs on this machine.
+fn is_this_machine(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default();
+    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Uri, is_this_machine};
+
+    #[test]
+    fn only_a_loopback_address_is_this_machine() {
+        let is_this_machine =
+            |address: &str| is_this_machine(&format!("http://{address}").parse::<Uri>().unwrap_or_default());
+        for address in ["localhost", "LOCALHOST:8484", "127.0.0.1:8484/base", "127.0.0.2", "[::1]:8484"] {
+            assert!(is_this_machine(address), "{address}");
+        }
+        for address in ["edge.example.com", "localhost.example.com:80", "10.0.0.1:8484", "[fe80::1]:80", ""] {
+            assert!(!is_this_machine(address), "{address}");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Filters on lists: a CEL expression over the response form, and parameters for the usual questions (D66). The API and
+//! `edgewright get` select with the same code.
+
+mod shape;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::{
+    cel::{CelError, CelExpression, CelMeter, OBJ},
+    model::{
+        Kind,
+        code::Code,
+        decode::list,
+        fault::{Fault, Path, nearest},
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+        secret::Secrets,
+        site::Site,
+        snapshot::{Entry, Snapshot},
+        unbounded,
+        view::{childless_json, view_json},
+    },
+};
+
+/// The longest list of known words in a help.
+const MOST_KNOWN: usize = 40;
+
+/// A query parameter that selects resources.
+pub(crate) struct FilterParameter {
+    /// The name.
+    pub name: &'static str,
+    /// What it selects, for the OpenAPI document.
+    pub description: &'static str,
+    /// The only kind that has it, if not all.
+    kind: Option<Kind>,
+    question: Question,
+}
+
+#[derive(Clone, Copy)]
+enum Question {
+    Expression,
+    Hostport,
+    Match,
+    Name,
+    Source,
+    Text,
+}
+
+static PARAMETERS: [FilterParameter; 6] = [
+    FilterParameter {
+        name: "filter",
+        description: "A CEL expression over the resource as the API returns it, such as `obj.description == 'shop'`. Secrets are masked in it.",
+        kind: None,
+        question: Question::Expression,
+    },
+    FilterParameter {
+        name: "hostport",
+        description: "Only edges that list this hostport, or this host with any port.",
+        kind: Some(Kind::HttpsEdge),
+        question: Question::Hostport,
+    },
+    FilterParameter {
+        name: "match",
+        description: "Only routes with this `match`.",
+        kind: Some(Kind::HttpsEdgeRoute),
+        question: Question::Match,
+    },
+    FilterParameter {
+        name: "name",
+        description: "Only resources with this name in their manifest.",
+        kind: None,
+        question: Question::Name,
+    },
+    FilterParameter {
+        name: "source",
+        description: "Only resources that this manifest source owns.",
+        kind: None,
+        question: Question::Source,
+    },
+    FilterParameter {
+        name: "q",
+        description: "Only resources with this text in the description, metadata, a hostport or the name, in upper or lower case.",
+        kind: None,
+        question: Question::Text,
+    },
+];
+
+/// The parameters of a kind's list.
+pub(crate) fn parameters(kind: Kind) -> impl Iterator<Item = &'static FilterParameter> {
+    PARAMETERS.iter().filter(move |parameter| parameter.kind.is_none_or(|only| only == kind))
+}
+
+/// Reads the filter parameters of a query, in its order.
+pub(crate) fn given(kind: Kind, query: &str) -> Vec<(&'static str, String)> {
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    let known = pairs.filter_map(|(name, value)| {
+        let parameter = parameters(kind).find(|parameter| *parameter.name == *name)?;
+        Some((parameter.name, value.into_owned()))
+    });
+    known.collect()
+}
+
+/// A checked filter: all its parts must hold.
+pub(crate) struct Filter {
+    expression: Option<(String, CelExpression)>,
+    questions: Vec<(Question, String)>,
+}
+
+impl Filter {
+    /// Checks the values of filter parameters; names that a list of the kind does not have are ignored.
+    pub(crate) fn new(kind: Kind, given: &[(&str, String)]) -> Result<Self, Vec<Fault>> {
+        let (mut filter, mut faults) = (Self { expression: None, questions: Vec::new() }, Vec::new());
+        for (name, value) in given {
+            let Some(parameter) = parameters(kind).find(|parameter| parameter.name == *name) else { continue };
+            match parameter.question {
+                Question::Expression => match CelExpression::parse(value, shape::of(kind)) {
+                    Ok(expression) => filter.expression = Some((value.clone(), expression)),
+                    Err(error) => faults.push(fault(&error, value)),
+                },
+                // An empty search box must not look like a search that found everything.
+                _ if value.is_empty() => {
+                    let fault = Fault::new(Code::Parameter, format!("`{name}` must not be empty"));
+                    faults.push(fault.at(Path::root().join(*name)).help("remove the parameter, or give it a value"));
+                }
+                Question::Text => filter.questions.push((Question::Text, value.to_lowercase())),
+                question => filter.questions.push((question, value.clone())),
+            }
+        }
+        if faults.is_empty() { Ok(filter) } else { Err(faults) }
+    }
+
+    /// Whether a resource is selected.
+    pub(crate) fn selects(
+        &self,
+        snapshot: &Snapshot,
+        site: &Site,
+        entry: &Entry,
+        meter: &CelMeter<'_>,
+    ) -> Result<bool, Fault> {
+        for (question, value) in &self.questions {
+            if !question.selects(entry, value)? {
+                return Ok(false);
+            }
+        }
+        let Some((text, expression)) = &self.expression else { return Ok(true) };
+        // Whoever filters could otherwise guess a secret that the response masks. Children are written only for
+        // expressions that read them, as an edge can have thousands of routes.
+        let children = entry.key.kind.facts().children;
+        let body = match children.filter(|kind| !expression.reads(kind.facts().list)) {
+            Some(_) => childless_json(entry, site, Secrets::Masked),
+            None => view_json(snapshot, entry, site, Secrets::Masked),
+        };
+        let body = body.map_err(|_| internal())?;
+        let obj: Value = unbounded::from_slice(&body).map_err(|_| internal())?;
+        let holds = meter.begin(body.len()).and_then(|()| expression.holds(&obj, meter));
+        holds.map_err(|error| fault(&error, text))
+    }
+}
+
+impl Question {
+    fn selects(self, entry: &Entry, value: &str) -> Result<bool, Fault> {
+        let name = || entry.claim.as_ref().map(|claim| claim.name.as_str());
+        Ok(match self {
+            // The expression is evaluated last, as it costs most.
+            Question::Expression => true,
+            Question::Hostport => entry.spec_as::<HttpsEdge>().is_some_and(|edge| {
+                let host = |hostport: &str| hostport.rsplit_once(':').map(|(host, _)| host.to_owned());
+                let is_it = |hostport: &String| {
+                    hostport.eq_ignore_ascii_case(value)
+                        || host(hostport).is_some_and(|host| host.eq_ignore_ascii_case(value))
+                };
+                edge.hostports.iter().any(is_it)
+            }),
+            Question::Match => entry.spec_as::<HttpsEdgeRoute>().is_some_and(|route| route.r#match == value),
+            Question::Name => name() == Some(value),
+            Question::Source => entry.is_owned_by(value),
+            Question::Text => {
+                let spec = entry.spec().to_json(Secrets::Masked).map_err(|_| internal())?;
+                let fields = ["description", "metadata"].into_iter().filter_map(|field| spec.get(field)?.as_str());
+                let hostports = spec.get("hostports").and_then(Value::as_array).into_iter().flatten();
+                let mut texts = fields.chain(hostports.filter_map(Value::as_str)).chain(name());
+                texts.any(|text| text.to_lowercase().contains(value))
+            }
+        })
+    }
+}
+
+fn internal() -> Fault {
+    Fault::new(Code::Internal, "cannot write a resource to filter it")
+}
+
+/// The fault of the parameter `filter`.
+fn fault(error: &CelError, expression: &str) -> Fault {
+    let column = error.column(expression);
+    let message = format!("invalid filter at column {column}: {}", error.message);
+    let fault = Fault::new(Code::Parameter, message).at(Path::root().join("filter"));
+    let Some((word, known)) = &error.unknown else { return fault };
+    let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
+    match nearest(word, known.iter().copied()) {
+        Some(near) => fault.help(format!("did you mean `{near}`?")),
+        None if known.len() <= MOST_KNOWN => {
+            let known: Vec<&str> = known.into_iter().collect();
+            fault.help(format!("use one of {}", list(&known)))
+        }
+        None => fault.help(format!("the resource is `{OBJ}`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::resource::Offer;
+
+    fn faults(kind: Kind, name: &str, value: &str) -> Vec<Fault> {
+        Filter::new(kind, &[(name, value.to_owned())]).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn every_kind_has_the_general_parameters_and_some_their_own() {
+        let names = |kind| parameters(kind).map(|parameter| parameter.name).collect::<Vec<_>>();
+        assert_eq!(names(Kind::ApiKey), ["filter", "name", "source", "q"]);
+        assert_eq!(names(Kind::HttpsEdge), ["filter", "hostport", "name", "source", "q"]);
+        assert_eq!(names(Kind::HttpsEdgeRoute), ["filter", "match", "name", "source", "q"]);
+    }
+
+    #[test]
+    fn a_wrong_expression_is_a_fault_with_its_column_and_the_nearest_field() {
+        for (kind, text, message, help) in [
+            (
+                Kind::ApiKey,
+                "obj.descripton == 'x'",
+                "column 5: unknown field `descripton`",
+                "did you mean `description`?",
+            ),
+            (
+                Kind::HttpsEdge,
+                "obj.routes.exists(r, r.oidc.isuer != '')",
+                "column 29: unknown",
+                "did you mean `issuer`?",
+            ),
+            (Kind::HttpsEdge, "obj.hostports.contans('x')", "column 15: unknown function", "did you mean `contains`?"),
+            (
+                Kind::TlsCertificate,
+                "obj.subject_alternative_names.dns == 1",
+                "column 31: unknown field",
+                "use one of `dns_names`, `ips`",
+            ),
+            (
+                Kind::IpRestriction,
+                "obj.enforced == 'yes'",
+                "column 14: `==` does not apply to a boolean and a string",
+                "",
+            ),
+        ] {
+            let faults = faults(kind, "filter", text);
+            let [fault] = faults.as_slice() else { unreachable!("{text}: {faults:?}") };
+            assert_eq!((fault.code, fault.path.to_string()), (Code::Parameter, "/filter".to_owned()));
+            assert!(fault.message.contains(message), "{text}: {}", fault.message);
+            assert_eq!(fault.help.as_deref().unwrap_or_default(), help, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_plain_parameter_is_not_empty() {
+        assert_eq!(faults(Kind::HttpsEdge, "q", "").len(), 1);
+        assert!(faults(Kind::HttpsEdge, "q", "x").is_empty());
+    }
+
+    #[test]
+    fn the_shape_of_every_kind_is_known() {
+        for info in Kind::all().filter(|info| info.offers.list != Offer::Absent) {
+            for text in ["size(obj) == 0", "obj.no_such_field == 1"] {
+                let wrong = !faults(info.kind, "filter", text).is_empty();
+                assert_eq!(wrong, text.contains("no_such"), "{} {text}", info.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The response form of a resource in a snapshot.
+
+use super::{
+    json::JsonError,
+    resource::{ViewChild, ViewContext},
+    secret::Secrets,
+    site::Site,
+    snapshot::{Entry, Snapshot},
+};
+
+/// Writes the response form of a resource, with the children that its kind includes.
+pub(crate) fn view_json(
+    snapshot: &Snapshot,
+    entry: &Entry,
+    site: &Site,
+    secrets: Secrets<'_>,
+) -> Result<Vec<u8>, JsonError> {
+    let key = &entry.key;
+    let mut children = Vec::new();
+    if let Some(kind) = key.kind.facts().children {
+        children.extend(snapshot.children(key, kind).map(|child| ViewChild {
+            key: &child.key,
+            created_at: child.created_at,
+            spec: child.spec().as_ref(),
+        }));
+    }
+    let at = ViewContext { key, created_at: entry.created_at, site, children: &children };
+    entry.spec().view_json(&at, secrets)
+}
+
+/// Writes the same as if it had no children.
+pub(crate) fn childless_json(entry: &Entry, site: &Site, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
+    let at = ViewContext { key: &entry.key, created_at: entry.created_at, site, children: &[] };
+    entry.spec().view_json(&at, secrets)
+}
