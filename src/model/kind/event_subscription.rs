@@ -10,7 +10,7 @@ use crate::model::{
     resource::{KindInfo, Offers, Resource, ViewContext},
 };
 
-/// An event subscription.
+/// An event subscription, which another service owns, and its event types.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventSubscription {}
