@@ -213,7 +213,7 @@ fn response_form(definition: &mut Value) {
     without_defaults(definition);
 }
 
-/// Allows null for optional fields, because null means unset in a request (D6), and puts defaults into descriptions:
+/// Allows null for optional fields, because null means "not given" in a request (D6), and puts defaults into descriptions:
 /// from the keyword, generators make clients that send the default, or that require the field.
 fn write_form(definition: &mut Value) {
     list_variants(definition);
@@ -279,7 +279,7 @@ fn tell_default(property: &mut Value) {
     }
 }
 
-/// Allows an empty string, which clients send for an unset field (D6).
+/// Allows an empty string, which clients send for a field that is not given (D6).
 fn or_blank(property: &mut Value) {
     let Some(property) = property.as_object_mut() else { return };
     match property.get_mut("anyOf").and_then(Value::as_array_mut) {
