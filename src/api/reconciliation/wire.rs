@@ -22,7 +22,6 @@ const PREFIX: &str = "rec_";
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
     /// All manifests of the source: owned resources that no file declares are deleted.
-    #[schemars(length(min = 1))]
     pub files: Vec<SentFile>,
     /// Plan without changing anything.
     #[serde(default)]

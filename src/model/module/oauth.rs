@@ -257,8 +257,8 @@ impl Module for Oauth {
             condition(json!({"required": ["scopes"], "properties": {"scopes": some}}), own_app),
         ]});
         let providers = ["github", "facebook", "microsoft", "google", "linkedin", "gitlab", "twitch", "amazon"];
-        let one = providers
-            .map(|provider| json!({"required": [provider], "properties": {provider: {"not": {"type": "null"}}}}));
+        let set = json!({"type": "object", "additionalProperties": true});
+        let one = providers.map(|provider| json!({"required": [provider], "properties": {provider: set}}));
         vec![
             Constraint::keywords("OauthApp", app.clone()),
             Constraint::keywords("GithubApp", app),
