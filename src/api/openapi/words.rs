@@ -61,7 +61,10 @@ pub(super) fn description(endpoint: &Endpoint) -> String {
         Action::Get => format!("Returns the {noun}, or 304 if the client's copy is current."),
         Action::Patch => {
             let text = "Fields that are missing or null in the body stay as they are.".to_owned();
-            let text = with(text, (!info.slots.is_empty()).then(|| "A module in the body replaces the former one as a whole.".to_owned()));
+            let text = with(
+                text,
+                (!info.slots.is_empty()).then(|| "A module in the body replaces the former one as a whole.".to_owned()),
+            );
             let fixed: Vec<String> = info.fixed.iter().map(|field| format!("`{field}`")).collect();
             let fixed = (!fixed.is_empty()).then(|| format!("{} cannot change after creation.", fixed.join(" and ")));
             with(text, fixed)
