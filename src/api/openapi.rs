@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -11,68 +10,53 @@ use super::{
 };
 use crate::{
     filter,
-    model::{
-        Kind,
-        resource::KindInfo,
-        schema::{definition_name, inline, refine},
-    },
+    model::{Kind, resource::KindInfo},
 };
 
-const SCHEMAS: &str = "/components/schemas";
+pub(super) mod schemas;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use schemas::{SCHEMAS, Schemas, description_of, rename};
+
+/// The tag of the endpoints for probes, monitors and clients.
+const SERVICE: &str = "Service";
 
 /// Generates the document. `version_header` is the name of the version header (D4).
 pub(crate) fn document(version_header: &str) -> Value {
-    let mut builder = DocumentBuilder::new();
+    let mut schemas = Schemas::new();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for endpoint in endpoints() {
         let item = paths.entry(endpoint.path.clone()).or_default();
         item.insert("parameters".into(), path_parameters(&endpoint.path));
-        item.insert(endpoint.method.to_lowercase(), builder.operation(&endpoint));
+        item.insert(endpoint.method.to_lowercase(), operation(&mut schemas, &endpoint));
     }
     let failures = |statuses: &[&str]| {
         let refer = |status: &&str| ((*status).to_owned(), json!({"$ref": format!("#/components/responses/{status}")}));
         Value::Object(statuses.iter().map(refer).collect())
     };
-    for (path, item) in
-        reconciliation::document::paths(&mut builder.requests, &mut builder.answers, as_answer, &failures)
-    {
+    for (path, item) in reconciliation::document::paths(&mut schemas, &failures) {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
         if let Value::Object(item) = item {
             operations.extend(item);
         }
     }
-    for (path, summary, media) in [
-        ("/healthz", "The process is alive.", "text/plain"),
-        ("/readyz", "The server is ready for requests; a second line may contain a warning.", "text/plain"),
-        ("/metrics", "Prometheus metrics.", "text/plain"),
-        ("/openapi.json", "This document.", "application/json"),
-    ] {
-        let mut responses = json!({"200": {"description": "OK", "content": {media: {"schema": {}}}}});
-        if let (Some(responses), "/readyz") = (responses.as_object_mut(), path) {
-            responses.insert("503".into(), json!({"$ref": "#/components/responses/503"}));
-        }
-        // Probes and scrapers may add query parameters to the others (D56).
-        if let (true, Some(responses)) = (path == "/openapi.json", responses.as_object_mut()) {
-            responses.insert("400".into(), json!({"$ref": "#/components/responses/400"}));
-        }
-        let operation = json!({
-            "operationId": path.trim_matches('/').replace('.', "_"),
-            "summary": summary,
-            "tags": ["service"],
-            "security": [],
-            "x-extension": true,
-            "responses": responses,
-        });
+    for (path, operation) in service() {
         paths.entry(path.into()).or_default().insert("get".into(), operation);
     }
-    json!({
+    let (mut schemas, names) = schemas.finish();
+    schemas.insert("Error".into(), error_schema());
+    schemas.sort_keys();
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "edgewright management API",
             "version": "2",
             "summary": "API keys, certificates, HTTPS edges, their routes and traffic modules.",
-            "description": "Operations, parameters and fields marked `x-extension` extend the API specification. In a request body, null means unset, also for unknown fields, and path parameters can be repeated. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them.",
+            "description": "Operations, parameters and fields marked `x-extension` extend the API specification. In a request body, null means \"not given\", also for unknown fields, and path parameters can be repeated. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them.",
+            "contact": {"name": "The edgewright maintainers"},
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": "/"}],
@@ -80,215 +64,188 @@ pub(crate) fn document(version_header: &str) -> Value {
         "tags": tags(),
         "paths": paths,
         "components": {
-            "schemas": builder.schemas(),
+            "schemas": schemas,
             "responses": failure_responses(),
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "The token of an API key."},
                 "version": {"type": "apiKey", "in": "header", "name": version_header, "description": "The API version: `2`."},
             },
         },
-    })
+    });
+    rename(&mut document, &names);
+    document
+}
+
+/// The endpoints without a resource.
+fn service() -> [(&'static str, Value); 4] {
+    let operation = |id: &str, summary: &str, description: &str, media: &str, extra: &[&str]| {
+        let schema = if media == "text/plain" { json!({"type": "string"}) } else { json!({"type": "object"}) };
+        let mut responses = json!({"200": {"description": "OK", "content": {media: {"schema": schema}}}});
+        if let Some(responses) = responses.as_object_mut() {
+            for status in extra {
+                responses.insert((*status).into(), json!({"$ref": format!("#/components/responses/{status}")}));
+            }
+        }
+        json!({
+            "operationId": id,
+            "summary": summary,
+            "description": description,
+            "tags": [SERVICE],
+            "security": [],
+            "x-extension": true,
+            "responses": responses,
+        })
+    };
+    [
+        (
+            "/healthz",
+            operation(
+                "getHealth",
+                "Check that the process is alive",
+                "Returns 200 while the process runs.",
+                "text/plain",
+                &["431"],
+            ),
+        ),
+        (
+            "/readyz",
+            operation(
+                "getReadiness",
+                "Check that the server is ready",
+                "Returns 200 when the server is ready for requests, or 503 with the reason. A second line can contain a warning.",
+                "text/plain",
+                &["503", "431"],
+            ),
+        ),
+        (
+            "/metrics",
+            operation(
+                "getMetrics",
+                "Get metrics",
+                "Returns metrics in the Prometheus text format.",
+                "text/plain",
+                &["431"],
+            ),
+        ),
+        (
+            "/openapi.json",
+            // Probes and scrapers may add query parameters to the others (D56).
+            operation(
+                "getOpenApiDocument",
+                "Get this document",
+                "Returns the OpenAPI document of this server.",
+                "application/json",
+                &["400", "431"],
+            ),
+        ),
+    ]
 }
 
 fn tags() -> Vec<Value> {
     let kinds = Kind::all().filter(|info| endpoints().iter().any(|endpoint| endpoint.kind == info.kind));
     kinds
-        .map(|info| json!({"name": info.name}))
-        .chain([json!({"name": "Reconciliation"}), json!({"name": "service"})])
+        .map(|info| json!({"name": words::tag(info.name), "description": description_of(info.spec_schema)}))
+        .chain([
+            json!({
+                "name": reconciliation::document::TAG,
+                "description": "Manifests that are planned and applied, and the revisions that sources created.",
+            }),
+            json!({
+                "name": SERVICE,
+                "description": "Health, metrics and this document. No token or version header is needed.",
+            }),
+        ])
         .collect()
 }
 
-struct DocumentBuilder {
-    /// The write forms.
-    requests: SchemaGenerator,
-    /// The response forms, in which every key is always present (D14).
-    answers: SchemaGenerator,
-    /// The write forms of PATCH, where no field is required.
-    patches: Map<String, Value>,
+fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
+    let info = endpoint.kind.info();
+    let mut operation = json!({
+        "operationId": words::operation_id(endpoint),
+        "summary": words::summary(endpoint),
+        "description": words::description(endpoint),
+        "tags": [words::tag(info.name)],
+        "responses": responses(schemas, endpoint, info),
+    });
+    let Some(fields) = operation.as_object_mut() else { return operation };
+    if let Some(body) = body(schemas, endpoint, info) {
+        fields.insert("requestBody".into(), body);
+    }
+    let parameters = parameters(endpoint);
+    if !parameters.is_empty() {
+        fields.insert("parameters".into(), Value::Array(parameters));
+    }
+    if endpoint.extension {
+        fields.insert("x-extension".into(), json!(true));
+    }
+    operation
 }
 
-impl DocumentBuilder {
-    fn new() -> Self {
-        let settings = || SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = SCHEMAS.into());
-        Self {
-            requests: settings().into_generator(),
-            answers: settings().for_serialize().into_generator(),
-            patches: Map::new(),
-        }
+fn body(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Option<Value> {
+    let (schema, example) = match endpoint.action {
+        Action::Create => (schemas.request_of(info.spec_schema), (info.example)()),
+        Action::Patch => (schemas.update_of(info), Some((info.patch_example)())),
+        Action::PutModule(slot) => (schemas.request_of(slot.spec_schema), Some((slot.example)())),
+        _ => return None,
+    };
+    let required = match endpoint.action {
+        Action::Patch => endpoint.kind != Kind::EventSource,
+        Action::PutModule(slot) => !slot.empty_is_harmless,
+        _ => true,
+    };
+    let mut media = json!({"schema": schema});
+    if let (Some(media), Some(example)) = (media.as_object_mut(), example) {
+        media.insert("example".into(), example);
     }
+    Some(json!({"required": required, "content": {"application/json": media}}))
+}
 
-    fn operation(&mut self, endpoint: &Endpoint) -> Value {
-        let info = endpoint.kind.info();
-        let (verb, what) = words(endpoint);
-        let mut operation = json!({
-            "operationId": operation_id(endpoint),
-            "summary": format!("{verb} {what}."),
-            "tags": [info.name],
-            "responses": self.responses(endpoint, info),
+fn responses(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Value {
+    let (status, description, schema) = match endpoint.action {
+        Action::Create => ("201", "Created", Some(schemas.response_of(info.view_schema))),
+        Action::Get | Action::Patch => ("200", "OK", Some(schemas.response_of(info.view_schema))),
+        Action::List => {
+            let items = schemas.response_of(info.view_schema);
+            ("200", "OK", Some(schemas.list(info.name, info.list, items, info.kind != Kind::EventSource)))
+        }
+        Action::PutModule(slot) | Action::GetModule(slot) => ("200", "OK", Some(schemas.response_of(slot.view_schema))),
+        Action::Delete | Action::DeleteModule(_) => ("204", "Deleted", None),
+    };
+    let mut responses = Map::new();
+    let mut success = json!({"description": description});
+    if let (Some(schema), Some(success)) = (schema, success.as_object_mut()) {
+        success.insert("content".into(), json!({"application/json": {"schema": schema}}));
+        let etag = json!({"description": "The strong ETag of the response.", "schema": {"type": "string"}});
+        let location = json!({"description": "The URI of the resource.", "schema": {"type": "string"}});
+        let warning = json!({
+            "description": "Warns that the change emptied an enforced restriction, or left a blank field unchanged.",
+            "schema": {"type": "string"},
+            "x-extension": true,
         });
-        let Some(fields) = operation.as_object_mut() else { return operation };
-        if let Some(body) = self.body(endpoint, info) {
-            fields.insert("requestBody".into(), body);
-        }
-        let parameters = parameters(endpoint);
-        if !parameters.is_empty() {
-            fields.insert("parameters".into(), Value::Array(parameters));
-        }
-        if endpoint.extension {
-            fields.insert("x-extension".into(), json!(true));
-        }
-        operation
-    }
-
-    fn body(&mut self, endpoint: &Endpoint, info: &'static KindInfo) -> Option<Value> {
-        let (schema, example) = match endpoint.action {
-            Action::Create => ((info.spec_schema)(&mut self.requests).to_value(), (info.example)()),
-            Action::Patch => (self.patch_schema(info), Some((info.patch_example)())),
-            Action::PutModule(slot) => ((slot.spec_schema)(&mut self.requests).to_value(), Some((slot.example)())),
-            _ => return None,
+        let headers = match endpoint.action {
+            Action::List => None,
+            Action::Patch => Some(json!({"ETag": etag, "Edgewright-Warning": warning})),
+            Action::Create => Some(json!({"ETag": etag, "Location": location})),
+            _ => Some(json!({"ETag": etag})),
         };
-        let required = match endpoint.action {
-            Action::Patch => endpoint.kind != Kind::EventSource,
-            Action::PutModule(slot) => !slot.empty_is_harmless,
-            _ => true,
-        };
-        let mut media = json!({"schema": schema});
-        if let (Some(media), Some(example)) = (media.as_object_mut(), example) {
-            media.insert("example".into(), example);
-        }
-        Some(json!({"required": required, "content": {"application/json": media}}))
+        success.extend(headers.map(|headers| ("headers".to_owned(), headers)));
     }
-
-    /// The write form without immutable fields and without required fields.
-    fn patch_schema(&mut self, info: &'static KindInfo) -> Value {
-        let name = format!("{}Patch", info.name);
-        let mut whole = inline(&mut self.requests, info.spec_schema);
-        if let Some(properties) = whole.get_mut("properties").and_then(Value::as_object_mut) {
-            properties.retain(|field, _| !info.fixed.contains(&field.as_str()));
-            for field in info.blank_is_unset {
-                if let Some(property) = properties.get_mut(*field) {
-                    *property = json!({"anyOf": [property.take(), {"const": ""}, {"type": "null"}]});
-                }
-            }
-        }
-        self.patches.insert(name.clone(), whole);
-        json!({"$ref": format!("#{SCHEMAS}/{name}")})
+    responses.insert(status.into(), success);
+    for status in failures(endpoint) {
+        responses.insert((*status).into(), json!({"$ref": format!("#/components/responses/{status}")}));
     }
-
-    fn responses(&mut self, endpoint: &Endpoint, info: &'static KindInfo) -> Value {
-        let (status, description, schema) = match endpoint.action {
-            Action::Create => ("201", "Created", Some(self.view(info))),
-            Action::Get | Action::Patch => ("200", "OK", Some(self.view(info))),
-            Action::List => ("200", "OK", Some(self.list(info))),
-            Action::PutModule(slot) | Action::GetModule(slot) => {
-                ("200", "OK", Some(as_answer((slot.view_schema)(&mut self.answers).to_value())))
-            }
-            Action::Delete | Action::DeleteModule(_) => ("204", "Deleted", None),
-        };
-        let mut responses = Map::new();
-        let mut success = json!({"description": description});
-        if let (Some(schema), Some(success)) = (schema, success.as_object_mut()) {
-            success.insert("content".into(), json!({"application/json": {"schema": schema}}));
-            if endpoint.action != Action::List {
-                let mut headers =
-                    json!({"ETag": {"description": "The strong ETag of the response.", "schema": {"type": "string"}}});
-                if let (Action::Patch, Some(headers)) = (endpoint.action, headers.as_object_mut()) {
-                    let warns =
-                        "Warns that the change emptied an enforced restriction, or left a blank field unchanged.";
-                    headers.insert(
-                        "Edgewright-Warning".into(),
-                        json!({"description": warns, "schema": {"type": "string"}, "x-extension": true}),
-                    );
-                }
-                success.insert("headers".into(), headers);
-            }
-        }
-        responses.insert(status.into(), success);
-        for status in failures(endpoint) {
-            responses.insert((*status).into(), json!({"$ref": format!("#/components/responses/{status}")}));
-        }
-        if matches!(endpoint.action, Action::Get | Action::GetModule(_)) {
-            responses.insert(
-                "304".into(),
-                json!({"description": "Not modified: the client's copy is current (`If-None-Match`)."}),
-            );
-        }
-        Value::Object(responses)
+    if matches!(endpoint.action, Action::Get | Action::GetModule(_)) {
+        responses.insert(
+            "304".into(),
+            json!({"description": "Not modified: the client's copy is current (`If-None-Match`)."}),
+        );
     }
-
-    fn view(&mut self, info: &'static KindInfo) -> Value {
-        as_answer((info.view_schema)(&mut self.answers).to_value())
-    }
-
-    fn list(&mut self, info: &'static KindInfo) -> Value {
-        let items = self.view(info);
-        let mut properties = json!({
-            info.list: {"type": "array", "items": items},
-            "uri": {"type": "string", "description": "URI of the list."},
-        });
-        let mut required = vec![info.list, "uri"];
-        if info.kind != Kind::EventSource {
-            required.push("next_page_uri");
-            if let Some(properties) = properties.as_object_mut() {
-                properties.insert(
-                    "next_page_uri".into(),
-                    json!({"type": ["string", "null"], "description": "URI of the next page; null on the last page."}),
-                );
-            }
-        }
-        json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
-    }
-
-    /// All schemas. A type can have a write and a response form, so the response forms have separate names.
-    fn schemas(mut self) -> Map<String, Value> {
-        let mut requests = self.requests.take_definitions(true);
-        refine(&mut requests, Kind::constraints());
-        for (name, schema) in self.patches {
-            requests.insert(name, schema);
-        }
-        requests.values_mut().for_each(nullable);
-        let answers = self
-            .answers
-            .take_definitions(true)
-            .into_iter()
-            .map(|(name, schema)| (answer_name(&name), as_answer(schema)));
-        let mut schemas: BTreeMap<String, Value> = requests.into_iter().chain(answers).collect();
-        schemas.insert("Error".into(), error_schema());
-        schemas.into_iter().collect()
-    }
-}
-
-fn operation_id(endpoint: &Endpoint) -> String {
-    let kind = endpoint.kind.info().name;
-    match endpoint.action {
-        Action::Create => format!("create{kind}"),
-        Action::List => format!("list{kind}"),
-        Action::Get => format!("get{kind}"),
-        Action::Patch => format!("update{kind}"),
-        Action::Delete => format!("delete{kind}"),
-        Action::PutModule(slot) => format!("replace{kind}_{}", slot.name),
-        Action::GetModule(slot) => format!("get{kind}_{}", slot.name),
-        Action::DeleteModule(slot) => format!("delete{kind}_{}", slot.name),
-    }
-}
-
-fn words(endpoint: &Endpoint) -> (&'static str, String) {
-    let kind = endpoint.kind.info().name.to_owned();
-    match endpoint.action {
-        Action::Create => ("Create one", kind),
-        Action::List => ("List every", format!("{kind}, newest first")),
-        Action::Get => ("Get one", kind),
-        Action::Patch => ("Change fields of one", kind),
-        Action::Delete => ("Delete one", kind),
-        Action::PutModule(slot) => ("Replace the module", slot.name.to_owned()),
-        Action::GetModule(slot) => ("Get the module", slot.name.to_owned()),
-        Action::DeleteModule(slot) => ("Delete the module", slot.name.to_owned()),
-    }
+    Value::Object(responses)
 }
 
 fn path_parameters(path: &str) -> Value {
     let names = path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
-    names.map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^/\s\x00-\x1f\x7f-\x9f]+$"}})).collect()
+    names.map(|name| json!({"name": name, "in": "path", "required": true, "description": words::path_parameter(name), "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^/\s\x00-\x1f\x7f-\x9f]+$"}})).collect()
 }
 
 fn parameters(endpoint: &Endpoint) -> Vec<Value> {
@@ -345,7 +302,14 @@ fn failure_responses() -> Value {
         let schema = json!({"$ref": format!("#{SCHEMAS}/Error")});
         (status.to_owned(), json!({"description": description, "content": {"application/json": {"schema": schema}}}))
     });
-    Value::Object(responses.into_iter().collect())
+    let mut responses: Map<String, Value> = responses.into_iter().collect();
+    // The HTTP server sends it before the request reaches the API.
+    responses.insert(
+        "431".into(),
+        json!({"description": "The request has too many header fields, or they are too large. The response has no body."}),
+    );
+    responses.sort_keys();
+    Value::Object(responses)
 }
 
 /// The common error body (D9).
@@ -388,59 +352,4 @@ fn error_schema() -> Value {
             "details": {"operation_id": "op_2f9XkQ0000000000000000000a", "field": "/oath"},
         },
     })
-}
-
-fn answer_name(name: &str) -> String {
-    if name.ends_with("View") { name.to_owned() } else { format!("{name}View") }
-}
-
-/// Makes a schema refer to response forms.
-fn as_answer(mut schema: Value) -> Value {
-    if let Some(name) = definition_name(&schema).map(answer_name) {
-        schema = json!({"$ref": format!("#{SCHEMAS}/{name}")});
-    }
-    match &mut schema {
-        Value::Object(map) => map.values_mut().for_each(|value| *value = as_answer(value.take())),
-        Value::Array(items) => items.iter_mut().for_each(|value| *value = as_answer(value.take())),
-        _ => {}
-    }
-    schema
-}
-
-/// Allows null for optional fields, because null means unset in a request (D6).
-fn nullable(definition: &mut Value) {
-    let required: Vec<String> = definition
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|it| it.as_str().map(str::to_owned))
-        .collect();
-    if let Some(properties) = definition.get_mut("properties").and_then(Value::as_object_mut) {
-        for (name, property) in properties {
-            if let Some(map) = property.get_mut("additionalProperties").filter(|map| map.is_object()) {
-                *map = or_null(map.take());
-            }
-            if !required.contains(name) {
-                *property = or_null(property.take());
-            }
-        }
-    }
-}
-
-fn or_null(mut schema: Value) -> Value {
-    let allows_null = |option: &Value| option.get("type") == Some(&json!("null"));
-    let listed = schema.get("anyOf").and_then(Value::as_array).is_some_and(|options| options.iter().any(allows_null));
-    let typed = schema.get("type").and_then(Value::as_array).is_some_and(|types| types.contains(&json!("null")));
-    if listed || typed {
-        return schema;
-    }
-    let mut outer = Map::new();
-    if let Some(inner) = schema.as_object_mut() {
-        for shown in ["description", "default"] {
-            outer.extend(inner.remove(shown).map(|value| (shown.to_owned(), value)));
-        }
-    }
-    outer.insert("anyOf".into(), json!([schema, {"type": "null"}]));
-    Value::Object(outer)
 }

@@ -102,6 +102,15 @@ pub(crate) fn definition_name(schema: &Value) -> Option<&str> {
     schema.get("$ref")?.as_str()?.rsplit('/').next()
 }
 
+/// Returns the keywords that demand `then` of what meets `condition`. A branch allows other properties anyway; stating
+/// it keeps linters that forbid properties by default from rejecting the properties that `then` does not list.
+pub(crate) fn condition(condition: Value, mut then: Value) -> Value {
+    if let Some(then) = then.as_object_mut() {
+        then.insert("additionalProperties".into(), json!(true));
+    }
+    json!({"if": condition, "then": then})
+}
+
 /// Returns the schema of a secret with a value. In a manifest a secret can also be `{from_env: …}` or `{from_file: …}`,
 /// so it need not be a string.
 pub(crate) fn filled_secret() -> Value {

@@ -21,6 +21,7 @@ const CONTEXT: usize = 2;
 
 /// A plan without its secrets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Plan")]
 pub struct Outline {
     /// The revision the plan is based on.
     pub base: u64,
@@ -32,6 +33,7 @@ pub struct Outline {
 
 /// The change of one resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "PlannedChange")]
 pub struct OutlinedChange {
     /// The effect on the resource.
     pub effect: Effect,

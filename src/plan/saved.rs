@@ -29,6 +29,7 @@ const ROUNDS: NonZeroU32 = match NonZeroU32::new(600_000) {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SavedPlan {
+    /// `edgewright/plan/v1`.
     format: String,
     /// The store that the plan was computed for; null if there was no store yet.
     store: Option<String>,
@@ -53,12 +54,17 @@ pub(crate) struct SavedPlan {
     digest: String,
 }
 
+/// An operation of a saved plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SavedOperation {
+    /// The kind and name of the resource.
     resource: String,
+    /// The id of the resource.
     id: String,
+    /// The API call as `METHOD path`, or the operation in parentheses if it has no call.
     call: String,
+    /// The request body with secrets masked; absent if there is none.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     body: Value,
 }

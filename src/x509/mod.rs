@@ -48,7 +48,7 @@ pub struct AuthorityFacts {
     pub extended_key_usages: Vec<String>,
 }
 
-/// A certificate's subject alternative names (D19).
+/// A certificate's subject alternative names.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct SubjectAlternativeNames {
     /// DNS names, including wildcards.

@@ -1,10 +1,14 @@
 //! `/reconciliations` in the OpenAPI document.
 
-use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
-use super::wire::{Reconciliation, ReconciliationItem, Request, Run};
+use super::{
+    super::openapi::schemas::Schemas,
+    wire::{Reconciliation, ReconciliationItem, Request, Run},
+};
 
+/// The tag of the operations.
+pub(crate) const TAG: &str = "Reconciliations";
 const PATH: &str = "/reconciliations";
 const MANIFEST: &str =
     "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: example}\nspec: {description: An example}\n";
@@ -14,27 +18,13 @@ pub(crate) fn example() -> Value {
     json!({"files": [{"name": "example.yaml", "text": MANIFEST}], "source": "example", "dry_run": true})
 }
 
-/// The paths with their operations. `answer` converts a schema to its response form, and `failure` refers to an error.
-pub(crate) fn paths(
-    requests: &mut SchemaGenerator,
-    answers: &mut SchemaGenerator,
-    answer: fn(Value) -> Value,
-    failures: &dyn Fn(&[&str]) -> Value,
-) -> [(String, Value); 2] {
-    let response = |schema: Value, description: &str| json!({"description": description, "content": {"application/json": {"schema": answer(schema)}}});
-    let run = answers.subschema_for::<Run>().to_value();
-    let one = answers.subschema_for::<Reconciliation>().to_value();
-    let item = answer(answers.subschema_for::<ReconciliationItem>().to_value());
-    let list = json!({
-        "type": "object",
-        "properties": {
-            "reconciliations": {"type": "array", "items": item},
-            "uri": {"type": "string", "description": "URI of the list."},
-            "next_page_uri": {"type": ["string", "null"], "description": "URI of the next page; null on the last page."},
-        },
-        "required": ["reconciliations", "uri", "next_page_uri"],
-        "additionalProperties": false,
-    });
+/// The paths with their operations. `failures` refers to errors by their statuses.
+pub(crate) fn paths(schemas: &mut Schemas, failures: &dyn Fn(&[&str]) -> Value) -> [(String, Value); 2] {
+    let response = |schema: Value, description: &str| json!({"description": description, "content": {"application/json": {"schema": schema}}});
+    let run = schemas.response::<Run>();
+    let one = schemas.response::<Reconciliation>();
+    let item = schemas.response::<ReconciliationItem>();
+    let list = schemas.list("Reconciliation", "reconciliations", item, true);
     let mut created = response(run.clone(), "Applied as a new revision");
     if let Some(created) = created.as_object_mut() {
         created.insert(
@@ -52,20 +42,21 @@ pub(crate) fn paths(
     let writing = ["400", "401", "403", "408", "409", "413", "415", "500", "503"];
     let post = json!({
         "operationId": "createReconciliation",
-        "summary": "Plan manifests and apply the plan as one revision, unless it is a dry run.",
-        "description": "A dry run always responds with 200. Its diagnostics and refusals are the errors that would prevent applying the plan.",
-        "tags": ["Reconciliation"],
+        "summary": "Plan or apply manifests",
+        "description": "Plans manifests and applies the plan as one revision, unless `dry_run` is set. A dry run always responds with 200: its diagnostics and refusals are the errors that would prevent applying the plan.",
+        "tags": [TAG],
         "x-extension": true,
         "requestBody": {"required": true, "content": {"application/json": {
-            "schema": requests.subschema_for::<Request>().to_value(),
+            "schema": schemas.request::<Request>(),
             "example": example(),
         }}},
         "responses": with(&[("200", response(run, "Planned, or no changes")), ("201", created)], &writing),
     });
     let get_list = json!({
-        "operationId": "listReconciliation",
-        "summary": "List the revisions created by sources, newest first.",
-        "tags": ["Reconciliation"],
+        "operationId": "listReconciliations",
+        "summary": "List reconciliations",
+        "description": "Returns the revisions that sources created, newest first, one page at a time. `next_page_uri` is the URI of the next page.",
+        "tags": [TAG],
         "x-extension": true,
         "parameters": [
             {"name": "limit", "in": "query", "description": "The number of reconciliations per page.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000}},
@@ -81,8 +72,9 @@ pub(crate) fn paths(
     let not_modified = json!({"description": "Not modified: the client's copy is current (`If-None-Match`)."});
     let get = json!({
         "operationId": "getReconciliation",
-        "summary": "Get a reconciliation with its calls.",
-        "tags": ["Reconciliation"],
+        "summary": "Get a reconciliation",
+        "description": "Returns the reconciliation with its calls, or 304 if the client's copy is current.",
+        "tags": [TAG],
         "x-extension": true,
         "parameters": [
             {"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}},

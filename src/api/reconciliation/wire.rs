@@ -18,11 +18,10 @@ const PREFIX: &str = "rec_";
 
 /// Manifests to reconcile with the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "ReconciliationRequest")]
+#[schemars(rename = "ReconciliationCreate")]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
     /// All manifests of the source: owned resources that no file declares are deleted.
-    #[schemars(length(min = 1))]
     pub files: Vec<SentFile>,
     /// Plan without changing anything.
     #[serde(default)]

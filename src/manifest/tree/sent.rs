@@ -40,7 +40,7 @@ impl fmt::Debug for SentFile {
     }
 }
 
-/// The value of `{from_file: PATH}` or `{from_env: NAME}` in a sent manifest (D28).
+/// The value of `{from_file: PATH}` or `{from_env: NAME}` in a sent manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SentValue {

@@ -11,7 +11,7 @@ use crate::model::{
     site::Ref,
 };
 
-/// An event subscription.
+/// An event subscription, which another service owns, and its event types.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventSubscription {}

@@ -10,7 +10,7 @@ use crate::model::{
     fault::{Check, Faults},
     module::{mutual_tls::MutualTls, slots, tls_termination::TlsTermination},
     resource::{KindInfo, Offers, Resource, ViewContext},
-    schema::Constraint,
+    schema::{Constraint, condition},
 };
 
 slots! {
@@ -70,17 +70,15 @@ impl Check for HttpsEdge {
 fn pass_through() -> Vec<Constraint> {
     let unreadable = HttpsEdge::SLOTS.iter().filter(|slot| slot.needs_termination);
     let unset: Map<String, Value> = unreadable.map(|slot| (slot.name.to_owned(), json!({"type": "null"}))).collect();
-    let rule = json!({
-        "if": {
-            "required": ["tls_termination"],
-            "properties": {"tls_termination": {
-                "type": "object",
-                "required": ["terminate_at"],
-                "properties": {"terminate_at": {"const": "upstream"}}
-            }}
-        },
-        "then": {"properties": unset}
+    let passes_through = json!({
+        "required": ["tls_termination"],
+        "properties": {"tls_termination": {
+            "type": "object",
+            "required": ["terminate_at"],
+            "properties": {"terminate_at": {"const": "upstream"}}
+        }}
     });
+    let rule = condition(passes_through, json!({"properties": unset}));
     vec![Constraint::keywords("HttpsEdge", rule)]
 }
 

@@ -11,7 +11,7 @@ use crate::model::{
 };
 
 slots! {
-    /// A TLS edge's modules.
+    /// The modules of a TLS edge, which another service owns.
     pub struct TlsEdge {}
 
     /// The response form of a [`TlsEdge`]'s modules.

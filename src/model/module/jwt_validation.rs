@@ -45,6 +45,8 @@ impl Default for JwtValidation {
 /// A list of allowed values; one must match.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+// Python clients have a local variable per field and for the value itself, so the names must differ.
+#[schemars(rename = "AllowedValues")]
 pub struct AllowList {
     /// The allowed values.
     pub allow_list: Vec<Allowed>,
@@ -53,6 +55,7 @@ pub struct AllowList {
 /// An allowed value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "AllowedValue")]
 pub struct Allowed {
     /// An issuer URL or an audience.
     pub value: String,

@@ -9,7 +9,7 @@ use crate::model::{
     code::Code,
     fault::{Check, Fault, Faults},
     key::Key,
-    schema::{Constraint, filled_secret},
+    schema::{Constraint, condition, filled_secret},
     secret::Secret,
     session,
     site::Site,
@@ -52,7 +52,7 @@ impl Default for Oauth {
     }
 }
 
-/// The identity providers. Exactly one must be set; the others are null (D16).
+/// The identity providers. Exactly one must be set; the others are null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Provider {
@@ -77,7 +77,6 @@ pub struct Provider {
 /// An OAuth app, and the users who have access.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "App")]
 pub struct OauthApp {
     /// The app's client ID; defaults to the service's managed app.
     pub client_id: String,
@@ -263,25 +262,26 @@ impl Module for Oauth {
     fn constraints() -> Vec<Constraint> {
         let filled = json!({"type": "string", "minLength": 1});
         let given = filled_secret();
-        let some = json!({"type": "array", "minItems": 1});
+        let some = json!({"type": "array", "items": {"type": "string"}, "minItems": 1});
         let own_app = json!({
             "required": ["client_id", "client_secret"],
             "properties": {"client_id": filled, "client_secret": given}
         });
         let app = json!({"allOf": [
-            {
-                "if": {"required": ["client_id"], "properties": {"client_id": filled}},
-                "then": {"required": ["client_secret"], "properties": {"client_secret": given}}
-            },
-            {"if": {"required": ["scopes"], "properties": {"scopes": some}}, "then": own_app},
+            condition(
+                json!({"required": ["client_id"], "properties": {"client_id": filled}}),
+                json!({"required": ["client_secret"], "properties": {"client_secret": given}}),
+            ),
+            condition(json!({"required": ["scopes"], "properties": {"scopes": some}}), own_app),
         ]});
         let providers = ["github", "facebook", "microsoft", "google", "linkedin", "gitlab", "twitch", "amazon"];
-        let one =
-            providers.map(|provider| json!({"required": [provider], "properties": {provider: {"type": "object"}}}));
+        let set = json!({"type": "object", "additionalProperties": true});
+        let one = providers.map(|provider| json!({"required": [provider], "properties": {provider: set}}));
         vec![
-            Constraint::keywords("App", app.clone()),
+            Constraint::keywords("OauthApp", app.clone()),
             Constraint::keywords("GithubApp", app),
-            Constraint::keywords("Provider", json!({"oneOf": one})),
+            // Beside `properties`, generators would take `oneOf` for eight types.
+            Constraint::keywords("Provider", json!({"allOf": [{"oneOf": one}]})),
         ]
     }
 }

@@ -9,7 +9,7 @@ use crate::model::{
     code::Code,
     fault::{Check, Fault, Faults},
     key::Key,
-    schema::Constraint,
+    schema::{Constraint, condition},
     site::Site,
     traffic::{Step, TracedRequest},
 };
@@ -114,10 +114,10 @@ impl Module for TlsTermination {
     }
 
     fn constraints() -> Vec<Constraint> {
-        let rule = json!({
-            "if": {"required": ["terminate_at"], "properties": {"terminate_at": {"const": "upstream"}}},
-            "then": {"properties": {"min_version": {"type": "null"}}}
-        });
+        let rule = condition(
+            json!({"required": ["terminate_at"], "properties": {"terminate_at": {"const": "upstream"}}}),
+            json!({"properties": {"min_version": {"type": "null"}}}),
+        );
         vec![Constraint::keywords("TlsTermination", rule)]
     }
 }

@@ -10,7 +10,7 @@ use crate::model::{
     code::Code,
     fault::{Check, Fault, Faults, nearest},
     key::Key,
-    schema::{Constraint, filled_secret},
+    schema::{Constraint, condition, filled_secret},
     secret::Secret,
     site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
@@ -169,10 +169,10 @@ impl Module for WebhookVerification {
 
     fn constraints() -> Vec<Constraint> {
         let filled = filled_secret();
-        let rule = json!({
-            "if": {"required": ["provider"], "properties": {"provider": {"not": {"pattern": "^[sS][nN][sS]$"}}}},
-            "then": {"required": ["secret"], "properties": {"secret": filled}}
-        });
+        let rule = condition(
+            json!({"required": ["provider"], "properties": {"provider": {"not": {"pattern": "^[sS][nN][sS]$"}}}}),
+            json!({"required": ["secret"], "properties": {"secret": filled}}),
+        );
         vec![Constraint::keywords("WebhookVerification", rule)]
     }
 }

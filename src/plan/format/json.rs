@@ -55,6 +55,7 @@ pub(crate) struct Counts {
 
 /// A diagnostic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Diagnostic")]
 pub(crate) struct Item {
     /// A registered code or a lint name.
     pub code: String,
@@ -73,6 +74,7 @@ pub(crate) struct Item {
 
 /// A place related to a diagnostic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RelatedPlace")]
 pub(crate) struct Related {
     /// The place.
     #[serde(flatten)]
