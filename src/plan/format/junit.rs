@@ -1,16 +1,22 @@
 //! JUnit XML for test reports: one case per file with findings, one for all other files, and one for the plan.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::{collections::BTreeMap, time::Duration};
+
+use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
 use super::{level, plural, position, summary};
 use crate::{
     model::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
+        json::JsonError,
     },
     plan::report::Report,
     text::escaped,
 };
+
+/// The most diagnostics in the text of a case.
+const MOST_LINES: usize = 1000;
 
 /// A test case. It has at most one failure, because not every reader of the format accepts more.
 struct Case<'a> {
@@ -23,21 +29,12 @@ struct Case<'a> {
 }
 
 /// Renders the report as one suite.
-pub(crate) fn render(report: &Report) -> String {
-    let cases = cases(report);
-    let failed = cases.iter().filter(|case| !case.failures.is_empty()).count();
-    let counts = format!(
-        "name=\"{}\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"0\" time=\"0\"",
-        attribute(&format!("edgewright.{}", report.command)),
-        cases.len(),
-    );
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-    let _ = writeln!(out, "  <testsuite {counts}>");
-    for case in &cases {
-        let _ = write_case(&mut out, case);
-    }
-    out.push_str("  </testsuite>\n</testsuites>\n");
-    out
+pub(crate) fn render(report: &Report) -> Result<String, JsonError> {
+    let mut suite = TestSuite::new(format!("edgewright.{}", report.command));
+    suite.add_test_cases(cases(report).iter().map(test_case)).set_time(Duration::ZERO);
+    let mut suites = quick_junit::Report::new("edgewright");
+    suites.add_test_suite(suite);
+    suites.to_string().map_err(JsonError::new)
 }
 
 fn cases(report: &Report) -> Vec<Case<'_>> {
@@ -72,63 +69,47 @@ fn case(name: String, found: Vec<&Diagnostic>) -> Case<'_> {
     Case { class: "manifest", name, failures, output: lines(&warnings) }
 }
 
-fn write_case(out: &mut String, case: &Case<'_>) -> std::fmt::Result {
-    write!(out, "    <testcase classname=\"{}\" name=\"{}\" time=\"0\"", case.class, attribute(&escaped(&case.name)))?;
-    if case.failures.is_empty() && case.output.is_empty() {
-        return writeln!(out, "/>");
-    }
-    writeln!(out, ">")?;
-    if let Some(first) = case.failures.first() {
-        let message = match case.failures.len() {
-            1 => escaped(&first.message).into_owned(),
-            count => plural(count, "error"),
-        };
-        let (message, code) = (attribute(&message), attribute(&first.code.to_string()));
-        let text = text(&lines(&case.failures));
-        writeln!(out, "      <failure type=\"{code}\" message=\"{message}\">{text}</failure>")?;
-    }
+fn test_case(case: &Case<'_>) -> TestCase {
+    let status = match case.failures.as_slice() {
+        [] => TestCaseStatus::success(),
+        [first, ..] => {
+            let mut failure = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            failure.set_type(first.code.to_string()).set_description(lines(&case.failures));
+            match case.failures.len() {
+                1 => failure.set_message(legal(&first.message)),
+                count => failure.set_message(plural(count, "error")),
+            };
+            failure
+        }
+    };
+    let mut test = TestCase::new(legal(&case.name), status);
+    // Some readers of the format require a time.
+    test.set_classname(case.class).set_time(Duration::ZERO);
     if !case.output.is_empty() {
-        writeln!(out, "      <system-out>{}</system-out>", text(&case.output))?;
+        test.set_system_out(case.output.as_str());
     }
-    writeln!(out, "    </testcase>")
+    test
 }
 
 /// Diagnostics in the style of compilers, each help on its own line.
 fn lines(diagnostics: &[&Diagnostic]) -> String {
-    let lines = diagnostics.iter().map(|it| {
+    let lines = diagnostics.iter().take(MOST_LINES).map(|it| {
         let place = it.place.as_ref().map(|place| format!("{}: ", position(place))).unwrap_or_default();
-        let mut line = format!("{}{} {}: {}", escaped(&place), level(it.severity), it.code, escaped(&it.message));
+        let mut line = format!("{}{} {}: {}", legal(&place), level(it.severity), it.code, legal(&it.message));
         for (place, label) in &it.related {
-            line += &format!("\n  {}: {}", escaped(&position(place)), escaped(label));
+            line += &format!("\n  {}: {}", legal(&position(place)), legal(label));
         }
         if let Some(help) = &it.help {
-            line += &format!("\n  help: {}", escaped(help));
+            line += &format!("\n  help: {}", legal(help));
         }
         line
     });
-    lines.collect::<Vec<_>>().join("\n")
+    let omitted = diagnostics.len().saturating_sub(MOST_LINES);
+    let more = (omitted > 0).then(|| format!("… and {omitted} more"));
+    lines.chain(more).collect::<Vec<_>>().join("\n")
 }
 
-/// Escapes text between tags and drops characters that XML cannot represent.
-fn text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\r' => out.push_str("&#13;"),
-            '\n' | '\t' => out.push(c),
-            '\u{fffe}' | '\u{ffff}' => {}
-            c if c.is_control() => {}
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Escapes an attribute value, where a line break would become a space.
-fn attribute(value: &str) -> String {
-    text(value).replace('\n', "&#10;").replace('\t', "&#9;")
+/// Escapes text, and drops the two characters that XML cannot represent and the writer lets through.
+fn legal(text: &str) -> String {
+    escaped(text).replace(['\u{fffe}', '\u{ffff}'], "")
 }

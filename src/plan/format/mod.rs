@@ -61,7 +61,7 @@ pub fn render(format: Format, report: &Report) -> Result<String, JsonError> {
         Format::Markdown => markdown::render(report),
         Format::Github => github::render(report),
         Format::Sarif => sarif::render(report),
-        Format::Junit => junit::render(report),
+        Format::Junit => junit::render(report)?,
     })
 }
 

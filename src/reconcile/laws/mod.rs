@@ -8,7 +8,7 @@ mod worlds;
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
 use jiff::Timestamp;
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::FileFailurePersistence};
 use serde_json::{Value, json};
 
 use self::{
@@ -226,8 +226,14 @@ fn saved_calls(document: &str) -> Vec<String> {
     operations.iter().map(|operation| operation["call"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Counterexamples are kept beside the laws, and tried first.
+fn cases(cases: u32) -> ProptestConfig {
+    let kept = FileFailurePersistence::Direct("src/reconcile/laws/regressions.txt");
+    ProptestConfig { failure_persistence: Some(Box::new(kept)), ..ProptestConfig::with_cases(cases) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(cases(128))]
 
     #[test]
     fn what_is_as_desired_needs_no_plan(world in worlds()) {
@@ -323,7 +329,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10))]
+    #![proptest_config(cases(10))]
 
     #[test]
     fn a_store_gives_back_all_that_was_committed((a, b) in changing_worlds()) {
