@@ -16,6 +16,8 @@ use std::{
 use edgewright::{Snapshot, Store};
 use tempfile::TempDir;
 
+use crate::server::read_answer;
+
 /// The binary under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_edgewright");
 /// The repository.
@@ -336,11 +338,10 @@ pub(crate) fn request(address: &str, method: &str, path: &str, headers: &[(&str,
     text + &format!("Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// What the other side answers until it closes the connection.
+/// What the other side answers.
 pub(crate) fn answer(mut connection: TcpStream) -> Answer {
     connection.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut text = String::new();
-    connection.read_to_string(&mut text).unwrap();
+    let text = String::from_utf8(read_answer(&mut connection)).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
     Answer { status: head.split(' ').nth(1).unwrap().parse().unwrap(), body: body.to_owned() }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::Write,
     net::TcpStream,
     sync::{
         Arc,
@@ -24,7 +24,7 @@ use serde_json::json;
 use crate::{
     cli::{Folder, Serve, http, request, until, within},
     serve::{edge, shown, until_shown},
-    server::{BASE_URL, VERSION_HEADER},
+    server::{BASE_URL, VERSION_HEADER, read_answer},
     store::failing::{FailingEngine, Failure},
 };
 
@@ -260,9 +260,7 @@ fn reconciliations_beyond_the_limit_are_turned_away_until_others_are_gone() {
         let mut connection = TcpStream::connect(&serve.address).unwrap();
         connection.set_read_timeout(Some(PATIENCE)).unwrap();
         connection.write_all(whole.as_bytes()).unwrap();
-        let mut text = String::new();
-        connection.read_to_string(&mut text).unwrap();
-        text
+        String::from_utf8(read_answer(&mut connection)).unwrap()
     };
     let refused = until("a full house", || Some(ask()).filter(|text| text.starts_with("HTTP/1.1 503")));
     assert!(refused.contains("ERR_EDGEWRIGHT_UNAVAILABLE"), "{refused}");
