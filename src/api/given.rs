@@ -91,22 +91,34 @@ pub(super) fn patch_fields(info: &KindInfo, node: &Node, repeats_parameters: boo
     let unset = |key: &str, value: &Node| info.blank_is_unset.contains(&key) && value.as_str() == Some("");
     let writes_blanks = repeats_parameters || entries.iter().any(|(key, value)| unset(key, value));
     let mut fields = PatchFields::default();
-    for (key, value) in entries.iter().filter(|(key, value)| !value.is_null() && !unset(key, value)) {
-        let blank = value.as_str() == Some("") || matches!(value, Node::Seq(items) if items.is_empty());
-        let kept = if blank && writes_blanks { &mut fields.blank } else { &mut fields.changed };
+    for (key, value) in entries.iter().filter(|(_, value)| !value.is_null()) {
+        let kept = if is_blank(value) && writes_blanks { &mut fields.blank } else { &mut fields.changed };
         kept.push(key.clone());
     }
     fields
 }
 
+/// Whether a value is an empty text or list.
+fn is_blank(value: &Node) -> bool {
+    value.as_str() == Some("") || matches!(value, Node::Seq(items) if items.is_empty())
+}
+
 /// Warns of blank fields that were left unchanged, although they had a value.
-pub(super) fn unchanged_blanks(blank: &[String], before: &dyn AnyResource, patch: &dyn AnyResource) -> Vec<String> {
+pub(super) fn unchanged_blanks(
+    info: &KindInfo,
+    blank: &[String],
+    before: &dyn AnyResource,
+    patch: &dyn AnyResource,
+) -> Vec<String> {
     let differs = |field: &&String| {
         let cleared = before.patched(patch, std::slice::from_ref(*field));
         cleared.is_ok_and(|cleared| !cleared.same(before))
     };
-    let warning =
-        |field: &String| format!("`{field}` is blank and was left unchanged; to clear it, send only this field");
+    let warning = |field: &String| {
+        let cannot_be_blank = info.fixed.contains(&field.as_str()) || info.blank_is_unset.contains(&field.as_str());
+        let advice = if cannot_be_blank { "" } else { "; to clear it, send only this field" };
+        format!("`{field}` is blank and was left unchanged{advice}")
+    };
     blank.iter().filter(differs).map(warning).collect()
 }
 
@@ -150,8 +162,11 @@ pub(super) fn take_fixed(
 /// Decodes a body and checks the Spec's rules; for a PATCH, only those of the `given` fields.
 pub(super) fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Decoded<Arc<dyn AnyResource>> {
     let info = kind.info();
-    let blank = |field: &&&str| given.is_some_and(|given| !given.iter().any(|it| it == **field));
-    let blank: Vec<&str> = info.blank_is_unset.iter().filter(blank).copied().collect();
+    // A blank that is not given need not be a valid value.
+    let blank = |field: &&&str| {
+        given.is_some_and(|given| !given.iter().any(|it| it == **field)) && node.get(field).is_some_and(is_blank)
+    };
+    let blank: Vec<&str> = info.blank_is_unset.iter().chain(info.fixed).filter(blank).copied().collect();
     let fixed = if given.is_some() { info.fixed } else { &[][..] };
     let (spec, mut faults) = (info.decode_request)(node, &blank, fixed);
     if let Some(spec) = &spec {

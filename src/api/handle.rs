@@ -187,7 +187,7 @@ impl ApiRequest<'_> {
         let spec = given::without_faults(spec, self.with_faults(faults))?;
         let mut warnings = Vec::new();
         if let Some(before) = &before {
-            warnings.extend(given::unchanged_blanks(&blank, before.as_ref(), spec.as_ref()));
+            warnings.extend(given::unchanged_blanks(info, &blank, before.as_ref(), spec.as_ref()));
         }
         let operation = Operation::Patch { key: key.clone(), spec, fields: fields.clone() };
         let snapshot = self.commit(&key, None, vec![operation]).await?;

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use percent_encoding::percent_decode_str;
+
 use super::answer::ApiError;
 use crate::{
     model::{
@@ -15,6 +17,12 @@ use crate::{
 /// Rejects a query with an unknown or repeated parameter. If a misspelt `limit` were ignored, the response would
 /// contain more than requested, and a script that deletes the listed resources would delete too much.
 pub(super) fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError> {
+    let decoded = |part: &&str| percent_decode_str(part).decode_utf8().is_ok();
+    if let Some(part) = query.unwrap_or_default().split('&').find(|part| !decoded(part)) {
+        let name = part.split('=').next().unwrap_or_default();
+        let message = format!("the query parameter `{}` is not UTF-8", printable(name));
+        return Err(ApiError::from_faults(vec![Fault::new(Code::Parameter, message)]));
+    }
     let mut counts: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     for (name, _) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         *counts.entry(name).or_default() += 1;
@@ -61,7 +69,17 @@ mod tests {
         for query in [None, Some(""), Some("&"), Some("limit=1"), Some("before_id=x&limit=1"), Some("%6Cimit=1")] {
             assert!(check(query, &known).is_ok(), "{query:?}");
         }
-        for query in ["limt=1", "LIMIT=1", "limit=1&limit=1", "limit=1&%6cimit=2", "=", "x", "limit=1&x=2"] {
+        for query in [
+            "limt=1",
+            "LIMIT=1",
+            "limit=1&limit=1",
+            "limit=1&%6cimit=2",
+            "=",
+            "x",
+            "limit=1&x=2",
+            "limit=%FF",
+            "%C3%28=1",
+        ] {
             let error = check(Some(query), &known).err().map(|error| error.into_response().status());
             assert_eq!(error.map(|status| status.as_u16()), Some(400), "{query}");
         }

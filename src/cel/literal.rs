@@ -66,7 +66,11 @@ fn unescaped(text: &str) -> Result<String, String> {
 
 /// Reads the rest of an escape with a code point.
 fn coded(rest: &mut std::str::Chars<'_>, mut digits: String, count: usize, radix: u32) -> Result<char, String> {
+    let all = digits.len() + count;
     digits.extend(rest.by_ref().take(count));
+    if digits.len() != all {
+        return Err(unknown_escape());
+    }
     // A sign would be read too.
     let code = u32::from_str_radix(&digits, radix).ok().filter(|_| digits.chars().all(|c| c.is_digit(radix)));
     code.and_then(char::from_u32).ok_or_else(unknown_escape)

@@ -6,6 +6,8 @@ use super::CelError;
 
 /// The steps for one value, so that one large value with a nested loop over it cannot use up memory.
 const STEPS_OF_ONE: u64 = 2_000_000;
+/// The further steps for each byte of a value.
+const STEPS_PER_BYTE: u64 = 4;
 /// The steps between two questions whether to stop.
 const INTERVAL: u64 = 1024;
 
@@ -34,9 +36,10 @@ impl<'a> CelMeter<'a> {
         Self { left: Cell::new(steps), left_of_one: Cell::new(STEPS_OF_ONE), stop }
     }
 
-    /// Begins with the next value, which has so many bytes.
+    /// Begins with the next value, which has so many bytes. A large value may take steps in proportion, so that loops over
+    /// the routes of a large edge are possible, and nested ones are not.
     pub(crate) fn begin(&self, bytes: usize) -> Result<(), CelError> {
-        self.left_of_one.set(STEPS_OF_ONE);
+        self.left_of_one.set(STEPS_OF_ONE + STEPS_PER_BYTE * bytes as u64);
         self.take((bytes / BYTES_PER_STEP) as u64).map_err(CelError::from)
     }
 

@@ -58,6 +58,7 @@ fn conditions_hold_or_not() {
         timestamp(obj.created_at) - duration("36h") < timestamp("2026-02-28T00:00:00+01:00")
         timestamp(obj.created_at) - timestamp("2026-03-01T09:00:00Z") == duration("1h") - duration("30m")
         obj.created_at in [timestamp("2026-03-01T09:30:00Z")]
+        obj.created_at < timestamp("9999-12-31T23:59:59Z") && timestamp("9999-12-31T23:59:59Z") == timestamp("9999-12-31T00:00:00+01:00")
         "b.example.com:443" in obj.hostports && !("c" in obj.hostports) && "X-Team" in obj.headers
         obj.hostports.exists(h, h.startsWith("b.")) && obj.hostports.all(h, h.endsWith(":443"))
         obj.hostports.exists_one(h, h.matches(r"^a\.\w+")) && matches(obj.id, '^x_\\d$')
@@ -124,6 +125,8 @@ fn an_error_names_its_column() {
         ("obj.?id == ''", 4, "not supported"),
         ("obj.id == b'x'", 11, "bytes are not supported"),
         (r"obj.id == '\d'", 11, "unknown escape"),
+        (r"obj.id == '\x4'", 11, "unknown escape"),
+        ("obj.id == 'a\nb'", 11, "unclosed string"),
         ("obj.count == 9223372036854775808", 14, "out of range"),
         ("obj.config && true", 5, "expected a boolean, found a map"),
         ("obj.config > 1", 12, "`>` does not apply to a map and a number"),

@@ -92,6 +92,9 @@ fn after_text(text: &str) -> Result<Option<&str>, String> {
     let inner = body.get(quote.len()..).unwrap_or_default();
     let mut escaped = false;
     for (at, c) in inner.char_indices() {
+        if quote.len() == 1 && matches!(c, '\n' | '\r') {
+            break;
+        }
         if escaped || (c == '\\' && !raw) {
             escaped = !escaped;
         } else if let Some(rest) = inner.get(at..).and_then(|rest| rest.strip_prefix(quote)) {

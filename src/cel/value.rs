@@ -99,9 +99,14 @@ impl<'v> CelValue<'v> {
     }
 }
 
-/// Parses a timestamp in RFC 3339 format.
+/// Parses a timestamp in RFC 3339 format. The last day that it can express, with which certificates say that they do not
+/// expire (RFC 5280), is later than the library's last timestamp, and counts as that.
 pub(super) fn timestamp(text: &str) -> Option<Timestamp> {
-    text.parse().ok()
+    let last_day = || {
+        let time = text.strip_prefix("9999-12-31")?;
+        format!("9999-12-29{time}").parse::<Timestamp>().ok().map(|_| Timestamp::MAX)
+    };
+    text.parse().ok().or_else(last_day)
 }
 
 /// Parses a duration such as `1h30m` or `-1.5s`.
