@@ -14,7 +14,7 @@ use edgewright::{Store, resources::Kind, storage::Query};
 use crate::cli::{Folder, copy};
 
 const EDGES: usize = 100;
-const ROUTES_OF_AN_EDGE: usize = 30;
+const ROUTES_OF_AN_EDGE: usize = 20;
 const ROUNDS: u32 = 20;
 /// Revision, edges and routes, before and after.
 const OLD: (u64, usize, usize) = (1, 1, 10);
