@@ -125,10 +125,11 @@ fn subcommands(command: &Command) -> Vec<String> {
     command.get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
 }
 
-/// Sets the default of an option in a command and its subcommands.
+/// Sets the default of an option in a command and its subcommands. An option without an environment variable has no
+/// default either (D32).
 fn set(mut command: Command, name: &str, value: &str, known: &mut bool) -> Command {
-    let found =
-        command.get_arguments().find(|argument| argument.get_long() == Some(name)).map(|it| it.get_id().clone());
+    let is_it = |argument: &&clap::Arg| argument.get_long() == Some(name) && argument.get_env().is_some();
+    let found = command.get_arguments().find(is_it).map(|it| it.get_id().clone());
     if let Some(id) = found {
         *known = true;
         let value = value.to_owned();

@@ -30,7 +30,7 @@ use crate::{
         view::view_json,
     },
     store::Store,
-    text::{escaped, printable},
+    text::{escaped, printable, yaml::to_yaml},
 };
 
 /// List resources, or show one.
@@ -47,13 +47,13 @@ pub(super) struct Args {
     #[arg(value_name = "ID|NAME", conflicts_with = "filter")]
     wanted: Option<String>,
     /// Show only resources for which a CEL expression is true, such as `obj.description == "shop"`.
-    #[arg(long, value_name = "EXPR", env = "EDGEWRIGHT_FILTER")]
+    #[arg(long, value_name = "EXPR")]
     filter: Option<String>,
     /// Show only the routes of the edge with this id or name.
-    #[arg(long, value_name = "ID|NAME", env = "EDGEWRIGHT_EDGE")]
+    #[arg(long, value_name = "ID|NAME")]
     edge: Option<String>,
     /// Show only the sources of the event subscription with this id or name.
-    #[arg(long, value_name = "ID|NAME", env = "EDGEWRIGHT_SUBSCRIPTION")]
+    #[arg(long, value_name = "ID|NAME")]
     subscription: Option<String>,
     /// Output format.
     #[arg(short = 'o', long = "format", value_enum, default_value_t = GetFormat::Table, env = "EDGEWRIGHT_GET_FORMAT")]
@@ -118,24 +118,26 @@ impl Args {
         };
         let parents = match (kind.info().parent, parent) {
             (Some(of), Some(wanted)) => origin.find(of, &[None], wanted)?,
-            (Some(of), None) => origin.list(of, None, &[])?,
+            (Some(of), None) => origin.list_all(of, &[None], &[])?,
             (None, _) => Vec::new(),
         };
         let parents: Vec<Option<Id>> = match kind.info().parent {
-            Some(_) => parents.iter().map(|parent| Some(Id::new(text(parent, "id")))).collect(),
+            Some(_) => parents.iter().map(|parent| Some(Id::new(text(&parent.body, "id")))).collect(),
             None => vec![None],
         };
-        let items = match &self.wanted {
+        let found = match &self.wanted {
             Some(wanted) => origin.find(kind, &parents, wanted)?,
             None => {
                 let given: Vec<_> = self.filter.iter().map(|filter| ("filter", filter.clone())).collect();
                 origin.list_all(kind, &parents, &given)?
             }
         };
-        if items.is_empty() {
+        if found.is_empty() {
             say(&format!("No {} found.", plural(name_of(kind))));
         }
-        print(self.rendered(items)?)?;
+        // Resources of one parent that was asked for need no column for it.
+        let column = kind.info().parent.filter(|_| parent.is_none()).map(short_name_of);
+        print(self.rendered(found, column))?;
         Ok(Exit::Done)
     }
 
@@ -158,21 +160,28 @@ impl Args {
         Ok(parent)
     }
 
-    fn rendered(&self, mut items: Vec<Value>) -> Result<String, Failure> {
+    /// The output. A table starts with a column for the parents if they have a name.
+    fn rendered(&self, found: Vec<ListedResource>, parents: Option<&str>) -> String {
         if self.format == GetFormat::Table {
-            return Ok(table(&items));
+            return table(&found, parents);
         }
+        let mut items: Vec<Value> = found.into_iter().map(|listed| listed.body).collect();
         // One resource that was asked for is not a list.
         let value = match (self.wanted.is_some() && items.len() == 1, items.pop()) {
             (true, Some(only)) => only,
             (_, last) => Value::Array(items.into_iter().chain(last).collect()),
         };
         match self.format {
-            GetFormat::Yaml => serde_yaml::to_string(&value)
-                .map_err(|error| Diagnostic::error(Code::Internal, format!("cannot write YAML: {error}")).into()),
-            _ => Ok(format!("{value:#}\n")),
+            GetFormat::Yaml => to_yaml(&value),
+            _ => format!("{value:#}\n"),
         }
     }
+}
+
+/// A resource of a list, and its parent, which the API's response need not contain.
+struct ListedResource {
+    parent: Option<Id>,
+    body: Value,
 }
 
 /// Where the resources are.
@@ -183,7 +192,7 @@ enum GetOrigin {
 
 impl GetOrigin {
     /// Finds a resource by id or name below any of the parents. Two sources can use one name.
-    fn find(&self, kind: Kind, parents: &[Option<Id>], wanted: &str) -> Result<Vec<Value>, Failure> {
+    fn find(&self, kind: Kind, parents: &[Option<Id>], wanted: &str) -> Result<Vec<ListedResource>, Failure> {
         let by_id = || {
             let field = kind.info().id_parameter;
             vec![("filter", format!("{OBJ}.{field} == {}", json!(wanted)))]
@@ -211,12 +220,13 @@ impl GetOrigin {
         kind: Kind,
         parents: &[Option<Id>],
         given: &[(&'static str, String)],
-    ) -> Result<Vec<Value>, Failure> {
-        let mut items = Vec::new();
+    ) -> Result<Vec<ListedResource>, Failure> {
+        let mut found = Vec::new();
         for parent in parents {
-            items.append(&mut self.list(kind, parent.as_ref(), given)?);
+            let items = self.list(kind, parent.as_ref(), given)?;
+            found.extend(items.into_iter().map(|body| ListedResource { parent: parent.clone(), body }));
         }
-        Ok(items)
+        Ok(found)
     }
 
     /// Lists resources of a parent, newest first.
@@ -267,6 +277,9 @@ fn from_server(
     parent: Option<&Id>,
     given: &[(&'static str, String)],
 ) -> Result<Vec<Value>, Failure> {
+    if !given.is_empty() {
+        client.require_filters(kind.facts().collection)?;
+    }
     let path = Key { kind, parent: parent.cloned(), id: Id::new("") }.collection_path();
     let parameters = given.iter().map(|(name, value)| format!("&{name}={}", segment(value)));
     let mut query = Some(format!("limit=1000{}", parameters.collect::<String>()));
@@ -317,6 +330,10 @@ fn name_of(kind: Kind) -> &'static str {
     NAMES.iter().find(|(known, _)| *known == kind).and_then(|(_, names)| names.first()).copied().unwrap_or_default()
 }
 
+fn short_name_of(kind: Kind) -> &'static str {
+    NAMES.iter().find(|(known, _)| *known == kind).and_then(|(_, names)| names.last()).copied().unwrap_or_default()
+}
+
 fn plural(name: &str) -> String {
     match name.strip_suffix('y') {
         // An authority, but not a key.
@@ -329,12 +346,18 @@ fn text<'v>(item: &'v Value, field: &str) -> &'v str {
     item.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The id and the main fields of each item, under their names.
-fn table(items: &[Value]) -> String {
-    let Some(first) = items.first() else { return String::new() };
-    let columns: Vec<&str> = ["id"].into_iter().chain(COLUMNS).filter(|column| first.get(*column).is_some()).collect();
-    let mut rows = vec![columns.iter().map(|column| column.to_uppercase().replace('_', "-")).collect::<Vec<_>>()];
-    rows.extend(items.iter().map(|item| columns.iter().map(|column| cell(item.get(*column))).collect()));
+/// The parent, the id and the main fields of each item, under their names.
+fn table(found: &[ListedResource], parents: Option<&str>) -> String {
+    let Some(first) = found.first() else { return String::new() };
+    let columns: Vec<&str> =
+        ["id"].into_iter().chain(COLUMNS).filter(|column| first.body.get(*column).is_some()).collect();
+    let names = parents.into_iter().chain(columns.iter().copied());
+    let mut rows = vec![names.map(|name| name.to_uppercase().replace('_', "-")).collect::<Vec<_>>()];
+    rows.extend(found.iter().map(|listed| {
+        let parent = listed.parent.as_ref().filter(|_| parents.is_some());
+        let parent = parent.map(|id| escaped(id.as_str()).into_owned());
+        parent.into_iter().chain(columns.iter().map(|column| cell(listed.body.get(*column)))).collect()
+    }));
     let mut out = String::new();
     write_table(&mut out, "", &rows);
     out

@@ -1,5 +1,7 @@
 //! Display of untrusted text, without characters that change what a terminal or review shows.
 
+pub(crate) mod yaml;
+
 use std::borrow::Cow;
 
 /// The most characters of a value quoted in a message.

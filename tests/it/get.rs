@@ -1,5 +1,10 @@
 //! `edgewright get`: resources of a store or a server, by kind, name, id and filter (D67).
 
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+};
+
 use serde_json::Value;
 
 use crate::cli::{Folder, Run, finish};
@@ -99,4 +104,109 @@ fn a_server_lists_the_same() {
     let refused = finish(command, "");
     assert_eq!(refused.code, 1, "{}", refused.all());
     assert!(refused.err.contains("unknown field `nothing`"), "{}", refused.err);
+}
+
+/// Answers like a server without filters: it ignores the parameters of a list. Returns its URL.
+fn server_without_filters() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            let mut request = BufReader::new(connection.try_clone().unwrap());
+            let (mut first, mut line) = (String::new(), String::new());
+            request.read_line(&mut first).unwrap();
+            while request.read_line(&mut line).unwrap() > 2 {
+                line.clear();
+            }
+            let body = if first.starts_with("GET /openapi.json ") {
+                r#"{"paths": {"/edges/https": {"get": {"parameters": [{"name": "limit"}, {"name": "before_id"}]}}}}"#
+            } else {
+                r#"{"https_edges": [{"id": "edghts_a"}, {"id": "edghts_b"}], "routes": [], "next_page_uri": null}"#
+            };
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
+            let _ = connection.write_all(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
+        }
+    });
+    url
+}
+
+#[test]
+fn a_server_without_filters_is_not_asked_to_filter() {
+    let folder = Folder::new();
+    let url = server_without_filters();
+    let run = |line: &str| {
+        let mut command = folder.command(&format!("{line} -o json --server {url}"));
+        command.env("EDGEWRIGHT_TOKEN", "token").env_remove("EDGEWRIGHT_STORE");
+        finish(command, "")
+    };
+    let all = run("get edges");
+    assert_eq!((all.code, ids(&all.out).len()), (0, 2), "{}", all.all());
+    for line in ["get edges --filter false", "get edge storefront", "get edge edghts_a", "get routes --edge storefront"]
+    {
+        let run = run(line);
+        assert_eq!((run.code, run.out.as_str()), (1, ""), "{line}\n{}", run.all());
+        assert!(run.err.contains("too old"), "{line}\n{}", run.err);
+    }
+}
+
+#[test]
+fn what_to_select_has_no_default() {
+    let folder = folder();
+    for value in ["", "storefront"] {
+        for line in ["get edges", "get edge storefront", "get routes", "get sources"] {
+            let mut command = folder.command(&format!("{line} -o json"));
+            for name in ["EDGEWRIGHT_FILTER", "EDGEWRIGHT_EDGE", "EDGEWRIGHT_SUBSCRIPTION"] {
+                command.env(name, value);
+            }
+            let run = finish(command, "");
+            assert_eq!(run.code, 0, "{line}\n{}", run.all());
+            assert_eq!(run.out, folder.ok(&format!("{line} -o json")).out, "{line}");
+        }
+    }
+    for name in ["filter", "edge", "subscription"] {
+        folder.write("edgewright.config.yaml", &format!("options: {{{name}: storefront}}\n"));
+        let run = folder.run("get edges");
+        assert_eq!(run.code, 1, "{}", run.all());
+        assert!(run.err.contains(&format!("unknown option `{name}`")), "{}", run.err);
+    }
+}
+
+#[test]
+fn a_table_over_all_parents_shows_the_parent() {
+    let folder = folder();
+    let routes: Vec<Value> = serde_json::from_str(&folder.ok("get routes -o json").out).unwrap();
+    let table = folder.ok("get routes").out;
+    let mut rows = table.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>());
+    assert_eq!(rows.next().unwrap(), ["EDGE", "ID"], "{table}");
+    for (row, route) in rows.zip(&routes) {
+        assert_eq!(row, [route["edge_id"].as_str().unwrap(), route["id"].as_str().unwrap()], "{table}");
+    }
+    let subscription = ids(&folder.ok("get subscriptions -o json").out).remove(0);
+    let table = folder.ok("get sources").out;
+    let first: Vec<&str> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(first.first(), Some(&"SUBSCRIPTION"), "{table}");
+    assert!(first.len() > 1 && first.iter().skip(1).all(|id| *id == subscription), "{table}");
+    for line in ["get routes --edge storefront", &format!("get sources --subscription {subscription}")] {
+        let table = folder.ok(line).out;
+        assert!(table.starts_with("ID ") || table.starts_with("TYPE"), "{line}\n{table}");
+    }
+}
+
+#[test]
+fn yaml_quotes_what_old_readers_take_for_another_type() {
+    let folder = Folder::new();
+    folder.write(
+        "m/a.yaml",
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {hostports: ['a.example.com:443'], description: 'on', metadata: '12:30:00'}\n",
+    );
+    folder.ok("reconcile m");
+    let shown = folder.ok("get edge a -o yaml").out;
+    for line in ["description: 'on'", "metadata: '12:30:00'", "created_at: '2"] {
+        assert!(shown.lines().any(|shown| shown.starts_with(line)), "{line}\n{shown}");
+    }
+    let exported = folder.ok("export").out;
+    for part in ["description: 'on'", "metadata: '12:30:00'"] {
+        assert!(exported.contains(part), "{part}\n{exported}");
+    }
 }

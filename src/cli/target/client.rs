@@ -1,9 +1,10 @@
 //! A client of a server's API, with the token from the environment.
 
-use std::{io::Write, time::Duration};
+use std::{io::Write, sync::OnceLock, time::Duration};
 
 use axum::http::Uri;
 use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
 use ureq::Agent;
 
 use crate::{
@@ -39,6 +40,8 @@ pub(crate) struct ApiClient {
     url: String,
     version_header: String,
     token: Secret,
+    /// The server's OpenAPI document, once it was read.
+    document: OnceLock<Value>,
 }
 
 impl ApiClient {
@@ -70,6 +73,7 @@ impl ApiClient {
             url,
             version_header: version_header.to_owned(),
             token: Secret::new(token.trim()),
+            document: OnceLock::new(),
         })
     }
 
@@ -102,6 +106,27 @@ impl ApiClient {
             return Err(refused(&url, status, &body));
         }
         serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
+    }
+
+    /// Checks that the list at a path of the OpenAPI document takes filters. A server that does not know them ignores
+    /// them, and would return every resource.
+    pub(crate) fn require_filters(&self, collection: &str) -> Result<(), Failure> {
+        let document = match self.document.get() {
+            Some(document) => document,
+            None => {
+                let document: Value = self.get("/openapi.json")?;
+                self.document.get_or_init(|| document)
+            }
+        };
+        let list = document.get("paths").and_then(|paths| paths.get(collection));
+        let parameters = list.and_then(|list| list.pointer("/get/parameters")).and_then(Value::as_array);
+        let is_filter = |parameter: &Value| parameter.get("name").and_then(Value::as_str) == Some("filter");
+        if parameters.is_some_and(|parameters| parameters.iter().any(is_filter)) {
+            return Ok(());
+        }
+        let message = format!("the server at {} is too old: its lists do not support filters", self.url);
+        let help = "upgrade the server, or list all resources without a name, an id or a filter";
+        Err(Diagnostic::error(Code::Parameter, message).help(help).into())
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod text;
 
-use crate::text::printable;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
@@ -17,19 +16,22 @@ use super::{
     format,
     kinds::{Export, KINDS},
 };
-use crate::model::{
-    Kind,
-    id::{Id, is_name},
-    json::JsonError,
-    key::Key,
-    kind::event_source::EventSource,
-    node::Node,
-    operation::Claim,
-    resource::AnyResource,
-    secret::{MASK, Secrets},
-    snapshot::{Entry, Snapshot},
+use crate::{
+    model::{
+        Kind,
+        id::{Id, is_name},
+        json::JsonError,
+        key::Key,
+        kind::event_source::EventSource,
+        node::Node,
+        operation::Claim,
+        resource::AnyResource,
+        secret::{MASK, Secrets},
+        snapshot::{Entry, Snapshot},
+    },
+    text::{printable, yaml::to_yaml},
 };
-use text::{envelope, is_its_match, prune, slug, spaced, unique, yaml};
+use text::{envelope, is_its_match, prune, slug, spaced, unique};
 
 /// The result of an export.
 #[derive(Debug, Default)]
@@ -372,7 +374,7 @@ impl Exporter<'_> {
         for variable in variables {
             text += &format!("#   {}\n", variable.name);
         }
-        let documents: Vec<String> = documents.iter().map(yaml).collect();
+        let documents: Vec<String> = documents.iter().map(to_yaml).collect();
         text += &documents.join("---\n");
         let text = format::format(&name, &text).unwrap_or(text);
         self.out.files.push((name, text));

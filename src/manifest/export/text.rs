@@ -1,4 +1,4 @@
-//! Text of an export: values without defaults, YAML, names.
+//! Text of an export: values without defaults, names.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use crate::{
     manifest::document::API_VERSION,
     model::{Kind, kind::https_edge_route::HttpsEdgeRoute, snapshot::Entry},
-    text::steers,
 };
 
 /// Wraps a spec in a document.
@@ -56,23 +55,6 @@ fn drop_blank(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Writes a document as YAML. If YAML would not preserve the text, or the text contains terminal control characters, it
-/// is written as JSON, which is also YAML.
-pub(super) fn yaml(document: &Value) -> String {
-    let text = serde_yaml::to_string(document).unwrap_or_default();
-    let is_plain = !text.contains(|c: char| steers(c) && !matches!(c, '\n' | '\t'));
-    if is_plain && serde_yaml::from_str::<Value>(&text).is_ok_and(|read| read == *document) {
-        return text;
-    }
-    let escape = |c: char| match u32::from(c) {
-        _ if c == '\n' || !steers(c) => c.to_string(),
-        code @ ..=0xffff => format!("\\u{code:04x}"),
-        // Unlike JSON, YAML has no surrogate pairs.
-        code => format!("\\U{code:08x}"),
-    };
-    format!("{document:#}\n").chars().map(escape).collect()
-}
-
 /// Converts text to a name of lower-case letters, digits and dashes.
 pub(super) fn slug(text: &str) -> String {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -115,33 +97,6 @@ mod tests {
         let mut list = json!([{"name": "", "actions": [{"type": "log", "config": {"Metadata": {"x": ""}}}, {"type": "deny", "config": null}]}]);
         prune(&mut list, &json!([]));
         assert_eq!(list, json!([{"actions": [{"type": "log", "config": {"Metadata": {"x": ""}}}, {"type": "deny"}]}]));
-    }
-
-    #[test]
-    fn every_text_survives() {
-        for text in [
-            "",
-            "yes",
-            "1.3",
-            "~",
-            "a\r\nb\r\n",
-            " lead\n",
-            "trail \n\n",
-            "\u{2028}x",
-            "\u{85}",
-            "\t",
-            "#x",
-            "a: b",
-            "\u{1f600}",
-            "\u{1b}[31m",
-            "a\u{202e}b\u{2066}",
-            "\u{e0041}",
-        ] {
-            let document = json!({"text": text});
-            let written = yaml(&document);
-            assert!(!written.contains(|c: char| steers(c) && !matches!(c, '\n' | '\t')), "{written:?}");
-            assert_eq!(serde_yaml::from_str::<Value>(&yaml(&document)).ok(), Some(document), "{text:?}");
-        }
     }
 
     #[test]
