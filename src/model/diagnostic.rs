@@ -250,8 +250,8 @@ fn plural(count: usize, severity: Severity) -> &'static str {
     }
 }
 
-/// Sorts diagnostics, and keeps the first hundred errors and warnings of each file; the last one of each severity states
-/// how many more there are (D48). A report of all could be larger than the manifests.
+/// Sorts diagnostics, and keeps the first hundred errors and warnings of each file; the last one of each severity
+/// states how many more there are (D48). A report of all could be larger than the manifests.
 pub(crate) fn cap(diagnostics: &mut Vec<Diagnostic>) {
     sort(diagnostics);
     let group = |it: &Diagnostic| Some((it.place.as_ref()?.file.name.clone(), it.severity));
