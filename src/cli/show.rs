@@ -11,7 +11,10 @@ use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
 use super::excerpt::Excerpt;
 use crate::{
-    model::diagnostic::{Diagnostic, Place, Severity},
+    model::{
+        diagnostic::{Diagnostic, Place, Severity, counted},
+        fault::MOST_FAULTS,
+    },
     text::escaped,
 };
 
@@ -43,7 +46,10 @@ pub(super) fn diagnostics(diagnostics: &[Diagnostic]) {
         let _ = writeln!(stderr, "{}", escaped(&line));
     }
     if !omitted.is_empty() {
-        let _ = writeln!(stderr, "Use --format json to list all.\n");
+        let _ = writeln!(
+            stderr,
+            "Use --format json to list up to {MOST_FAULTS} errors and {MOST_FAULTS} warnings per file.\n"
+        );
     }
 }
 
@@ -63,7 +69,7 @@ fn chosen(diagnostics: &[Diagnostic]) -> (Vec<&Diagnostic>, Omitted<'_>) {
                 *count += 1;
                 shown.push((index, it));
             } else {
-                *omitted.entry(name).or_default() += 1;
+                *omitted.entry(name).or_default() += 1 + it.omitted;
             }
         }
     }
@@ -111,12 +117,10 @@ pub(super) fn try_say(line: &str) -> io::Result<()> {
 
 /// Prints how many files were read and what was found.
 pub(super) fn count(diagnostics: &[Diagnostic], files: usize) {
-    let of = |severity| diagnostics.iter().filter(|it| it.severity == severity).count();
-    let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    let mut line = format!("{} read: {}", plural(files, "file"), plural(of(Severity::Error), "error"));
-    let warnings = of(Severity::Warning);
-    if warnings > 0 {
-        line += &format!(", {}", plural(warnings, "warning"));
+    let plural = if files == 1 { "" } else { "s" };
+    let mut line = format!("{files} file{plural} read: {}", counted(diagnostics, Severity::Error));
+    if diagnostics.iter().any(|it| it.severity == Severity::Warning) {
+        line += &format!(", {}", counted(diagnostics, Severity::Warning));
     }
     let _ = writeln!(anstream::stderr(), "{line}");
 }

@@ -144,7 +144,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                     let message =
                         format!("`{host}:{other_port}` opens this backend without `{module}`, unlike `{host}:{port}`");
                     let finding = findings.report(other, ["backend"], message);
-                    finding.aim = Aim::Key;
+                    (finding.of_whole, finding.aim) = (true, Aim::Key);
                     let path = Path::root().join("match");
                     finding.related = Some((Subject::Resource(key.clone()), path, "the protected route"));
                 }

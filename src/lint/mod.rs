@@ -171,6 +171,8 @@ pub(crate) struct Finding {
     pub path: Path,
     /// Whether the path is relative to the document, as for `metadata`.
     pub in_document: bool,
+    /// Whether the finding is about the resource as a whole: a module alone, as in a module set, does not cause it.
+    pub of_whole: bool,
     /// Whether the finding is about the field's key or its value.
     pub aim: Aim,
     /// One sentence without a full stop.
@@ -200,6 +202,7 @@ impl Findings {
             subject,
             path,
             in_document: false,
+            of_whole: false,
             aim: Aim::Value,
             message,
             related: None,

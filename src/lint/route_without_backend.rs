@@ -40,7 +40,9 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             Some(backend) if backend.enabled => continue,
             Some(_) => {
                 let message = format!("the backend of the route for `{text}` is disabled");
-                findings.report(key, ["backend", "enabled"], message)
+                let finding = findings.report(key, ["backend", "enabled"], message);
+                finding.of_whole = true;
+                finding
             }
         };
     }

@@ -41,7 +41,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             continue;
         }
         let message = format!("everyone can reach the backend of `{}`", printable(&route.r#match));
-        findings.report(key, ["backend"], message).aim = Aim::Key;
+        let finding = findings.report(key, ["backend"], message);
+        (finding.of_whole, finding.aim) = (true, Aim::Key);
     }
 }
 

@@ -43,13 +43,9 @@ impl FileFindings {
 
     /// Returns the diagnostics; the last one of each severity states the number of those not kept.
     pub(super) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
-        for (severity, count, noun) in
-            [(Severity::Error, self.errors, "errors"), (Severity::Warning, self.warnings, "warnings")]
-        {
-            let more = count.saturating_sub(MOST_FAULTS);
-            let last = self.kept.iter_mut().rfind(|it| it.severity == severity).filter(|_| more > 0);
-            if let Some(last) = last {
-                last.message += &format!(" (and {more} more {noun} in this file)");
+        for (severity, count) in [(Severity::Error, self.errors), (Severity::Warning, self.warnings)] {
+            if let Some(last) = self.kept.iter_mut().rfind(|it| it.severity == severity) {
+                last.omit(count.saturating_sub(MOST_FAULTS));
             }
         }
         self.kept

@@ -17,6 +17,7 @@ mod origin;
 mod reader;
 pub(crate) mod resolve;
 pub(crate) mod schema;
+mod shared;
 pub(crate) mod syntax;
 #[cfg(test)]
 mod tests;

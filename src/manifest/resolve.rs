@@ -12,6 +12,7 @@ use super::{
     declaration::{Declaration, Facts},
     identity::{Identity, Known, Wanted, choose, derived},
     kinds::MODULE_SET,
+    shared::{SetModule, set_modules},
 };
 use crate::{
     lint::{Level, ManifestFacts, Subject},
@@ -49,7 +50,9 @@ pub(crate) struct Resolved {
     pub facts: ManifestFacts,
     /// The origin of each module set.
     pub set_origins: HashMap<String, Origin>,
-    /// The lint levels set by manifests for their resources.
+    /// The modules that routes take from module sets.
+    pub set_modules: HashMap<Key, Vec<SetModule>>,
+    /// The lint levels set by manifests for their resources and module sets.
     pub levels: HashMap<Subject, BTreeMap<String, Level>>,
     /// Errors in names and references.
     pub diagnostics: Vec<Diagnostic>,
@@ -89,8 +92,8 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
     for of_one_kind in declarations.chunk_by(|a, b| a.kind == b.kind) {
         resolver.resolve(of_one_kind);
     }
-    resolver.check_pass_through();
     resolver.note_sets();
+    resolver.check_pass_through();
     resolver.count_unknown();
     resolver.out
 }
@@ -119,14 +122,6 @@ impl Resolved {
             }
         }
         self.faulty.iter().filter_map(|key| self.desired.remove(key)).collect()
-    }
-
-    /// The origin of a lint's subject.
-    pub(crate) fn origin(&self, subject: &Subject) -> Option<&Origin> {
-        match subject {
-            Subject::Resource(key) => self.origins.get(key),
-            Subject::ModuleSet(name) => self.set_origins.get(name),
-        }
     }
 }
 
@@ -207,6 +202,10 @@ impl<'a> Resolver<'a> {
         }
         let desired = Desired { key: key.clone(), spec, claim, token_file: declaration.token_file.clone() };
         self.note_facts(Subject::Resource(key.clone()), &declaration.facts);
+        let from_sets = set_modules(declaration, &self.loaded.declared.sets);
+        if !from_sets.is_empty() {
+            self.out.set_modules.insert(key.clone(), from_sets);
+        }
         if let Some(first) = self.out.origins.insert(key.clone(), declaration.origin.clone()) {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));
             let mut diagnostic = declaration.origin.diagnostic(fault.help("rename or remove one of the two"));
@@ -395,15 +394,11 @@ impl<'a> Resolver<'a> {
 
     /// Checks edges that pass TLS through together with their routes, which may be in other documents (D15).
     fn check_pass_through(&mut self) {
+        let mut found: Vec<(Key, Fault)> = Vec::new();
         for (key, desired) in &self.out.desired {
-            let Some(origin) = self.out.origins.get(key) else { continue };
-            let mut report = |fault: Fault| {
-                let place = origin.place(&fault.path, fault.aim);
-                self.out.faulty.insert(key.clone());
-                self.out.diagnostics.push(Diagnostic::from_fault(fault, place));
-            };
             if let Some(edge) = desired.spec.as_any().downcast_ref::<HttpsEdge>() {
-                rules::unreadable_edge_modules(edge).into_iter().map(|(_, fault)| fault).for_each(&mut report);
+                let faults = rules::unreadable_edge_modules(edge).into_iter().map(|(_, fault)| fault);
+                found.extend(faults.map(|fault| (key.clone(), fault)));
             }
             let Some(parent) = key.parent_key() else { continue };
             let parent = match self.out.desired.get(&parent) {
@@ -411,7 +406,15 @@ impl<'a> Resolver<'a> {
                 None => self.known.snapshot.get(&parent).map(|entry| entry.spec()),
             };
             if let Some(edge) = parent.and_then(|spec| spec.as_any().downcast_ref::<HttpsEdge>()) {
-                rules::unreadable_modules(edge, desired.spec.as_ref()).into_iter().for_each(&mut report);
+                let faults = rules::unreadable_modules(edge, desired.spec.as_ref());
+                found.extend(faults.into_iter().map(|fault| (key.clone(), fault)));
+            }
+        }
+        for (key, fault) in found {
+            let subject = Subject::Resource(key.clone());
+            if let Some(diagnostic) = self.out.diagnostic(&subject, fault) {
+                self.out.diagnostics.push(diagnostic);
+                self.out.faulty.insert(key);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Diagnostics: errors and warnings with their places in files.
 
 use std::{
+    collections::{BTreeMap, HashMap},
     fmt,
     ops::Range,
     sync::{Arc, OnceLock},
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     code::Code,
-    fault::Fault,
+    fault::{Fault, MOST_FAULTS},
     redact::{Fields, Redacted},
 };
 use crate::text::tamed;
@@ -165,6 +166,8 @@ pub struct Diagnostic {
     pub place: Option<Place>,
     /// Related places with their labels.
     pub related: Vec<(Place, String)>,
+    /// The number of further diagnostics of the same file and severity that are not included; the message states it.
+    pub omitted: usize,
 }
 
 impl Diagnostic {
@@ -177,6 +180,7 @@ impl Diagnostic {
             help: None,
             place: None,
             related: Vec::new(),
+            omitted: 0,
         }
     }
 
@@ -199,6 +203,24 @@ impl Diagnostic {
         self
     }
 
+    /// States in the message how many further diagnostics of the file and severity are not included.
+    pub(crate) fn omit(&mut self, count: usize) {
+        let stated = self.omission();
+        if let Some(message) = self.message.strip_suffix(stated.as_str()).map(str::to_owned) {
+            self.message = message;
+        }
+        self.omitted = count;
+        let stated = self.omission();
+        self.message.push_str(&stated);
+    }
+
+    fn omission(&self) -> String {
+        match self.omitted {
+            0 => String::new(),
+            count => format!(" (and {count} more {} in this file)", plural(count, self.severity)),
+        }
+    }
+
     /// The file, line and column for one-line output.
     pub fn position(&self) -> Option<(&str, usize, usize)> {
         let place = self.place.as_ref()?;
@@ -217,4 +239,96 @@ pub(crate) fn sort(diagnostics: &mut Vec<Diagnostic>) {
     let start = |it: &Diagnostic| it.place.as_ref().map(|place| (place.file.name.clone(), place.span.start));
     diagnostics
         .dedup_by(|a, b| a.place.is_some() && a.code == b.code && a.message == b.message && start(a) == start(b));
+}
+
+fn plural(count: usize, severity: Severity) -> &'static str {
+    match (severity, count) {
+        (Severity::Error, 1) => "error",
+        (Severity::Error, _) => "errors",
+        (Severity::Warning, 1) => "warning",
+        (Severity::Warning, _) => "warnings",
+    }
+}
+
+/// Sorts diagnostics, and keeps the first hundred errors and warnings of each file; the last one of each severity
+/// states how many more there are (D48). A report of all could be larger than the manifests.
+pub(crate) fn cap(diagnostics: &mut Vec<Diagnostic>) {
+    sort(diagnostics);
+    let group = |it: &Diagnostic| Some((it.place.as_ref()?.file.name.clone(), it.severity));
+    let mut counts: BTreeMap<(String, Severity), (usize, usize)> = BTreeMap::new();
+    for it in diagnostics.iter() {
+        if let Some(group) = group(it) {
+            let (listed, total) = counts.entry(group).or_default();
+            *listed += 1;
+            *total += 1 + it.omitted;
+        }
+    }
+    counts.retain(|_, (listed, total)| *total > *listed || *listed > MOST_FAULTS);
+    if counts.is_empty() {
+        return;
+    }
+    let mut seen: BTreeMap<(String, Severity), usize> = BTreeMap::new();
+    diagnostics.retain_mut(|it| {
+        let Some(group) = group(it) else { return true };
+        let Some((listed, total)) = counts.get(&group).copied() else { return true };
+        let kept = listed.min(MOST_FAULTS);
+        let seen = seen.entry(group).or_default();
+        *seen += 1;
+        it.omit(if *seen == kept { total - kept } else { 0 });
+        *seen <= kept
+    });
+}
+
+/// Returns the number of errors or warnings with its noun: `at least` that many if a full list does not state how many
+/// diagnostics of its file it lacks.
+pub(crate) fn counted(diagnostics: &[Diagnostic], severity: Severity) -> String {
+    let mut total = 0;
+    let mut of_file: HashMap<&str, (usize, usize)> = HashMap::new();
+    for it in diagnostics.iter().filter(|it| it.severity == severity) {
+        total += 1 + it.omitted;
+        if let Some(place) = &it.place {
+            let (listed, omitted) = of_file.entry(place.file.name.as_str()).or_default();
+            *listed += 1;
+            *omitted += it.omitted;
+        }
+    }
+    // A report from a server does not contain the number itself.
+    let is_open = of_file.values().any(|(listed, omitted)| *listed >= MOST_FAULTS && *omitted == 0);
+    format!("{}{total} {}", if is_open { "at least " } else { "" }, plural(total, severity))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    fn errors(name: &str, count: usize) -> Vec<Diagnostic> {
+        let file = Arc::new(SourceFile::new(name.to_owned(), "x".repeat(count)));
+        let place = |at: usize| Place { file: Arc::clone(&file), span: at..at + 1 };
+        (0..count).map(|at| Diagnostic::error(Code::Syntax, format!("error {at}")).at(place(at))).collect()
+    }
+
+    #[test]
+    fn a_file_has_a_hundred_errors_wherever_they_come_from() {
+        let mut found = errors("a.yaml", 100);
+        found.last_mut().unwrap().omit(2_900);
+        cap(&mut found);
+        assert_eq!(found.last().unwrap().message, "error 99 (and 2900 more errors in this file)");
+        found.extend(errors("a.yaml", 150).split_off(100));
+        found.extend(errors("b.yaml", 101));
+        found.push(Diagnostic::error(Code::Unreadable, "no file"));
+        cap(&mut found);
+        cap(&mut found);
+        let stated: Vec<&str> = found.iter().filter(|it| it.omitted > 0).map(|it| it.message.as_str()).collect();
+        assert_eq!(
+            stated,
+            ["error 99 (and 2950 more errors in this file)", "error 99 (and 1 more error in this file)"]
+        );
+        assert_eq!(found.len(), 201);
+        assert_eq!(counted(&found, Severity::Error), "3152 errors");
+        found.iter_mut().for_each(|it| it.omitted = 0);
+        assert_eq!(counted(&found, Severity::Error), "at least 201 errors");
+        assert_eq!(counted(&errors("a.yaml", 1), Severity::Error), "1 error");
+        assert_eq!(counted(&[], Severity::Warning), "0 warnings");
+    }
 }

@@ -4,6 +4,7 @@ mod apply;
 pub(crate) mod cancel;
 mod folders;
 pub(crate) mod health;
+mod judging;
 #[cfg(test)]
 mod laws;
 mod options;

@@ -5,9 +5,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{LintLevels, Options, Planned};
+use super::{LintLevels, Options, Planned, judging::findings};
 use crate::{
-    lint::{self, Finding, Level, Subject, World},
+    lint::Subject,
     manifest::{
         self, Loaded,
         resolve::{Resolved, resolve, resolve_offline},
@@ -15,8 +15,8 @@ use crate::{
     },
     model::{
         desired::Desired,
-        diagnostic::{Diagnostic, Name, Severity, sort},
-        fault::{Aim, Fault, MOST_FAULTS, Path},
+        diagnostic::{Diagnostic, Severity, cap},
+        fault::{Fault, Path},
         key::Key,
         snapshot::{Entry, Refusal, Snapshot},
     },
@@ -126,34 +126,11 @@ fn judge(loaded: &Loaded, mut resolved: Resolved, others: &[Arc<Entry>], lints: 
     // Lints compare resources with each other, so they would report false findings on incomplete manifests.
     if !judged.has_errors() {
         let (found, denied) = findings(&judged.resolved, others, lints);
-        judged.diagnostics.extend(capped(found));
+        judged.diagnostics.extend(found);
         judged.resolved.faulty.extend(denied);
     }
-    sort(&mut judged.diagnostics);
+    cap(&mut judged.diagnostics);
     judged
-}
-
-/// Keeps the first findings of each file and severity; the last one states how many more there are (D48). A report of
-/// all findings could be larger than the manifests.
-fn capped(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let file = |it: &Diagnostic| (it.place.as_ref().map(|place| place.file.name.clone()), it.severity);
-    sort(&mut found);
-    let mut counts: BTreeMap<_, usize> = BTreeMap::new();
-    for it in &found {
-        *counts.entry(file(it)).or_default() += 1;
-    }
-    let mut seen: BTreeMap<_, usize> = BTreeMap::new();
-    let first = found.into_iter().filter_map(|mut it| {
-        let key = file(&it);
-        let seen = seen.entry(key.clone()).or_default();
-        *seen += 1;
-        let more = counts.get(&key).copied().unwrap_or_default().saturating_sub(MOST_FAULTS);
-        if *seen == MOST_FAULTS && more > 0 {
-            it.message += &format!(" (and {more} more in this file)");
-        }
-        (*seen <= MOST_FAULTS).then_some(it)
-    });
-    first.collect()
 }
 
 /// Skips invalid resources and everything that depends on them.
@@ -162,7 +139,7 @@ fn isolate(mut judged: Judged, lints: &LintLevels) -> Judged {
     // Lints at level `deny` still apply to the rest: one broken file must not switch them off.
     let (found, denied) = findings(&judged.resolved, &[], lints);
     judged.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
-    sort(&mut judged.diagnostics);
+    cap(&mut judged.diagnostics);
     judged.resolved.faulty = denied.into_iter().collect();
     judged.set_aside.extend(judged.resolved.set_aside());
     judged
@@ -203,59 +180,12 @@ impl Judged {
     }
 }
 
-/// Runs the lints. Levels come from the manifests, the configuration or the defaults, in this order. Also returns the
-/// resources with findings at level `deny`.
-fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> (Vec<Diagnostic>, Vec<Key>) {
-    let world = World {
-        desired: &resolved.desired,
-        others,
-        manifests: &resolved.facts,
-        now: mint::now(),
-        expiry_days: lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS),
-        allowed_labels: lints.allowed_labels.as_ref(),
-    };
-    let level = |finding: &Finding| {
-        let own = resolved.levels.get(&finding.subject).and_then(|levels| levels.get(finding.lint));
-        let default = || lint::find(finding.lint).map_or(Level::Warn, |lint| lint.default);
-        own.or_else(|| lints.levels.get(finding.lint)).copied().unwrap_or_else(default)
-    };
-    let mut denied = Vec::new();
-    let shown: Vec<Diagnostic> = lint::run(&world)
-        .into_iter()
-        .filter_map(|finding| {
-            let severity = match level(&finding) {
-                Level::Allow => return None,
-                Level::Warn => Severity::Warning,
-                Level::Deny => Severity::Error,
-            };
-            if let (Severity::Error, Subject::Resource(key)) = (severity, &finding.subject) {
-                denied.push(key.clone());
-            }
-            let origin = resolved.origin(&finding.subject)?;
-            let place = match finding.in_document {
-                true => origin.document().place(&finding.path, finding.aim),
-                false => origin.place(&finding.path, finding.aim),
-            };
-            let related = finding.related.iter().filter_map(|(subject, path, label)| {
-                Some((resolved.origin(subject)?.place(path, Aim::Value), (*label).to_owned()))
-            });
-            let cure = lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
-            Some(Diagnostic {
-                severity,
-                related: related.collect(),
-                ..Diagnostic::error(Name::Lint(finding.lint), finding.message.clone()).help(cure).at(place)
-            })
-        })
-        .collect();
-    (shown, denied)
-}
-
 fn at_their_lines(refusal: Refusal, resolved: &Resolved) -> Vec<Diagnostic> {
     let Refusal { key, faults } = refusal;
-    let origin = resolved.origins.get(&key);
-    let placed = faults.into_iter().map(|fault| match origin {
-        Some(origin) => origin.diagnostic(fault),
-        None => Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, about(&key, &fault)) },
+    let subject = Subject::Resource(key.clone());
+    let placed = faults.into_iter().map(|fault| {
+        let unplaced = || Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, about(&key, &fault)) };
+        resolved.diagnostic(&subject, fault.clone()).unwrap_or_else(unplaced)
     });
     placed.collect()
 }

@@ -73,3 +73,159 @@ fn metadata_of_the_wrong_type_does_not_also_lack_a_name() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].1.starts_with("`metadata` must be a mapping"), "{told:?}");
 }
+
+const SET: &str = "\
+apiVersion: edgewright/v1
+kind: ModuleSet
+metadata: {name: m}
+spec:
+  user_agent_filter: {deny: ['(a']}
+  oidc: {issuer: 'http://id.example.com', client_id: a, client_secret: {from_file: secret}}
+  ip_restriction: {ip_policy_ids: [bkd_1, bkd_1]}
+";
+
+fn with_set(set: &str, routes: &str) -> Folder {
+    let folder = Folder::new();
+    folder.write("m/edge.yaml", &edge("shop", "shop.example.com:443"));
+    folder.write("m/routes.yaml", routes);
+    folder.write("m/secret", "x");
+    folder.write("m/sets.yaml", set);
+    folder
+}
+
+/// The code, place and related places of each diagnostic, and its message.
+fn placed(folder: &Folder) -> Vec<(String, String)> {
+    let run = folder.run("validate m --format json");
+    let report: Value = serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {}", run.all()));
+    let spot = |it: &Value| format!("{}:{}:{}", it["file"].as_str().unwrap(), it["line"], it["column"]);
+    let of = |it: &Value| {
+        let mut line = format!("{} {}", it["code"].as_str().unwrap(), spot(it));
+        for related in it["related"].as_array().unwrap() {
+            line += &format!(", {}: {}", related["message"].as_str().unwrap(), spot(related));
+        }
+        (line, it["message"].as_str().unwrap().to_owned())
+    };
+    report["diagnostics"].as_array().unwrap().iter().map(of).collect()
+}
+
+fn lines(folder: &Folder) -> Vec<String> {
+    placed(folder).into_iter().map(|(line, _)| line).collect()
+}
+
+#[test]
+fn a_mistake_in_a_module_set_is_one_finding_at_its_line() {
+    let folder = with_set(SET, &routes("shop", "m", 2));
+    let uses = ", used here: m/routes.yaml:5:100, used here: m/routes.yaml:10:100";
+    let found = placed(&folder);
+    let mut lines: Vec<&str> = found.iter().map(|(line, _)| line.as_str()).collect();
+    lines.sort_unstable();
+    let expected = [
+        format!("duplicate-entry m/sets.yaml:7:43, first entry: m/sets.yaml:7:36{uses}"),
+        format!("invalid-user-agent-pattern m/sets.yaml:5:30{uses}"),
+        format!("oidc-incomplete m/sets.yaml:6:18{uses}"),
+        format!("wrong-id-prefix m/sets.yaml:7:36{uses}"),
+    ];
+    // The second ID is wrong in the same way.
+    lines.truncate(expected.len());
+    assert_eq!(lines, expected);
+    assert!(found.iter().all(|(line, _)| line.contains(" m/sets.yaml:")), "{found:?}");
+    assert!(found.iter().all(|(_, message)| message.ends_with("(in ModuleSet `m`, used by 2 routes)")), "{found:?}");
+
+    folder.write("m/routes.yaml", &routes("shop", "m", 200));
+    let many = placed(&folder);
+    assert_eq!(many.len(), found.len(), "{many:?}");
+    for (line, message) in many {
+        assert!(message.ends_with("used by 200 routes)"), "{message}");
+        assert_eq!(line.matches("used here").count(), 10, "{line}");
+    }
+}
+
+#[test]
+fn a_module_set_sets_the_levels_of_its_findings() {
+    let note = "metadata: {name: m, annotations: {edgewright/lint.oidc-incomplete: allow, \
+                edgewright/lint.duplicate-entry: deny}}";
+    let folder = with_set(&SET.replace("metadata: {name: m}", note), &routes("shop", "m", 3));
+    let run = folder.run("validate m");
+    assert_eq!(run.code, 3, "{}", run.all());
+    assert!(run.err.contains("1 error,") && !run.err.contains("oidc-incomplete"), "{}", run.err);
+
+    // The routes that use a set with denied findings are skipped, and no others.
+    folder.write("m/edge.yaml", &format!("{}{}", edge("shop", "shop.example.com:443"), routes("shop", "", 1)));
+    folder.write(
+        "m/routes.yaml",
+        &routes("shop", "m", 3).replace("name: r-", "name: s-").replace("match: /", "match: /s"),
+    );
+    let run = folder.run("reconcile --isolate m");
+    assert_eq!(run.code, 1, "{}", run.all());
+    let snapshot = folder.snapshot("store");
+    let claims = snapshot.iter().filter_map(|entry| Some(entry.claim.as_ref()?.name.clone()));
+    let names: Vec<String> = claims.filter(|name| name.starts_with("r-") || name.starts_with("s-")).collect();
+    assert_eq!(names, ["r-0"]);
+}
+
+#[test]
+fn a_module_of_the_route_is_found_in_the_route() {
+    let own = routes("shop", "m", 1).replace("modules_from", "user_agent_filter: {deny: ['(b']}, modules_from");
+    let folder = with_set(SET, &own);
+    let found = lines(&folder);
+    let of_pattern: Vec<&String> = found.iter().filter(|it| it.starts_with("invalid-user-agent-pattern")).collect();
+    assert_eq!(of_pattern.len(), 1, "{found:?}");
+    assert!(of_pattern[0].starts_with("invalid-user-agent-pattern m/routes.yaml:5:"), "{found:?}");
+    assert!(found.iter().any(|it| it.starts_with("oidc-incomplete m/sets.yaml:6:18")), "{found:?}");
+}
+
+#[test]
+fn a_finding_about_a_route_with_the_module_of_a_set_stays_at_the_route() {
+    let set = "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: m}\n\
+               spec: {backend: {enabled: false, backend_id: bkd_1}}\n";
+    let with_backend = routes("shop", "m", 2);
+    let folder = with_set(set, &with_backend.replace("backend: {backend_id: bkd_1}, ", ""));
+    let found: Vec<String> = lines(&folder).into_iter().filter(|it| it.starts_with("route-without-backend")).collect();
+    let at = "from this module set: m/sets.yaml:4:27";
+    assert_eq!(found, [5, 10].map(|line| format!("route-without-backend m/routes.yaml:{line}:70, {at}")),);
+
+    // Two logins, of which only one is from the set.
+    let login = "oauth: {provider: {google: {email_domains: [example.com]}}}, modules_from";
+    let folder = with_set(SET, &with_backend.replace("modules_from", login));
+    let found: Vec<String> =
+        lines(&folder).into_iter().filter(|it| it.starts_with("conflicting-authentication")).collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.iter().all(|it| it.contains(" m/routes.yaml:") && it.contains(" m/sets.yaml:6:")), "{found:?}");
+}
+
+#[test]
+fn a_module_that_an_edge_cannot_apply_is_found_where_the_route_takes_it() {
+    let set = "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: m}\nspec: {compression: {}}\n";
+    let folder = with_set(set, &routes("shop", "m", 1));
+    let passing =
+        edge("shop", "shop.example.com:443").replace("spec: {", "spec: {tls_termination: {terminate_at: upstream}, ");
+    folder.write("m/edge.yaml", &passing);
+    let found = lines(&folder);
+    let of_set = "ERR_EDGEWRIGHT_NOT_ALLOWED m/routes.yaml:5:100, from this module set: m/sets.yaml:4:8";
+    assert!(found.iter().any(|it| it == of_set), "{found:?}");
+}
+
+#[test]
+fn unknown_names_of_one_file_are_limited_and_counted() {
+    let folder = Folder::new();
+    folder.write("m/edge.yaml", &edge("shop", "shop.example.com:443"));
+    let text: String = (0..3_000)
+        .map(|at| {
+            routes("shop", &format!("x{at}"), 1)
+                .replace("r-0", &format!("r-{at}"))
+                .replace("match: /0", &format!("match: /{at}"))
+        })
+        .collect();
+    folder.write("m/routes.yaml", &text);
+    let told = told(&folder);
+    assert_eq!(told.len(), 100);
+    assert!(told[99].1.ends_with(" (and 2900 more errors in this file)"), "{:?}", told[99]);
+    let run = folder.run("validate m");
+    for part in [
+        "2 files read: 3000 errors",
+        "… and 2980 more in m/routes.yaml",
+        "Use --format json to list up to 100 errors and 100 warnings per file.",
+    ] {
+        assert!(run.err.contains(part), "{part}: {}", run.err);
+    }
+}

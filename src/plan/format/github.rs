@@ -16,7 +16,7 @@ pub(crate) fn render(report: &Report) -> String {
         let _ = writeln!(out, "{}", annotation(diagnostic));
     }
     if omitted > 0 {
-        let _ = writeln!(out, "… and {omitted} more: use --format json to list all");
+        let _ = writeln!(out, "… and {omitted} more: use --format json to list more");
     }
     let title = property(&format!("edgewright {}", report.command));
     let _ = writeln!(out, "::notice title={title}::{}", data(&format!("{}: {}", verdict(report), summary(report))));

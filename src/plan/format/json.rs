@@ -154,6 +154,8 @@ impl Item {
             help: self.help.clone(),
             place: self.spot.place(files),
             related: related.collect(),
+            // Only the message states it.
+            omitted: 0,
         }
     }
 }

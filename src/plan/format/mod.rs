@@ -8,7 +8,7 @@ pub(crate) mod sarif;
 
 use super::{render as text, report::Report};
 use crate::model::{
-    diagnostic::{Diagnostic, Place, Severity},
+    diagnostic::{Diagnostic, Place, Severity, counted},
     json::JsonError,
 };
 
@@ -104,11 +104,12 @@ fn verdict(report: &Report) -> String {
 
 /// The counts of files, findings and changes, in one line.
 fn summary(report: &Report) -> String {
-    let mut line = format!("{}, {}", plural(report.files, "file"), plural(report.count(Severity::Error), "error"));
-    for (count, word) in [(report.count(Severity::Warning), "warning"), (report.refusals.len(), "refusal")] {
-        if count > 0 {
-            line += &format!(", {}", plural(count, word));
-        }
+    let mut line = format!("{}, {}", plural(report.files, "file"), counted(&report.diagnostics, Severity::Error));
+    if report.count(Severity::Warning) > 0 {
+        line += &format!(", {}", counted(&report.diagnostics, Severity::Warning));
+    }
+    if !report.refusals.is_empty() {
+        line += &format!(", {}", plural(report.refusals.len(), "refusal"));
     }
     match &report.plan {
         Some(plan) => format!("{line}; {}", plan.summary()),

@@ -58,7 +58,7 @@ pub(crate) fn render(report: &Report) -> String {
         }],
     });
     if let (true, Some(run)) = (omitted > 0, value.pointer_mut("/runs/0").and_then(Value::as_object_mut)) {
-        let text = format!("{omitted} more results are not included: use --format json to list all");
+        let text = format!("{omitted} more results are not included: use --format json to list more");
         let notification = json!({"level": "warning", "message": {"text": text}});
         let invocation = json!({"executionSuccessful": true, "toolExecutionNotifications": [notification]});
         run.insert("invocations".to_owned(), json!([invocation]));

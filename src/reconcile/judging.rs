@@ -1,0 +1,126 @@
+//! Runs the lints, and places their findings. One in a module of a module set is reported once, at its line in the set,
+//! and not for every route that uses the set.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::LintLevels;
+use crate::{
+    lint::{self, Finding, Level, Subject, World},
+    manifest::resolve::Resolved,
+    model::{
+        diagnostic::{Diagnostic, Name, Place, Severity},
+        fault::{Aim, Path},
+        key::Key,
+        snapshot::Entry,
+    },
+    store::mint,
+};
+
+/// The most routes that a finding in a module set lists.
+const MOST_USES: usize = 10;
+
+/// What makes findings in module sets one: the lint, the set, the field and the message.
+type SetFinding = (&'static str, String, Path, Aim, String);
+
+/// Runs the lints. Levels come from the manifests, the configuration or the defaults, in this order. Also returns the
+/// resources with findings at level `deny`.
+pub(super) fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> (Vec<Diagnostic>, Vec<Key>) {
+    let world = World {
+        desired: &resolved.desired,
+        others,
+        manifests: &resolved.facts,
+        now: mint::now(),
+        expiry_days: lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS),
+        allowed_labels: lints.allowed_labels.as_ref(),
+    };
+    let (mut shown, mut denied) = (Vec::new(), Vec::new());
+    let mut of_sets: BTreeMap<SetFinding, Vec<Finding>> = BTreeMap::new();
+    for finding in lint::run(&world) {
+        if let Some(set) = set_of(resolved, &finding) {
+            let key = (finding.lint, set.to_owned(), finding.path.clone(), finding.aim, finding.message.clone());
+            of_sets.entry(key).or_default().push(finding);
+            continue;
+        }
+        let Some(severity) = severity(resolved, lints, &finding.subject, finding.lint) else { continue };
+        if let (Severity::Error, Subject::Resource(key)) = (severity, &finding.subject) {
+            denied.push(key.clone());
+        }
+        shown.extend(of_resource(resolved, &finding, severity));
+    }
+    for ((lint, set, ..), found) in of_sets {
+        let Some(severity) = severity(resolved, lints, &Subject::ModuleSet(set.clone()), lint) else { continue };
+        if severity == Severity::Error {
+            denied.extend(found.iter().filter_map(|finding| match &finding.subject {
+                Subject::Resource(key) => Some(key.clone()),
+                Subject::ModuleSet(_) => None,
+            }));
+        }
+        shown.extend(of_set(resolved, &set, &found, severity));
+    }
+    (shown, denied)
+}
+
+/// The module set that alone causes a finding.
+fn set_of<'r>(resolved: &'r Resolved, finding: &Finding) -> Option<&'r str> {
+    if finding.of_whole || finding.in_document {
+        return None;
+    }
+    let set = &resolved.set_module(&finding.subject, &finding.path)?.set;
+    let is_inside = finding.related.as_ref().is_none_or(|(subject, path, _)| {
+        *subject == finding.subject && resolved.set_module(subject, path).is_some_and(|other| other.set == *set)
+    });
+    is_inside.then_some(set.as_str())
+}
+
+/// The severity of a lint's findings about a subject; `None` if they are allowed.
+fn severity(resolved: &Resolved, lints: &LintLevels, subject: &Subject, lint: &str) -> Option<Severity> {
+    let own = resolved.levels.get(subject).and_then(|levels| levels.get(lint));
+    let default = || lint::find(lint).map_or(Level::Warn, |lint| lint.default);
+    match own.or_else(|| lints.levels.get(lint)).copied().unwrap_or_else(default) {
+        Level::Allow => None,
+        Level::Warn => Some(Severity::Warning),
+        Level::Deny => Some(Severity::Error),
+    }
+}
+
+fn of_resource(resolved: &Resolved, finding: &Finding, severity: Severity) -> Option<Diagnostic> {
+    let (place, field) = match finding.in_document {
+        true => (resolved.origin(&finding.subject)?.document().place(&finding.path, finding.aim), None),
+        false => resolved.place_inside(&finding.subject, &finding.path, finding.aim)?,
+    };
+    let related = related(resolved, finding).into_iter().chain(field).collect();
+    Some(diagnostic(finding, finding.message.clone(), severity, place, related))
+}
+
+/// The findings of the routes that use a set, as one at its line in the set.
+fn of_set(resolved: &Resolved, set: &str, found: &[Finding], severity: Severity) -> Option<Diagnostic> {
+    let first = found.first()?;
+    let place = resolved.place(&first.subject, &first.path, first.aim)?;
+    let mut routes: Vec<&Subject> = found.iter().map(|finding| &finding.subject).collect();
+    routes.sort_unstable();
+    routes.dedup();
+    let uses = routes.iter().filter_map(|route| {
+        let module = resolved.set_module(route, &first.path)?;
+        Some((resolved.place_of_use(route, module)?, "used here".to_owned()))
+    });
+    let related = related(resolved, first).into_iter().chain(uses.take(MOST_USES)).collect();
+    let plural = if routes.len() == 1 { "" } else { "s" };
+    let message = format!("{} (in ModuleSet `{set}`, used by {} route{plural})", first.message, routes.len());
+    Some(diagnostic(first, message, severity, place, related))
+}
+
+fn related(resolved: &Resolved, finding: &Finding) -> Option<(Place, String)> {
+    let (subject, path, label) = finding.related.as_ref()?;
+    Some((resolved.place(subject, path, Aim::Value)?, (*label).to_owned()))
+}
+
+fn diagnostic(
+    finding: &Finding,
+    message: String,
+    severity: Severity,
+    place: Place,
+    related: Vec<(Place, String)>,
+) -> Diagnostic {
+    let cure = lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
+    Diagnostic { severity, related, ..Diagnostic::error(Name::Lint(finding.lint), message).help(cure).at(place) }
+}
