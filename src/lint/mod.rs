@@ -175,6 +175,8 @@ pub(crate) struct Finding {
     pub aim: Aim,
     /// One sentence without a full stop.
     pub message: String,
+    /// How to fix it, if the lint's cure also covers other cases.
+    pub help: Option<&'static str>,
     /// A related location and its label.
     pub related: Option<(Subject, Path, &'static str)>,
 }
@@ -202,6 +204,7 @@ impl Findings {
             in_document: false,
             aim: Aim::Value,
             message,
+            help: None,
             related: None,
         })
     }

@@ -40,12 +40,14 @@ spec:
             expressions: ['res.StatusCode >= 500']
             actions: [{type: log, config: {Metdata: {area: shop}}}]
 ",
-    cure: "Correct the key or value. The configuration of `log` has one key, `Metadata`, with an object.",
+    cure: "Correct the key or value.",
     check,
 };
 
 /// The only key of a `log` action.
 const METADATA: &str = "Metadata";
+/// How to fix the configuration of a `log` action.
+const LOG_HELP: &str = "The configuration of `log` has one key, `Metadata`, with an object.";
 
 /// Common keys of actions, to find misspelt ones.
 const KEYS: &[(&str, &[&str])] = &[
@@ -80,9 +82,10 @@ fn check_log(key: &Key, path: &Path, config: &Map<String, Value>, findings: &mut
     for (name, value) in config {
         let at = path.join(name.as_str());
         if name != METADATA {
-            findings.report(key, at, unknown_key(name, nearest(name, [METADATA]))).aim = Aim::Key;
+            let finding = findings.report(key, at, unknown_key(name, nearest(name, [METADATA])));
+            (finding.aim, finding.help) = (Aim::Key, Some(LOG_HELP));
         } else if !value.is_object() && !value.is_null() {
-            findings.report(key, at, "`Metadata` must be an object");
+            findings.report(key, at, "`Metadata` must be an object").help = Some(LOG_HELP);
         }
     }
 }

@@ -239,11 +239,12 @@ fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> (
             let related = finding.related.iter().filter_map(|(subject, path, label)| {
                 Some((resolved.origin(subject)?.place(path, Aim::Value), (*label).to_owned()))
             });
-            let cure = lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
+            let cure = || lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
+            let help = finding.help.unwrap_or_else(cure);
             Some(Diagnostic {
                 severity,
                 related: related.collect(),
-                ..Diagnostic::error(Name::Lint(finding.lint), finding.message.clone()).help(cure).at(place)
+                ..Diagnostic::error(Name::Lint(finding.lint), finding.message.clone()).help(help).at(place)
             })
         })
         .collect();
