@@ -13,6 +13,7 @@ use crate::model::{
     desired::Desired,
     fault::{Aim, Path, Segment},
     key::Key,
+    near::Suggestions,
     resource::Resource,
     snapshot::Entry,
 };
@@ -186,6 +187,8 @@ pub(crate) struct Finding {
 pub(crate) struct Findings {
     /// The findings so far.
     pub found: Vec<Finding>,
+    /// For misspelt words.
+    pub suggestions: Suggestions,
 }
 
 impl Findings {
