@@ -204,9 +204,7 @@ mod tests {
 
     #[test]
     fn other_words_are_not() {
-        for (word, known) in
-            [("namespace", &metadata[..]), ("color", &metadata), ("", ROUTE), ("_", ROUTE), ("x", EDGE)]
-        {
+        for (word, known) in [("namespace", METADATA), ("color", METADATA), ("", ROUTE), ("_", ROUTE), ("x", EDGE)] {
             assert_eq!(nearest(word, known.iter().copied()), None, "{word}");
         }
         assert_eq!(nearest("path", ["oauth", "saml"]), None);
