@@ -1,6 +1,5 @@
 //! The faults of values of the wrong type: what the field must be, and a form to copy.
 
-use super::list;
 use crate::model::{code::Code, fault::Fault, node::Node};
 
 /// Creates the fault of a value that should be a list; `subject` is what it belongs to, and `name` its field. The
@@ -68,6 +67,11 @@ fn seconds(text: &str) -> Option<u32> {
         _ => return None,
     };
     number.parse::<u32>().ok()?.checked_mul(factor)
+}
+
+/// Formats a list of words for a sentence.
+pub(crate) fn list(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn start(name: &str) -> String {

@@ -11,7 +11,7 @@ mod value;
 
 use std::{cell::RefCell, collections::HashMap, fmt};
 
-pub(crate) use form::{not_a_list, not_an_entry};
+pub(crate) use form::{list, not_a_list, not_an_entry};
 use serde::de::{self, DeserializeOwned, Unexpected};
 use value::NodeValue;
 
@@ -288,11 +288,6 @@ pub(crate) fn unknown_field<'k>(field: &str, known: impl IntoIterator<Item = &'k
         None if known.is_empty() => fault.help("remove it; no fields are allowed"),
         None => fault.help(format!("use one of {}", list(&known))),
     }
-}
-
-/// Formats a list of words for a sentence.
-pub(crate) fn list(words: &[&str]) -> String {
-    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn plain(expected: &str) -> String {
