@@ -111,6 +111,20 @@ fn a_value_of_the_wrong_shape_names_its_field_and_shows_the_form() {
 }
 
 #[test]
+fn a_value_that_is_no_word_shows_the_known_words() {
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Word {
+        One,
+        Two,
+    }
+    let (word, faults) = decode_field::<Word>(&Node::Seq(Vec::new()), "word", None);
+    assert!(word.is_none(), "not {:?} or {:?}", Word::One, Word::Two);
+    let told: Vec<_> = faults.into_iter().map(|it| (it.message, it.help.unwrap_or_default())).collect();
+    assert_eq!(told, [("`word` must be a string (found a list)".to_owned(), "use one of `one`, `two`".to_owned())]);
+}
+
+#[test]
 fn a_fixed_field_is_never_suggested_for_a_misspelt_one() {
     let help = |json: &str, elsewhere: &[&str], fixed: &[&str]| {
         let node = serde_json::from_str::<Node>(json).unwrap_or(Node::Null);

@@ -4,7 +4,7 @@ use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
 use super::{
     Aside, At, Context, DecodeError, FREE_FORM, PathStep,
-    form::{not_a_list, not_a_mapping, of_scalar, sample},
+    form::{list, not_a_list, not_a_mapping, of_scalar, sample},
     unknown_field,
 };
 use crate::{
@@ -319,11 +319,16 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         match self.node {
             Node::String(text) => visitor.visit_enum(text.as_str().into_deserializer()),
+            Node::Seq(_) | Node::Map(_) => {
+                let mut error = self.explain(self.unexpected(&"a string"));
+                error.fault.help = Some(format!("use one of {}", list(variants)));
+                Err(error)
+            }
             _ => Err(self.explain(self.unexpected(&"a string"))),
         }
     }
