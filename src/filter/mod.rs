@@ -242,7 +242,7 @@ mod tests {
             (Kind::HttpsEdge, "obj.hostports.contans('x')", "column 15: unknown function", "did you mean `contains`?"),
             (
                 Kind::TlsCertificate,
-                "obj.subject_alternative_names.dns == 1",
+                "obj.subject_alternative_names.color == 1",
                 "column 31: unknown field",
                 "use one of `dns_names`, `ips`",
             ),

@@ -7,7 +7,7 @@ use crate::model::kind::{https_edge_route::HttpsEdgeRoute, ip_restriction::IpRes
 pub(crate) static LINT: Lint = Lint {
     name: "empty-ip-restriction",
     default: Level::Deny,
-    summary: "An `ip_restriction` module or an IpRestriction has no IP policies.",
+    summary: "An enabled `ip_restriction` module or an enforced IpRestriction has no IP policies.",
     why: "Without IP policies, a restriction admits either everybody or nobody, and neither is intended.",
     example: "\
 apiVersion: edgewright/v1
@@ -18,7 +18,7 @@ spec:
   enforced: true
   ip_policy_ids: []
 ",
-    cure: "Add at least one IP policy to `ip_policy_ids`, or remove the restriction.",
+    cure: "Add at least one IP policy to `ip_policy_ids`, or remove or disable the restriction.",
     check,
 };
 
@@ -26,14 +26,14 @@ const MESSAGE: &str = "the IP restriction has no IP policies";
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, restriction) in world.all::<IpRestriction>() {
-        if restriction.ip_policy_ids.is_empty() {
+        if restriction.enforced && restriction.ip_policy_ids.is_empty() {
             findings.report(key, ["ip_policy_ids"], MESSAGE);
         }
     }
     let routes = world.all::<HttpsEdgeRoute>().map(|(key, route)| (key, &route.ip_restriction));
     let tls_edges = world.all::<TlsEdge>().map(|(key, edge)| (key, &edge.ip_restriction));
     for (key, module) in routes.chain(tls_edges) {
-        if module.as_ref().is_some_and(|module| module.ip_policy_ids.is_empty()) {
+        if module.as_ref().is_some_and(|module| module.enabled && module.ip_policy_ids.is_empty()) {
             findings.report(key, ["ip_restriction", "ip_policy_ids"], MESSAGE);
         }
     }

@@ -7,7 +7,7 @@ use crate::model::{fault::Path, kind::https_edge::HttpsEdge};
 pub(crate) static LINT: Lint = Lint {
     name: "empty-mutual-tls",
     default: Level::Deny,
-    summary: "A `mutual_tls` module has no certificate authorities.",
+    summary: "An enabled `mutual_tls` module has no certificate authorities.",
     why: "A client certificate is valid if one of the authorities issued it. Without authorities, the edge admits \
           either everybody or nobody, and neither is intended.",
     example: "\
@@ -18,13 +18,14 @@ spec:
   hostports: ['admin.example.com:443']
   mutual_tls: {}
 ",
-    cure: "Add at least one authority to `certificate_authority_ids`, or remove `mutual_tls`.",
+    cure: "Add at least one authority to `certificate_authority_ids`, or remove or disable `mutual_tls`.",
     check,
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, edge) in world.all::<HttpsEdge>() {
-        if edge.mutual_tls.as_ref().is_some_and(|module| module.certificate_authority_ids.is_empty()) {
+        let module = edge.mutual_tls.as_ref().filter(|module| module.enabled);
+        if module.is_some_and(|module| module.certificate_authority_ids.is_empty()) {
             let path = Path::root().join("mutual_tls").join("certificate_authority_ids");
             findings.report(key, path, "`mutual_tls` has no certificate authorities");
         }

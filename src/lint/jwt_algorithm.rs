@@ -1,10 +1,7 @@
 //! `jwt-algorithm`: a signature algorithm that lets anybody forge tokens, or that does not exist.
 
 use super::{Findings, Level, Lint, Subject, World};
-use crate::model::{
-    fault::{Path, nearest},
-    kind::https_edge_route::HttpsEdgeRoute,
-};
+use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, near::Suggestions};
 use crate::text::printable;
 
 /// The lint.
@@ -56,7 +53,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                 let finding = findings.report(key, at, message);
                 let key_set = jws.join("keys").join("sources").join("additional_jkus");
                 finding.related = Some((Subject::Resource(key.clone()), key_set, "the public keys"));
-            } else if let Some(message) = unknown(algorithm) {
+            } else if let Some(message) = unknown(algorithm, &findings.suggestions) {
                 findings.report(key, at, message);
             }
         }
@@ -69,11 +66,11 @@ fn is_hmac(algorithm: &str) -> bool {
 }
 
 /// Returns a message about an unknown algorithm. `jwt-list-entry` reports empty names and white space.
-fn unknown(algorithm: &str) -> Option<String> {
+fn unknown(algorithm: &str, suggestions: &Suggestions) -> Option<String> {
     if ALGORITHMS.contains(&algorithm) || algorithm.is_empty() || algorithm.contains(char::is_whitespace) {
         return None;
     }
-    let near = nearest(algorithm, ALGORITHMS.iter().copied());
+    let near = suggestions.nearest(algorithm, ALGORITHMS.iter().copied());
     let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     Some(format!("unknown algorithm `{}`{hint}", printable(algorithm)))
 }

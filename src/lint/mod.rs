@@ -13,6 +13,7 @@ use crate::model::{
     desired::Desired,
     fault::{Aim, Path, Segment},
     key::Key,
+    near::Suggestions,
     resource::Resource,
     snapshot::Entry,
 };
@@ -177,6 +178,8 @@ pub(crate) struct Finding {
     pub aim: Aim,
     /// One sentence without a full stop.
     pub message: String,
+    /// How to fix it, if the lint's cure also covers other cases.
+    pub help: Option<&'static str>,
     /// A related location and its label.
     pub related: Option<(Subject, Path, &'static str)>,
 }
@@ -186,6 +189,8 @@ pub(crate) struct Finding {
 pub(crate) struct Findings {
     /// The findings so far.
     pub found: Vec<Finding>,
+    /// For misspelt words.
+    pub suggestions: Suggestions,
 }
 
 impl Findings {
@@ -205,6 +210,7 @@ impl Findings {
             of_whole: false,
             aim: Aim::Value,
             message,
+            help: None,
             related: None,
         })
     }

@@ -11,7 +11,7 @@ use super::{
     policy_condition::{cidr_fault, pattern_fault},
 };
 use crate::model::{
-    fault::{Aim, Path, nearest},
+    fault::{Aim, Path},
     key::Key,
 };
 use crate::text::printable;
@@ -40,12 +40,14 @@ spec:
             expressions: ['res.StatusCode >= 500']
             actions: [{type: log, config: {Metdata: {area: shop}}}]
 ",
-    cure: "Correct the key or value. The configuration of `log` has one key, `Metadata`, with an object.",
+    cure: "Correct the key or value.",
     check,
 };
 
 /// The only key of a `log` action.
 const METADATA: &str = "Metadata";
+/// How to fix the configuration of a `log` action.
+const LOG_HELP: &str = "The configuration of `log` has one key, `Metadata`, with an object.";
 
 /// Common keys of actions, to find misspelt ones.
 const KEYS: &[(&str, &[&str])] = &[
@@ -80,9 +82,11 @@ fn check_log(key: &Key, path: &Path, config: &Map<String, Value>, findings: &mut
     for (name, value) in config {
         let at = path.join(name.as_str());
         if name != METADATA {
-            findings.report(key, at, unknown_key(name, nearest(name, [METADATA]))).aim = Aim::Key;
+            let near = findings.suggestions.nearest(name, [METADATA]);
+            let finding = findings.report(key, at, unknown_key(name, near));
+            (finding.aim, finding.help) = (Aim::Key, Some(LOG_HELP));
         } else if !value.is_object() && !value.is_null() {
-            findings.report(key, at, "`Metadata` must be an object");
+            findings.report(key, at, "`Metadata` must be an object").help = Some(LOG_HELP);
         }
     }
 }
@@ -95,7 +99,7 @@ fn check_keys(key: &Key, path: &Path, action: &str, config: &Map<String, Value>,
         if known.iter().any(|known| plain(known) == plain(name)) {
             continue;
         }
-        let near = nearest(name, known.iter().copied());
+        let near = findings.suggestions.nearest(name, known.iter().copied());
         let is_misspelt = |near: &&str| strsim::damerau_levenshtein(&plain(near), &plain(name)) <= 1 + near.len() / 8;
         if let Some(near) = near.filter(is_misspelt) {
             findings.report(key, path.join(name.as_str()), unknown_key(name, Some(near))).aim = Aim::Key;

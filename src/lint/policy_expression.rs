@@ -4,8 +4,9 @@ use super::{Findings, Level, Lint, World};
 use crate::{
     cel,
     model::{
-        fault::{Path, nearest},
+        fault::Path,
         kind::{https_edge_route::HttpsEdgeRoute, tls_edge::TlsEdge},
+        near::Suggestions,
     },
     text::printable,
 };
@@ -78,7 +79,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                     }
                 }
                 for (index, action) in policy.actions.iter().enumerate() {
-                    if let Some(message) = action_fault(&action.r#type) {
+                    if let Some(message) = action_fault(&action.r#type, &findings.suggestions) {
                         findings.report(key, at.join("actions").join(index).join("type"), message);
                     }
                 }
@@ -88,11 +89,11 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 }
 
 /// Returns what is wrong with an action type. An empty type is an error that a rule reports.
-fn action_fault(action: &str) -> Option<String> {
+fn action_fault(action: &str, suggestions: &Suggestions) -> Option<String> {
     if action.is_empty() || ACTIONS.contains(&action) {
         return None;
     }
-    let near = nearest(action, ACTIONS.iter().copied());
+    let near = suggestions.nearest(action, ACTIONS.iter().copied());
     let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     Some(format!("unknown action type `{}`{hint}", printable(action)))
 }

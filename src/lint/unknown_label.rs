@@ -1,7 +1,7 @@
 //! `unknown-label`: a label key that the configuration file does not allow.
 
 use super::{Findings, Level, Lint, World};
-use crate::model::fault::{Aim, Path, nearest};
+use crate::model::fault::{Aim, Path};
 use crate::text::printable;
 
 /// The lint.
@@ -27,7 +27,7 @@ spec:
 fn check(world: &World<'_>, findings: &mut Findings) {
     let Some(allowed) = world.allowed_labels else { return };
     for (subject, label) in world.manifests.labels.iter().filter(|(_, label)| !allowed.contains(label)) {
-        let near = nearest(label, allowed.iter().map(String::as_str));
+        let near = findings.suggestions.nearest(label, allowed.iter().map(String::as_str));
         let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         let message = format!("label `{}` is not allowed{hint}", printable(label));
         let path = Path::root().join("metadata").join("labels").join(label.as_str());

@@ -1,6 +1,6 @@
 //! `unreachable-path`: a match with a path that no request has.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, World, unserved_host::is_regex};
 use crate::{
     model::kind::https_edge_route::{HttpsEdgeRoute, MatchType},
     text::printable,
@@ -31,7 +31,8 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    // `unserved-host` reports regular expressions.
+    for (key, route) in world.all::<HttpsEdgeRoute>().filter(|(_, route)| !is_regex(&route.r#match)) {
         let path = route.r#match.find('/').and_then(|slash| route.r#match.get(slash..)).unwrap_or_default();
         let is_prefix = route.match_type == Some(MatchType::PathPrefix);
         if let Some(message) = fault(path, is_prefix) {

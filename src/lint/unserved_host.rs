@@ -110,8 +110,17 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         }
         let shown = printable(host);
         let elsewhere = first.get(&name).filter(|_| is_host);
-        let message = if text.contains("://") {
+        let mut help = None;
+        let message = if let Some((scheme, _)) = text.split_once("://") {
+            help = Some(match scheme {
+                "https" => "Drop `https://`.",
+                "http" => "Drop `http://`.",
+                _ => "Drop everything up to `://`.",
+            });
             "a match cannot have a scheme".to_owned()
+        } else if is_regex(text) {
+            help = Some("Write the literal path. To match everything below it, use `path_prefix` and end it with `/`.");
+            "a match cannot be a regular expression".to_owned()
         } else if !is_host || (elsewhere.is_none() && !name.contains('.')) {
             format!("`{shown}` is read as a host, because the match does not start with `/`")
         } else if elsewhere.is_some() && !served.names.contains(&name) {
@@ -120,11 +129,17 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             format!("no hostport of this edge covers `{shown}`")
         };
         let finding = findings.report(key, ["match"], message);
+        finding.help = help;
         if let Some((other, index)) = elsewhere {
             let path = Path::root().join("hostports").join(*index);
             finding.related = Some((Subject::Resource((*other).clone()), path, "the host"));
         }
     }
+}
+
+/// Whether a match is written as a regular expression. No host or path starts with `^`.
+pub(super) fn is_regex(text: &str) -> bool {
+    text.starts_with('^')
 }
 
 #[cfg(test)]

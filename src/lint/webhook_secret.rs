@@ -43,12 +43,14 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         }
         let path = ["webhook_verification", "secret"];
         if webhook.provider.eq_ignore_ascii_case(WITHOUT_SECRET) {
-            findings.report(key, path, format!("the provider `{WITHOUT_SECRET}` uses no secret"));
+            findings.report(key, path, format!("the provider `{WITHOUT_SECRET}` uses no secret")).help =
+                Some("Remove `secret`.");
         } else if webhook.provider.eq_ignore_ascii_case(WITH_PUBLIC_KEY)
             && !is_ecdsa_public_key(webhook.secret.expose())
         {
             let message = format!("the provider `{WITH_PUBLIC_KEY}` needs an ECDSA public key as `secret`");
-            findings.report(key, path, message);
+            findings.report(key, path, message).help =
+                Some("Use the verification key from the settings of SendGrid's event webhook.");
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     model::{
         Kind,
         fault::Path,
+        id::Id,
         key::Key,
         kind::{https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction, tls_edge::TlsEdge},
         module::{backend::Backend, ip_restriction::EndpointIpRestriction},
@@ -28,7 +29,8 @@ metadata: {name: database}
 spec:
   backend: {backend_id: ipp_office}
 ",
-    cure: "Use the ID of a resource of the field's kind: `bkd_…` for a backend, `ipp_…` for an IP policy.",
+    cure: "Use the ID of a resource of the field's kind: `bkd_…` for a backend, `ipp_…` for an IP policy, `edgtls_…` for \
+           a TLS edge.",
     check,
 };
 
@@ -36,6 +38,10 @@ spec:
 const BACKEND: (&str, &str) = ("bkd_", "a backend");
 /// The same for IP policies.
 const IP_POLICY: (&str, &str) = ("ipp_", "an IP policy");
+/// The same for TLS edges, which the API creates with any ID.
+const TLS_EDGE: (&str, &str) = ("edgtls_", "a TlsEdge");
+/// The same for event subscriptions.
+const SUBSCRIPTION: (&str, &str) = ("esb_", "an EventSubscription");
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, restriction) in world.all::<IpRestriction>() {
@@ -43,6 +49,18 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         modules(findings, key, route.backend.as_ref(), route.ip_restriction.as_ref());
+    }
+    let mut last = None;
+    for key in world.desired.keys() {
+        match (key.kind, &key.parent) {
+            (Kind::TlsEdge, _) => judge_own(findings, key, &key.id, TLS_EDGE),
+            // A subscription exists only as the parent of its sources, and its document declares all of them.
+            (Kind::EventSource, Some(parent)) if last != Some(parent) => {
+                last = Some(parent);
+                judge_own(findings, key, parent, SUBSCRIPTION);
+            }
+            _ => {}
+        }
     }
     for (key, edge) in world.all::<TlsEdge>() {
         modules(findings, key, edge.backend.as_ref(), edge.ip_restriction.as_ref());
@@ -65,10 +83,23 @@ fn policies(findings: &mut Findings, key: &Key, list: &Path, ids: &[String]) {
     }
 }
 
-fn judge(findings: &mut Findings, key: &Key, path: Path, id: &str, (prefix, what): (&str, &str)) {
-    if let Some(other) = owner(id).filter(|_| !id.starts_with(prefix)) {
-        findings.report(key, path, format!("`{}` has the prefix of {other}, not of {what}", printable(id)));
+fn judge(findings: &mut Findings, key: &Key, path: Path, id: &str, expected: (&str, &str)) {
+    if let Some(message) = fault(id, expected) {
+        findings.report(key, path, message);
     }
+}
+
+/// Judges the ID that a document adopts.
+fn judge_own(findings: &mut Findings, key: &Key, id: &Id, expected: (&str, &str)) {
+    if let Some(message) = fault(id.as_str(), expected) {
+        findings.report(key, ["metadata", "id"], message).in_document = true;
+    }
+}
+
+/// Returns what is wrong with an ID where the given prefix is expected.
+fn fault(id: &str, (prefix, what): (&str, &str)) -> Option<String> {
+    let other = owner(id).filter(|_| !id.starts_with(prefix))?;
+    Some(format!("`{}` has the prefix of {other}, not of {what}", printable(id)))
 }
 
 /// Returns the kind that an ID's prefix belongs to, with its article.

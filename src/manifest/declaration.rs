@@ -127,11 +127,6 @@ impl Declared {
         self.known.contains(&(kind, name.to_owned())) || self.unread.contains(name)
     }
 
-    /// The number of names of all kinds.
-    pub(super) fn names(&self) -> usize {
-        self.names.len()
-    }
-
     /// The names of a kind, for suggestions.
     pub(super) fn names_of(&self, kind: &'static str) -> impl Iterator<Item = &str> {
         self.names.iter().filter(move |(of, ..)| *of == kind).map(|(_, _, name, ..)| name.as_str())

@@ -17,7 +17,7 @@ use crate::{
     model::{
         Kind,
         code::Code,
-        decode::{decode_field, decode_with, not_a_list, unknown_field},
+        decode::{decode_field, decode_with, not_a_list, not_an_entry, unknown_field},
         fault::{Fault, Faults, Path, add_untold, nearest},
         id::{is_name, is_opaque_id},
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
@@ -29,6 +29,10 @@ use crate::{
 
 /// The prefix of annotations that set a lint's level (D27).
 const LINT_ANNOTATION: &str = "edgewright/lint.";
+
+/// The lists of mappings that only manifests have, and a sample entry.
+const ROUTES: (&str, &str) = ("routes", "{match_type: path_prefix, match: /, …}");
+const SOURCES: (&str, &str) = ("sources", "{type: ip_policy_created.v0}");
 
 /// The state of reading a document.
 pub(super) struct Reader<'a> {
@@ -361,13 +365,14 @@ impl Reader<'_> {
         self.declared.resources.push_mut(declaration)
     }
 
-    fn items<'n>(&mut self, node: &'n Node, name: &str, path: &Path) -> &'n [Node] {
+    /// The entries of the list `name`, which are mappings like `sample`.
+    fn items<'n>(&mut self, node: &'n Node, (name, sample): (&str, &str), path: &Path) -> &'n [Node] {
         self.warn_of_null_list(node, name, path);
         match node.get(name) {
             None | Some(Node::Null) => &[],
             Some(Node::Seq(items)) => items,
             Some(other) => {
-                self.report(not_a_list(&format!("`{name}`"), name, other).at(path.clone()));
+                self.report(not_a_list(&format!("`{name}`"), name, Some(sample), other).at(path.clone()));
                 &[]
             }
         }
@@ -375,12 +380,10 @@ impl Reader<'_> {
 
     /// Decodes the routes inside an edge.
     fn routes(&mut self, edge: &str, spec: &Node, path: &Path) {
-        for (index, node) in self.items(spec, "routes", path).iter().enumerate() {
+        for (index, node) in self.items(spec, ROUTES, path).iter().enumerate() {
             let path = path.join(index);
             if node.entries().is_none() {
-                let fault =
-                    Fault::new(Code::WrongType, format!("a route must be a mapping (found {})", node.describe()));
-                self.report(fault.at(path).help("write `- {match_type: path_prefix, match: /, …}`"));
+                self.report(not_an_entry(ROUTES.0, ROUTES.1, node).at(path));
                 continue;
             }
             let name: String = self.field(node, &path, "name");
@@ -419,8 +422,12 @@ impl Reader<'_> {
         }
         let parent = metadata.id.clone().unwrap_or_else(|| metadata.name.clone());
         let list = path.join("sources");
-        for (index, node) in self.items(spec, "sources", &list).iter().enumerate() {
+        for (index, node) in self.items(spec, SOURCES, &list).iter().enumerate() {
             let path = list.join(index);
+            if node.entries().is_none() {
+                self.report(not_an_entry(SOURCES.0, SOURCES.1, node).at(path));
+                continue;
+            }
             let Some(source) = self.spec(Kind::EventSource, node, &path, &[]) else { continue };
             let Some(name) = source.as_any().downcast_ref::<EventSource>().map(|source| source.r#type.clone()) else {
                 continue;

@@ -1,7 +1,6 @@
 //! Resolves names to identifiers, and declarations to the desired state.
 
 use std::{
-    cell::Cell,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
     sync::Arc,
@@ -21,10 +20,11 @@ use crate::{
         code::Code,
         desired::Desired,
         diagnostic::Diagnostic,
-        fault::{Aim, Fault, Path, nearest},
+        fault::{Aim, Fault, Path},
         id::Id,
         key::Key,
         kind::https_edge::HttpsEdge,
+        near::Suggestions,
         operation::Claim,
         resource::AnyResource,
         rules,
@@ -35,9 +35,6 @@ use crate::{
 
 /// The most places that the diagnostic of an unknown name lists beside the first.
 const MOST_PLACES: usize = 10;
-
-/// The most name comparisons for suggestions in one run: each unknown reference is compared with every name.
-const MOST_COMPARISONS: usize = 1_000_000;
 
 /// The desired state of one source.
 #[derive(Debug, Default)]
@@ -81,7 +78,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
         known: Known::new(snapshot, source, prune, &loaded.declared),
         ids: HashMap::new(),
         token_files: HashMap::new(),
-        comparisons: Cell::new(MOST_COMPARISONS),
+        suggestions: Suggestions::default(),
         unknown_names: HashMap::new(),
         offline,
         out: Resolved::default(),
@@ -132,8 +129,8 @@ struct Resolver<'a> {
     ids: HashMap<(Kind, &'a str), Id>,
     /// The API key of each token file.
     token_files: HashMap<PathBuf, (&'a Declaration, Key)>,
-    /// The remaining name comparisons.
-    comparisons: Cell<usize>,
+    /// For unknown names: each is compared with every name.
+    suggestions: Suggestions,
     /// The diagnostic of each unknown name, by its index, and the number of references.
     unknown_names: HashMap<(&'static str, String), (usize, usize)>,
     /// Whether there is no store to look up identifiers in.
@@ -291,9 +288,7 @@ impl<'a> Resolver<'a> {
 
     /// The declared name most similar to an unknown one.
     fn near(&self, name: &str, kind: &'static str) -> Option<&'a str> {
-        let left = self.comparisons.get().checked_sub(self.loaded.declared.names())?;
-        self.comparisons.set(left);
-        nearest(name, self.loaded.declared.names_of(kind))
+        self.suggestions.nearest(name, self.loaded.declared.names_of(kind))
     }
 
     /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override

@@ -29,21 +29,40 @@ pub(crate) fn texts(faults: &mut Faults, description: &str, metadata: &str) {
     }
 }
 
-/// Checks the ID of a resource that another service owns (D20).
-pub(crate) fn opaque_id(faults: &mut Faults, id: &str) {
-    if id.is_empty() {
-        faults.report(Fault::new(Code::Required, "an ID is required"));
-    } else if !is_opaque_id(id) {
+/// Checks a field with the ID of a resource that another service owns (D20).
+pub(crate) fn opaque_id(faults: &mut Faults, field: &str, sample: &str, id: &str) {
+    faults.within(field, |faults| {
+        if id.is_empty() {
+            let fault = Fault::new(Code::Required, format!("`{field}` is required"));
+            faults.report(fault.help(format!("set an ID, such as `{field}: {sample}`")));
+        } else {
+            valid_id(faults, id);
+        }
+    });
+}
+
+/// Checks a list of IDs of resources that another service owns (D20).
+pub(crate) fn opaque_ids(faults: &mut Faults, field: &str, sample: &str, ids: &[String]) {
+    faults.within(field, |faults| {
+        faults.each(ids, |faults, id| {
+            if id.is_empty() {
+                let fault =
+                    Fault::new(Code::Required, format!("each entry of `{field}` must be an ID (found an empty one)"));
+                faults.report(fault.help(format!("remove the entry, or set an ID, such as `{sample}`")));
+            } else {
+                valid_id(faults, id);
+            }
+        });
+    });
+}
+
+fn valid_id(faults: &mut Faults, id: &str) {
+    if !is_opaque_id(id) {
         faults.report(
             Fault::new(Code::InvalidFormat, format!("`{}` is not a valid ID", printable(id)))
                 .help("use 1 to 255 bytes without slashes, whitespace or control characters"),
         );
     }
-}
-
-/// Checks a list of IDs with [`opaque_id`].
-pub(crate) fn opaque_ids(faults: &mut Faults, field: &str, ids: &[String]) {
-    faults.within(field, |faults| faults.each(ids, |faults, id| opaque_id(faults, id)));
 }
 
 /// Checks a hostport: `host:port` with a DNS name or IP address and a port in 1–65535 (D17).
@@ -167,6 +186,24 @@ pub(crate) fn is_token(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_id_names_its_field() {
+        let mut faults = Faults::new();
+        opaque_id(&mut faults, "backend_id", "bkd_shop", "");
+        opaque_ids(&mut faults, "ip_policy_ids", "ipp_office", &["ipp_1".to_owned(), String::new()]);
+        let told = |fault: Fault| (fault.path.to_string(), fault.message, fault.help.unwrap_or_default());
+        let told: Vec<_> = faults.into_vec().into_iter().map(told).collect();
+        let expected = [
+            ("/backend_id", "`backend_id` is required", "set an ID, such as `backend_id: bkd_shop`"),
+            (
+                "/ip_policy_ids/1",
+                "each entry of `ip_policy_ids` must be an ID (found an empty one)",
+                "remove the entry, or set an ID, such as `ipp_office`",
+            ),
+        ];
+        assert_eq!(told, expected.map(|(path, message, help)| (path.to_owned(), message.to_owned(), help.to_owned())));
+    }
 
     #[test]
     fn a_header_has_one_spelling() {

@@ -364,7 +364,9 @@ pub const REGISTRY: &[CodeInfo] = &[
         "PARAMETER",
         400,
         "A query parameter is unknown, repeated or out of range.",
-        "Lists take `limit` (1 to 1000) and `before_id`, each at most once; other endpoints take no query parameters.",
+        "Set each parameter at most once. Lists take `limit` (1 to 1000), `before_id`, and the filters `filter`, `name`, \
+         `source` and `q`; lists of HTTPS edges also take `hostport`, and lists of their routes `match`. Other endpoints \
+         take no query parameters.",
     ),
     info(
         Code::PreconditionFailed,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::code::Code;
+pub(crate) use super::near::nearest;
 
 /// One step of a [`Path`] into a document.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -201,27 +202,4 @@ pub trait Check {
         self.check(&mut faults);
         faults.into_vec()
     }
-}
-
-/// Longer words are not compared: they are not typing errors, and comparing them takes time and memory.
-const LONGEST_WORD: usize = 100;
-
-/// Returns the known word most similar to a misspelt one, if it is similar enough to suggest.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.len() > LONGEST_WORD {
-        return None;
-    }
-    let folded = word.to_lowercase().replace('-', "_");
-    known
-        .into_iter()
-        .map(|candidate| {
-            let plain = candidate.to_lowercase().replace('-', "_");
-            let near = strsim::jaro_winkler(&folded, &plain);
-            // The edit distance catches long words with a missing or repeated part, which Jaro-Winkler rates low.
-            let distance = strsim::damerau_levenshtein(&folded, &plain);
-            (candidate, near, distance)
-        })
-        .filter(|(candidate, near, distance)| *near > 0.85 || *distance <= 1 + candidate.len() / 5)
-        .max_by(|a, b| b.2.cmp(&a.2).then(a.1.total_cmp(&b.1)))
-        .map(|(candidate, ..)| candidate)
 }

@@ -12,6 +12,7 @@ pub(crate) mod key;
 pub(crate) mod kind;
 pub(crate) mod lazy_spec;
 pub(crate) mod module;
+pub(crate) mod near;
 pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod redact;

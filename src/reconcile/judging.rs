@@ -101,9 +101,12 @@ fn of_set(resolved: &Resolved, set: &str, found: &[Finding], severity: Severity)
     routes.dedup();
     let uses = routes.iter().filter_map(|route| {
         let module = resolved.set_module(route, &first.path)?;
-        Some((resolved.place_of_use(route, module)?, "used here".to_owned()))
+        resolved.place_of_use(route, module)
     });
-    let related = related(resolved, first).into_iter().chain(uses.take(MOST_USES)).collect();
+    let mut uses: Vec<Place> = uses.collect();
+    uses.sort_by(|a, b| (&a.file.name, a.span.start).cmp(&(&b.file.name, b.span.start)));
+    let uses = uses.into_iter().take(MOST_USES).map(|place| (place, "used here".to_owned()));
+    let related = related(resolved, first).into_iter().chain(uses).collect();
     let plural = if routes.len() == 1 { "" } else { "s" };
     let message = format!("{} (in ModuleSet `{set}`, used by {} route{plural})", first.message, routes.len());
     Some(diagnostic(first, message, severity, place, related))
@@ -121,6 +124,7 @@ fn diagnostic(
     place: Place,
     related: Vec<(Place, String)>,
 ) -> Diagnostic {
-    let cure = lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
-    Diagnostic { severity, related, ..Diagnostic::error(Name::Lint(finding.lint), message).help(cure).at(place) }
+    let cure = || lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
+    let help = finding.help.unwrap_or_else(cure);
+    Diagnostic { severity, related, ..Diagnostic::error(Name::Lint(finding.lint), message).help(help).at(place) }
 }

@@ -165,6 +165,16 @@ fn ids_of_other_kinds() {
     check_route("wrong-id-prefix", "backend: {backend_id: §edghts_1}");
     check_route("wrong-id-prefix", "backend: {backend_id: pool_1}");
     check_route("wrong-id-prefix", "ip_restriction: {ip_policy_ids: [ipp_1, §bkd_1, §ipx_1, office, net_1]}");
+    for id in ["§edghts_1", "§ipp_1", "edgtls_1", "port_1"] {
+        let edge = "apiVersion: edgewright/v1\nkind: TlsEdge\nmetadata: {name: a, id: ID}\n\
+                    spec: {backend: {backend_id: bkd_1}}\n";
+        check("wrong-id-prefix", &edge.replace("ID", id));
+    }
+    for id in ["§edgtls_1", "esb_1", "feed_1"] {
+        let subscription = "apiVersion: edgewright/v1\nkind: EventSubscription\nmetadata: {name: a, id: ID}\n\
+                            spec: {sources: [{type: ip_policy_created.v0}, {type: ip_policy_deleted.v0}]}\n";
+        check("wrong-id-prefix", &subscription.replace("ID", id));
+    }
 }
 
 #[test]
@@ -183,4 +193,48 @@ fn ids_that_cannot_be_of_the_kind_are_unknown_without_a_store() {
         assert!(run.err.contains(part), "{part}: {}", run.err);
     }
     assert_eq!(run.err.matches("ERR_EDGEWRIGHT_UNKNOWN_REFERENCE").count(), 2, "{}", run.err);
+}
+
+#[test]
+fn what_is_switched_off_may_be_incomplete() {
+    check_route("empty-ip-restriction", "ip_restriction: {enabled: false}");
+    check_route("empty-ip-restriction", "ip_restriction: {enabled: false, ip_policy_ids: []}");
+    check_route("empty-ip-restriction", "ip_restriction: {ip_policy_ids: §[]}");
+    for (enforced, mark) in [("false", ""), ("true", "§")] {
+        let restriction = format!(
+            "apiVersion: edgewright/v1\nkind: IpRestriction\nmetadata: {{name: a}}\n\
+             spec: {{type: api, enforced: {enforced}, ip_policy_ids: {mark}[]}}\n"
+        );
+        check("empty-ip-restriction", &restriction);
+    }
+    for module in ["{enabled: false}", "{certificate_authority_ids: §[]}"] {
+        check("empty-mutual-tls", &EDGE.replace("  routes:", &format!("  mutual_tls: {module}\n  routes:")));
+    }
+}
+
+#[test]
+fn a_help_fits_its_finding() {
+    let log = "The configuration of `log` has one key";
+    let actions = |action: &str| format!("{EDGE}      policies: {{inbound: [{{name: a, actions: [{action}]}}]}}\n");
+    let route = |module: &str| format!("{EDGE}      {module}\n");
+    let matching = |text: &str| EDGE.replace("match: /\n", &format!("match: '{text}'\n"));
+    for (text, help, other) in [
+        (actions("{type: log, config: {Metdata: {}}}"), log, "Correct the key or value"),
+        (actions("{type: deny, config: {status_code: 999}}"), "Correct the key or value", log),
+        (matching("https://shop.example.com/x"), "Drop `https://`", "Start a path with"),
+        (matching("^/api/.*$"), "Write the literal path", "unreachable-path"),
+        (route("webhook_verification: {provider: sns, secret: abc}"), "Remove `secret`", "SendGrid"),
+        (
+            route("webhook_verification: {provider: sendgrid, secret: abc}"),
+            "SendGrid's event webhook",
+            "Remove `secret`",
+        ),
+    ] {
+        let folder = Folder::new();
+        folder.write("m/a.yaml", &text);
+        let run = folder.run("validate m --format json");
+        let report: Value = serde_json::from_str(&run.out).unwrap();
+        let told = report["diagnostics"].to_string();
+        assert!(told.contains(help) && !told.contains(other), "{told}");
+    }
 }

@@ -109,6 +109,22 @@ fn one_run_finds_every_mistake_at_its_place_and_nothing_else() {
 }
 
 #[test]
+fn a_value_of_the_wrong_type_names_its_field_and_shows_the_form() {
+    let run = run_in_repository("validate tests/invalid/wrong-type-forms.yaml");
+    for part in [
+        "each entry of `sources` must be a mapping (found a string)",
+        "write `- {type: ip_policy_created.v0}`",
+        "set an ID, such as `backend_id: bkd_shop`",
+        "each entry of `ip_policy_ids` must be an ID (found an empty one)",
+        "`tripped_duration` must be a whole number (found a string)",
+        "write the number of seconds, such as `tripped_duration: 30`",
+        "write a list of mappings, such as `inbound: [{name: …}]`",
+    ] {
+        assert!(run.err.contains(part), "{part}: {}", run.err);
+    }
+}
+
+#[test]
 fn a_faulty_folder_makes_no_store() {
     let folder = Folder::new();
     let store = folder.path("store");

@@ -4,12 +4,14 @@
 //! decodes again without it, until the rest is valid. Null always means "not set" (D6); in a request, so does a null
 //! field that is unknown (D62).
 
+mod form;
 #[cfg(test)]
 mod tests;
 mod value;
 
 use std::{cell::RefCell, collections::HashMap, fmt};
 
+pub(crate) use form::{list, not_a_list, not_an_entry};
 use serde::de::{self, DeserializeOwned, Unexpected};
 use value::NodeValue;
 
@@ -184,11 +186,15 @@ struct DecodeError {
     fault: Box<Fault>,
     /// The entry to set aside: the innermost entry that the fault invalidates. The fault's path can be deeper.
     entry: Option<Path>,
+    /// What was expected, and what was found instead, if the fault is the type of a value.
+    mismatch: Option<(String, String)>,
+    /// The fields of the mapping that was expected.
+    fields: Option<&'static [&'static str]>,
 }
 
 impl DecodeError {
     fn new(fault: Fault) -> Self {
-        Self { fault: Box::new(fault), entry: None }
+        Self { fault: Box::new(fault), entry: None, mismatch: None, fields: None }
     }
 
     fn place(mut self, at: &At<'_>) -> Self {
@@ -220,15 +226,17 @@ impl de::Error for DecodeError {
         if number && INTEGERS.contains(&expected.as_str()) {
             return Self::out_of_range(&expected);
         }
-        let fault = Fault::new(Code::WrongType, format!("expected {}, found {}", plain(&expected), kind_of(&found)));
-        Self::new(match found {
+        let mismatch = (plain(&expected), kind_of(&found));
+        let fault = Fault::new(Code::WrongType, format!("expected {}, found {}", mismatch.0, mismatch.1));
+        let error = Self::new(match found {
             Unexpected::Float(_) | Unexpected::Signed(_) | Unexpected::Unsigned(_) | Unexpected::Bool(_)
                 if expected.contains("string") =>
             {
                 fault.help("quote it")
             }
             _ => fault,
-        })
+        });
+        Self { mismatch: Some(mismatch), ..error }
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
@@ -282,39 +290,13 @@ pub(crate) fn unknown_field<'k>(field: &str, known: impl IntoIterator<Item = &'k
     }
 }
 
-/// Creates the fault of a value that should be a list; `subject` is what it belongs to, and `name` its field.
-pub(crate) fn not_a_list(subject: &str, name: &str, found: &Node) -> Fault {
-    let fault = Fault::new(Code::WrongType, format!("{subject} must be a list (found {})", found.describe()));
-    fault.help(match found {
-        Node::Map(_) => format!("start each entry below `{name}:` with `- `"),
-        _ => format!("write a list, such as `{name}: [first, second]`"),
-    })
-}
-
-/// Creates the fault of a value that should be a mapping with `fields`, or with any keys if there are none; the
-/// name of an entry of a list is `-`.
-pub(crate) fn not_a_mapping(subject: &str, name: &str, fields: &[&str], found: &Node) -> Fault {
-    let fault = Fault::new(Code::WrongType, format!("{subject} must be a mapping (found {})", found.describe()));
-    let start = if name == "-" { name.to_owned() } else { format!("{name}:") };
-    // Every module has `enabled`, which says the least about its form.
-    let first = fields.iter().find(|field| **field != "enabled").or(fields.first());
-    fault.help(match first {
-        Some(first) => format!("write `{start} {{{first}: …}}`, with any of the fields {}", list(fields)),
-        None => format!("write `{start} {{key: value}}`"),
-    })
-}
-
-/// Formats a list of words for a sentence.
-pub(crate) fn list(words: &[&str]) -> String {
-    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
-}
-
 fn plain(expected: &str) -> String {
     if INTEGERS.contains(&expected) {
         return "a whole number".into();
     }
     match expected {
         "f64" => "a number".into(),
+        "path string" => "a string".into(),
         "a sequence" => "a list".into(),
         "a map" | "unit" => "a mapping".into(),
         "a boolean" => "true or false".into(),

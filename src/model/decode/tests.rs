@@ -41,6 +41,8 @@ fn a_value_of_the_wrong_shape_names_its_field_and_shows_the_form() {
     struct Outer {
         inner: Option<Sample>,
         several: Vec<Sample>,
+        enabled: bool,
+        share: f64,
         labels: std::collections::BTreeMap<String, String>,
     }
     let told = |json: &str| {
@@ -67,6 +69,34 @@ fn a_value_of_the_wrong_shape_names_its_field_and_shows_the_form() {
             "start each entry below `several:` with `- `".into(),
         ),
         (
+            r#"{"several": "x"}"#,
+            "`several` must be a list (found a string)",
+            "write a list of mappings, such as `several: [{name: …}]`".into(),
+        ),
+        (
+            r#"{"enabled": "yes"}"#,
+            "`enabled` must be true or false (found a string)",
+            "write `enabled: true` or `enabled: false`".into(),
+        ),
+        (r#"{"share": []}"#, "`share` must be a number (found a list)", "write a number, such as `share: 0.5`".into()),
+        (r#"{"inner": {"name": []}}"#, "`name` must be a string (found a list)", "write `name: text`".into()),
+        (r#"{"inner": {"name": 5}}"#, "`name` must be a string (found the number 5)", "quote it".into()),
+        (
+            r#"{"inner": {"tags": [{}]}}"#,
+            "each entry of `tags` must be a string (found a mapping)",
+            "write `- text`".into(),
+        ),
+        (
+            r#"{"inner": {"size": "5m"}}"#,
+            "`size` must be a whole number (found a string)",
+            "write the number of seconds, such as `size: 300`".into(),
+        ),
+        (
+            r#"{"inner": {"size": "5"}}"#,
+            "`size` must be a whole number (found a string)",
+            "write `size: 5` without quotes".into(),
+        ),
+        (
             r#"{"inner": {"tags": 1}}"#,
             "`tags` must be a list (found the number 1)",
             "write a list, such as `tags: [first, second]`".into(),
@@ -78,6 +108,20 @@ fn a_value_of_the_wrong_shape_names_its_field_and_shows_the_form() {
     let (_, faults) = decode_field::<Sample>(&Node::Bool(true), "sample", None);
     let messages: Vec<&str> = faults.iter().map(|it| it.message.as_str()).collect();
     assert_eq!(messages, ["`sample` must be a mapping (found the boolean true)"]);
+}
+
+#[test]
+fn a_value_that_is_no_word_shows_the_known_words() {
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Word {
+        One,
+        Two,
+    }
+    let (word, faults) = decode_field::<Word>(&Node::Seq(Vec::new()), "word", None);
+    assert!(word.is_none(), "not {:?} or {:?}", Word::One, Word::Two);
+    let told: Vec<_> = faults.into_iter().map(|it| (it.message, it.help.unwrap_or_default())).collect();
+    assert_eq!(told, [("`word` must be a string (found a list)".to_owned(), "use one of `one`, `two`".to_owned())]);
 }
 
 #[test]
@@ -171,5 +215,5 @@ fn what_may_be_a_secret_is_not_quoted() {
     }
     let node = serde_json::from_str::<Node>(r#"{"client_secret": true}"#).unwrap_or(Node::Null);
     let messages: Vec<String> = decode::<Login>(&node, None).1.into_iter().map(|fault| fault.message).collect();
-    assert_eq!(messages, ["expected a string, found a boolean"]);
+    assert_eq!(messages, ["`client_secret` must be a string (found a boolean)"]);
 }

@@ -2,7 +2,11 @@
 
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
-use super::{Aside, At, Context, DecodeError, FREE_FORM, PathStep, not_a_list, not_a_mapping, unknown_field};
+use super::{
+    Aside, At, Context, DecodeError, FREE_FORM, PathStep,
+    form::{list, not_a_list, not_a_mapping, of_scalar, sample},
+    unknown_field,
+};
 use crate::{
     model::{
         code::Code,
@@ -56,10 +60,14 @@ impl<'de> NodeValue<'de, '_> {
     }
 
     /// The error for a value that is not a list.
-    fn not_a_list(self) -> DecodeError {
+    fn not_a_list<V: Visitor<'de>>(self, visitor: V) -> DecodeError {
         match (self.node, self.subject()) {
             (Node::Tagged(_), _) | (_, None) => self.unexpected(&"a list"),
-            (node, Some((subject, name))) => DecodeError::new(not_a_list(&subject, &name, node)),
+            (node, Some((subject, name))) => {
+                let fields = visitor.visit_seq(Probe).err().and_then(|error| error.fields);
+                let sample = fields.and_then(sample);
+                DecodeError::new(not_a_list(&subject, &name, sample.as_deref(), node))
+            }
         }
     }
 
@@ -69,6 +77,19 @@ impl<'de> NodeValue<'de, '_> {
             (Node::Tagged(_), _) | (_, None) => self.unexpected(&"a mapping"),
             (node, Some((subject, name))) => DecodeError::new(not_a_mapping(&subject, &name, fields, node)),
         }
+    }
+
+    /// Adds the field and its form to the error of a single value of the wrong type.
+    fn explain(self, mut error: DecodeError) -> DecodeError {
+        // An error with an entry is about a value inside this one.
+        if error.entry.is_none()
+            && let Some((expected, found)) = error.mismatch.take()
+            && let Some((subject, name)) = self.subject()
+        {
+            error.fault.message = format!("{subject} must be {expected} (found {found})");
+            error.fault.help = error.fault.help.take().or_else(|| of_scalar(&name, &expected, self.node));
+        }
+        error
     }
 
     fn is_set_aside(self, step: PathStep<'_>) -> bool {
@@ -112,7 +133,7 @@ impl<'de> NodeValue<'de, '_> {
     /// Resolves `{from_env: …}` or `{from_file: …}` to its text, without trailing line breaks.
     fn resolve(self, entries: &[(String, Node)]) -> Result<String, DecodeError> {
         let Some(sources) = self.context.sources else {
-            return Err(self.unexpected(&"a string"));
+            return Err(self.explain(self.unexpected(&"a string")));
         };
         let hint = "use a string, `{from_env: NAME}` or `{from_file: path}`";
         let [(source, argument)] = entries else {
@@ -166,7 +187,7 @@ fn tagged() -> DecodeError {
 macro_rules! forward {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-            self.deserialize_any(visitor)
+            self.deserialize_any(visitor).map_err(|error| self.explain(error))
         }
     )*};
 }
@@ -206,9 +227,9 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
                 {
                     visitor.visit_u64(float as u64)
                 }
-                _ => self.deserialize_any(visitor),
+                _ => self.deserialize_any(visitor).map_err(|error| self.explain(error)),
             },
-            _ => self.deserialize_any(visitor),
+            _ => self.deserialize_any(visitor).map_err(|error| self.explain(error)),
         }
     }
 
@@ -237,9 +258,12 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
             Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(unmasked(&self.resolve(entries)?)?),
             // The number may be an unquoted secret.
             Node::Number(_) | Node::NotFinite | Node::Bool(_) if name == SOURCED_SECRET => {
-                let fault =
-                    Fault::new(Code::WrongType, format!("expected a string, found {}", self.node.describe_type()));
-                Err(DecodeError::new(fault.help("quote it")))
+                let found = self.node.describe_type();
+                let message = match self.subject() {
+                    Some((subject, _)) => format!("{subject} must be a string (found {found})"),
+                    None => format!("expected a string, found {found}"),
+                };
+                Err(DecodeError::new(Fault::new(Code::WrongType, message).help("quote it")))
             }
             // In this position null is data rather than unset.
             Node::Map(_) if name == FREE_FORM => {
@@ -252,7 +276,7 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.node {
             Node::Seq(_) => self.deserialize_any(visitor),
-            _ => Err(self.not_a_list()),
+            _ => Err(self.not_a_list(visitor)),
         }
     }
 
@@ -295,13 +319,53 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         match self.node {
             Node::String(text) => visitor.visit_enum(text.as_str().into_deserializer()),
-            _ => Err(self.unexpected(&"a string")),
+            Node::Seq(_) | Node::Map(_) => {
+                let mut error = self.explain(self.unexpected(&"a string"));
+                error.fault.help = Some(format!("use one of {}", list(variants)));
+                Err(error)
+            }
+            _ => Err(self.explain(self.unexpected(&"a string"))),
         }
+    }
+}
+
+/// A list with one entry that is no value, but reports what the entries of the list must be.
+struct Probe;
+
+impl<'de> de::SeqAccess<'de> for Probe {
+    type Error = DecodeError;
+
+    fn next_element_seed<T: de::DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
+        seed.deserialize(ProbedEntry).map(Some)
+    }
+}
+
+struct ProbedEntry;
+
+impl<'de> de::Deserializer<'de> for ProbedEntry {
+    type Error = DecodeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        Err(de::Error::invalid_type(Unexpected::Unit, &visitor))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        self.deserialize_any(visitor).map_err(|error| DecodeError { fields: Some(fields), ..error })
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 

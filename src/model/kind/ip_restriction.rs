@@ -77,7 +77,7 @@ impl Check for IpRestriction {
                 );
             });
         }
-        check::opaque_ids(faults, "ip_policy_ids", &self.ip_policy_ids);
+        check::opaque_ids(faults, "ip_policy_ids", "ipp_office", &self.ip_policy_ids);
     }
 }
 

@@ -41,7 +41,7 @@ pub struct BackendView {
 
 impl Check for Backend {
     fn check(&self, faults: &mut Faults) {
-        faults.within("backend_id", |faults| check::opaque_id(faults, &self.backend_id));
+        check::opaque_id(faults, "backend_id", "bkd_shop", &self.backend_id);
     }
 }
 

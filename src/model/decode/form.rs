@@ -1,0 +1,92 @@
+//! The faults of values of the wrong type: what the field must be, and a form to copy.
+
+use crate::model::{code::Code, fault::Fault, node::Node};
+
+/// Creates the fault of a value that should be a list; `subject` is what it belongs to, and `name` its field. The
+/// entries are like `sample`, or texts.
+pub(crate) fn not_a_list(subject: &str, name: &str, sample: Option<&str>, found: &Node) -> Fault {
+    let fault = Fault::new(Code::WrongType, format!("{subject} must be a list (found {})", found.describe()));
+    fault.help(match (found, sample) {
+        (Node::Map(_), _) => format!("start each entry below `{name}:` with `- `"),
+        (_, Some(sample)) => format!("write a list of mappings, such as `{name}: [{sample}]`"),
+        (_, None) => format!("write a list, such as `{name}: [first, second]`"),
+    })
+}
+
+/// Creates the fault of an entry of the list `name` that should be a mapping like `sample`.
+pub(crate) fn not_an_entry(name: &str, sample: &str, found: &Node) -> Fault {
+    let message = format!("each entry of `{name}` must be a mapping (found {})", found.describe());
+    Fault::new(Code::WrongType, message).help(format!("write `- {sample}`"))
+}
+
+/// Creates the fault of a value that should be a mapping with `fields`, or with any keys if there are none; the
+/// name of an entry of a list is `-`.
+pub(super) fn not_a_mapping(subject: &str, name: &str, fields: &[&str], found: &Node) -> Fault {
+    let fault = Fault::new(Code::WrongType, format!("{subject} must be a mapping (found {})", found.describe()));
+    let start = start(name);
+    fault.help(match sample(fields) {
+        Some(sample) => format!("write `{start} {sample}`, with any of the fields {}", list(fields)),
+        None => format!("write `{start} {{key: value}}`"),
+    })
+}
+
+/// A mapping with the most telling of its fields.
+pub(super) fn sample(fields: &[&str]) -> Option<String> {
+    // Every module has `enabled`, which says the least about its form.
+    let first = fields.iter().find(|field| **field != "enabled").or(fields.first())?;
+    Some(format!("{{{first}: …}}"))
+}
+
+/// Returns the form of a field that must be a single value; the name of an entry of a list is `-`.
+pub(super) fn of_scalar(name: &str, expected: &str, found: &Node) -> Option<String> {
+    let start = start(name);
+    match (expected, found) {
+        ("a string", Node::Bool(_) | Node::Number(_) | Node::NotFinite) => None,
+        ("a string", _) => Some(format!("write `{start} text`")),
+        ("true or false", _) => Some(format!("write `{start} true` or `{start} false`")),
+        ("a whole number", Node::String(text)) => Some(match (text.parse::<u32>(), seconds(text)) {
+            (Ok(number), _) => format!("write `{start} {number}` without quotes"),
+            (_, Some(seconds)) => format!("write the number of seconds, such as `{start} {seconds}`"),
+            _ => format!("write a number, such as `{start} 30`"),
+        }),
+        ("a whole number", _) => Some(format!("write a number, such as `{start} 30`")),
+        ("a number", _) => Some(format!("write a number, such as `{start} 0.5`")),
+        _ => None,
+    }
+}
+
+/// Reads a duration with a unit, such as `30s`.
+fn seconds(text: &str) -> Option<u32> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at_checked(digits)?;
+    let factor = match unit.trim_start() {
+        "s" | "sec" | "seconds" => 1,
+        "m" | "min" | "minutes" => 60,
+        "h" | "hours" => 3600,
+        "d" | "days" => 86_400,
+        _ => return None,
+    };
+    number.parse::<u32>().ok()?.checked_mul(factor)
+}
+
+/// Formats a list of words for a sentence.
+pub(crate) fn list(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn start(name: &str) -> String {
+    if name == "-" { name.to_owned() } else { format!("{name}:") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_with_their_unit() {
+        assert_eq!([seconds("30s"), seconds("5 min"), seconds("1h")], [Some(30), Some(300), Some(3600)]);
+        for other in ["", "s", "30", "500ms", "ten", "é", "4294967295h"] {
+            assert_eq!(seconds(other), None, "{other}");
+        }
+    }
+}
