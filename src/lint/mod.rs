@@ -34,7 +34,9 @@ pub(crate) mod empty_ip_restriction;
 pub(crate) mod empty_mutual_tls;
 pub(crate) mod empty_policy;
 pub(crate) mod expired_certificate;
+pub(crate) mod expired_saml_metadata;
 pub(crate) mod expiring_certificate;
+pub(crate) mod group_format;
 pub(crate) mod hop_by_hop_header;
 pub(crate) mod incomplete_chain;
 pub(crate) mod invalid_user_agent_pattern;
@@ -49,6 +51,7 @@ pub(crate) mod open_login;
 pub(crate) mod partial_segment_prefix;
 pub(crate) mod plain_http_hostport;
 pub(crate) mod plain_http_jwks;
+pub(crate) mod plain_http_saml;
 pub(crate) mod policy_action_config;
 pub(crate) mod policy_condition;
 pub(crate) mod policy_direction;
@@ -285,6 +288,8 @@ pub static LINTS: &[&Lint] = &[
     &empty_policy::LINT,
     &oidc_incomplete::LINT,
     &saml_metadata::LINT,
+    &expired_saml_metadata::LINT,
+    &plain_http_saml::LINT,
     &jwt_incomplete::LINT,
     &unused_client_secret::LINT,
     &open_login::LINT,
@@ -294,6 +299,7 @@ pub static LINTS: &[&Lint] = &[
     &email_not_lowercase::LINT,
     &email_format::LINT,
     &team_format::LINT,
+    &group_format::LINT,
     &duplicate_entry::LINT,
     &duplicate_header::LINT,
     &hop_by_hop_header::LINT,
