@@ -23,11 +23,13 @@ pub(crate) mod circuit_breaker_zero;
 pub(crate) mod common_name_only;
 pub(crate) mod conflicting_authentication;
 pub(crate) mod disabled_module;
+pub(crate) mod disabled_termination;
 pub(crate) mod duplicate_entry;
 pub(crate) mod duplicate_header;
 pub(crate) mod duplicate_hostport;
 pub(crate) mod duplicate_match;
 pub(crate) mod duplicate_restriction;
+pub(crate) mod edge_without_hostports;
 pub(crate) mod email_format;
 pub(crate) mod email_not_lowercase;
 pub(crate) mod empty_ip_restriction;
@@ -47,6 +49,7 @@ pub(crate) mod leaf_is_authority;
 pub(crate) mod not_a_certificate_authority;
 pub(crate) mod not_yet_valid_certificate;
 pub(crate) mod oidc_incomplete;
+pub(crate) mod old_tls_version;
 pub(crate) mod open_login;
 pub(crate) mod partial_segment_prefix;
 pub(crate) mod plain_http_hostport;
@@ -266,12 +269,15 @@ pub static LINTS: &[&Lint] = &[
     &partial_segment_prefix::LINT,
     &unreachable_path::LINT,
     &unserved_host::LINT,
+    &edge_without_hostports::LINT,
     &duplicate_hostport::LINT,
     &wildcard_hostport::LINT,
     &route_without_backend::LINT,
     &unprotected_route::LINT,
     &bypassed_protection::LINT,
     &plain_http_hostport::LINT,
+    &disabled_termination::LINT,
+    &old_tls_version::LINT,
     &disabled_module::LINT,
     &expired_certificate::LINT,
     &expiring_certificate::LINT,
