@@ -51,6 +51,7 @@ pub(crate) mod not_yet_valid_certificate;
 pub(crate) mod oidc_incomplete;
 pub(crate) mod old_tls_version;
 pub(crate) mod open_login;
+pub(crate) mod open_user_agent_filter;
 pub(crate) mod partial_segment_prefix;
 pub(crate) mod plain_http_hostport;
 pub(crate) mod plain_http_jwks;
@@ -59,6 +60,7 @@ pub(crate) mod policy_action_config;
 pub(crate) mod policy_condition;
 pub(crate) mod policy_direction;
 pub(crate) mod policy_expression;
+pub(crate) mod policy_header_name;
 pub(crate) mod public_email_domain;
 pub(crate) mod route_without_backend;
 pub(crate) mod saml_metadata;
@@ -310,6 +312,7 @@ pub static LINTS: &[&Lint] = &[
     &duplicate_header::LINT,
     &hop_by_hop_header::LINT,
     &invalid_user_agent_pattern::LINT,
+    &open_user_agent_filter::LINT,
     &jwt_algorithm::LINT,
     &jwt_list_entry::LINT,
     &plain_http_jwks::LINT,
@@ -317,6 +320,7 @@ pub static LINTS: &[&Lint] = &[
     &policy_condition::LINT,
     &policy_direction::LINT,
     &policy_action_config::LINT,
+    &policy_header_name::LINT,
     &unreachable_action::LINT,
     &secret_in_manifest::LINT,
     &secret_with_white_space::LINT,
