@@ -22,8 +22,10 @@ pub(crate) mod certificate_does_not_cover_hostport;
 pub(crate) mod circuit_breaker_zero;
 pub(crate) mod common_name_only;
 pub(crate) mod conflicting_authentication;
+pub(crate) mod cors_credentials;
 pub(crate) mod disabled_module;
 pub(crate) mod disabled_termination;
+pub(crate) mod duplicate_certificate;
 pub(crate) mod duplicate_entry;
 pub(crate) mod duplicate_header;
 pub(crate) mod duplicate_hostport;
@@ -74,12 +76,14 @@ pub(crate) mod unprotected_route;
 pub(crate) mod unreachable_action;
 pub(crate) mod unreachable_path;
 pub(crate) mod unserved_host;
+pub(crate) mod unusable_certificate_name;
 pub(crate) mod unused_certificate_authority;
 pub(crate) mod unused_client_secret;
 pub(crate) mod unused_module_set;
 pub(crate) mod weak_key;
 pub(crate) mod webhook_secret;
 pub(crate) mod wildcard_hostport;
+pub(crate) mod wrong_certificate_purpose;
 pub(crate) mod wrong_id_prefix;
 
 /// A lint level: the effect of a finding.
@@ -290,6 +294,9 @@ pub static LINTS: &[&Lint] = &[
     &not_a_certificate_authority::LINT,
     &leaf_is_authority::LINT,
     &common_name_only::LINT,
+    &duplicate_certificate::LINT,
+    &unusable_certificate_name::LINT,
+    &wrong_certificate_purpose::LINT,
     &empty_ip_restriction::LINT,
     &duplicate_restriction::LINT,
     &empty_mutual_tls::LINT,
@@ -311,6 +318,7 @@ pub static LINTS: &[&Lint] = &[
     &duplicate_entry::LINT,
     &duplicate_header::LINT,
     &hop_by_hop_header::LINT,
+    &cors_credentials::LINT,
     &invalid_user_agent_pattern::LINT,
     &open_user_agent_filter::LINT,
     &jwt_algorithm::LINT,
