@@ -48,6 +48,7 @@ pub(crate) mod jwt_algorithm;
 pub(crate) mod jwt_incomplete;
 pub(crate) mod jwt_list_entry;
 pub(crate) mod leaf_is_authority;
+pub(crate) mod malformed_provider_url;
 pub(crate) mod not_a_certificate_authority;
 pub(crate) mod not_yet_valid_certificate;
 pub(crate) mod oidc_incomplete;
@@ -324,6 +325,7 @@ pub static LINTS: &[&Lint] = &[
     &jwt_algorithm::LINT,
     &jwt_list_entry::LINT,
     &plain_http_jwks::LINT,
+    &malformed_provider_url::LINT,
     &policy_expression::LINT,
     &policy_condition::LINT,
     &policy_direction::LINT,
