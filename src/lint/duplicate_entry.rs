@@ -23,7 +23,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-entry",
     default: Level::Warn,
-    summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization, user agent pattern or certificate.",
+    summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization, user agent pattern, module set or certificate.",
     why: "The second entry has no effect. Often it was meant to be another one, such as a copied line that was not \
           edited. Hostports, teams and organizations are the same in any spelling that means the same.",
     example: "\
@@ -44,6 +44,9 @@ const SETS: &[&str] =
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, edge) in world.all::<HttpsEdge>() {
         repeated(findings, key, &Path::root(), "hostports", &edge.hostports, spelled_alike);
+    }
+    for (key, sets) in &world.manifests.repeated_module_sets {
+        repeated(findings, key, &Path::root(), "modules_from", sets, exact);
     }
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         let Some(filter) = &route.user_agent_filter else { continue };

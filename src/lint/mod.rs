@@ -158,6 +158,8 @@ pub(crate) struct World<'a> {
 pub(crate) struct ManifestFacts {
     /// Module sets that no route uses.
     pub unused_module_sets: Vec<String>,
+    /// The `modules_from` of the resources that list a module set twice.
+    pub repeated_module_sets: Vec<(Key, Vec<String>)>,
     /// The locations of secrets in plain text.
     pub plain_secrets: Vec<(Subject, Path)>,
     /// The label keys of the documents.
