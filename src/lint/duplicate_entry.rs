@@ -13,7 +13,7 @@ use crate::{
         fault::Path,
         id::Id,
         key::Key,
-        kind::{https_edge::HttpsEdge, ip_restriction::IpRestriction},
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction},
         secret::Secrets,
     },
     text::printable,
@@ -23,7 +23,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-entry",
     default: Level::Warn,
-    summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization or certificate.",
+    summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization, user agent pattern, module set or certificate.",
     why: "The second entry has no effect. Often it was meant to be another one, such as a copied line that was not \
           edited. Hostports, teams and organizations are the same in any spelling that means the same.",
     example: "\
@@ -44,6 +44,15 @@ const SETS: &[&str] =
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, edge) in world.all::<HttpsEdge>() {
         repeated(findings, key, &Path::root(), "hostports", &edge.hostports, spelled_alike);
+    }
+    for (key, sets) in &world.manifests.repeated_module_sets {
+        repeated(findings, key, &Path::root(), "modules_from", sets, exact);
+    }
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let Some(filter) = &route.user_agent_filter else { continue };
+        let module = Path::root().join("user_agent_filter");
+        repeated(findings, key, &module, "allow", &filter.allow, exact);
+        repeated(findings, key, &module, "deny", &filter.deny, exact);
     }
     for (key, restriction) in world.all::<IpRestriction>() {
         repeated(findings, key, &Path::root(), "ip_policy_ids", &restriction.ip_policy_ids, exact);

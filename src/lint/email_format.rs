@@ -9,10 +9,10 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "email-format",
-    default: Level::Deny,
+    default: Level::Warn,
     summary: "An entry of `email_addresses` is not an email address, or an entry of `email_domains` is not a domain.",
-    why: "The domain of a user's address is compared with the domain as written, so `@example.com` matches nobody. An \
-          address without `@` matches nobody either.",
+    why: "The domain of a user's address is compared with the domain as written, so `@example.com` matches nobody. The \
+          comparison has no wildcards: `*.example.com` matches nobody, and neither does an address without `@`.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -29,7 +29,7 @@ spec:
           google:
             email_domains: ['@example.com']
 ",
-    cure: "Write a domain as `example.com`, and an address as `jo@example.com`.",
+    cure: "Write a domain as `example.com`, and an address as `jo@example.com`. List each subdomain.",
     check,
 };
 
@@ -58,14 +58,14 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-/// Whether a text has a local part and a domain. The local part is up to the provider.
+/// Whether a text has a local part and a domain. The local part is up to the provider, but no provider gives out `*`.
 fn is_address(text: &str) -> bool {
-    text.rsplit_once('@').is_some_and(|(local, domain)| !local.is_empty() && is_domain(domain))
+    text.rsplit_once('@').is_some_and(|(local, domain)| !local.is_empty() && local != "*" && is_domain(domain))
 }
 
 /// Whether a text can be the part after `@`. Scripts other than Latin are allowed.
 fn is_domain(text: &str) -> bool {
-    text.split('.').all(|label| !label.is_empty()) && !text.contains(['@', '/', ':', ',', ';'])
+    text.split('.').all(|label| !label.is_empty()) && !text.contains(['@', '/', ':', ',', ';', '*'])
 }
 
 #[cfg(test)]
@@ -78,11 +78,20 @@ mod tests {
             assert!(is_domain(good), "{good}");
             assert!(is_address(&format!("jo.doe+test@{good}")), "{good}");
         }
-        for bad in ["", "@example.com", "jo@example.com", ".example.com", "example.com.", "https://example.com", "a,b"]
-        {
+        for bad in [
+            "",
+            "@example.com",
+            "jo@example.com",
+            ".example.com",
+            "example.com.",
+            "https://example.com",
+            "a,b",
+            "*",
+            "*.example.com",
+        ] {
             assert!(!is_domain(bad), "{bad}");
         }
-        for bad in ["", "jo", "@example.com", "jo@", "jo@.com", "jo@a.com,mo@b.com,"] {
+        for bad in ["", "jo", "@example.com", "jo@", "jo@.com", "jo@a.com,mo@b.com,", "*@example.com", "jo@*.com"] {
             assert!(!is_address(bad), "{bad}");
         }
     }

@@ -20,22 +20,29 @@ use crate::model::{
 
 pub(crate) mod bypassed_protection;
 pub(crate) mod certificate_does_not_cover_hostport;
+pub(crate) mod circuit_breaker_threshold;
 pub(crate) mod circuit_breaker_zero;
 pub(crate) mod common_name_only;
 pub(crate) mod conflicting_authentication;
+pub(crate) mod cors_credentials;
 pub(crate) mod disabled_module;
+pub(crate) mod disabled_termination;
+pub(crate) mod duplicate_certificate;
 pub(crate) mod duplicate_entry;
 pub(crate) mod duplicate_header;
 pub(crate) mod duplicate_hostport;
 pub(crate) mod duplicate_match;
 pub(crate) mod duplicate_restriction;
+pub(crate) mod edge_without_hostports;
 pub(crate) mod email_format;
 pub(crate) mod email_not_lowercase;
 pub(crate) mod empty_ip_restriction;
 pub(crate) mod empty_mutual_tls;
 pub(crate) mod empty_policy;
 pub(crate) mod expired_certificate;
+pub(crate) mod expired_saml_metadata;
 pub(crate) mod expiring_certificate;
+pub(crate) mod group_format;
 pub(crate) mod hop_by_hop_header;
 pub(crate) mod incomplete_chain;
 pub(crate) mod invalid_user_agent_pattern;
@@ -43,17 +50,22 @@ pub(crate) mod jwt_algorithm;
 pub(crate) mod jwt_incomplete;
 pub(crate) mod jwt_list_entry;
 pub(crate) mod leaf_is_authority;
+pub(crate) mod malformed_provider_url;
 pub(crate) mod not_a_certificate_authority;
 pub(crate) mod not_yet_valid_certificate;
 pub(crate) mod oidc_incomplete;
+pub(crate) mod old_tls_version;
 pub(crate) mod open_login;
+pub(crate) mod open_user_agent_filter;
 pub(crate) mod partial_segment_prefix;
 pub(crate) mod plain_http_hostport;
 pub(crate) mod plain_http_jwks;
+pub(crate) mod plain_http_saml;
 pub(crate) mod policy_action_config;
 pub(crate) mod policy_condition;
 pub(crate) mod policy_direction;
 pub(crate) mod policy_expression;
+pub(crate) mod policy_header_name;
 pub(crate) mod public_email_domain;
 pub(crate) mod route_without_backend;
 pub(crate) mod saml_metadata;
@@ -67,12 +79,14 @@ pub(crate) mod unprotected_route;
 pub(crate) mod unreachable_action;
 pub(crate) mod unreachable_path;
 pub(crate) mod unserved_host;
+pub(crate) mod unusable_certificate_name;
 pub(crate) mod unused_certificate_authority;
 pub(crate) mod unused_client_secret;
 pub(crate) mod unused_module_set;
 pub(crate) mod weak_key;
 pub(crate) mod webhook_secret;
 pub(crate) mod wildcard_hostport;
+pub(crate) mod wrong_certificate_purpose;
 pub(crate) mod wrong_id_prefix;
 
 /// A lint level: the effect of a finding.
@@ -146,6 +160,8 @@ pub(crate) struct World<'a> {
 pub(crate) struct ManifestFacts {
     /// Module sets that no route uses.
     pub unused_module_sets: Vec<String>,
+    /// The `modules_from` of the resources that list a module set twice.
+    pub repeated_module_sets: Vec<(Key, Vec<String>)>,
     /// The locations of secrets in plain text.
     pub plain_secrets: Vec<(Subject, Path)>,
     /// The label keys of the documents.
@@ -272,12 +288,15 @@ pub static LINTS: &[&Lint] = &[
     &partial_segment_prefix::LINT,
     &unreachable_path::LINT,
     &unserved_host::LINT,
+    &edge_without_hostports::LINT,
     &duplicate_hostport::LINT,
     &wildcard_hostport::LINT,
     &route_without_backend::LINT,
     &unprotected_route::LINT,
     &bypassed_protection::LINT,
     &plain_http_hostport::LINT,
+    &disabled_termination::LINT,
+    &old_tls_version::LINT,
     &disabled_module::LINT,
     &expired_certificate::LINT,
     &expiring_certificate::LINT,
@@ -288,32 +307,43 @@ pub static LINTS: &[&Lint] = &[
     &not_a_certificate_authority::LINT,
     &leaf_is_authority::LINT,
     &common_name_only::LINT,
+    &duplicate_certificate::LINT,
+    &unusable_certificate_name::LINT,
+    &wrong_certificate_purpose::LINT,
     &empty_ip_restriction::LINT,
     &duplicate_restriction::LINT,
     &empty_mutual_tls::LINT,
     &empty_policy::LINT,
     &oidc_incomplete::LINT,
     &saml_metadata::LINT,
+    &expired_saml_metadata::LINT,
+    &plain_http_saml::LINT,
     &jwt_incomplete::LINT,
     &unused_client_secret::LINT,
     &open_login::LINT,
     &public_email_domain::LINT,
     &circuit_breaker_zero::LINT,
+    &circuit_breaker_threshold::LINT,
     &session_too_long::LINT,
     &email_not_lowercase::LINT,
     &email_format::LINT,
     &team_format::LINT,
+    &group_format::LINT,
     &duplicate_entry::LINT,
     &duplicate_header::LINT,
     &hop_by_hop_header::LINT,
+    &cors_credentials::LINT,
     &invalid_user_agent_pattern::LINT,
+    &open_user_agent_filter::LINT,
     &jwt_algorithm::LINT,
     &jwt_list_entry::LINT,
     &plain_http_jwks::LINT,
+    &malformed_provider_url::LINT,
     &policy_expression::LINT,
     &policy_condition::LINT,
     &policy_direction::LINT,
     &policy_action_config::LINT,
+    &policy_header_name::LINT,
     &unreachable_action::LINT,
     &secret_in_manifest::LINT,
     &secret_with_white_space::LINT,

@@ -1,4 +1,4 @@
-//! `policy-condition`: a policy expression that never holds, or that is not a condition at all.
+//! `policy-condition`: a policy expression that never holds, or is not a boolean.
 //!
 //! The API specification lists no variables or functions, so an unknown one is reported only if it looks like a misspelt
 //! known one. Strings are not quoted in messages, because they may be secrets.
@@ -18,7 +18,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "policy-condition",
     default: Level::Warn,
-    summary: "A policy expression is not a boolean, or has a misspelt variable, an invalid regular expression or an impossible CIDR range.",
+    summary: "A policy expression is never true or not a boolean, or has a misspelt variable, an invalid regular expression or an impossible CIDR range.",
     why: "The gateway evaluates the expression for each request. If it fails or is never true, the policy never \
           applies: a `deny` lets everything pass.",
     example: "\
@@ -63,13 +63,20 @@ fn faults(expression: &ScannedExpression<'_>) -> Vec<String> {
     if let Some(value) = expression.not_boolean() {
         found.push(format!("the expression is {value}, not true or false"));
     }
+    if expression.constant() == Some(false) {
+        found.push("the expression is never true, so the policy never applies".to_owned());
+    }
     for name in expression.variables() {
         if let Some(known) = meant(name) {
             found.push(format!("unknown variable `{}`; did you mean `{known}`?", printable(name)));
         }
     }
-    for reason in expression.patterns().into_iter().filter_map(pattern_fault) {
-        found.push(format!("the pattern of `matches` is not a regular expression: {reason}"));
+    for pattern in expression.patterns() {
+        if pattern.len() > LONGEST_PATTERN {
+            found.push(format!("the pattern of `matches` is longer than {LONGEST_PATTERN} bytes and is not checked"));
+        } else if let Some(reason) = pattern_fault(pattern).or_else(|| unsupported(pattern)) {
+            found.push(format!("the pattern of `matches` is not a regular expression: {reason}"));
+        }
     }
     found.extend(expression.texts().into_iter().filter_map(cidr_fault).map(str::to_owned));
     found
@@ -86,6 +93,19 @@ fn meant(name: &str) -> Option<&'static str> {
 /// Whether an expression uses a variable.
 pub(super) fn uses_variable(text: &str, variable: &str) -> bool {
     ScannedExpression::new(text).is_some_and(|expression| expression.variables().contains(variable))
+}
+
+/// Whether an expression is true for every request.
+pub(super) fn is_always_true(text: &str) -> bool {
+    ScannedExpression::new(text).is_some_and(|expression| expression.constant() == Some(true))
+}
+
+/// Returns what `matches` does not support in a pattern that is valid elsewhere: CEL defines its syntax as that of RE2.
+fn unsupported(pattern: &str) -> Option<String> {
+    let error = Parser::new().parse(pattern).err()?;
+    let is_unsupported = matches!(error.kind(), ErrorKind::UnsupportedLookAround | ErrorKind::UnsupportedBackreference);
+    // Between `\Q` and `\E`, everything is literal.
+    (is_unsupported && !pattern.contains("\\Q")).then(|| error.kind().to_string())
 }
 
 /// Returns why a pattern is invalid. Only errors in every dialect count, because the gateway's is unknown.
@@ -148,6 +168,11 @@ mod tests {
             "reqs.Method == 'GET'",
             "request.Method == 'GET'",
             "req.URL.matches('(a')",
+            "req.URL.matches('^/(?!api)')",
+            r"req.URL.matches(r'(a)\1')",
+            "false",
+            "1 == 2",
+            "req.Method == 'GET' ? 'a' : 'b'",
             "inCidrRange(conn.ClientIP, '10.0.0.0/33')",
             "inCidrRange(conn.ClientIP, '10.0.300.0/8')",
             "inCidrRange(conn.ClientIP, '2001:db8::/129')",
@@ -164,6 +189,13 @@ mod tests {
         ] {
             assert!(faults_of(good).is_empty(), "{good}: {:?}", faults_of(good));
         }
+    }
+
+    #[test]
+    fn a_pattern_that_is_too_long_is_not_checked() {
+        let matching = |pattern: &str| faults_of(&format!("req.URL.matches('{pattern}')"));
+        assert!(matching(&"(".repeat(LONGEST_PATTERN + 1)).concat().contains("not checked"));
+        assert!(matching(&"a".repeat(LONGEST_PATTERN)).is_empty());
     }
 
     #[test]

@@ -6,8 +6,8 @@ use crate::{model::kind::https_edge_route::HttpsEdgeRoute, xml::MetadataFacts};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "saml-metadata",
-    default: Level::Deny,
-    summary: "`idp_metadata` is outside the SAML metadata namespace, or lacks an `entityID` or an `IDPSSODescriptor`.",
+    default: Level::Warn,
+    summary: "`idp_metadata` is outside the SAML metadata namespace, or lacks an `entityID`, an `IDPSSODescriptor`, its `SingleSignOnService` or a key for signatures.",
     why: "The `entityID` identifies the issuer of assertions, and the `IDPSSODescriptor` has its login address and \
           keys. Nobody can log in without them. Often the metadata of a service provider was used instead.",
     example: "\

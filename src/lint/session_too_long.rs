@@ -1,4 +1,4 @@
-//! `session-too-long`: an inactivity timeout over a year, or longer than the session.
+//! `session-too-long`: a session over a year, or with an interval that is longer than the session.
 
 use super::{Findings, Level, Lint, Subject, World};
 use crate::model::{
@@ -11,9 +11,9 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "session-too-long",
     default: Level::Warn,
-    summary: "The `inactivity_timeout` of `oauth`, `saml` or `oidc` is over a year, or longer than `maximum_duration`.",
-    why: "Timeouts are in seconds, so a very large one is usually in milliseconds by mistake. A timeout longer than \
-          the session never takes effect.",
+    summary: "A duration of `oauth`, `saml` or `oidc` is over a year, or `inactivity_timeout` or `auth_check_interval` is longer than `maximum_duration`.",
+    why: "Durations are in seconds, so a very large one is usually in milliseconds by mistake. A timeout or interval \
+          longer than the session never takes effect.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -30,7 +30,8 @@ spec:
         inactivity_timeout: 86400
         maximum_duration: 3600
 ",
-    cure: "Set the timeout in seconds, shorter than `maximum_duration`.",
+    cure: "Set all durations in seconds, and `inactivity_timeout` and `auth_check_interval` shorter than \
+           `maximum_duration`.",
     check,
 };
 
@@ -39,25 +40,32 @@ const YEAR: u32 = 31_536_000;
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
+        // Only `oauth` has an interval between checks.
         let sessions = [
-            (Oauth::SLOT, route.oauth.as_ref().map(|it| (it.inactivity_timeout, it.maximum_duration))),
-            (Saml::SLOT, route.saml.as_ref().map(|it| (it.inactivity_timeout, it.maximum_duration))),
-            (Oidc::SLOT, route.oidc.as_ref().map(|it| (it.inactivity_timeout, it.maximum_duration))),
+            (
+                Oauth::SLOT,
+                route.oauth.as_ref().map(|it| (it.maximum_duration, it.inactivity_timeout, it.auth_check_interval)),
+            ),
+            (Saml::SLOT, route.saml.as_ref().map(|it| (it.maximum_duration, it.inactivity_timeout, 0))),
+            (Oidc::SLOT, route.oidc.as_ref().map(|it| (it.maximum_duration, it.inactivity_timeout, 0))),
         ];
         for (module, session) in sessions {
-            let Some((timeout, most)) = session else { continue };
+            let Some((most, timeout, interval)) = session else { continue };
             let at = Path::root().join(module);
-            if timeout > YEAR {
-                let message = format!("`inactivity_timeout` is over a year ({timeout} seconds)");
-                findings.report(key, at.join("inactivity_timeout"), message);
-            }
-            if most > 0 && timeout > most {
-                let message = format!(
-                    "`inactivity_timeout` ({timeout} seconds) is longer than `maximum_duration` ({most} seconds)"
-                );
-                let finding = findings.report(key, at.join("inactivity_timeout"), message);
-                let end = at.join("maximum_duration");
-                finding.related = Some((Subject::Resource(key.clone()), end, "the session's maximum duration"));
+            let durations =
+                [("maximum_duration", most), ("inactivity_timeout", timeout), ("auth_check_interval", interval)];
+            for (field, seconds) in durations {
+                if seconds > YEAR {
+                    let message = format!("`{field}` is over a year ({seconds} seconds)");
+                    findings.report(key, at.join(field), message);
+                }
+                if most > 0 && seconds > most {
+                    let message =
+                        format!("`{field}` ({seconds} seconds) is longer than `maximum_duration` ({most} seconds)");
+                    let finding = findings.report(key, at.join(field), message);
+                    let end = at.join("maximum_duration");
+                    finding.related = Some((Subject::Resource(key.clone()), end, "the session's maximum duration"));
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `unreachable-action`: an action behind one that ends the request.
 
-use super::{Findings, Level, Lint, Subject, World, empty_policy::placed_policies};
+use super::{Findings, Level, Lint, Subject, World, empty_policy::placed_policies, policy_condition::is_always_true};
 use crate::{
     model::{fault::Path, key::Key, module::policies::EndpointAction},
     text::printable,
@@ -56,7 +56,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             findings.report(placed.key, path.join(next).join("type"), message).related =
                 Some((Subject::Resource(placed.key.clone()), path.join(end), "the end"));
         }
-        if placed.policy.expressions.is_empty() {
+        if placed.policy.expressions.iter().all(|expression| is_always_true(expression)) {
             ended = Some((placed.key, placed.is_outbound, path.join(end)));
         }
     }

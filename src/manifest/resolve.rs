@@ -177,6 +177,10 @@ impl<'a> Resolver<'a> {
         let found = self.out.diagnostics.len();
         self.out.diagnostics.extend(identity.fault);
         self.check_owner(declaration, &key);
+        let sets = &declaration.modules_from;
+        if sets.iter().collect::<HashSet<_>>().len() < sets.len() {
+            self.out.facts.repeated_module_sets.push((key.clone(), sets.clone()));
+        }
         if declaration.parent.is_none() {
             self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
         }

@@ -3,6 +3,7 @@
 //! The reader only finds where markup starts and ends; names, attributes, references and namespaces are checked here.
 //! One pass, no recursion, and each step is linear in its text.
 
+mod facts;
 mod namespace;
 mod syntax;
 mod tag;
@@ -15,7 +16,9 @@ use quick_xml::{
     events::Event,
 };
 
+pub(crate) use self::facts::MetadataFacts;
 use self::{
+    facts::FactsReader,
     namespace::Namespaces,
     syntax::{SPACE, is_char, is_name, reference},
     tag::{Attributes, Tag},
@@ -44,32 +47,6 @@ enum XmlFault {
 
 fn malformed(reason: impl Into<String>) -> XmlFault {
     XmlFault::Malformed(reason.into())
-}
-
-/// What metadata contains of what a login needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct MetadataFacts {
-    /// Whether the root element is in the namespace of SAML metadata.
-    in_namespace: bool,
-    /// Whether an EntityDescriptor has an `entityID`.
-    has_entity_id: bool,
-    /// Whether there is an IDPSSODescriptor.
-    has_identity_provider: bool,
-}
-
-impl MetadataFacts {
-    /// Returns the first thing that is missing for a login, as a sentence.
-    pub(crate) fn gap(self) -> Option<String> {
-        if !self.in_namespace {
-            Some(format!("the root element of `idp_metadata` is not in the namespace `{METADATA}`"))
-        } else if !self.has_entity_id {
-            Some("`idp_metadata` has no `entityID`".to_owned())
-        } else if !self.has_identity_provider {
-            Some("`idp_metadata` has no `IDPSSODescriptor`, so it does not describe an identity provider".to_owned())
-        } else {
-            None
-        }
-    }
 }
 
 /// Checks that a text is well-formed XML without a DTD, with an EntityDescriptor or EntitiesDescriptor as its root.
@@ -106,7 +83,7 @@ fn walk(text: &str) -> Result<MetadataFacts, (usize, XmlFault)> {
         let event = reader.read_event().map_err(|error| (start, malformed(reason(&error))))?;
         let part = text.get(start..position(&reader)).unwrap_or_default();
         if matches!(event, Event::Eof) {
-            return document.end().map(|()| document.facts).map_err(|fault| (start, fault));
+            return document.end().map(|()| document.facts.facts).map_err(|fault| (start, fault));
         }
         document.event(&event, part, start == 0).map_err(|fault| (start, fault))?;
     }
@@ -140,7 +117,7 @@ struct DocumentCheck<'a> {
     open: Vec<&'a str>,
     namespaces: Namespaces<'a>,
     has_root: bool,
-    facts: MetadataFacts,
+    facts: FactsReader,
 }
 
 impl<'a> DocumentCheck<'a> {
@@ -195,12 +172,8 @@ impl<'a> DocumentCheck<'a> {
                 let local = printable(local);
                 return Err(XmlFault::Refused(format!("the root element is `{local}`, not a SAML EntityDescriptor")));
             }
-            self.facts.in_namespace = in_namespace;
         }
-        if in_namespace {
-            self.facts.has_entity_id |= local == "EntityDescriptor" && has_entity_id(tag);
-            self.facts.has_identity_provider |= local == "IDPSSODescriptor";
-        }
+        self.facts.start(tag, local, in_namespace, self.open.len());
         self.has_root = true;
         Ok(())
     }
@@ -212,11 +185,6 @@ impl<'a> DocumentCheck<'a> {
             None => Ok(()),
         }
     }
-}
-
-fn has_entity_id(tag: &Tag<'_>) -> bool {
-    let mut attributes = Attributes::new(tag.attributes).flatten();
-    attributes.any(|attribute| attribute.name == "entityID" && !attribute.value.trim().is_empty())
 }
 
 fn outside_root() -> XmlFault {

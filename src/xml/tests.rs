@@ -220,14 +220,14 @@ fn reading_takes_time_in_proportion_to_the_text() {
 #[test]
 fn metadata_without_what_a_login_needs_has_a_gap() {
     let gap = |text: &str| check_entity_descriptor(text).unwrap().gap().unwrap_or_default();
-    let role = "<IDPSSODescriptor/>";
+    let role = "<IDPSSODescriptor><KeyDescriptor/><SingleSignOnService/></IDPSSODescriptor>";
     for good in [
         format!("<EntityDescriptor {NS} entityID='a'>{role}</EntityDescriptor>"),
         format!(
             "<EntitiesDescriptor {NS}><EntityDescriptor entityID='a'>{role}</EntityDescriptor></EntitiesDescriptor>"
         ),
-        "<m:EntityDescriptor entityID='a' xmlns:m='urn:oasis:names:tc:SAML:2.0:metadata'><m:IDPSSODescriptor/>\
-         </m:EntityDescriptor>"
+        "<m:EntityDescriptor entityID='a' xmlns:m='urn:oasis:names:tc:SAML:2.0:metadata'><m:IDPSSODescriptor>\
+         <m:KeyDescriptor/><m:SingleSignOnService/></m:IDPSSODescriptor></m:EntityDescriptor>"
             .to_owned(),
     ] {
         assert_eq!(gap(&good), "", "{good}");

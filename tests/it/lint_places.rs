@@ -128,7 +128,14 @@ fn logins_that_admit_nobody() {
     }
     const NS: &str = "xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\"";
     for (metadata, mark) in [
-        (format!("<EntityDescriptor {NS} entityID=\"a\"><IDPSSODescriptor/></EntityDescriptor>"), ""),
+        (
+            format!(
+                "<EntityDescriptor {NS} entityID=\"a\"><IDPSSODescriptor><KeyDescriptor/><SingleSignOnService/>\
+                 </IDPSSODescriptor></EntityDescriptor>"
+            ),
+            "",
+        ),
+        (format!("<EntityDescriptor {NS} entityID=\"a\"><IDPSSODescriptor/></EntityDescriptor>"), "§"),
         (format!("<EntityDescriptor {NS} entityID=\"a\"/>"), "§"),
         (format!("<EntityDescriptor {NS}><IDPSSODescriptor/></EntityDescriptor>"), "§"),
         ("<EntityDescriptor entityID=\"a\"><IDPSSODescriptor/></EntityDescriptor>".to_owned(), "§"),

@@ -118,7 +118,7 @@ fn a_value_of_the_wrong_type_names_its_field_and_shows_the_form() {
         "each entry of `ip_policy_ids` must be an ID (found an empty one)",
         "`tripped_duration` must be a whole number (found a string)",
         "write the number of seconds, such as `tripped_duration: 30`",
-        "write a list of mappings, such as `inbound: [{name: …}]`",
+        "write a list of mappings, such as `inbound: [{expressions: …}]`",
     ] {
         assert!(run.err.contains(part), "{part}: {}", run.err);
     }

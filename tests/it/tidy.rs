@@ -44,11 +44,13 @@ const IO: [&str; 13] = [
 const NEED_A_BROKEN_MACHINE: [&str; 3] = ["STORE_CORRUPT", "STORE_FAILED", "INTERNAL"];
 
 /// Who may name a module outside its own file and its hosts, and why. Lints have a rule of their own.
-const NAMES_MODULES: [(&str, &[&str]); 5] = [
+const NAMES_MODULES: [(&str, &[&str]); 6] = [
     // The API specification has the endpoints of these modules; those of all others are extensions.
     ("src/api/endpoint.rs", &["backend", "ip_restriction", "oauth", "policies", "saml", "websocket_tcp_converter"]),
     // Identity providers read a route's SAML metadata.
     ("src/api/saml.rs", &["saml"]),
+    // Other products have other names for these.
+    ("src/model/near.rs", &["backend", "mutual_tls", "tls_termination"]),
     // Where TLS terminates decides what an edge can read.
     ("src/model/rules.rs", &["tls_termination"]),
     ("src/routing/mod.rs", &["tls_termination"]),

@@ -3,7 +3,7 @@
 //! This is no parser: it reads tokens, and says nothing about an expression that it is not sure of. `policy-expression`
 //! reports syntax errors.
 
-use std::collections::BTreeSet;
+use std::{cmp::Ordering, collections::BTreeSet};
 
 /// A token of an expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,8 +12,8 @@ enum Lexeme<'a> {
     Word(&'a str),
     /// A string, with its value unless that is uncertain.
     Text(Option<String>),
-    /// A number.
-    Number,
+    /// A number as written.
+    Number(&'a str),
     /// One character of an operator or bracket.
     Symbol(char),
 }
@@ -110,26 +110,45 @@ impl<'a> ScannedExpression<'a> {
     /// What the expression yields, if that is certainly not a boolean.
     pub(super) fn not_boolean(&self) -> Option<&'static str> {
         let outer = self.outer();
-        if outer.iter().any(|token| decides(token)) {
-            return None;
+        let Some((first, second)) = branches(&outer) else { return not_boolean(&outer) };
+        match (not_boolean(first)?, not_boolean(second)?) {
+            (one, other) if one == other => Some(one),
+            _ => Some("a value of another type"),
         }
-        if outer.iter().any(|token| matches!(token, Lexeme::Symbol('+' | '-' | '*' | '/' | '%'))) {
-            return Some("a number or text");
-        }
-        match outer.as_slice() {
-            [Lexeme::Text(_)] => Some("a text"),
-            [Lexeme::Number] => Some("a number"),
-            [Lexeme::Word("null")] => Some("null"),
-            [Lexeme::Symbol('['), Lexeme::Symbol(']')] => Some("a list"),
-            [Lexeme::Symbol('{'), Lexeme::Symbol('}')] => Some("a map"),
-            [.., Lexeme::Word(function), Lexeme::Symbol('('), Lexeme::Symbol(')')] => {
-                NOT_BOOLEAN.contains(function).then_some("a number or text")
+    }
+
+    /// The value of an expression that is the same for every request: a literal, or a comparison of two.
+    pub(super) fn constant(&self) -> Option<bool> {
+        let mut tokens = self.0.as_slice();
+        let mut is_negated = false;
+        loop {
+            match tokens {
+                [Lexeme::Symbol('!'), rest @ ..] if is_operand(rest) => {
+                    is_negated = !is_negated;
+                    tokens = rest;
+                }
+                [Lexeme::Symbol('('), inner @ .., Lexeme::Symbol(')')] => tokens = inner,
+                _ => break,
             }
-            path => {
-                let name = joined(path)?;
-                VALUES.contains(&name.as_str()).then_some("a number or text")
-            }
         }
+        let value = match tokens {
+            [Lexeme::Word("true")] => true,
+            [Lexeme::Word("false")] => false,
+            [left, operator @ .., right] => {
+                let order = compare(left, right)?;
+                match operator {
+                    [Lexeme::Symbol('='), Lexeme::Symbol('=')] => order.is_eq(),
+                    [Lexeme::Symbol('!'), Lexeme::Symbol('=')] => order.is_ne(),
+                    [Lexeme::Symbol('<')] => order.is_lt(),
+                    [Lexeme::Symbol('<'), Lexeme::Symbol('=')] => order.is_le(),
+                    [Lexeme::Symbol('>')] => order.is_gt(),
+                    [Lexeme::Symbol('>'), Lexeme::Symbol('=')] => order.is_ge(),
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        Some(value != is_negated)
     }
 
     /// The tokens outside all brackets, and the outermost brackets.
@@ -148,6 +167,57 @@ impl<'a> ScannedExpression<'a> {
             }
         }
         outer
+    }
+}
+
+/// Whether `!` in front of these tokens applies to all of them.
+fn is_operand(tokens: &[Lexeme<'_>]) -> bool {
+    matches!(tokens, [_] | [Lexeme::Symbol('('), .., Lexeme::Symbol(')')] | [Lexeme::Symbol('!'), ..])
+}
+
+/// Compares two literals of one type. Numbers count only as plain integers.
+fn compare(left: &Lexeme<'_>, right: &Lexeme<'_>) -> Option<Ordering> {
+    match (left, right) {
+        (Lexeme::Number(left), Lexeme::Number(right)) => {
+            Some(left.parse::<i64>().ok()?.cmp(&right.parse::<i64>().ok()?))
+        }
+        (Lexeme::Text(Some(left)), Lexeme::Text(Some(right))) => Some(left.cmp(right)),
+        _ => None,
+    }
+}
+
+/// The two values of `condition ? a : b`; `None` if the expression is not exactly that.
+fn branches<'t, 'a>(outer: &'t [&'t Lexeme<'a>]) -> Option<(&'t [&'t Lexeme<'a>], &'t [&'t Lexeme<'a>])> {
+    let mut choice = outer.split(|token| matches!(token, Lexeme::Symbol('?')));
+    let (condition, values, rest) = (choice.next()?, choice.next()?, choice.next());
+    let mut values = values.split(|token| matches!(token, Lexeme::Symbol(':')));
+    let (first, second, others) = (values.next()?, values.next()?, values.next());
+    // `a.?b` selects an optional field.
+    let is_choice = !matches!(condition.last(), None | Some(Lexeme::Symbol('.')));
+    (is_choice && rest.is_none() && others.is_none()).then_some((first, second))
+}
+
+/// What tokens outside brackets yield, if that is certainly not a boolean.
+fn not_boolean(outer: &[&Lexeme<'_>]) -> Option<&'static str> {
+    if outer.iter().any(|token| decides(token)) {
+        return None;
+    }
+    if outer.iter().any(|token| matches!(token, Lexeme::Symbol('+' | '-' | '*' | '/' | '%'))) {
+        return Some("a number or text");
+    }
+    match outer {
+        [Lexeme::Text(_)] => Some("a text"),
+        [Lexeme::Number(_)] => Some("a number"),
+        [Lexeme::Word("null")] => Some("null"),
+        [Lexeme::Symbol('['), Lexeme::Symbol(']')] => Some("a list"),
+        [Lexeme::Symbol('{'), Lexeme::Symbol('}')] => Some("a map"),
+        [.., Lexeme::Word(function), Lexeme::Symbol('('), Lexeme::Symbol(')')] => {
+            NOT_BOOLEAN.contains(function).then_some("a number or text")
+        }
+        path => {
+            let name = joined(path)?;
+            VALUES.contains(&name.as_str()).then_some("a number or text")
+        }
     }
 }
 
@@ -196,8 +266,8 @@ fn read(text: &str) -> Option<Vec<Lexeme<'_>>> {
             let (word, after) = split(rest, |c| c.is_alphanumeric() || c == '_');
             (Lexeme::Word(word), after)
         } else if first.is_ascii_digit() {
-            let (_, after) = split(rest, |c| c.is_ascii_alphanumeric() || c == '.');
-            (Lexeme::Number, after)
+            let (number, after) = split(rest, |c| c.is_ascii_alphanumeric() || c == '.');
+            (Lexeme::Number(number), after)
         } else {
             (Lexeme::Symbol(first), rest.get(first.len_utf8()..)?)
         };
@@ -305,15 +375,33 @@ mod tests {
     #[test]
     fn only_what_is_certain_is_not_a_boolean() {
         let not_boolean = |text: &str| ScannedExpression::new(text).and_then(|it| it.not_boolean());
-        let values =
-            "'GET'|42|null|['a'][0] + 1|[1, 2]|{'a': true}|req.Method|size(req.URL)|'a' + 'b'|req.URL.size()|-1";
+        let values = "'GET'|42|null|['a'][0] + 1|[1, 2]|{'a': true}|req.Method|size(req.URL)|'a' + 'b'|req.URL.size()|-1\
+             |a ? 'x' : 'y'|a == b ? 1 : 'y'|a ? [1] : {'b': 2}";
         for value in values.split('|') {
             assert!(not_boolean(value).is_some(), "{value}");
         }
-        let conditions = "true;req.Method == 'GET';!a;a ? 1 : 2;f(a);req.URL.contains('+');a.b;(1 + 2);a[0];'a' in b;\
+        let conditions = "true;req.Method == 'GET';!a;a ? b : 2;a ? 1 : true;a ? b ? 1 : 2 : 3;{'a': 1}.?b ? 1 : a;f(a);req.URL.contains('+');a.b;(1 + 2);a[0];'a' in b;\
                           res.Ok;a || b";
         for condition in conditions.split(';') {
             assert_eq!(not_boolean(condition), None, "{condition}");
+        }
+    }
+
+    #[test]
+    fn only_an_expression_of_literals_is_constant() {
+        let constant = |text: &str| ScannedExpression::new(text).and_then(|it| it.constant());
+        for always in
+            ["true", "!false", "(true)", "!(1 == 2)", "1 == 1", "2 >= 1", "'a' < 'b'", "!!true", "'a' != \"b\""]
+        {
+            assert_eq!(constant(always), Some(true), "{always}");
+        }
+        for never in ["false", "!true", "1 == 2", "('a' == 'b')", "1 > 2", "!(true) // off"] {
+            assert_eq!(constant(never), Some(false), "{never}");
+        }
+        for unsure in
+            ["", "a", "!a", "1 == 1.0", "1 == 'a'", "a == 1", "true || a", "(true) && (a)", "!(true) || (a)", "1 + 1"]
+        {
+            assert_eq!(constant(unsure), None, "{unsure}");
         }
     }
 }

@@ -25,6 +25,11 @@ impl Reading for CaPem {
 }
 
 impl CaPem {
+    /// Returns the facts of the first certificate; `None` if the text is faulty.
+    pub(crate) fn facts(&self) -> Option<&AuthorityFacts> {
+        self.0.as_ref().ok().map(|chain| &chain.facts)
+    }
+
     /// Its certificates; none if the text is faulty.
     pub(crate) fn links(&self) -> &[Link] {
         self.0.as_ref().map(|chain| chain.links.as_slice()).unwrap_or_default()

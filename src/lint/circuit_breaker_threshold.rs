@@ -1,0 +1,38 @@
+//! `circuit-breaker-threshold`: a circuit breaker that opens even if no request fails.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::kind::https_edge_route::HttpsEdgeRoute;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "circuit-breaker-threshold",
+    default: Level::Warn,
+    summary: "`error_threshold_percentage` of a `circuit_breaker` is 0.",
+    why: "The circuit opens at this rate of errors. With 0, which is also the value of an unset field, it opens even if \
+          no request fails.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: all
+      match_type: path_prefix
+      match: /
+      backend: {backend_id: bkd_shop}
+      circuit_breaker: {tripped_duration: 30, rolling_window: 60, num_buckets: 12}
+",
+    cure: "Set a rate above 0, for example `error_threshold_percentage: 0.25`.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        // The fraction is never negative.
+        if route.circuit_breaker.as_ref().is_some_and(|breaker| breaker.error_threshold_percentage <= 0.0) {
+            let message = "`error_threshold_percentage` is 0, so the circuit opens even if no request fails";
+            findings.report(key, ["circuit_breaker", "error_threshold_percentage"], message);
+        }
+    }
+}

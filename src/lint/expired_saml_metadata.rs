@@ -1,0 +1,46 @@
+//! `expired-saml-metadata`: SAML metadata whose validity has ended.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::kind::https_edge_route::HttpsEdgeRoute;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "expired-saml-metadata",
+    default: Level::Warn,
+    summary: "The `validUntil` of `idp_metadata` has passed.",
+    why: "A service provider must not use metadata after its `validUntil` (SAML metadata, section 2.3.1), so logins \
+          fail. The identity provider may also have replaced its keys since then.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: account
+      match_type: path_prefix
+      match: /account
+      backend: {backend_id: bkd_shop}
+      saml:
+        idp_metadata: |
+          <EntityDescriptor xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\"
+              entityID=\"https://id.example.com\" validUntil=\"2020-01-01T00:00:00Z\">
+            <IDPSSODescriptor protocolSupportEnumeration=\"urn:oasis:names:tc:SAML:2.0:protocol\">
+              <KeyDescriptor/>
+              <SingleSignOnService Location=\"https://id.example.com/sso\"/>
+            </IDPSSODescriptor>
+          </EntityDescriptor>
+",
+    cure: "Download the metadata of the identity provider again.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let metadata = route.saml.as_ref().and_then(|saml| saml.idp_metadata.read().facts());
+        let Some(until) = metadata.and_then(|facts| facts.valid_until) else { continue };
+        if until < world.now {
+            findings.report(key, ["saml", "idp_metadata"], format!("`idp_metadata` expired at {until}"));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `malformed-provider-url`: the URL of an issuer or key set that cannot be right as written.
+//!
+//! URLs are not quoted in messages, because user information is a secret.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "malformed-provider-url",
+    default: Level::Warn,
+    summary: "An issuer or key set URL of `oidc` or `jwt_validation` has a placeholder, a second scheme or user information.",
+    why: "Issuers are compared as written, and key sets are fetched from their URL. A placeholder such as `{tenant}` \
+          was meant to be replaced, and `https://https://…` has the host `https`. Tokens never have an issuer with \
+          user information.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: account
+      match_type: path_prefix
+      match: /account
+      backend: {backend_id: bkd_shop}
+      oidc:
+        issuer: 'https://id.example.com/{tenant}'
+        client_id: shop
+        client_secret: example-client-secret
+",
+    cure: "Copy the URL from the provider's configuration, with your own tenant or realm in place of the placeholder.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let mut urls: Vec<(Path, &str)> = Vec::new();
+        if let Some(oidc) = &route.oidc {
+            urls.push((Path::root().join("oidc").join("issuer"), oidc.issuer.as_str()));
+        }
+        if let Some(jwt) = &route.jwt_validation {
+            let module = Path::root().join("jwt_validation");
+            let issuers = module.join("issuer").join("allow_list");
+            let allowed = jwt.issuer.allow_list.iter().enumerate();
+            urls.extend(allowed.map(|(index, it)| (issuers.join(index).join("value"), it.value.as_str())));
+            let key_sets = module.join("jws").join("keys").join("sources").join("additional_jkus");
+            let addresses = jwt.jws.keys.sources.additional_jkus.iter().enumerate();
+            urls.extend(addresses.map(|(index, it)| (key_sets.join(index), it.as_str())));
+        }
+        for (path, url) in urls {
+            if let Some(flaw) = flaw(url) {
+                findings.report(key, path, format!("the URL has {flaw}"));
+            }
+        }
+    }
+}
+
+/// Returns what cannot be right in a URL, if anything.
+fn flaw(url: &str) -> Option<&'static str> {
+    if url.contains(['{', '}', '<', '>']) {
+        return Some("a placeholder");
+    }
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if matches!(authority.to_ascii_lowercase().as_str(), "http:" | "https:") {
+        Some("two schemes")
+    } else {
+        authority.contains('@').then_some("user information")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flaw_is_a_placeholder_a_second_scheme_or_user_information() {
+        for (url, expected) in [
+            ("https://id.example.com/{tenant}/v2.0", Some("a placeholder")),
+            ("https://<your-domain>/", Some("a placeholder")),
+            ("https://https://id.example.com", Some("two schemes")),
+            ("https://HTTP://id.example.com", Some("two schemes")),
+            ("https://u:p@id.example.com/a", Some("user information")),
+            ("https://id.example.com/a@b?c=https://d", None),
+            ("https://id.example.com:8443", None),
+            ("shop", None),
+            ("", None),
+        ] {
+            assert_eq!(flaw(url), expected, "{url}");
+        }
+    }
+}

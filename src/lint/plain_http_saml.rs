@@ -1,0 +1,44 @@
+//! `plain-http-saml`: a SAML login at an address without encryption.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::kind::https_edge_route::HttpsEdgeRoute;
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "plain-http-saml",
+    default: Level::Warn,
+    summary: "The `Location` of a `SingleSignOnService` in `idp_metadata` is an http URL.",
+    why: "The edge sends users to this address to log in. Without encryption, anyone on the network can read their \
+          passwords or replace the login page.",
+    example: "\
+apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {name: shop}
+spec:
+  hostports: ['shop.example.com:443']
+  routes:
+    - name: account
+      match_type: path_prefix
+      match: /account
+      backend: {backend_id: bkd_shop}
+      saml:
+        idp_metadata: |
+          <EntityDescriptor xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\" entityID=\"https://id.example.com\">
+            <IDPSSODescriptor protocolSupportEnumeration=\"urn:oasis:names:tc:SAML:2.0:protocol\">
+              <KeyDescriptor/>
+              <SingleSignOnService Location=\"http://id.example.com/sso\"/>
+            </IDPSSODescriptor>
+          </EntityDescriptor>
+",
+    cure: "Configure an https address at the identity provider, and download its metadata again.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, route) in world.all::<HttpsEdgeRoute>() {
+        let metadata = route.saml.as_ref().and_then(|saml| saml.idp_metadata.read().facts());
+        if metadata.is_some_and(|facts| facts.has_plain_login_address) {
+            findings.report(key, ["saml", "idp_metadata"], "the login address in `idp_metadata` is an http URL");
+        }
+    }
+}

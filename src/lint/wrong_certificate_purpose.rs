@@ -1,0 +1,73 @@
+//! `wrong-certificate-purpose`: a certificate whose extended key usage excludes what it is used for.
+
+use super::{Findings, Level, Lint, World};
+use crate::model::kind::{certificate_authority::CertificateAuthority, tls_certificate::TlsCertificate};
+
+/// The lint.
+pub(crate) static LINT: Lint = Lint {
+    name: "wrong-certificate-purpose",
+    default: Level::Warn,
+    summary: "The extended key usage of a `certificate_pem` excludes servers, or that of a `ca_pem` excludes clients.",
+    why: "A certificate with an extended key usage is valid only for the purposes that it lists (RFC 5280, section \
+          4.2.1.12). Clients reject a server certificate without `serverAuth`, and many TLS libraries reject client \
+          certificates from an authority without `clientAuth`.",
+    example: r#"apiVersion: edgewright/v1
+kind: TlsCertificate
+metadata: {name: shop}
+spec:
+  certificate_pem: |
+    -----BEGIN CERTIFICATE-----
+    MIIBGDCBy6ADAgECAgEBMAUGAytlcDAbMRkwFwYDVQQDDBBzaG9wLmV4YW1wbGUu
+    Y29tMB4XDTI2MDEwMTAwMDAwMFoXDTQ2MDEwMTAwMDAwMFowGzEZMBcGA1UEAwwQ
+    c2hvcC5leGFtcGxlLmNvbTAqMAUGAytlcAMhACkT2GbF/8vlYE+GfJT9Rv77vfLi
+    uMW2x5UlwkUdSsbJozQwMjAbBgNVHREEFDASghBzaG9wLmV4YW1wbGUuY29tMBMG
+    A1UdJQQMMAoGCCsGAQUFBwMCMAUGAytlcANBAIdqYj9kqx1rL2tLS7lnWGT81XHG
+    jWQl6QotCfZKk0Ecl0gjSG+5UiR3WH/Nt5ge/5aAK1rPgTGF54ZE3UKVXg0=
+    -----END CERTIFICATE-----
+  private_key_pem: |
+    -----BEGIN PRIVATE KEY-----
+    MC4CAQAwBQYDK2VwBCIEIPqVEwBbmZ4ivy0iPleIRc60KGCTyceunOY6xJqkRcBG
+    -----END PRIVATE KEY-----
+"#,
+    cure: "Reissue the certificate with the purpose. `openssl x509 -in FILE -noout -ext extendedKeyUsage` prints its \
+           purposes.",
+    check,
+};
+
+fn check(world: &World<'_>, findings: &mut Findings) {
+    for (key, certificate) in world.all::<TlsCertificate>() {
+        if certificate
+            .certificate_pem
+            .read()
+            .facts()
+            .is_ok_and(|facts| excludes(&facts.extended_key_usages, "server-auth"))
+        {
+            findings.report(key, ["certificate_pem"], "the certificate's extended key usage lacks `serverAuth`");
+        }
+    }
+    for (key, authority) in world.all::<CertificateAuthority>() {
+        if authority.ca_pem.read().facts().is_some_and(|facts| excludes(&facts.extended_key_usages, "client-auth")) {
+            findings.report(key, ["ca_pem"], "the authority's extended key usage lacks `clientAuth`");
+        }
+    }
+}
+
+/// Whether a certificate is limited to other purposes. Without an extended key usage, it has every purpose.
+fn excludes(usages: &[String], purpose: &str) -> bool {
+    !usages.is_empty() && !usages.iter().any(|usage| usage == purpose || usage == "any")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_list_of_other_purposes_excludes_one() {
+        let excludes = |usages: &[&str]| {
+            let usages: Vec<String> = usages.iter().map(|usage| (*usage).to_owned()).collect();
+            excludes(&usages, "server-auth")
+        };
+        assert!(excludes(&["client-auth"]) && excludes(&["code-signing", "1.2.3"]));
+        assert!(!excludes(&[]) && !excludes(&["any"]) && !excludes(&["client-auth", "server-auth"]));
+    }
+}
