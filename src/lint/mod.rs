@@ -65,6 +65,7 @@ pub(crate) mod unknown_label;
 pub(crate) mod unprotected_route;
 pub(crate) mod unreachable_action;
 pub(crate) mod unreachable_path;
+pub(crate) mod unreadable_policy;
 pub(crate) mod unserved_host;
 pub(crate) mod unused_certificate_authority;
 pub(crate) mod unused_client_secret;
@@ -304,6 +305,7 @@ pub static LINTS: &[&Lint] = &[
     &policy_expression::LINT,
     &policy_condition::LINT,
     &policy_direction::LINT,
+    &unreadable_policy::LINT,
     &policy_action_config::LINT,
     &unreachable_action::LINT,
     &secret_in_manifest::LINT,
