@@ -128,7 +128,7 @@
 //!
 //! ## Layers
 //!
-//! `cli → api → reconcile → {manifest, plan, store} → {filter, lint, routing} → model → {cel, x509, xml} → text`. A layer
+//! `cli → api → reconcile → {manifest, plan, store} → {filter, lint} → routing → model → {cel, x509, xml} → text`. A layer
 //! uses only the layers below it, and the modules of one layer do not import each other. A test enforces this. All
 //! modules are private; `src/lib.rs` and `src/facade.rs` re-export the API above.
 //!

@@ -69,7 +69,7 @@ fn chosen(diagnostics: &[Diagnostic]) -> (Vec<&Diagnostic>, Omitted<'_>) {
                 *count += 1;
                 shown.push((index, it));
             } else {
-                *omitted.entry(name).or_default() += 1 + it.omitted;
+                *omitted.entry(name).or_default() += 1 + it.omitted as usize;
             }
         }
     }

@@ -1,13 +1,15 @@
 //! `certificate-does-not-cover-hostport`: a hostport that no declared certificate is valid for.
 //!
 //! Only subject alternative names count, as in browsers, which ignore the common name. Manifests without any
-//! certificate are skipped: their certificates are managed elsewhere. So are edges that pass TLS through.
+//! certificate are skipped: their certificates are managed elsewhere. So are edges that pass TLS through, and port 80,
+//! which is plain HTTP.
 
 use std::collections::HashSet;
 
 use super::{
     Findings, Level, Lint, World,
     duplicate_hostport::{host_name, host_port, wildcard_over},
+    plain_http_hostport::PLAIN_HTTP,
 };
 use crate::{
     model::{
@@ -81,7 +83,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
     for (key, edge) in world.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
         for (index, text) in edge.hostports.iter().enumerate() {
-            if host_port(text).is_some_and(|(host, _)| !names.cover(&host)) {
+            if host_port(text).is_some_and(|(host, port)| port != PLAIN_HTTP && !names.cover(&host)) {
                 let message = format!("no certificate in the manifests covers `{}`", printable(text));
                 findings.report(key, Path::root().join("hostports").join(index), message);
             }

@@ -9,6 +9,8 @@ use std::{
 use super::{Findings, Level, Lint, Subject, World};
 use crate::model::{fault::Path, kind::https_edge::HttpsEdge};
 
+pub(super) use crate::model::traffic::host_name;
+
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-hostport",
@@ -66,15 +68,6 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 pub(super) fn host_port(text: &str) -> Option<(String, u16)> {
     let (host, port) = text.rsplit_once(':')?;
     Some((host_name(host), port.parse().ok()?))
-}
-
-/// Normalizes a host: names in lower case without a trailing dot, IP addresses in canonical form without brackets.
-pub(super) fn host_name(host: &str) -> String {
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    match bare.parse::<IpAddr>() {
-        Ok(ip) => ip.to_string(),
-        Err(_) => host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase(),
-    }
 }
 
 /// Returns the wildcard that covers a host name, which replaces the first label. A wildcard covers itself.

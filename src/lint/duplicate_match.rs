@@ -1,23 +1,27 @@
 //! `duplicate-match`: two routes of an edge that match the same requests.
 //!
-//! A match is a path, a host, or a host and a path. Hosts compare ignoring case and a trailing dot. A prefix match
-//! without a path matches every path, as `/` does; for an exact match that is uncertain, so the two count as different.
+//! A match is a path, a host, or a host and a path. Hosts compare ignoring case and a trailing dot, and a port does not
+//! count if it is the only one of the edge. A host alone matches every path, as the prefix `/` does, with either type.
 //! Everything else compares literally.
 
 use crate::text::printable;
-use std::collections::{HashMap, hash_map::Entry};
+use std::collections::{BTreeSet, HashMap, hash_map::Entry};
 
-use super::{Findings, Level, Lint, Subject, World, duplicate_hostport::host_name};
-use crate::model::{
-    fault::Path,
-    kind::https_edge_route::{HttpsEdgeRoute, MatchType},
+use super::{Findings, Level, Lint, Subject, World, duplicate_hostport::host_port};
+use crate::{
+    model::{
+        fault::Path,
+        key::Key,
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+    },
+    routing::selector::Selector,
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-match",
     default: Level::Deny,
-    summary: "Two routes of an edge have the same `match_type` and `match`.",
+    summary: "Two routes of an edge match the same requests.",
     why: "Only one of the two routes receives requests, and it is undefined which one. A login configured on the other protects nothing.",
     example: r#"apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -38,37 +42,30 @@ spec:
     check,
 };
 
-/// A route's match in a normal form: equal selectors match the same requests.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Selector<'a> {
-    pub(super) match_type: &'static str,
-    /// Empty if the match names no host, which means any host of the edge.
-    pub(super) host: String,
-    pub(super) path: &'a str,
+/// The requests that a match selects: host, port, whether the path must be equal, and the path.
+pub(super) type Requests<'a> = (String, Option<u16>, bool, &'a str);
+
+/// Returns the requests that a match selects; two matches with equal ones are duplicates.
+pub(super) fn requests<'a>(selector: &Selector<'a>, only_port: Option<u16>) -> Requests<'a> {
+    let port = selector.port.filter(|port| Some(*port) != only_port);
+    (selector.host.clone(), port, selector.is_exact, selector.path)
 }
 
-impl<'a> Selector<'a> {
-    pub(super) fn new(match_type: MatchType, text: &'a str) -> Self {
-        let (host, path) = text.find('/').map_or((text, ""), |slash| text.split_at(slash));
-        let path = if path.is_empty() && match_type == MatchType::PathPrefix { "/" } else { path };
-        Self { match_type: match_type.as_str(), host: host_name(host), path }
-    }
-
-    /// Whether the selector matches every path of its host.
-    pub(super) fn takes_every_path(&self) -> bool {
-        self.path.is_empty() || (self.path == "/" && self.match_type == MatchType::PathPrefix.as_str())
-    }
-
-    pub(super) fn of(route: &'a HttpsEdgeRoute) -> Option<Self> {
-        Some(Self::new(route.match_type?, &route.r#match))
-    }
+/// Returns the port of an edge's hostports, if all have the same.
+pub(super) fn only_port(edge: &HttpsEdge) -> Option<u16> {
+    let ports: BTreeSet<u16> = edge.hostports.iter().filter_map(|text| Some(host_port(text)?.1)).collect();
+    ports.first().copied().filter(|_| ports.len() == 1)
 }
 
 fn check(world: &World<'_>, findings: &mut Findings) {
+    let others = world.of_others::<HttpsEdge>().map(|(key, edge, _)| (key, edge));
+    let ports: HashMap<&Key, Option<u16>> =
+        world.all::<HttpsEdge>().chain(others).map(|(key, edge)| (key, only_port(edge))).collect();
+    let port_of = |route: &Key| route.parent_key().and_then(|edge| ports.get(&edge).copied().flatten());
     let mut first = HashMap::new();
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         let Some(selector) = Selector::of(route) else { continue };
-        match first.entry((&key.parent, selector)) {
+        match first.entry((&key.parent, requests(&selector, port_of(key)))) {
             Entry::Vacant(place) => {
                 place.insert(key);
             }
@@ -81,7 +78,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         }
     }
     for (other, route, source) in world.of_others::<HttpsEdgeRoute>() {
-        let own = Selector::of(route).and_then(|selector| first.get(&(&other.parent, selector)));
+        let own = Selector::of(route)
+            .and_then(|selector| first.get(&(&other.parent, requests(&selector, port_of(other)))).copied());
         if let Some(key) = own {
             let text = printable(&route.r#match);
             let message = format!("{other} of source `{source}` already matches `{text}` on this edge");
@@ -93,18 +91,37 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix};
+
+    fn same(one: (MatchType, &str), other: (MatchType, &str)) -> bool {
+        let of = |(match_type, text)| Selector::new(match_type, text).map(|it| requests(&it, Some(443)));
+        of(one) == of(other)
+    }
 
     #[test]
     fn equal_selectors_are_the_same_requests() {
-        let same =
-            |one, other| Selector::new(MatchType::PathPrefix, one) == Selector::new(MatchType::PathPrefix, other);
-        assert!(same("/a", "/a"));
-        assert!(same("Shop.example.com./a", "shop.example.com/a"));
-        assert!(same("shop.example.com", "shop.example.com/"));
+        let prefixes = |one, other| same((PathPrefix, one), (PathPrefix, other));
+        assert!(prefixes("/a", "/a"));
+        assert!(prefixes("Shop.example.com./a", "shop.example.com/a"));
+        assert!(prefixes("shop.example.com", "shop.example.com/"));
+        assert!(prefixes("shop.example.com:443/a", "shop.example.com/a"));
+        assert!(!prefixes("shop.example.com:8443/a", "shop.example.com/a"));
         for (one, other) in [("/a", "/A"), ("/a", "/a/"), ("/a", "shop.example.com/a"), ("a", "/a")] {
-            assert!(!same(one, other), "{one} {other}");
+            assert!(!prefixes(one, other), "{one} {other}");
         }
-        assert_ne!(Selector::new(MatchType::ExactPath, "a"), Selector::new(MatchType::ExactPath, "a/"));
-        assert_ne!(Selector::new(MatchType::ExactPath, "/a"), Selector::new(MatchType::PathPrefix, "/a"));
+        assert!(same((PathPrefix, "a"), (ExactPath, "a")), "a host alone takes all paths with either type");
+        assert!(!same((ExactPath, "a"), (ExactPath, "a/")));
+        assert!(!same((ExactPath, "/a"), (PathPrefix, "/a")));
+    }
+
+    #[test]
+    fn an_edge_with_two_ports_tells_them_apart() {
+        let edge = |hostports: &[&str]| HttpsEdge {
+            hostports: hostports.iter().map(ToString::to_string).collect(),
+            ..HttpsEdge::default()
+        };
+        assert_eq!(only_port(&edge(&["a.example.com:443", "b.example.com:443"])), Some(443));
+        assert_eq!(only_port(&edge(&["a.example.com:443", "a.example.com:8443"])), None);
+        assert_eq!(only_port(&edge(&[])), None);
     }
 }

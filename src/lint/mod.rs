@@ -78,6 +78,7 @@ pub(crate) mod unknown_label;
 pub(crate) mod unprotected_route;
 pub(crate) mod unreachable_action;
 pub(crate) mod unreachable_path;
+pub(crate) mod unreadable_policy;
 pub(crate) mod unserved_host;
 pub(crate) mod unusable_certificate_name;
 pub(crate) mod unused_certificate_authority;
@@ -342,6 +343,7 @@ pub static LINTS: &[&Lint] = &[
     &policy_expression::LINT,
     &policy_condition::LINT,
     &policy_direction::LINT,
+    &unreadable_policy::LINT,
     &policy_action_config::LINT,
     &policy_header_name::LINT,
     &unreachable_action::LINT,

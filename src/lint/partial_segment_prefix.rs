@@ -8,7 +8,7 @@ use std::{
     ops::Bound,
 };
 
-use super::{Findings, Level, Lint, Subject, World, duplicate_match::Selector, unprotected_route::edge_of};
+use super::{Findings, Level, Lint, Subject, World, unprotected_route::edge_of};
 use crate::{
     model::{
         fault::Path,
@@ -17,6 +17,7 @@ use crate::{
         kind::https_edge_route::{HttpsEdgeRoute, MatchType},
         rules,
     },
+    routing::selector::Selector,
     text::printable,
 };
 
@@ -47,14 +48,14 @@ spec:
     check,
 };
 
-/// The paths of the routes with one host, each with its first route.
+/// The paths of the routes with one host and port, each with its first route.
 type Paths<'w> = BTreeMap<&'w str, &'w Key>;
 
 fn check(world: &World<'_>, findings: &mut Findings) {
-    let mut edges: HashMap<&Id, HashMap<String, Paths<'_>>> = HashMap::new();
+    let mut edges: HashMap<&Id, HashMap<(String, Option<u16>), Paths<'_>>> = HashMap::new();
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         if let (Some(edge), Some(selector)) = (&key.parent, Selector::of(route)) {
-            let paths = edges.entry(edge).or_default().entry(selector.host).or_default();
+            let paths = edges.entry(edge).or_default().entry((selector.host, selector.port)).or_default();
             paths.entry(selector.path).or_insert(key);
         }
     }
@@ -66,7 +67,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         else {
             continue;
         };
-        let (path, own) = (selector.path, hosts.get(&selector.host));
+        let (path, own) = (selector.path, hosts.get(&(selector.host.clone(), selector.port)));
         if path.ends_with('/') {
             continue;
         }
@@ -77,7 +78,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             continue;
         }
         // A host in the match wins over a longer path without one.
-        let general = hosts.get("").filter(|_| !selector.host.is_empty());
+        let general = hosts.get(&(String::new(), None::<u16>)).filter(|_| !selector.host.is_empty());
         if let Some((longer, other)) = general.and_then(|paths| longer_segment(paths, path))
             && own.is_none_or(|paths| !paths.contains_key(longer))
         {

@@ -1,4 +1,6 @@
-//! `plain-http-hostport`: a protected host that its edge also serves on the port of plain HTTP.
+//! `plain-http-hostport`: a protected host that its edge serves on the port of plain HTTP.
+//!
+//! A route counts only if it receives requests on that port: a redirect to HTTPS needs no protection.
 
 use std::collections::HashMap;
 
@@ -12,6 +14,7 @@ use crate::{
         resource::AnyResource,
         rules,
     },
+    routing::table::{KnownRoute, RouteTable},
     text::printable,
 };
 
@@ -19,7 +22,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-hostport",
     default: Level::Warn,
-    summary: "An edge with logins, tokens or client certificates also serves the host on port 80.",
+    summary: "An edge with logins, tokens or client certificates serves the host on port 80.",
     why: "Port 80 is the port of plain HTTP. Session cookies and tokens can be read on the way, and clients present no \
           certificates.",
     example: "\
@@ -38,35 +41,36 @@ spec:
         client_id: wiki
         client_secret: example-client-secret
 ",
-    cure: "Remove the hostport with port 80.",
+    cure: "Serve the host on port 443 only, or bind the route to it with a port in its match, such as `wiki.example.com:443/`.",
     check,
 };
 
+/// The port of plain HTTP.
+pub(super) const PLAIN_HTTP: u16 = 80;
+
 fn check(world: &World<'_>, findings: &mut Findings) {
-    let mut open: Vec<(&Key, &HttpsEdge, usize)> = Vec::new();
+    let mut plain: Vec<(&Key, &HttpsEdge, usize, String)> = Vec::new();
     for (key, edge) in world.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
-        let mut other_ports: HashMap<String, bool> = HashMap::new();
-        for (host, port) in edge.hostports.iter().filter_map(|hostport| host_port(hostport)) {
-            *other_ports.entry(host).or_default() |= port != 80;
-        }
-        let is_both = |text: &String| {
-            host_port(text)
-                .is_some_and(|(host, port)| port == 80 && other_ports.get(&host).copied().unwrap_or_default())
-        };
-        let plain = edge.hostports.iter().enumerate().filter(|(_, text)| is_both(text));
-        open.extend(plain.map(|(index, _)| (key, edge, index)));
+        let addresses = edge.hostports.iter().enumerate().filter_map(|(index, text)| Some((index, host_port(text)?)));
+        plain.extend(
+            addresses.filter(|(_, (_, port))| *port == PLAIN_HTTP).map(|(index, (host, _))| (key, edge, index, host)),
+        );
     }
-    if open.is_empty() {
+    if plain.is_empty() {
         return;
     }
-    let mut of_routes: HashMap<&Id, &'static str> = HashMap::new();
+    let mut routes: HashMap<&Id, Vec<KnownRoute<'_>>> = HashMap::new();
     for (key, route) in world.all::<HttpsEdgeRoute>() {
-        if let (Some(edge), Some(module)) = (&key.parent, with_credentials(route)) {
-            of_routes.entry(edge).or_insert(module);
+        if let Some(edge) = &key.parent {
+            routes.entry(edge).or_default().push((key, route));
         }
     }
-    for (key, edge, index) in open {
-        let module = with_credentials(edge).or_else(|| of_routes.get(&key.id).copied());
+    let mut tables: HashMap<&Id, RouteTable<'_>> = HashMap::new();
+    for (key, edge, index, host) in plain {
+        let table =
+            tables.entry(&key.id).or_insert_with(|| RouteTable::new(false, routes.remove(&key.id).unwrap_or_default()));
+        let of_routes = || table.receiving(&host, PLAIN_HTTP).find_map(|(_, route)| with_credentials(route));
+        let module = with_credentials(edge).or_else(of_routes);
         if let (Some(module), Some(text)) = (module, edge.hostports.get(index)) {
             let message = format!("`{}` is plain HTTP, which `{module}` cannot protect", printable(text));
             findings.report(key, Path::root().join("hostports").join(index), message);

@@ -1,38 +1,37 @@
-//! `shadowed-route`: a route that never receives a request because other routes match first.
+//! `shadowed-route`: a route that never receives a request because other routes match first, or because its edge cannot
+//! see paths.
 //!
-//! Host and port select the edge, an `exact_path` is tried before any `path_prefix`, and the longest prefix wins. So a
-//! shorter prefix never shadows a longer one, an exact path leaves a prefix everything below it, and a finite number of
-//! longer prefixes never exhausts a shorter one. Only a match with the same type and path can shadow a route:
-//!
-//! - with the same host, or both without one, `duplicate-match` reports it;
-//! - a match without a host applies to every host of the edge. It is shadowed if each host, wildcards included, has its
-//!   own route with that type and path, or is covered by one with a wildcard. (If the gateway tried it first instead,
-//!   the other routes would be dead.)
-//!
-//! An edge that passes TLS through sees the host but no path: routes with the same host are equivalent, and the one for
-//! all paths wins.
+//! For each host and port of the edge that a route covers, the lint looks up which route receives a request that only
+//! this route or a more general one matches, as `trace` does. A route that receives none of them is dead, because a
+//! finite number of longer prefixes never exhausts a shorter one. `duplicate-match` reports routes with equal matches.
 
-use crate::text::printable;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{
     Findings, Level, Lint, Subject, World,
-    duplicate_hostport::{host_port, wildcard_over},
-    duplicate_match::Selector,
+    duplicate_hostport::host_port,
+    duplicate_match::{only_port, requests},
 };
-use crate::model::{
-    fault::Path,
-    id::Id,
-    key::Key,
-    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-    rules,
+use crate::{
+    model::{
+        fault::Path,
+        id::Id,
+        key::Key,
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+    },
+    routing::{
+        is_blind, rank_host,
+        selector::Selector,
+        table::{KnownRoute, RouteTable},
+    },
+    text::printable,
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "shadowed-route",
     default: Level::Warn,
-    summary: "Other routes of the edge match every request of a route first.",
+    summary: "A route never receives a request: other routes match first, or the edge cannot see its path.",
     why: "The route never receives a request, so its backend and modules have no effect, although the manifest suggests otherwise.",
     example: r#"apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -49,137 +48,193 @@ spec:
       match: shop.example.com/checkout
       backend: {backend_id: bkd_new_shop}
 "#,
-    cure: "Remove the route, or change its host or path to one that no other route has. On an edge that passes TLS through, use one route per host.",
+    cure: "Remove the route, or change its host or path to one that no other route has. On an edge that passes TLS through, match only a host.",
     check,
 };
 
-#[derive(Default)]
-struct Routes<'a> {
-    routes: Vec<(&'a Key, &'a str)>,
-    selectors: Vec<Selector<'a>>,
-}
+/// The most requests that are looked up for one edge, so that a huge edge does not take quadratic time. Further routes
+/// are taken for live.
+const MOST_PROBES: usize = 1 << 18;
 
 fn check(world: &World<'_>, findings: &mut Findings) {
-    let mut edges: HashMap<&Id, Routes<'_>> = HashMap::new();
+    let mut routes: HashMap<&Id, Vec<KnownRoute<'_>>> = HashMap::new();
     for (key, route) in world.all::<HttpsEdgeRoute>() {
-        if let (Some(edge), Some(selector)) = (&key.parent, Selector::of(route)) {
-            let Routes { routes, selectors } = edges.entry(edge).or_default();
-            routes.push((key, route.r#match.as_str()));
-            selectors.push(selector);
+        if let Some(edge) = &key.parent {
+            routes.entry(edge).or_default().push((key, route));
         }
     }
     for (key, edge) in world.all::<HttpsEdge>() {
-        let hosts = edge.hostports.iter().map(|text| host_port(text).map(|(host, _)| host)).collect::<Option<_>>();
-        let (Some(Routes { routes, selectors }), Some(hosts)) = (edges.get(&key.id), hosts) else { continue };
-        let sees_paths = !rules::passes_through(edge) || edge.tls_termination.as_ref().is_none_or(|tls| !tls.enabled);
-        for (shadowed, taker) in never_taken(&hosts, sees_paths, selectors) {
-            let (Some((key, text)), Some((other, _))) = (routes.get(shadowed), routes.get(taker)) else { continue };
-            let why = match sees_paths {
-                true => "every host of this edge has its own route for",
-                false => "this edge passes TLS through and cannot see paths; another route has the same host as",
-            };
-            let other = Subject::Resource((*other).clone());
-            findings.report(key, ["match"], format!("{why} `{}`", printable(text))).related =
-                Some((other, Path::root().join("match"), "the other route"));
+        for ((key, route), why) in dead_routes(edge, routes.remove(&key.id).unwrap_or_default()) {
+            let text = printable(&route.r#match);
+            match why {
+                Death::PathUnread => {
+                    let message =
+                        format!("this edge passes TLS through and cannot see paths, so no request matches `{text}`");
+                    findings.report(key, ["match"], message);
+                }
+                Death::Taken(other) => {
+                    let message = format!("other routes of this edge take every request for `{text}`");
+                    let other = Subject::Resource(other.clone());
+                    findings.report(key, ["match"], message).related =
+                        Some((other, Path::root().join("match"), "the other route"));
+                }
+            }
         }
     }
 }
 
-/// Returns the indexes of shadowed selectors, each with the index of a selector that shadows it.
-fn never_taken(hosts: &BTreeSet<String>, sees_paths: bool, selectors: &[Selector<'_>]) -> BTreeMap<usize, usize> {
-    let mut found = BTreeMap::new();
-    let mut first: HashMap<(&str, &str, &str), usize> = HashMap::new();
-    let mut all: Vec<_> = selectors.iter().enumerate().collect();
-    all.sort_by_key(|(_, it)| !sees_paths && !it.takes_every_path());
-    for (position, it) in &all {
-        let earlier = *first.entry(seen(it, &it.host, sees_paths)).or_insert(*position);
-        if selectors.get(earlier).is_some_and(|earlier| earlier != *it) {
-            found.insert(*position, earlier);
-        }
-    }
-    let takes = |position: usize| sees_paths || selectors.get(position).is_some_and(Selector::takes_every_path);
-    let covered = covered_hosts(hosts, &first, takes);
-    for (position, it) in all.iter().filter(|(_, it)| it.host.is_empty()) {
-        let (_, how, path) = seen(it, "", sees_paths);
-        let count = covered.get(&(how, path)).copied().unwrap_or_default();
-        let Some(host) = hosts.first().filter(|_| usize::try_from(count) == Ok(hosts.len())) else { continue };
-        let wildcard = wildcard_over(host);
-        let own = first.get(&(host.as_str(), how, path));
-        if let Some(taker) = own.or_else(|| first.get(&(wildcard.as_deref()?, how, path))) {
-            found.entry(*position).or_insert(*taker);
-        }
-    }
-    found
+/// Why a route receives no requests.
+enum Death<'w> {
+    /// The edge cannot see its path.
+    PathUnread,
+    /// Other routes win, such as this one.
+    Taken(&'w Key),
 }
 
-/// The number of hosts of an edge with a route for a match type and path, their own or one with a wildcard. Counted by
-/// route, because a lookup for each path and host would take quadratic time.
-fn covered_hosts<'s>(
-    hosts: &BTreeSet<String>,
-    first: &HashMap<(&'s str, &'s str, &'s str), usize>,
-    takes: impl Fn(usize) -> bool,
-) -> HashMap<(&'s str, &'s str), isize> {
-    let mut under: HashMap<String, isize> = HashMap::new();
-    for wildcard in hosts.iter().filter_map(|host| wildcard_over(host)) {
-        *under.entry(wildcard).or_default() += 1;
+/// Returns the routes of an edge that receive no requests, except duplicates of others.
+fn dead_routes<'w>(edge: &HttpsEdge, routes: Vec<KnownRoute<'w>>) -> Vec<(KnownRoute<'w>, Death<'w>)> {
+    let (blind, port) = (is_blind(edge), only_port(edge));
+    let mut known = HashSet::new();
+    let is_first = |it: &KnownRoute<'w>| Selector::of(it.1).is_some_and(|it| known.insert(requests(&it, port)));
+    let routes: Vec<KnownRoute<'w>> = routes.into_iter().filter(is_first).collect();
+    let table = RouteTable::new(blind, routes);
+    let served: BTreeSet<(String, u16)> = edge.hostports.iter().filter_map(|text| host_port(text)).collect();
+    let addresses = Addresses::of(&table, &served);
+    let mut probes = MOST_PROBES;
+    let mut dead = Vec::new();
+    for (route, selector) in table.routes() {
+        if blind && !selector.takes_every_path() {
+            dead.push((*route, Death::PathUnread));
+        } else if let Some(other) = addresses.never_taken(&table, route.0, selector, &mut probes) {
+            dead.push((*route, Death::Taken(other)));
+        }
     }
-    let mut covered: HashMap<(&str, &str), isize> = HashMap::new();
-    for ((host, how, path), position) in first {
-        let wildcard = wildcard_over(host);
-        let count = if wildcard.as_deref() == Some(*host) {
-            let all = under.get(*host).copied().unwrap_or_default();
-            if takes(*position) { all } else { 0 }
-        } else if hosts.contains(*host) {
-            // A host's own route takes precedence over that of its wildcard, which has counted the host already.
-            let of_wildcard = wildcard.as_deref().and_then(|wildcard| first.get(&(wildcard, *how, *path)));
-            isize::from(takes(*position)) - isize::from(of_wildcard.is_some_and(|position| takes(*position)))
-        } else {
-            0
+    dead
+}
+
+/// The hosts and ports of an edge.
+struct Addresses<'s> {
+    served: &'s BTreeSet<(String, u16)>,
+    /// Those without a route of their own for all paths: only they leave requests for routes without a host.
+    open: Vec<(&'s str, u16)>,
+}
+
+impl<'s> Addresses<'s> {
+    fn of(table: &RouteTable<'_>, served: &'s BTreeSet<(String, u16)>) -> Self {
+        let has_own = |host: &str, port| {
+            let winner = table.winner(host, port, "/\0");
+            winner.is_some_and(|(_, selector)| !selector.host.is_empty() && selector.takes_every_path())
         };
-        *covered.entry((*how, *path)).or_default() += count;
+        let all = served.iter().map(|(host, port)| (host.as_str(), *port));
+        Self { served, open: all.filter(|(host, port)| !has_own(host, *port)).collect() }
     }
-    covered
-}
 
-/// The parts of a selector that an edge can see, as if for a host.
-fn seen<'s>(it: &'s Selector<'_>, host: &'s str, sees_paths: bool) -> (&'s str, &'s str, &'s str) {
-    if sees_paths { (host, it.match_type, it.path) } else { (host, "", "") }
+    /// Returns a route that receives requests instead of this one, if this one receives none.
+    fn never_taken<'w>(
+        &self,
+        table: &RouteTable<'w>,
+        key: &Key,
+        selector: &Selector<'_>,
+        probes: &mut usize,
+    ) -> Option<&'w Key> {
+        let probe = selector.probe();
+        let mut other = None;
+        // A wildcard serves hosts that no hostport names.
+        let own = self.served.iter().filter_map(|(host, port)| {
+            let is_served = !selector.host.is_empty() && rank_host(&selector.host, host).is_some();
+            is_served.then_some((selector.host.as_str(), *port))
+        });
+        let first = self.served.first().map(|(host, port)| (host.as_str(), *port));
+        let all = self.served.iter().map(|(host, port)| (host.as_str(), *port));
+        let is_general = selector.host.is_empty();
+        let covered = all.filter(|_| !is_general).chain(first.into_iter().chain(self.open.iter().copied()));
+        for (host, port) in own.chain(covered) {
+            if selector.rank_address(host, port).is_none() {
+                continue;
+            }
+            *probes = probes.checked_sub(1)?;
+            match table.taker(host, port, &probe) {
+                Some((taker, _)) if taker == key => return None,
+                Some((taker, _)) => other = Some(taker),
+                None => {}
+            }
+        }
+        other
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix};
+    use crate::model::{
+        Kind,
+        kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix},
+        module::tls_termination::{TerminateAt, TlsTermination},
+    };
 
-    fn dead(hosts: &[&str], sees_paths: bool, routes: &[(MatchType, &str)]) -> Vec<usize> {
-        let hosts = hosts.iter().map(ToString::to_string).collect();
-        let selectors: Vec<_> = routes.iter().map(|(how, text)| Selector::new(*how, text)).collect();
-        never_taken(&hosts, sees_paths, &selectors).into_keys().collect()
+    fn dead(hostports: &[&str], blind: bool, routes: &[(MatchType, &str)]) -> Vec<usize> {
+        let terminate_at = if blind { TerminateAt::Upstream } else { TerminateAt::Edge };
+        let edge = HttpsEdge {
+            hostports: hostports.iter().map(ToString::to_string).collect(),
+            tls_termination: Some(TlsTermination { terminate_at, ..TlsTermination::default() }),
+            ..HttpsEdge::default()
+        };
+        let route = |(index, (match_type, text)): (usize, &(MatchType, &str))| {
+            let spec = HttpsEdgeRoute {
+                match_type: Some(*match_type),
+                r#match: (*text).to_owned(),
+                ..HttpsEdgeRoute::default()
+            };
+            (Key::new(Kind::HttpsEdgeRoute, Id::new(&format!("edghtsrt_{index}"))), spec)
+        };
+        let routes: Vec<(Key, HttpsEdgeRoute)> = routes.iter().enumerate().map(route).collect();
+        let known: Vec<KnownRoute<'_>> = routes.iter().map(|(key, route)| (key, route)).collect();
+        let dead = dead_routes(&edge, known);
+        let place = |it: &Key| routes.iter().position(|(key, _)| key == it);
+        dead.iter().filter_map(|((key, _), _)| place(key)).collect()
     }
 
     #[test]
-    fn only_equal_matches_on_every_host_leave_nothing() {
+    fn a_route_is_dead_if_others_win_on_every_host() {
         let wider = [(PathPrefix, "/"), (PathPrefix, "/x"), (ExactPath, "/x"), (PathPrefix, "a.example.com/x/y")];
-        assert!(dead(&["a.example.com"], true, &wider).is_empty());
-        let both = [(PathPrefix, "/x"), (PathPrefix, "A.example.com/x"), (ExactPath, "/x")];
-        assert_eq!(dead(&["a.example.com"], true, &both), [0]);
-        assert!(dead(&["a.example.com", "b.example.com"], true, &both).is_empty());
-        assert!(dead(&["*.example.com"], true, &both).is_empty() && dead(&[], true, &both).is_empty());
+        assert!(dead(&["a.example.com:443"], false, &wider).is_empty());
+        let both = [(PathPrefix, "/x"), (PathPrefix, "A.example.com/x"), (PathPrefix, "/")];
+        assert_eq!(dead(&["a.example.com:443"], false, &both), [0]);
+        assert!(dead(&["a.example.com:443", "b.example.com:443"], false, &both).is_empty());
+        assert!(dead(&["*.example.com:443"], false, &both).is_empty() && dead(&[], false, &both).is_empty());
         let wildcard = [(ExactPath, "/x"), (ExactPath, "*.example.com/x")];
-        assert_eq!(dead(&["a.example.com", "*.example.com"], true, &wildcard), [0]);
+        assert_eq!(dead(&["a.example.com:443", "*.example.com:443"], false, &wildcard), [0]);
         let twice = [(ExactPath, "/x"), (ExactPath, "*.example.com/x"), (ExactPath, "a.example.com/x")];
-        assert_eq!(dead(&["a.example.com", "b.example.com"], true, &twice), [0]);
-        assert!(dead(&["a.example.com", "example.org"], true, &twice).is_empty());
+        assert_eq!(dead(&["a.example.com:443", "b.example.com:443"], false, &twice), [0]);
+        assert_eq!(dead(&["a.example.com:443", "example.org:443"], false, &twice), [1]);
     }
 
     #[test]
-    fn without_paths_one_route_takes_a_host() {
-        let routes = [(PathPrefix, "/x"), (PathPrefix, "/y"), (PathPrefix, "/x"), (ExactPath, "b.example.com/x")];
-        assert_eq!(dead(&["a.example.com", "b.example.com"], false, &routes), [1]);
-        assert_eq!(dead(&["b.example.com"], false, &[(PathPrefix, "/x"), (PathPrefix, "/")]), [0]);
-        assert!(dead(&["b.example.com"], false, &[(PathPrefix, "/"), (PathPrefix, "b.example.com/x")]).is_empty());
+    fn a_closer_host_takes_all_its_paths() {
+        let hosts = ["a.example.com:443", "b.example.com:443"];
+        let routes = [(PathPrefix, "/x"), (PathPrefix, "a.example.com"), (ExactPath, "b.example.com")];
+        assert_eq!(dead(&hosts, false, &routes), [0]);
+        assert!(dead(&hosts, false, &routes[..2]).is_empty());
+    }
+
+    #[test]
+    fn a_port_in_a_match_counts() {
+        let routes = [(PathPrefix, "/x"), (PathPrefix, "a.example.com:443/x")];
+        assert_eq!(dead(&["a.example.com:443"], false, &routes), [0]);
+        assert!(dead(&["a.example.com:443", "a.example.com:8443"], false, &routes).is_empty());
+        let twins = [(PathPrefix, "a.example.com/x"), (PathPrefix, "a.example.com:443/x")];
+        assert_eq!(dead(&["a.example.com:443", "b.example.com:80"], false, &twins), [1]);
+    }
+
+    #[test]
+    fn without_paths_only_hosts_match() {
+        for route in [(PathPrefix, "/x"), (PathPrefix, "a.example.com/x"), (ExactPath, "/")] {
+            assert_eq!(dead(&["a.example.com:443"], true, &[route]), [0], "{route:?}");
+        }
+        for route in [(PathPrefix, "/"), (PathPrefix, "a.example.com"), (ExactPath, "a.example.com")] {
+            assert!(dead(&["a.example.com:443"], true, &[route]).is_empty(), "{route:?}");
+        }
         let own = [(PathPrefix, "/"), (PathPrefix, "*.example.com"), (PathPrefix, "b.example.com/x")];
-        assert!(dead(&["a.example.com", "b.example.com"], false, &own).is_empty());
-        assert_eq!(dead(&["a.example.com"], false, &own), [0]);
+        assert_eq!(dead(&["a.example.com:443", "b.example.com:443"], true, &own), [0, 2]);
     }
 }

@@ -167,7 +167,7 @@ pub struct Diagnostic {
     /// Related places with their labels.
     pub related: Vec<(Place, String)>,
     /// The number of further diagnostics of the same file and severity that are not included; the message states it.
-    pub omitted: usize,
+    pub omitted: u32,
 }
 
 impl Diagnostic {
@@ -209,7 +209,7 @@ impl Diagnostic {
         if let Some(message) = self.message.strip_suffix(stated.as_str()).map(str::to_owned) {
             self.message = message;
         }
-        self.omitted = count;
+        self.omitted = u32::try_from(count).unwrap_or(u32::MAX);
         let stated = self.omission();
         self.message.push_str(&stated);
     }
@@ -217,7 +217,7 @@ impl Diagnostic {
     fn omission(&self) -> String {
         match self.omitted {
             0 => String::new(),
-            count => format!(" (and {count} more {} in this file)", plural(count, self.severity)),
+            count => format!(" (and {count} more {} in this file)", plural(count as usize, self.severity)),
         }
     }
 
@@ -260,7 +260,7 @@ pub(crate) fn cap(diagnostics: &mut Vec<Diagnostic>) {
         if let Some(group) = group(it) {
             let (listed, total) = counts.entry(group).or_default();
             *listed += 1;
-            *total += 1 + it.omitted;
+            *total += 1 + it.omitted as usize;
         }
     }
     counts.retain(|_, (listed, total)| *total > *listed || *listed > MOST_FAULTS);
@@ -285,11 +285,11 @@ pub(crate) fn counted(diagnostics: &[Diagnostic], severity: Severity) -> String 
     let mut total = 0;
     let mut of_file: HashMap<&str, (usize, usize)> = HashMap::new();
     for it in diagnostics.iter().filter(|it| it.severity == severity) {
-        total += 1 + it.omitted;
+        total += 1 + it.omitted as usize;
         if let Some(place) = &it.place {
             let (listed, omitted) = of_file.entry(place.file.name.as_str()).or_default();
             *listed += 1;
-            *omitted += it.omitted;
+            *omitted += it.omitted as usize;
         }
     }
     // A report from a server does not contain the number itself.

@@ -75,6 +75,14 @@ pub(crate) fn bare_host(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
+/// Normalizes a host: names in lower case without a trailing dot, IP addresses in canonical form without brackets.
+pub(crate) fn host_name(host: &str) -> String {
+    match bare_host(host).parse::<IpAddr>() {
+        Ok(ip) => ip.to_string(),
+        Err(_) => host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase(),
+    }
+}
+
 /// A point in the course of a request, in traffic order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {

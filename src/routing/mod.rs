@@ -2,11 +2,14 @@
 //! has the rules.
 
 mod passage;
+pub(crate) mod selector;
+pub(crate) mod table;
 
-use std::{cmp::Reverse, fmt, sync::Arc};
+use std::{cmp::Reverse, fmt, net::Ipv6Addr, sync::Arc};
 
 pub use crate::model::traffic::{StepEffect, TracedRequest};
 pub use passage::Passage;
+use selector::{Rank, Selector};
 
 use crate::model::{
     Kind,
@@ -136,7 +139,7 @@ pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
     let Some((rank, Reverse(key), name, edge, hostport)) = serving.max_by_key(|it| (it.0, it.1)) else {
         return Trace::default();
     };
-    let blind = rules::passes_through(edge) && edge.tls_termination.as_ref().is_some_and(|tls| tls.enabled);
+    let blind = is_blind(edge);
     let choice = EdgeChoice { edge: named(key, name), hostport: hostport.clone(), rank, passes_through: blind };
     let mut routes: Vec<_> = of::<HttpsEdgeRoute>(snapshot.children(key, Kind::HttpsEdgeRoute))
         .map(|(key, name, route)| (rank_route(request, route, blind), key, name, route))
@@ -170,14 +173,26 @@ fn named(key: &Key, name: Option<&str>) -> Named {
     Named { key: key.clone(), name: name.map(str::to_owned) }
 }
 
-/// Ranks how specifically a pattern matches a host, ignoring case and a trailing dot; `None` if it does not match.
-fn rank_host(host: &str, pattern: &str) -> Option<HostRank> {
+/// Whether an edge passes TLS through, and so cannot see paths.
+pub(crate) fn is_blind(edge: &HttpsEdge) -> bool {
+    rules::passes_through(edge) && edge.tls_termination.as_ref().is_some_and(|tls| tls.enabled)
+}
+
+/// Ranks how specifically a pattern matches a host, ignoring case, a trailing dot and the spelling of an IPv6 address;
+/// `None` if it does not match.
+pub(crate) fn rank_host(host: &str, pattern: &str) -> Option<HostRank> {
     let pattern = pattern.strip_suffix('.').unwrap_or(pattern);
     let Some(suffix) = pattern.strip_prefix('*') else {
-        return bare_host(pattern).eq_ignore_ascii_case(host).then_some(HostRank::Literal);
+        let pattern = bare_host(pattern);
+        return (pattern.eq_ignore_ascii_case(host) || same_address(host, pattern)).then_some(HostRank::Literal);
     };
     let at = host.len().checked_sub(suffix.len()).filter(|at| *at > 0)?;
     host.get(at..)?.eq_ignore_ascii_case(suffix).then_some(HostRank::Wildcard(suffix.len()))
+}
+
+fn same_address(one: &str, other: &str) -> bool {
+    let address = |text: &str| text.parse::<Ipv6Addr>().ok();
+    other.contains(':') && address(one).is_some_and(|one| address(other) == Some(one))
 }
 
 fn rank_hostport(request: &TracedRequest, hostport: &str) -> Option<HostRank> {
@@ -185,28 +200,9 @@ fn rank_hostport(request: &TracedRequest, hostport: &str) -> Option<HostRank> {
     if port == request.port { rank_host(&request.host, host) } else { None }
 }
 
-/// A route's precedence, by field: how specific the host is, exact before prefix, the longer path.
-type Rank = (HostRank, bool, usize);
-
 fn rank_route(request: &TracedRequest, route: &HttpsEdgeRoute, blind: bool) -> Result<Rank, RouteDecision> {
-    let selector = route.r#match.as_str();
-    let (Some(match_type), false) = (route.match_type, selector.is_empty()) else { return Err(RouteDecision::NoMatch) };
-    let (host, path) = selector.split_at(selector.find('/').unwrap_or(selector.len()));
-    let host_rank = match host {
-        "" => Some(HostRank::Any),
-        _ => rank_hostport(request, host).or_else(|| rank_host(&request.host, host)),
-    };
-    let host_rank = host_rank.ok_or(RouteDecision::OtherHost)?;
-    // A host alone matches all of its paths, and so does the prefix `/`.
-    let everything = path.is_empty() || (path == "/" && match_type == MatchType::PathPrefix);
-    let exact = match_type == MatchType::ExactPath && !path.is_empty();
-    let fits = match (everything, exact) {
-        (true, _) => true,
-        _ if blind => return Err(RouteDecision::PathUnread),
-        (_, true) => request.path == path,
-        (_, false) => request.path.starts_with(path),
-    };
-    if fits { Ok((host_rank, exact, path.len())) } else { Err(RouteDecision::PathDiffers) }
+    let selector = Selector::of(route).ok_or(RouteDecision::NoMatch)?;
+    selector.rank(&request.host, request.port, &request.path, blind)
 }
 
 fn lost(rank: &Rank, best: &Rank, winner: &HttpsEdgeRoute) -> RouteDecision {
@@ -233,5 +229,6 @@ mod tests {
         assert!(literal > long && long > short && short > Some(HostRank::Any));
         assert_eq!(rank_host("example.com", "*.example.com"), None);
         assert_eq!(rank_host("myexample.com", "*.example.com"), None);
+        assert_eq!(rank_host("2001:db8::1", "[2001:DB8:0::1]"), Some(HostRank::Literal));
     }
 }

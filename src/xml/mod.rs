@@ -167,11 +167,9 @@ impl<'a> DocumentCheck<'a> {
         }
         let (space, local) = self.namespaces.open(tag)?;
         let in_namespace = self.namespaces.is_called(&space, METADATA);
-        if self.open.is_empty() {
-            if !matches!(local, "EntityDescriptor" | "EntitiesDescriptor") {
-                let local = printable(local);
-                return Err(XmlFault::Refused(format!("the root element is `{local}`, not a SAML EntityDescriptor")));
-            }
+        if self.open.is_empty() && !matches!(local, "EntityDescriptor" | "EntitiesDescriptor") {
+            let local = printable(local);
+            return Err(XmlFault::Refused(format!("the root element is `{local}`, not a SAML EntityDescriptor")));
         }
         self.facts.start(tag, local, in_namespace, self.open.len());
         self.has_root = true;

@@ -165,3 +165,21 @@ fn what_another_source_has_counts_too() {
     assert!(run.err.contains("duplicate-hostport") && run.err.contains("of source `a` already serves"), "{}", run.err);
     folder.ok("reconcile --source a a");
 }
+
+#[test]
+fn each_open_port_of_a_protected_host_is_reported() {
+    let folder = Folder::new();
+    let edge = |index: u16| {
+        let restriction = if index.is_multiple_of(2) { "" } else { ", ip_restriction: {ip_policy_ids: [ipp_office]}" };
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{index}}}\nspec:\n  hostports: \
+             ['a.example.com:{}']\n  routes:\n  - {{name: r, match_type: path_prefix, match: /, backend: {{backend_id: \
+             bkd_a}}{restriction}}}\n---\n",
+            1000 + index
+        )
+    };
+    folder.write("m/a.yaml", &(0..100).map(edge).collect::<String>());
+    let found = validate(&Disk::new([folder.path("m")]), &LintLevels::default()).diagnostics;
+    let open = found.iter().filter(|it| it.code == Name::Lint("bypassed-protection")).count();
+    assert_eq!(open, 50, "{found:#?}");
+}

@@ -8,14 +8,14 @@ use crate::cli::REPOSITORY;
 
 /// The layers of `src/lib.rs`: a module may use those with a lower number.
 const LAYERS: [(&str, u8); 14] = [
-    ("cli", 7),
-    ("api", 6),
-    ("reconcile", 5),
-    ("manifest", 4),
-    ("plan", 4),
-    ("store", 4),
-    ("filter", 3),
-    ("lint", 3),
+    ("cli", 8),
+    ("api", 7),
+    ("reconcile", 6),
+    ("manifest", 5),
+    ("plan", 5),
+    ("store", 5),
+    ("filter", 4),
+    ("lint", 4),
     ("routing", 3),
     ("model", 2),
     ("cel", 1),

@@ -1,0 +1,86 @@
+//! A route's `match`, taken apart, and how it ranks for a request.
+
+use super::{HostRank, RouteDecision, rank_host};
+use crate::model::{
+    check::parse_hostport,
+    kind::https_edge_route::{HttpsEdgeRoute, MatchType},
+    traffic::host_name,
+};
+
+/// A route's precedence, by field: how specific the host is, exact before prefix, the longer path.
+pub(crate) type Rank = (HostRank, bool, usize);
+
+/// A route's `match` in a normal form.
+#[derive(Debug, Clone)]
+pub(crate) struct Selector<'a> {
+    /// The host; empty for every host of the edge.
+    pub(crate) host: String,
+    /// The port; `None` for every port.
+    pub(crate) port: Option<u16>,
+    /// Whether the path must be equal. A host alone matches all of its paths, whatever the `match_type`.
+    pub(crate) is_exact: bool,
+    /// The path; `/` for a host alone.
+    pub(crate) path: &'a str,
+    /// The length of the path in the manifest; 0 for a host alone, which ranks below the prefix `/`.
+    length: usize,
+}
+
+impl<'a> Selector<'a> {
+    /// Reads a route's match; `None` if it is empty or has no type, because the route then matches nothing.
+    pub(crate) fn of(route: &'a HttpsEdgeRoute) -> Option<Self> {
+        Self::new(route.match_type?, &route.r#match)
+    }
+
+    pub(crate) fn new(match_type: MatchType, text: &'a str) -> Option<Self> {
+        if text.is_empty() {
+            return None;
+        }
+        let (host, path) = text.split_at(text.find('/').unwrap_or(text.len()));
+        let (name, port) = match parse_hostport(host) {
+            Ok((name, port)) => (name, Some(port)),
+            Err(_) => (host, None),
+        };
+        Some(Self {
+            host: host_name(name),
+            port,
+            is_exact: match_type == MatchType::ExactPath && !path.is_empty(),
+            path: if path.is_empty() { "/" } else { path },
+            length: path.len(),
+        })
+    }
+
+    /// Whether the selector matches every path of its host.
+    pub(crate) fn takes_every_path(&self) -> bool {
+        !self.is_exact && self.path == "/"
+    }
+
+    /// Returns a path that the selector matches, and of all other selectors only those that are as general or more.
+    pub(crate) fn probe(&self) -> String {
+        if self.is_exact { self.path.to_owned() } else { format!("{}\0", self.path) }
+    }
+
+    /// The path under which a prefix is found; empty for a host alone.
+    pub(super) fn prefix(&self) -> &'a str {
+        if self.length == 0 { "" } else { self.path }
+    }
+
+    /// Ranks the selector for the host and port of a request; `None` if they do not match.
+    pub(crate) fn rank_address(&self, host: &str, port: u16) -> Option<HostRank> {
+        if self.host.is_empty() {
+            return Some(HostRank::Any);
+        }
+        if self.port.is_some_and(|own| own != port) { None } else { rank_host(host, &self.host) }
+    }
+
+    /// Ranks the selector for a request; a blind edge cannot see the path.
+    pub(super) fn rank(&self, host: &str, port: u16, path: &str, blind: bool) -> Result<Rank, RouteDecision> {
+        let host_rank = self.rank_address(host, port).ok_or(RouteDecision::OtherHost)?;
+        let fits = match (self.takes_every_path(), self.is_exact) {
+            (true, _) => true,
+            _ if blind => return Err(RouteDecision::PathUnread),
+            (_, true) => path == self.path,
+            (_, false) => path.starts_with(self.path),
+        };
+        if fits { Ok((host_rank, self.is_exact, self.length)) } else { Err(RouteDecision::PathDiffers) }
+    }
+}

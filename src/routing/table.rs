@@ -1,0 +1,199 @@
+//! The routes of an edge, indexed, so that lints can ask about many requests. The index only narrows the candidates;
+//! their rank decides, as in a trace.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    iter,
+};
+
+use super::selector::Selector;
+use crate::model::{key::Key, kind::https_edge_route::HttpsEdgeRoute};
+
+/// A route with its key.
+pub(crate) type KnownRoute<'w> = (&'w Key, &'w HttpsEdgeRoute);
+
+/// The routes with one host and port, by path.
+#[derive(Debug, Default)]
+struct PathTable<'w> {
+    exact: BTreeMap<&'w str, usize>,
+    prefixes: BTreeMap<&'w str, usize>,
+    /// The length of the longest prefix.
+    longest: usize,
+}
+
+impl PathTable<'_> {
+    /// The routes that can have the highest rank for a path.
+    fn candidates(&self, path: &str, blind: bool) -> [Option<usize>; 2] {
+        let exact = self.exact.get(path).copied();
+        let prefix = if blind {
+            self.prefixes.get("/").or_else(|| self.prefixes.get("")).copied()
+        } else {
+            let mut prefixes = (0..=path.len().min(self.longest)).rev().filter_map(|end| path.get(..end));
+            prefixes.find_map(|prefix| self.prefixes.get(prefix).copied())
+        };
+        [exact, prefix]
+    }
+}
+
+/// The routes of an edge, by host, port and path.
+#[derive(Default)]
+pub(crate) struct RouteTable<'w> {
+    routes: Vec<(KnownRoute<'w>, Selector<'w>)>,
+    hosts: HashMap<String, BTreeMap<Option<u16>, PathTable<'w>>>,
+    /// The lengths of the wildcards' suffixes.
+    wildcards: BTreeSet<usize>,
+    blind: bool,
+}
+
+impl<'w> RouteTable<'w> {
+    /// Creates the table of an edge; a blind edge cannot see paths. The routes are in the order of their keys.
+    pub(crate) fn new(blind: bool, routes: impl IntoIterator<Item = KnownRoute<'w>>) -> Self {
+        let mut table = Self { blind, ..Self::default() };
+        for (key, route) in routes {
+            let Some(selector) = Selector::of(route) else { continue };
+            let index = table.routes.len();
+            table.wildcards.extend(selector.host.strip_prefix('*').map(str::len));
+            let paths = table.hosts.entry(selector.host.clone()).or_default().entry(selector.port).or_default();
+            if selector.is_exact {
+                paths.exact.entry(selector.path).or_insert(index);
+            } else {
+                paths.longest = paths.longest.max(selector.prefix().len());
+                paths.prefixes.entry(selector.prefix()).or_insert(index);
+            }
+            table.routes.push(((key, route), selector));
+        }
+        table
+    }
+
+    /// The routes that match something, with their selectors.
+    pub(crate) fn routes(&self) -> &[(KnownRoute<'w>, Selector<'w>)] {
+        &self.routes
+    }
+
+    /// The route that receives a request.
+    pub(crate) fn taker(&self, host: &str, port: u16, path: &str) -> Option<KnownRoute<'w>> {
+        let (known, _) = self.winner(host, port, path)?;
+        Some(*known)
+    }
+
+    /// The route that receives a request, with its selector.
+    pub(crate) fn winner(&self, host: &str, port: u16, path: &str) -> Option<&(KnownRoute<'w>, Selector<'w>)> {
+        self.groups(host).find_map(|ports| {
+            let tables = [None, Some(port)].into_iter().filter_map(|port| ports.get(&port));
+            let candidates = tables.flat_map(|paths| paths.candidates(path, self.blind)).flatten();
+            let ranked = candidates.filter_map(|index| {
+                let candidate = self.routes.get(index)?;
+                let rank = candidate.1.rank(host, port, path, self.blind).ok()?;
+                Some((rank, Reverse(candidate.0.0), candidate))
+            });
+            ranked.max_by_key(|it| (it.0, it.1)).map(|it| it.2)
+        })
+    }
+
+    /// The routes that receive requests for a host and port.
+    pub(crate) fn receiving(&self, host: &str, port: u16) -> impl Iterator<Item = KnownRoute<'w>> {
+        let tables = self
+            .groups(host)
+            .flat_map(move |ports| [None, Some(port)].into_iter().filter_map(move |port| ports.get(&port)));
+        let indexes = tables.flat_map(|paths| paths.exact.values().chain(paths.prefixes.values()).copied());
+        indexes.filter_map(move |index| {
+            let (known, selector) = self.routes.get(index)?;
+            let taker = self.taker(host, port, &selector.probe())?;
+            (taker.0 == known.0).then_some(*known)
+        })
+    }
+
+    /// The routes whose host covers a host, the most specific first.
+    fn groups(&self, host: &str) -> impl Iterator<Item = &BTreeMap<Option<u16>, PathTable<'w>>> {
+        let wildcards = self.wildcards.iter().rev().filter_map(move |length| {
+            let at = host.len().checked_sub(*length).filter(|at| *at > 0)?;
+            Some(format!("*{}", host.get(at..)?))
+        });
+        let names = iter::once(host.to_owned()).chain(wildcards).chain(iter::once(String::new()));
+        names.filter_map(move |name| self.hosts.get(&name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{
+        Kind,
+        id::Id,
+        kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix},
+    };
+
+    const MATCHES: [(MatchType, &str); 14] = [
+        (PathPrefix, "/"),
+        (PathPrefix, "/a"),
+        (ExactPath, "/a/b"),
+        (PathPrefix, "b.example.com/c"),
+        (ExactPath, "*.example.org"),
+        (PathPrefix, "*.example.com/c"),
+        (PathPrefix, "B.example.com.:443/c"),
+        (PathPrefix, "b.example.com"),
+        (PathPrefix, "b.example.com/"),
+        (ExactPath, "b.example.com/c"),
+        (PathPrefix, "*.eu.example.com/c"),
+        (PathPrefix, "*.example.com:8443"),
+        (PathPrefix, "[2001:DB8::1]:443/a"),
+        (PathPrefix, "*"),
+    ];
+
+    fn routes() -> Vec<(Key, HttpsEdgeRoute)> {
+        let route = |(index, (match_type, text)): (usize, &(MatchType, &str))| {
+            let spec = HttpsEdgeRoute {
+                match_type: Some(*match_type),
+                r#match: (*text).to_owned(),
+                ..HttpsEdgeRoute::default()
+            };
+            (Key::new(Kind::HttpsEdgeRoute, Id::new(&format!("edghtsrt_{index:02}"))), spec)
+        };
+        MATCHES.iter().enumerate().map(route).collect()
+    }
+
+    #[test]
+    fn the_closest_host_and_the_longest_prefix_take_a_request() {
+        let routes = routes();
+        let table = RouteTable::new(false, routes.iter().map(|(key, route)| (key, route)));
+        let taker = |host: &str, path: &str| table.taker(host, 443, path).map(|(_, route)| route.r#match.as_str());
+        assert_eq!(taker("localhost", "/x"), Some("*"));
+        assert_eq!(taker("b.example.com", "/cd"), Some("b.example.com/c"));
+        assert_eq!(taker("b.example.com", "/x"), Some("b.example.com/"));
+        assert_eq!(taker("a.eu.example.com", "/c"), Some("*.eu.example.com/c"));
+        assert_eq!(taker("a.example.org", "/a"), Some("*.example.org"));
+        assert_eq!(taker("2001:db8::1", "/a"), Some("[2001:DB8::1]:443/a"));
+    }
+
+    #[test]
+    fn the_index_leaves_no_better_route_out() {
+        let routes = routes();
+        let hosts = ["a.example.com", "b.example.com", "a.eu.example.com", "x.example.org", "2001:db8::1", "x"];
+        for blind in [false, true] {
+            let table = RouteTable::new(blind, routes.iter().map(|(key, route)| (key, route)));
+            for host in hosts {
+                for port in [443, 8443] {
+                    for path in ["/", "/a", "/a/b", "/a/b/c", "/c", "/cd", "/x"] {
+                        let ranked = routes.iter().filter_map(|(key, route)| {
+                            let rank = Selector::of(route)?.rank(host, port, path, blind).ok()?;
+                            Some((rank, Reverse(key)))
+                        });
+                        let best = ranked.max().map(|(_, Reverse(key))| key);
+                        let taker = table.taker(host, port, path).map(|(key, _)| key);
+                        assert_eq!(taker, best, "{host}:{port}{path} {blind}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_routes_that_win_receive_requests() {
+        let routes = routes();
+        let table = RouteTable::new(false, routes.iter().map(|(key, route)| (key, route)));
+        let mut told: Vec<&str> = table.receiving("b.example.com", 443).map(|it| it.1.r#match.as_str()).collect();
+        told.sort_unstable();
+        assert_eq!(told, ["b.example.com/", "b.example.com/c", "b.example.com/c"]);
+    }
+}
