@@ -72,11 +72,6 @@ impl Origin {
         (Arc::as_ptr(&self.file), self.document)
     }
 
-    /// The file.
-    pub(crate) fn file(&self) -> &ManifestFile {
-        &self.file
-    }
-
     /// The place of a path.
     pub(crate) fn place(&self, path: &Path, aim: Aim) -> Place {
         self.file.place(self.file.map().locate(self.document, &path.under(&self.base), aim))

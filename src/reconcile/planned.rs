@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
 use super::{ApplyError, token};
 use crate::{
     manifest::{ManifestFile, Origin},
@@ -18,9 +20,6 @@ use crate::{
     plan::{Plan, outline::Outline, report::Report},
     store::history::Places,
 };
-
-/// The history of a plan with more changes has files without lines: finding lines parses each file again.
-const MOST_LINES: usize = 2000;
 
 /// The result of planning.
 #[derive(Debug)]
@@ -51,20 +50,16 @@ impl Planned {
         })
     }
 
-    /// Returns the file and line of each resource that the plan changes, for the history. For a very large plan, it
-    /// returns only the file.
+    /// Returns the file and line of each resource that the plan changes, for the history.
     pub fn places(&self) -> Places {
         let changes = self.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
-        let with_lines = changes.len() <= MOST_LINES;
         let place = |key: &Key| {
-            let origin = self.origins.get(key)?;
-            if !with_lines {
-                return Some(origin.file().source.name.clone());
-            }
-            let place = origin.place(&Path::root(), Aim::Value);
+            let place = self.origins.get(key)?.place(&Path::root(), Aim::Value);
             Some(format!("{}:{}", place.file.name, place.line_column().0))
         };
-        changes.iter().filter_map(|change| Some((change.key.clone(), place(&change.key)?))).collect()
+        // The first look at a file parses it for its positions.
+        let places = changes.par_iter().filter_map(|change| Some((change.key.clone(), place(&change.key)?)));
+        places.collect()
     }
 
     /// Whether the manifests have errors.

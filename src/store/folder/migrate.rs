@@ -62,20 +62,25 @@ pub(super) fn remove_old(folder: &Path) {
     let _ = fs::remove_file(folder.join("conf"));
 }
 
+/// Opens the database of an old store.
+fn open_old(folder: &Path) -> Result<sled::Db, StoreError> {
+    let opened =
+        catch_unwind(AssertUnwindSafe(|| sled::Config::default().path(folder).cache_capacity(64 << 20).open()));
+    match opened {
+        Err(_) => Err(StoreError::corrupt(folder, "sled cannot read the files of this old store")),
+        Ok(Err(sled::Error::Io(error))) if is_lock(&error) => Err(files::locked(folder)),
+        Ok(Err(sled::Error::Corruption { .. })) => Err(StoreError::corrupt(folder, "sled reports corruption")),
+        Ok(Err(error)) => Err(StoreError::new(Code::StoreFailed, format!("{}: {error}", folder.display()))),
+        Ok(Ok(db)) => Ok(db),
+    }
+}
+
 /// Converts an old store to the current format.
 pub(super) fn migrate(folder: &Path) -> Result<(), StoreError> {
     if let Some(special) = files::find_special(folder).map_err(|error| StoreError::io("read", folder, &error))? {
         return Err(StoreError::corrupt(&special, "not a regular file"));
     }
-    let opened =
-        catch_unwind(AssertUnwindSafe(|| sled::Config::default().path(folder).cache_capacity(64 << 20).open()));
-    let db = match opened {
-        Err(_) => return Err(StoreError::corrupt(folder, "sled cannot read the files of this old store")),
-        Ok(Err(sled::Error::Io(error))) if is_lock(&error) => return Err(files::locked(folder)),
-        Ok(Err(sled::Error::Corruption { .. })) => return Err(StoreError::corrupt(folder, "sled reports corruption")),
-        Ok(Err(error)) => return Err(StoreError::new(Code::StoreFailed, format!("{}: {error}", folder.display()))),
-        Ok(Ok(db)) => db,
-    };
+    let db = files::patiently(|| open_old(folder))?;
     let converted = catch_unwind(AssertUnwindSafe(|| convert(folder, &db)));
     converted.unwrap_or_else(|_| Err(StoreError::corrupt(folder, "sled cannot read the records of this old store")))
 }
