@@ -101,7 +101,7 @@ def map_case(context, case):
         if where and made_up in where:
             del where[made_up]
     if case.query and "filter" in case.query:
-        case.query["filter"] = "has(obj.id)"
+        case.query["filter"] = "has(obj.uri)"
     if case.path == "/reconciliations" and isinstance(case.body, dict):
         # What a text must say is beyond a schema; hashes and digests belong to keys and plans that exist.
         case.body["files"] = [{"name": "example.yaml", "text": MANIFEST}]
