@@ -7,7 +7,7 @@ pub(super) fn literal(text: &str) -> Result<CelNode, String> {
     if text.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         number(text)
     } else {
-        string(text).map(CelNode::Text)
+        string_value(text).map(CelNode::Text)
     }
 }
 
@@ -24,7 +24,8 @@ fn number(text: &str) -> Result<CelNode, String> {
     digits.parse().map(CelNode::Int).map_err(|_| out_of_range())
 }
 
-fn string(text: &str) -> Result<String, String> {
+/// Returns the value of a string literal.
+pub(crate) fn string_value(text: &str) -> Result<String, String> {
     let quoted = text.trim_start_matches(['r', 'R', 'b', 'B']);
     let prefix = text.strip_suffix(quoted).unwrap_or_default();
     if prefix.contains(['b', 'B']) {

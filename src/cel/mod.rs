@@ -18,7 +18,13 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-pub(crate) use self::{grammar::check, meter::CelMeter, shape::CelShape};
+pub(crate) use self::{
+    grammar::check,
+    literal::string_value,
+    meter::CelMeter,
+    shape::CelShape,
+    token::{CelToken, CelTokens},
+};
 
 /// The name of the value that an expression is about.
 pub(crate) const OBJ: &str = "obj";

@@ -5,8 +5,9 @@ use std::fmt;
 use super::CelError;
 use crate::text::printable;
 
+/// A token of an expression.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum CelToken<'a> {
+pub(crate) enum CelToken<'a> {
     /// A name, or one of the words `true`, `false` and `null`.
     Word(&'a str),
     /// A number or string, as it is written.
@@ -33,14 +34,14 @@ const SYMBOLS: &[&str] = &[
 ];
 
 /// An iterator over the tokens of a text with their offsets; it yields an error at the first invalid one.
-pub(super) struct CelTokens<'a> {
+pub(crate) struct CelTokens<'a> {
     /// The length of the whole text.
     length: usize,
     rest: &'a str,
 }
 
 impl<'a> CelTokens<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { length: text.len(), rest: text }
     }
 

@@ -5,6 +5,8 @@
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
+use crate::cel::{CelToken, CelTokens, string_value};
+
 /// A token of an expression.
 #[derive(Debug, Clone, PartialEq)]
 enum Lexeme<'a> {
@@ -32,7 +34,7 @@ const NOT_BOOLEAN: &[&str] = &["bytes", "double", "duration", "int", "size", "st
 const VALUES: &[&str] = &["conn.ClientIP", "conn.Geo.CountryCode", "req.Method", "req.URL", "res.StatusCode"];
 
 impl<'a> ScannedExpression<'a> {
-    /// Reads an expression; `None` if a string does not end or brackets do not pair up.
+    /// Reads an expression; `None` if a token is invalid or brackets do not pair up.
     pub(super) fn new(text: &'a str) -> Option<Self> {
         let tokens = read(text)?;
         let mut depth = 0_usize;
@@ -250,97 +252,19 @@ fn bound<'a>(call: &[Lexeme<'a>]) -> Vec<&'a str> {
     names
 }
 
-/// Splits an expression into tokens; `None` if a string does not end.
+/// Reads the tokens; `None` if there is an invalid one.
 fn read(text: &str) -> Option<Vec<Lexeme<'_>>> {
     let mut found = Vec::new();
-    let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
-        if let Some(comment) = rest.strip_prefix("//") {
-            rest = comment.split_once('\n').map_or("", |(_, next)| next).trim_start();
-            continue;
+    for token in CelTokens::new(text) {
+        match token.ok()?.1 {
+            CelToken::Symbol("in") => found.push(Lexeme::Word("in")),
+            CelToken::Symbol(symbol) => found.extend(symbol.chars().map(Lexeme::Symbol)),
+            CelToken::Word(word) => found.push(Lexeme::Word(word)),
+            CelToken::Literal(text) if text.ends_with(['\'', '"']) => found.push(Lexeme::Text(string_value(text).ok())),
+            CelToken::Literal(number) => found.push(Lexeme::Number(number)),
         }
-        let (token, after) = if let Some(start) = StringStart::of(rest) {
-            let (body, after) = start.body()?;
-            (Lexeme::Text(start.value(body)), after)
-        } else if first.is_alphabetic() || first == '_' {
-            let (word, after) = split(rest, |c| c.is_alphanumeric() || c == '_');
-            (Lexeme::Word(word), after)
-        } else if first.is_ascii_digit() {
-            let (number, after) = split(rest, |c| c.is_ascii_alphanumeric() || c == '.');
-            (Lexeme::Number(number), after)
-        } else {
-            (Lexeme::Symbol(first), rest.get(first.len_utf8()..)?)
-        };
-        found.push(token);
-        rest = after.trim_start();
     }
     Some(found)
-}
-
-fn split(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !belongs(c)).unwrap_or(text.len()))
-}
-
-/// The start of a string: its prefix, its delimiter and everything behind.
-struct StringStart<'a> {
-    prefix: &'a str,
-    delimiter: &'static str,
-    rest: &'a str,
-}
-
-impl<'a> StringStart<'a> {
-    fn of(text: &'a str) -> Option<Self> {
-        let length = text.bytes().take(2).take_while(|byte| b"rRbB".contains(byte)).count();
-        let (prefix, quoted) = text.split_at(length);
-        let delimiter = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|it| quoted.starts_with(*it))?;
-        Some(Self { prefix, delimiter, rest: quoted.strip_prefix(delimiter)? })
-    }
-
-    fn is_raw(&self) -> bool {
-        self.prefix.contains(['r', 'R'])
-    }
-
-    /// Splits the string from what follows it.
-    fn body(&self) -> Option<(&'a str, &'a str)> {
-        let rest: &'a str = self.rest;
-        let mut is_escaped = false;
-        for (index, c) in rest.char_indices() {
-            if is_escaped {
-                is_escaped = false;
-            } else if c == '\\' && !self.is_raw() {
-                is_escaped = true;
-            } else if let Some(after) = rest.get(index..)?.strip_prefix(self.delimiter) {
-                return Some((rest.get(..index)?, after));
-            }
-        }
-        None
-    }
-
-    /// The value of the string; `None` for bytes, and for escapes that are rare.
-    fn value(&self, body: &str) -> Option<String> {
-        if self.prefix.contains(['b', 'B']) {
-            return None;
-        }
-        if self.is_raw() {
-            return Some(body.to_owned());
-        }
-        let mut value = String::with_capacity(body.len());
-        let mut chars = body.chars();
-        while let Some(c) = chars.next() {
-            let c = match c {
-                '\\' => match chars.next()? {
-                    literal @ ('\\' | '\'' | '"' | '`' | '?') => literal,
-                    'n' => '\n',
-                    'r' => '\r',
-                    't' => '\t',
-                    _ => return None,
-                },
-                other => other,
-            };
-            value.push(c);
-        }
-        Some(value)
-    }
 }
 
 #[cfg(test)]
@@ -366,7 +290,7 @@ mod tests {
         assert_eq!(patterns.as_deref(), Some(r"^/a\d+\d("));
         let text = r#"'it\'s' + """a"b""" + b'c' + '\u0041'"#;
         let texts = ScannedExpression::new(text).map(|it| it.texts().join("|"));
-        assert_eq!(texts.as_deref(), Some(r#"it's|a"b"#));
+        assert_eq!(texts.as_deref(), Some(r#"it's|a"b|A"#));
         for unsure in ["'open", "(a", "a)", "'''a''"] {
             assert!(ScannedExpression::new(unsure).is_none(), "{unsure}");
         }
