@@ -1,7 +1,9 @@
 //! `expired-saml-metadata`: SAML metadata whose validity has ended.
 
-use super::{Findings, Level, Lint, World};
-use crate::model::kind::https_edge_route::HttpsEdgeRoute;
+use super::{
+    Findings, Level, Lint, World,
+    saml_metadata::{METADATA, declared},
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -36,11 +38,9 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
-        let metadata = route.saml.as_ref().and_then(|saml| saml.idp_metadata.read().facts());
-        let Some(until) = metadata.and_then(|facts| facts.valid_until) else { continue };
-        if until < world.now {
-            findings.report(key, ["saml", "idp_metadata"], format!("`idp_metadata` expired at {until}"));
+    for (key, facts) in declared(world) {
+        if let Some(until) = facts.valid_until.filter(|until| *until < world.now) {
+            findings.report(key, METADATA, format!("`idp_metadata` expired at {until}"));
         }
     }
 }

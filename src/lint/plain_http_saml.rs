@@ -1,7 +1,9 @@
 //! `plain-http-saml`: a SAML login at an address without encryption.
 
-use super::{Findings, Level, Lint, World};
-use crate::model::kind::https_edge_route::HttpsEdgeRoute;
+use super::{
+    Findings, Level, Lint, World,
+    saml_metadata::{METADATA, declared},
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -35,10 +37,7 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
-        let metadata = route.saml.as_ref().and_then(|saml| saml.idp_metadata.read().facts());
-        if metadata.is_some_and(|facts| facts.has_plain_login_address) {
-            findings.report(key, ["saml", "idp_metadata"], "the login address in `idp_metadata` is an http URL");
-        }
+    for (key, _) in declared(world).filter(|(_, facts)| facts.has_plain_login_address) {
+        findings.report(key, METADATA, "the login address in `idp_metadata` is an http URL");
     }
 }

@@ -1,7 +1,10 @@
 //! `saml-metadata`: SAML metadata that does not describe an identity provider.
 
 use super::{Findings, Level, Lint, World};
-use crate::{model::kind::https_edge_route::HttpsEdgeRoute, xml::MetadataFacts};
+use crate::{
+    model::{key::Key, kind::https_edge_route::HttpsEdgeRoute},
+    xml::MetadataFacts,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -32,10 +35,19 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
-        let metadata = route.saml.as_ref().and_then(|saml| saml.idp_metadata.read().facts());
-        if let Some(gap) = metadata.and_then(MetadataFacts::gap) {
-            findings.report(key, ["saml", "idp_metadata"], gap);
+    for (key, facts) in declared(world) {
+        if let Some(gap) = facts.gap() {
+            findings.report(key, METADATA, gap);
         }
     }
+}
+
+/// The field of the metadata.
+pub(super) const METADATA: [&str; 2] = ["saml", "idp_metadata"];
+
+/// Returns the facts of all metadata that could be read, with its routes.
+pub(super) fn declared<'w>(world: &'w World<'_>) -> impl Iterator<Item = (&'w Key, MetadataFacts)> {
+    world
+        .all::<HttpsEdgeRoute>()
+        .filter_map(|(key, route)| Some((key, route.saml.as_ref()?.idp_metadata.read().facts()?)))
 }
