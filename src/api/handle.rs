@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
@@ -55,31 +55,52 @@ struct ApiRequest<'a> {
     repeated: RepeatedParameters,
 }
 
-/// Handles a request to an endpoint; `parameters` are the decoded path parameters.
-pub(super) async fn handle(
+/// An endpoint of an [`App`].
+pub(super) struct Served {
     app: Arc<App>,
     endpoint: Endpoint,
+    /// The query parameters.
+    known: Vec<&'static str>,
+}
+
+impl Served {
+    /// Prepares an endpoint for requests.
+    pub(super) fn new(app: Arc<App>, endpoint: Endpoint) -> Self {
+        let known = if endpoint.action == Action::List { list::parameters(endpoint.kind) } else { Vec::new() };
+        Self { app, endpoint, known }
+    }
+
+    /// The current state, and the caller if it has the permission.
+    fn admit(&self, parts: &Parts) -> Result<(Arc<Snapshot>, Caller), ApiError> {
+        let snapshot = self.app.store.snapshot();
+        let caller = auth::admit(&self.app, &snapshot, &parts.method, &parts.headers)?;
+        Ok((snapshot, caller))
+    }
+}
+
+/// Handles a request to an endpoint; `parameters` are the decoded path parameters.
+pub(super) async fn handle(
+    served: &Served,
     parameters: Vec<String>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
+    let Served { app, endpoint, known } = served;
     let (parts, body) = request.into_parts();
-    auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
-    match endpoint.action {
-        Action::List => query::check(parts.uri.query(), &list::parameters(endpoint.kind))?,
-        _ => query::check(parts.uri.query(), &[])?,
+    let (mut snapshot, mut caller) = served.admit(&parts)?;
+    query::check(parts.uri.query(), known)?;
+    let (mut node, mut size) = (Node::Null, 0);
+    if matches!(parts.method, Method::POST | Method::PATCH | Method::PUT) {
+        // An old state is not kept while the body is received, and the key may be revoked meanwhile.
+        drop((snapshot, caller));
+        let faults;
+        (node, faults, size) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+        if !faults.is_empty() {
+            return Err(ApiError::from_faults(faults));
+        }
+        (snapshot, caller) = served.admit(&parts)?;
     }
-    let (mut node, faults, size) = match parts.method {
-        Method::POST | Method::PATCH | Method::PUT => body::read(&parts.headers, body, Limits::RESOURCE).await?,
-        _ => (Node::Null, Vec::new(), 0),
-    };
-    if !faults.is_empty() {
-        return Err(ApiError::from_faults(faults));
-    }
-    // The key may be revoked while the body is received.
-    let snapshot = app.store.snapshot();
-    let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
-    let repeated = given::take_parameters(&mut node, &endpoint, &parameters);
-    let call = ApiRequest { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size, repeated };
+    let repeated = given::take_parameters(&mut node, endpoint, &parameters);
+    let call = ApiRequest { app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size, repeated };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));

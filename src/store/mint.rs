@@ -67,7 +67,9 @@ fn digits(secret: &str) -> [u8; 64] {
     let digest = Sha256::digest(secret.as_bytes());
     let mut digits = [0; 64];
     for (pair, byte) in digits.chunks_exact_mut(2).zip(digest.iter()) {
-        pair.copy_from_slice(&[byte >> 4, byte & 15].map(|half| if half < 10 { b'0' + half } else { b'a' + half - 10 }));
+        pair.copy_from_slice(
+            &[byte >> 4, byte & 15].map(|half| if half < 10 { b'0' + half } else { b'a' + half - 10 }),
+        );
     }
     digits
 }
