@@ -17,6 +17,7 @@ use super::{
     endpoint::{Action, Endpoint},
     given::{self, PatchFields, RepeatedParameters},
     list, query,
+    render::{self, render, render_module},
     work::with_body,
 };
 use crate::{
@@ -37,7 +38,6 @@ use crate::{
         rules,
         secret::{Secret, Secrets},
         snapshot::{Entry, Rendered, Snapshot},
-        view::view_json,
     },
     store::{Attempt, Declined, mint},
 };
@@ -107,8 +107,11 @@ pub(super) async fn handle(
     let key = Key { kind: endpoint.kind, parent, id };
     match endpoint.action {
         Action::Create => call.create(key, given::body(node)?).await,
-        Action::List => list::list(&app, call.caller.role, call.snapshot, key, parts.uri.query()).await,
-        Action::Get => call.get(&key),
+        Action::List => {
+            let ApiRequest { caller, snapshot, headers, .. } = call;
+            list::list(app, caller.role, snapshot, key, parts.uri.query(), headers).await
+        }
+        Action::Get => call.get(&key).await,
         // The PATCH without fields accepts an empty body (D5).
         Action::Patch if node.is_null() && endpoint.kind == Kind::EventSource => {
             call.patch(key, Node::Map(Vec::new())).await
@@ -192,9 +195,15 @@ impl ApiRequest<'_> {
         Ok(key)
     }
 
-    fn get(&self, key: &Key) -> Result<Response, ApiError> {
+    async fn get(&self, key: &Key) -> Result<Response, ApiError> {
         let entry = self.snapshot.get(key).ok_or_else(|| not_found(&key.to_string()))?;
-        Ok(self.conditional(&self.render(&self.snapshot, entry)?))
+        let role = self.caller.role;
+        if !render::takes_long(role, &self.snapshot, [entry]) {
+            return Ok(self.conditional(&self.render(&self.snapshot, entry)?));
+        }
+        let (app, snapshot, entry) = (Arc::clone(self.app), Arc::clone(&self.snapshot), Arc::clone(entry));
+        let rendered = self.app.renderings.run(move || render(&app, role, &snapshot, &entry)).await?;
+        Ok(self.conditional(&rendered))
     }
 
     async fn patch(&self, key: Key, node: Node) -> Result<Response, ApiError> {
@@ -299,31 +308,6 @@ impl ApiRequest<'_> {
     fn conditional(&self, rendered: &Rendered) -> Response {
         answer::conditional(&self.headers, rendered)
     }
-}
-
-/// Renders a resource for a role. The common form is cached with the entry.
-pub(super) fn render(app: &App, role: Role, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
-    if role == Role::Viewer {
-        return Ok(answer::rendered(view_json(snapshot, entry, &app.site, Secrets::Masked)?));
-    }
-    if let Some(rendered) = entry.rendered.get() {
-        return Ok(rendered.clone());
-    }
-    let body = view_json(snapshot, entry, &app.site, Secrets::Revealed)?;
-    Ok(entry.rendered.get_or_init(|| answer::rendered(body)).clone())
-}
-
-/// Renders a module for a role; `None` if the slot is empty.
-fn render_module(
-    app: &App,
-    role: Role,
-    snapshot: &Snapshot,
-    host: &Key,
-    slot: &Slot,
-) -> Result<Option<Rendered>, ApiError> {
-    let Some(module) = snapshot.get(host).and_then(|entry| entry.spec().module(slot)) else { return Ok(None) };
-    let secrets = if role == Role::Viewer { Secrets::Masked } else { Secrets::Revealed };
-    Ok(Some(answer::rendered(module.view_json(host, &app.site, secrets)?)))
 }
 
 /// Checks the id of an implicit resource, which is created with its first module (D20).
