@@ -80,7 +80,8 @@ pub(super) async fn keep_up(following: Option<Arc<Following>>) {
     loop {
         interval.tick().await;
         if let Some(recorder) = recorder() {
-            recorder.run_upkeep();
+            // It sorts the samples of all requests since the last time, which must not hold up others.
+            let _ = tokio::task::spawn_blocking(move || recorder.run_upkeep()).await;
         }
         let Some(following) = &following else { continue };
         let is_up = following.health.is_up();
@@ -182,8 +183,13 @@ async fn answered(answering: impl Future<Output = Response>) -> Response {
     .await
 }
 
-/// Renders the metrics page.
-pub(super) fn page(app: &Arc<App>) -> Response {
+/// Responds with the metrics page. It counts all resources, which takes long in a large store.
+pub(super) async fn page(app: Arc<App>) -> Response {
+    let page = tokio::task::spawn_blocking(move || page_of(&app)).await;
+    page.unwrap_or_else(|_| ApiError::of(Code::Unavailable, "the server is stopping").into_response())
+}
+
+fn page_of(app: &App) -> Response {
     let snapshot = app.store.snapshot();
     metrics::gauge!("edgewright_revision").set(snapshot.revision as f64);
     for info in Kind::all() {

@@ -76,7 +76,7 @@ pub fn router(app: App) -> Router {
         .route("/reconciliations", reconciliations)
         .route("/reconciliations/{p0}", reconciliation)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
-        .route("/metrics", get(async move || metrics::page(&measured)).fallback(method_not_allowed))
+        .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))
         .route("/readyz", get(async move || ready::page(Arc::clone(&probed)).await).fallback(method_not_allowed))
         .fallback(async || ApiError::of(Code::NotFound, "not found: no endpoint at this path"))
