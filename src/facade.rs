@@ -67,7 +67,7 @@ pub mod resources {
     pub use crate::model::{
         desired::Desired,
         operation::{Author, Claim, Operation},
-        snapshot::{Entry, Refusal, Rendered, Tombstone},
+        snapshot::{Entry, Refusal, Rendered, RenderedForms, Tombstone},
     };
 
     pub mod modules {

@@ -173,12 +173,18 @@ impl IntoResponse for ApiError {
 /// A body with its strong ETag (D25).
 pub(super) fn rendered(body: Vec<u8>) -> Rendered {
     let digest = blake3::hash(&body).to_hex();
-    Rendered { etag: Arc::from(format!("\"{:.32}\"", digest)), body: body.into() }
+    Rendered { etag: Arc::from(format!("\"{digest:.32}\"")), body: body.into_boxed_slice().into() }
 }
 
-/// Creates the response for a resource or module.
+/// The most headers of an ordinary response.
+const HEADERS: usize = 8;
+
+/// Creates the response for a resource, module or list.
 pub(super) fn resource(status: StatusCode, rendered: &Rendered) -> Response {
-    let mut response = (status, Body::from(rendered.body.to_vec())).into_response();
+    let mut response = Response::new(Body::from(rendered.body.clone()));
+    *response.status_mut() = status;
+    // A map that grows moves all its headers.
+    *response.headers_mut() = HeaderMap::with_capacity(HEADERS);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Ok(etag) = HeaderValue::from_str(&rendered.etag) {
@@ -196,14 +202,18 @@ pub(super) fn warn(response: &mut Response, warnings: &[String]) {
 
 /// Responds to a GET, with 304 if the client's copy is current (D25).
 pub(super) fn conditional(headers: &HeaderMap, rendered: &Rendered) -> Response {
+    not_modified(headers, &rendered.etag).unwrap_or_else(|| resource(StatusCode::OK, rendered))
+}
+
+/// Responds with 304 if the client's copy is current (D25).
+pub(super) fn not_modified(headers: &HeaderMap, etag: &str) -> Option<Response> {
     let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let known = known.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"));
-    if known.into_iter().any(|tag| tag == "*" || *tag == *rendered.etag) {
+    let mut known = known.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"));
+    known.any(|tag| tag == "*" || tag == etag).then(|| {
         let mut response = StatusCode::NOT_MODIFIED.into_response();
-        if let Ok(etag) = HeaderValue::from_str(&rendered.etag) {
+        if let Ok(etag) = HeaderValue::from_str(etag) {
             response.headers_mut().insert(header::ETAG, etag);
         }
-        return response;
-    }
-    resource(StatusCode::OK, rendered)
+        response
+    })
 }

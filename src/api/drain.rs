@@ -11,8 +11,6 @@ use axum::{
     body::{Body, Bytes},
     extract::Request,
     http::header,
-    middleware::Next,
-    response::Response,
 };
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
@@ -25,15 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Handles a request, and drains the rest of its body if the handler did not read it. The response does not wait for
 /// that: a client may declare a body and wait for an answer before it sends any of it.
-pub(super) async fn drain(request: Request, next: Next) -> Response {
+pub(super) async fn drain<A: Future>(request: Request, handle: impl FnOnce(Request) -> A) -> A::Output {
     // A client that expects 100-continue has not sent a body yet.
     let waits = request.headers().contains_key(header::EXPECT);
     if waits || request.body().is_end_stream() {
-        return next.run(request).await;
+        return handle(request).await;
     }
     let (sender, mut left) = oneshot::channel();
     let request = request.map(|body| Body::new(Returned { body: Some(body), sender: Some(sender) }));
-    let response = next.run(request).await;
+    let response = handle(request).await;
     if let Ok(body) = left.try_recv() {
         tokio::spawn(tokio::time::timeout(PATIENCE, discard(body)));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use super::{
     endpoint::{Action, Endpoint},
     given::{self, PatchFields, RepeatedParameters},
     list, query,
+    render::{self, render, render_module},
     work::with_body,
 };
 use crate::{
@@ -37,7 +38,6 @@ use crate::{
         rules,
         secret::{Secret, Secrets},
         snapshot::{Entry, Rendered, Snapshot},
-        view::view_json,
     },
     store::{Attempt, Declined, mint},
 };
@@ -55,39 +55,63 @@ struct ApiRequest<'a> {
     repeated: RepeatedParameters,
 }
 
-/// Handles a request to an endpoint; `parameters` are the decoded path parameters.
-pub(super) async fn handle(
+/// An endpoint of an [`App`].
+pub(super) struct Served {
     app: Arc<App>,
     endpoint: Endpoint,
+    /// The query parameters.
+    known: Vec<&'static str>,
+}
+
+impl Served {
+    /// Prepares an endpoint for requests.
+    pub(super) fn new(app: Arc<App>, endpoint: Endpoint) -> Self {
+        let known = if endpoint.action == Action::List { list::parameters(endpoint.kind) } else { Vec::new() };
+        Self { app, endpoint, known }
+    }
+
+    /// The current state, and the caller if it has the permission.
+    fn admit(&self, parts: &Parts) -> Result<(Arc<Snapshot>, Caller), ApiError> {
+        let snapshot = self.app.store.snapshot();
+        let caller = auth::admit(&self.app, &snapshot, &parts.method, &parts.headers)?;
+        Ok((snapshot, caller))
+    }
+}
+
+/// Handles a request to an endpoint; `parameters` are the decoded path parameters.
+pub(super) async fn handle(
+    served: &Served,
     parameters: Vec<String>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
+    let Served { app, endpoint, known } = served;
     let (parts, body) = request.into_parts();
-    auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
-    match endpoint.action {
-        Action::List => query::check(parts.uri.query(), &list::parameters(endpoint.kind))?,
-        _ => query::check(parts.uri.query(), &[])?,
+    let (mut snapshot, mut caller) = served.admit(&parts)?;
+    query::check(parts.uri.query(), known)?;
+    let (mut node, mut size) = (Node::Null, 0);
+    if matches!(parts.method, Method::POST | Method::PATCH | Method::PUT) {
+        // An old state is not kept while the body is received, and the key may be revoked meanwhile.
+        drop((snapshot, caller));
+        let faults;
+        (node, faults, size) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+        if !faults.is_empty() {
+            return Err(ApiError::from_faults(faults));
+        }
+        (snapshot, caller) = served.admit(&parts)?;
     }
-    let (mut node, faults, size) = match parts.method {
-        Method::POST | Method::PATCH | Method::PUT => body::read(&parts.headers, body, Limits::RESOURCE).await?,
-        _ => (Node::Null, Vec::new(), 0),
-    };
-    if !faults.is_empty() {
-        return Err(ApiError::from_faults(faults));
-    }
-    // The key may be revoked while the body is received.
-    let snapshot = app.store.snapshot();
-    let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
-    let repeated = given::take_parameters(&mut node, &endpoint, &parameters);
-    let call = ApiRequest { app: &app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size, repeated };
+    let repeated = given::take_parameters(&mut node, endpoint, &parameters);
+    let call = ApiRequest { app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size, repeated };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
     let key = Key { kind: endpoint.kind, parent, id };
     match endpoint.action {
         Action::Create => call.create(key, given::body(node)?).await,
-        Action::List => list::list(&app, call.caller.role, call.snapshot, key, parts.uri.query()).await,
-        Action::Get => call.get(&key),
+        Action::List => {
+            let ApiRequest { caller, snapshot, headers, .. } = call;
+            list::list(app, caller.role, snapshot, key, parts.uri.query(), headers).await
+        }
+        Action::Get => call.get(&key).await,
         // The PATCH without fields accepts an empty body (D5).
         Action::Patch if node.is_null() && endpoint.kind == Kind::EventSource => {
             call.patch(key, Node::Map(Vec::new())).await
@@ -171,9 +195,15 @@ impl ApiRequest<'_> {
         Ok(key)
     }
 
-    fn get(&self, key: &Key) -> Result<Response, ApiError> {
+    async fn get(&self, key: &Key) -> Result<Response, ApiError> {
         let entry = self.snapshot.get(key).ok_or_else(|| not_found(&key.to_string()))?;
-        Ok(self.conditional(&self.render(&self.snapshot, entry)?))
+        let role = self.caller.role;
+        if !render::takes_long(role, &self.snapshot, [entry]) {
+            return Ok(self.conditional(&self.render(&self.snapshot, entry)?));
+        }
+        let (app, snapshot, entry) = (Arc::clone(self.app), Arc::clone(&self.snapshot), Arc::clone(entry));
+        let rendered = self.app.renderings.run(move || render(&app, role, &snapshot, &entry)).await?;
+        Ok(self.conditional(&rendered))
     }
 
     async fn patch(&self, key: Key, node: Node) -> Result<Response, ApiError> {
@@ -278,31 +308,6 @@ impl ApiRequest<'_> {
     fn conditional(&self, rendered: &Rendered) -> Response {
         answer::conditional(&self.headers, rendered)
     }
-}
-
-/// Renders a resource for a role. The common form is cached with the entry.
-pub(super) fn render(app: &App, role: Role, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
-    if role == Role::Viewer {
-        return Ok(answer::rendered(view_json(snapshot, entry, &app.site, Secrets::Masked)?));
-    }
-    if let Some(rendered) = entry.rendered.get() {
-        return Ok(rendered.clone());
-    }
-    let body = view_json(snapshot, entry, &app.site, Secrets::Revealed)?;
-    Ok(entry.rendered.get_or_init(|| answer::rendered(body)).clone())
-}
-
-/// Renders a module for a role; `None` if the slot is empty.
-fn render_module(
-    app: &App,
-    role: Role,
-    snapshot: &Snapshot,
-    host: &Key,
-    slot: &Slot,
-) -> Result<Option<Rendered>, ApiError> {
-    let Some(module) = snapshot.get(host).and_then(|entry| entry.spec().module(slot)) else { return Ok(None) };
-    let secrets = if role == Role::Viewer { Secrets::Masked } else { Secrets::Revealed };
-    Ok(Some(answer::rendered(module.view_json(host, &app.site, secrets)?)))
 }
 
 /// Checks the id of an implicit resource, which is created with its first module (D20).

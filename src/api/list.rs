@@ -6,17 +6,18 @@ use std::{
 };
 
 use axum::{
-    body::Body,
-    http::{HeaderValue, header},
-    response::{IntoResponse, Response},
+    http::{HeaderMap, StatusCode},
+    response::Response,
 };
 use serde_json::json;
 
 use super::{
     App,
-    answer::ApiError,
-    handle::{check_id, not_found, render},
+    answer::{self, ApiError},
+    handle::{check_id, not_found},
+    kept_pages::PageKey,
     page::{self, Page},
+    render::{self, render},
 };
 use crate::{
     cel::CelMeter,
@@ -25,7 +26,7 @@ use crate::{
         Kind,
         key::Key,
         kind::owner::Role,
-        snapshot::{Entry, Snapshot},
+        snapshot::{Entry, Rendered, Snapshot},
     },
     reconcile::cancel::Cancel,
 };
@@ -47,6 +48,7 @@ pub(super) async fn list(
     snapshot: Arc<Snapshot>,
     collection: Key,
     query: Option<&str>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let kind = collection.kind;
     if let Some(parent) = &collection.parent {
@@ -59,14 +61,13 @@ pub(super) async fn list(
     {
         return Err(not_found(&parent.to_string()));
     }
-    let app = Arc::clone(app);
     let given = filter::given(kind, query.unwrap_or_default());
-    let listing = Listing { app, role, snapshot, collection, page };
+    let listing = Listing { app: Arc::clone(app), role, snapshot, collection, page, headers };
     if given.is_empty() {
-        return listing.respond(&[], |_| Ok(true));
+        return listing.whole().await;
     }
     // Compiling and evaluating a filter takes time.
-    let place = listing.app.searches.place()?;
+    let place = app.searches.place()?;
     place.run(move |cancel| listing.filtered(&given, &cancel)).await
 }
 
@@ -76,44 +77,129 @@ struct Listing {
     snapshot: Arc<Snapshot>,
     collection: Key,
     page: Page,
+    headers: HeaderMap,
+}
+
+/// The resources of a page, and the URI of the next one.
+struct Selected {
+    entries: Vec<Arc<Entry>>,
+    next: Option<String>,
 }
 
 impl Listing {
+    /// Responds with a page of all resources.
+    async fn whole(self) -> Result<Response, ApiError> {
+        let masked = render::is_masked(self.role);
+        let key = PageKey { collection: self.collection.clone(), page: self.page.clone(), masked };
+        if let Some(page) = self.app.pages.get(self.snapshot.revision, &key) {
+            return Ok(answer::conditional(&self.headers, &page));
+        }
+        let selected = self.select(&[], |_| Ok(true))?;
+        if !render::takes_long(self.role, &self.snapshot, &selected.entries) {
+            return self.respond(selected, Some(key));
+        }
+        let app = Arc::clone(&self.app);
+        app.renderings.run(move || self.respond(selected, Some(key))).await
+    }
+
     fn filtered(&self, given: &[(&'static str, String)], cancel: &Cancel) -> Result<Response, ApiError> {
         let filter = Filter::new(self.collection.kind, given).map_err(ApiError::from_faults)?;
         let started = Instant::now();
         let stop = || cancel.is_cancelled() || started.elapsed() > LONGEST;
         let meter = CelMeter::new(STEPS, &stop);
-        self.respond(given, |entry| {
+        let selected = self.select(given, |entry| {
             filter.selects(&self.snapshot, &self.app.site, entry, &meter).map_err(ApiError::new)
-        })
+        })?;
+        self.respond(selected, None)
     }
 
-    fn respond(
+    fn select(
         &self,
         given: &[(&str, String)],
         keep: impl FnMut(&Entry) -> Result<bool, ApiError>,
-    ) -> Result<Response, ApiError> {
-        let kind = self.collection.kind;
-        // The specification has no pagination for sources, so they are on one page.
-        let paged = kind != Kind::EventSource;
-        let (site, limit) = (&self.app.site, paged.then_some(page::DEFAULT_LIMIT));
-        let (entries, next) = self.page.select(&self.snapshot, site, &self.collection, limit, given, keep)?;
-        let mut body = format!("{{\"{}\":[", kind.info().list).into_bytes();
-        for (index, entry) in entries.into_iter().enumerate() {
+    ) -> Result<Selected, ApiError> {
+        let limit = self.is_paged().then_some(page::DEFAULT_LIMIT);
+        let (entries, next) = self.page.select(&self.snapshot, &self.app.site, &self.collection, limit, given, keep)?;
+        Ok(Selected { entries, next })
+    }
+
+    /// Responds with a page, and keeps it under a key.
+    fn respond(&self, selected: Selected, key: Option<PageKey>) -> Result<Response, ApiError> {
+        let Selected { entries, next } = selected;
+        let items = entries.iter().map(|entry| render(&self.app, self.role, &self.snapshot, entry));
+        let items = items.collect::<Result<Vec<Rendered>, ApiError>>()?;
+        let uri = format!("{}{}", self.app.site.base_url, self.collection.collection_path());
+        let etag = etag(&items, render::is_masked(self.role), &uri, next.as_deref());
+        if let Some(response) = answer::not_modified(&self.headers, &etag) {
+            return Ok(response);
+        }
+        let page = Rendered { body: self.join(&items, &uri, next.as_deref()).into(), etag };
+        if let Some(key) = key {
+            self.app.pages.put(self.snapshot.revision, key, page.clone());
+        }
+        Ok(answer::resource(StatusCode::OK, &page))
+    }
+
+    fn join(&self, items: &[Rendered], uri: &str, next: Option<&str>) -> Vec<u8> {
+        let start = format!("{{\"{}\":[", self.collection.kind.info().list);
+        let mut end = format!("],\"uri\":{}", json!(uri));
+        if self.is_paged() {
+            end += &format!(",\"next_page_uri\":{}", json!(next));
+        }
+        end.push('}');
+        let size = items.iter().map(|item| item.body.len() + 1).sum::<usize>() + start.len() + end.len();
+        let mut body = Vec::with_capacity(size);
+        body.extend_from_slice(start.as_bytes());
+        for (index, item) in items.iter().enumerate() {
             if index > 0 {
                 body.push(b',');
             }
-            body.extend_from_slice(&render(&self.app, self.role, &self.snapshot, entry)?.body);
+            body.extend_from_slice(&item.body);
         }
-        let uri = format!("{}{}", site.base_url, self.collection.collection_path());
-        body.extend(format!("],\"uri\":{}", json!(uri)).into_bytes());
-        if paged {
-            body.extend(format!(",\"next_page_uri\":{}", json!(next)).into_bytes());
-        }
-        body.push(b'}');
-        let mut response = Body::from(body).into_response();
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Ok(response)
+        body.extend_from_slice(end.as_bytes());
+        body
+    }
+
+    /// Whether the list has pages. The specification has no pagination for sources, so they are on one page.
+    fn is_paged(&self) -> bool {
+        self.collection.kind != Kind::EventSource
+    }
+}
+
+/// The strong ETag of a page, from the ETags of its items: they are known before the page is made, and a change of
+/// other resources keeps it (D71). Pages with masked secrets have ETags of their own.
+fn etag(items: &[Rendered], masked: bool, uri: &str, next: Option<&str>) -> Arc<str> {
+    let mut hasher = blake3::Hasher::new();
+    for part in [if masked { "masked" } else { "revealed" }, uri, next.unwrap_or_default()] {
+        // Without the length, two parts could be divided in another way.
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    for item in items {
+        hasher.update(item.etag.as_bytes());
+    }
+    let digest = hasher.finalize().to_hex();
+    Arc::from(format!("\"{digest:.32}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_etag_of_a_page_depends_on_all_that_is_in_it() {
+        let items = [answer::rendered(b"{}".to_vec()), answer::rendered(b"[]".to_vec())];
+        let [one, two] = &items;
+        let (uri, next) = ("https://a.example/edges/https", Some("https://a.example/edges/https?limit=1"));
+        let tag = etag(&items, false, uri, next);
+        assert_eq!(tag, etag(&items, false, uri, next));
+        let others = [
+            etag(&items, true, uri, next),
+            etag(&items, false, "https://b.example/edges/https", next),
+            etag(&items, false, uri, None),
+            etag(&[two.clone(), one.clone()], false, uri, next),
+            etag(std::slice::from_ref(one), false, uri, next),
+        ];
+        assert!(others.iter().all(|other| *other != tag), "{tag} {others:?}");
     }
 }

@@ -1,22 +1,26 @@
 //! `/metrics`, in the Prometheus text format (D24, D33).
 
 use std::{
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
     sync::{Arc, OnceLock},
+    task::Poll,
     time::{Duration, Instant},
 };
 
 use axum::{
     extract::{MatchedPath, Request},
-    http::{Method, header},
+    http::{Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use jiff::Timestamp;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use super::App;
+use super::{App, answer::ApiError};
 use crate::{
-    model::Kind,
+    model::{Kind, code::Code},
     reconcile::{health::Status, watch::Following},
 };
 
@@ -76,7 +80,8 @@ pub(super) async fn keep_up(following: Option<Arc<Following>>) {
     loop {
         interval.tick().await;
         if let Some(recorder) = recorder() {
-            recorder.run_upkeep();
+            // It sorts the samples of all requests since the last time, which must not hold up others.
+            let _ = tokio::task::spawn_blocking(move || recorder.run_upkeep()).await;
         }
         let Some(following) = &following else { continue };
         let is_up = following.health.is_up();
@@ -90,26 +95,101 @@ pub(super) async fn keep_up(following: Option<Arc<Following>>) {
     }
 }
 
-/// Counts and times a request by its path template: ids would create a series per resource.
-pub(super) async fn observe(request: Request, next: Next) -> Response {
-    // A client can send any method, and each would create a series.
-    let method = match *request.method() {
-        Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::PATCH | Method::DELETE | Method::OPTIONS => {
-            request.method().as_str().to_owned()
+/// The series of one method, path template and status.
+struct Series {
+    seconds: metrics::Histogram,
+    handled: metrics::Counter,
+}
+
+impl Series {
+    /// Looks up the series, which copies and hashes all labels twice.
+    fn new(method: &Method, path: &str, status: StatusCode) -> Self {
+        // A client can send any method, and each would create a series.
+        let method = match *method {
+            Method::GET
+            | Method::HEAD
+            | Method::POST
+            | Method::PUT
+            | Method::PATCH
+            | Method::DELETE
+            | Method::OPTIONS => method.as_str(),
+            _ => "other",
+        };
+        let labels = [("method", method.to_owned()), ("path", path.to_owned()), ("status", status.as_str().to_owned())];
+        Self {
+            seconds: metrics::histogram!("edgewright_http_request_duration_seconds", &labels),
+            handled: metrics::counter!("edgewright_http_requests_total", &labels),
         }
-        _ => "other".to_owned(),
-    };
+    }
+
+    fn add(&self, began: Instant) {
+        self.seconds.record(began.elapsed().as_secs_f64());
+        self.handled.increment(1);
+    }
+}
+
+/// The statuses of most responses. An endpoint looks up their series once.
+const FREQUENT: [StatusCode; 4] =
+    [StatusCode::OK, StatusCode::CREATED, StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED];
+
+/// Counts and times the requests of an endpoint by its path template: ids would create a series per resource.
+pub(super) struct Meter {
+    method: Method,
+    path: String,
+    frequent: [OnceLock<Series>; 4],
+}
+
+impl Meter {
+    /// Creates the meter of a method and a path template.
+    pub(super) fn new(method: Method, path: &str) -> Self {
+        Self { method, path: path.to_owned(), frequent: Default::default() }
+    }
+
+    /// Completes a request with this method, or with HEAD instead of GET.
+    pub(super) async fn observe(&self, method: &Method, answering: impl Future<Output = Response>) -> Response {
+        let began = Instant::now();
+        let response = answered(answering).await;
+        let status = response.status();
+        let at = FREQUENT.iter().position(|known| *known == status && *method == self.method);
+        match at.and_then(|at| self.frequent.get(at)) {
+            Some(series) => series.get_or_init(|| Series::new(method, &self.path, status)).add(began),
+            None => Series::new(method, &self.path, status).add(began),
+        }
+        response
+    }
+}
+
+/// Counts and times a request that no [`Meter`] observes.
+pub(super) async fn observe(request: Request, next: Next) -> Response {
+    let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).to_owned();
     let began = Instant::now();
-    let response = next.run(request).await;
-    let labels = [("method", method), ("path", path), ("status", response.status().as_str().to_owned())];
-    metrics::histogram!("edgewright_http_request_duration_seconds", &labels).record(began.elapsed().as_secs_f64());
-    metrics::counter!("edgewright_http_requests_total", &labels).increment(1);
+    let response = answered(next.run(request)).await;
+    Series::new(&method, &path, response.status()).add(began);
     response
 }
 
-/// Renders the metrics page.
-pub(super) fn page(app: &Arc<App>) -> Response {
+/// Completes a request, also if its handler panics.
+async fn answered(answering: impl Future<Output = Response>) -> Response {
+    let mut answering = pin!(answering);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(context))) {
+        Ok(state) => state,
+        // The panic's text is not sent to the client; the panic hook has logged it.
+        Err(_) => {
+            let error = ApiError::of(Code::Internal, "internal error in edgewright; nothing was changed");
+            Poll::Ready(error.into_response())
+        }
+    })
+    .await
+}
+
+/// Responds with the metrics page. It counts all resources, which takes long in a large store.
+pub(super) async fn page(app: Arc<App>) -> Response {
+    let page = tokio::task::spawn_blocking(move || page_of(&app)).await;
+    page.unwrap_or_else(|_| ApiError::of(Code::Unavailable, "the server is stopping").into_response())
+}
+
+fn page_of(app: &App) -> Response {
     let snapshot = app.store.snapshot();
     metrics::gauge!("edgewright_revision").set(snapshot.revision as f64);
     for info in Kind::all() {
@@ -129,4 +209,38 @@ pub(super) fn page(app: &Arc<App>) -> Response {
     }
     let text = recorder().map(PrometheusHandle::render).unwrap_or_default();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_internal_error_and_is_counted() {
+        install();
+        let meter = Meter::new(Method::GET, "/panics");
+        let panics = async { if FREQUENT.len() == 4 { panic!("expected by a test") } else { ().into_response() } };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let response = runtime.block_on(meter.observe(&Method::GET, panics));
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let page = recorder().unwrap().render();
+        let line = r#"edgewright_http_requests_total{method="GET",path="/panics",status="500"} 1"#;
+        assert!(page.contains(line), "{page}");
+    }
+
+    #[test]
+    fn the_same_series_counts_all_requests_of_a_status() {
+        install();
+        let meter = Meter::new(Method::GET, "/counted");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for method in [Method::GET, Method::GET, Method::HEAD] {
+            runtime.block_on(meter.observe(&method, async { ().into_response() }));
+        }
+        let page = recorder().unwrap().render();
+        for (method, count) in [("GET", 2), ("HEAD", 1)] {
+            let line =
+                format!(r#"edgewright_http_requests_total{{method="{method}",path="/counted",status="200"}} {count}"#);
+            assert!(page.contains(&line), "{page}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod drain;
 pub(crate) mod endpoint;
 mod given;
 mod handle;
+mod kept_pages;
 mod list;
 mod metrics;
 pub(crate) mod openapi;
@@ -16,6 +17,7 @@ mod page;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;
+mod render;
 mod router;
 mod saml;
 mod serve;
@@ -32,7 +34,8 @@ use crate::{
     reconcile::watch::Following,
     store::Store,
 };
-use work::Work;
+use kept_pages::KeptPages;
+use work::{Renderings, Work};
 
 /// The default name of the version header (D4).
 pub const VERSION_HEADER: &str = "Service-Version";
@@ -58,6 +61,8 @@ pub struct App {
     work: Work,
     /// Lists with a filter, which a long reconciliation must not hold up.
     searches: Work,
+    renderings: Renderings,
+    pages: KeptPages,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -81,7 +86,8 @@ impl App {
         let site = site(&store, &settings.base_url, &settings.saml_base_url);
         let work = Work::new("reconciliations", WAITING_RECONCILIATIONS);
         let searches = Work::new("filtered lists", WAITING_SEARCHES);
-        Self { store, site, settings, following: None, work, searches }
+        let (renderings, pages) = (Renderings::new(), KeptPages::default());
+        Self { store, site, settings, following: None, work, searches, renderings, pages }
     }
 
     /// Adds the reconcile loop of a folder.

@@ -223,7 +223,9 @@ fn responses(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Val
             "x-extension": true,
         });
         let headers = match endpoint.action {
-            Action::List => None,
+            Action::List => Some(
+                json!({"ETag": {"description": "The strong ETag of the page.", "schema": {"type": "string"}, "x-extension": true}}),
+            ),
             Action::Patch => Some(json!({"ETag": etag, "Edgewright-Warning": warning})),
             Action::Create => Some(json!({"ETag": etag, "Location": location})),
             _ => Some(json!({"ETag": etag})),
@@ -234,7 +236,7 @@ fn responses(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Val
     for status in failures(endpoint) {
         responses.insert((*status).into(), json!({"$ref": format!("#/components/responses/{status}")}));
     }
-    if matches!(endpoint.action, Action::Get | Action::GetModule(_)) {
+    if matches!(endpoint.action, Action::Get | Action::GetModule(_) | Action::List) {
         responses.insert(
             "304".into(),
             json!({"description": "Not modified: the client's copy is current (`If-None-Match`)."}),
@@ -258,7 +260,8 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
             let filters = filter::parameters(endpoint.kind).map(|parameter| {
                 json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": {"type": "string", "minLength": 1}, "x-extension": true})
             });
-            page.into_iter().chain(filters).collect()
+            let known = json!({"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}, "x-extension": true});
+            page.into_iter().chain(filters).chain([known]).collect()
         }
         Action::Patch | Action::Delete | Action::PutModule(_) | Action::DeleteModule(_) => {
             vec![

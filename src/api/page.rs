@@ -1,5 +1,7 @@
 //! Lists: newest first, in pages, each from one snapshot (D12).
 
+use std::sync::Arc;
+
 use super::{answer::ApiError, query};
 use crate::model::{
     id::Id,
@@ -42,18 +44,18 @@ impl Page {
 
     /// The resources of the page, which are those that `keep` selects, and the URI of the next page. `further` are the
     /// other parameters of the list, which the next page has too.
-    pub(super) fn select<'s>(
+    pub(super) fn select(
         &self,
-        snapshot: &'s Snapshot,
+        snapshot: &Snapshot,
         site: &Site,
         collection: &Key,
         default_limit: Option<usize>,
         further: &[(&str, String)],
         mut keep: impl FnMut(&Entry) -> Result<bool, ApiError>,
-    ) -> Result<(Vec<&'s Entry>, Option<String>), ApiError> {
+    ) -> Result<(Vec<Arc<Entry>>, Option<String>), ApiError> {
         let before = self.before(snapshot, collection)?;
         let limit = self.limit.or(default_limit).unwrap_or(usize::MAX);
-        let mut entries: Vec<&Entry> = Vec::new();
+        let mut entries: Vec<Arc<Entry>> = Vec::new();
         let mut more = false;
         for entry in snapshot.newest_first(collection.kind, collection.parent.as_ref(), before) {
             if !keep(entry)? {
@@ -64,7 +66,7 @@ impl Page {
                 more = true;
                 break;
             }
-            entries.push(entry.as_ref());
+            entries.push(Arc::clone(entry));
         }
         let next = entries.last().filter(|_| more).map(|last| {
             let id = form_urlencoded::byte_serialize(last.key.id.as_str().as_bytes()).collect::<String>();

@@ -1,21 +1,18 @@
 //! The router and its middleware.
 
-use std::{any::Any, collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
 use axum::{
     Router,
     body::Body,
     extract::{RawPathParams, Request, rejection::RawPathParamsRejection},
-    http::{HeaderValue, Method, StatusCode, Uri, header},
+    http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodFilter, MethodRouter, get},
 };
 use tower::ServiceExt;
-use tower_http::{
-    catch_panic::CatchPanicLayer,
-    cors::{AllowHeaders, AllowMethods, Any as AnyOrigin, CorsLayer},
-};
+use tower_http::cors::{AllowHeaders, AllowMethods, Any as AnyOrigin, CorsLayer};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::{
@@ -23,8 +20,9 @@ use super::{
     answer::{ApiError, REQUEST_ID},
     drain,
     endpoint::{Endpoint, endpoints},
-    handle::handle,
-    metrics, openapi, query, ready, reconciliation, saml,
+    handle::{Served, handle},
+    metrics::{self, Meter},
+    openapi, query, ready, reconciliation, saml,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -35,12 +33,13 @@ pub fn router(app: App) -> Router {
     let mut paths: BTreeMap<String, MethodRouter> = BTreeMap::new();
     for endpoint in endpoints() {
         let path = positional(&endpoint.path);
-        let routes = paths.remove(&path).unwrap_or_else(|| MethodRouter::new().fallback(method_not_allowed));
-        paths.insert(path, with_endpoint(routes, &app, endpoint));
+        let routes = paths.remove(&path).unwrap_or_else(|| only(&path));
+        paths.insert(path.clone(), with_endpoint(routes, &app, endpoint, &path));
     }
-    let mut router = Router::new();
+    // Each layer boxes every request and response of its routes, so the endpoints have none.
+    let mut endpoints = Router::new();
     for (path, routes) in paths {
-        router = router.route(&path, routes);
+        endpoints = endpoints.route(&path, routes);
     }
     let metadata = {
         let app = Arc::clone(&app);
@@ -71,36 +70,66 @@ pub fn router(app: App) -> Router {
     };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
-    let router = router
+    let others = Router::<()>::new()
         .route("/openapi.json", get(document).fallback(method_not_allowed))
         .merge(docs)
         .route("/reconciliations", reconciliations)
         .route("/reconciliations/{p0}", reconciliation)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
-        .route("/metrics", get(async move || metrics::page(&measured)).fallback(method_not_allowed))
+        .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))
         .route("/readyz", get(async move || ready::page(Arc::clone(&probed)).await).fallback(method_not_allowed))
         .fallback(async || ApiError::of(Code::NotFound, "not found: no endpoint at this path"))
-        .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(with_one_error_body))
         .layer(middleware::from_fn(metrics::observe));
-    with_cors(router).layer(middleware::from_fn(with_request_id)).layer(middleware::from_fn(drain::drain))
+    let router = endpoints.merge(others);
+    let preflights = router.clone().layer(cors());
+    Router::new().fallback_service(tower::service_fn(move |request: Request| {
+        let preflight = request.method() == Method::OPTIONS
+            && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+        respond(if preflight { preflights.clone() } else { router.clone() }, request)
+    }))
 }
 
 /// Allows calls from any web page: the token protects the API, and browsers never send it by themselves. Only preflight
 /// requests are answered directly; any other OPTIONS request is handled normally.
-fn with_cors(router: Router) -> Router {
-    let cors = CorsLayer::new()
+fn cors() -> CorsLayer {
+    CorsLayer::new()
         .allow_origin(AnyOrigin)
         .allow_methods(AllowMethods::mirror_request())
         .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers(AnyOrigin);
-    let (plain, open) = (router.clone(), router.layer(cors));
-    Router::new().fallback_service(tower::service_fn(move |request: Request| {
-        let preflight = request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        let answering = if request.method() == Method::OPTIONS && !preflight { plain.clone() } else { open.clone() };
-        answering.oneshot(request)
-    }))
+        .expose_headers(AnyOrigin)
+}
+
+/// The headers that [`cors`] adds to all but OPTIONS requests.
+static CORS: [(HeaderName, HeaderValue); 3] = [
+    (header::VARY, HeaderValue::from_static("access-control-request-method, access-control-request-headers")),
+    (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
+    (header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*")),
+];
+
+/// Handles a request, and adds what all responses have in common: one function instead of a layer for each, because each
+/// layer of the router boxes every request and response.
+async fn respond(router: Router, request: Request) -> Result<Response, Infallible> {
+    let open = request.method() != Method::OPTIONS;
+    let mut response = drain::drain(request, |request| router.oneshot(request)).await?;
+    let status = response.status();
+    let headers = response.headers_mut();
+    if open {
+        for (name, value) in &CORS {
+            headers.append(name, value.clone());
+        }
+    }
+    // An error already has the id of its body (D8).
+    if !headers.contains_key(REQUEST_ID)
+        && let Ok(id) = HeaderValue::from_str(mint::fresh("op_").as_str())
+    {
+        headers.insert(REQUEST_ID, id);
+    }
+    if status == StatusCode::NO_CONTENT {
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    Ok(response)
 }
 
 /// Unifies parameter names: the router requires one name per segment, but kinds use different ones.
@@ -132,28 +161,42 @@ impl<S: Send + Sync> axum::extract::FromRequestParts<S> for Parameters {
     }
 }
 
-fn with_endpoint(routes: MethodRouter, app: &Arc<App>, endpoint: Endpoint) -> MethodRouter {
-    let filter = match endpoint.method {
-        "POST" => MethodFilter::POST,
-        "PATCH" => MethodFilter::PATCH,
-        "PUT" => MethodFilter::PUT,
-        "DELETE" => MethodFilter::DELETE,
-        _ => MethodFilter::GET,
+fn with_endpoint(routes: MethodRouter, app: &Arc<App>, endpoint: Endpoint, path: &str) -> MethodRouter {
+    let (filter, method) = match endpoint.method {
+        "POST" => (MethodFilter::POST, Method::POST),
+        "PATCH" => (MethodFilter::PATCH, Method::PATCH),
+        "PUT" => (MethodFilter::PUT, Method::PUT),
+        "DELETE" => (MethodFilter::DELETE, Method::DELETE),
+        _ => (MethodFilter::GET, Method::GET),
     };
-    let app = Arc::clone(app);
+    let meter = Meter::new(method, path);
+    // The router clones its handlers for each request.
+    let served = Arc::new((Served::new(Arc::clone(app), endpoint), meter));
     routes.on(filter, move |Parameters(parameters): Parameters, request: Request<Body>| async move {
-        handle(app, endpoint, parameters?, request).await
+        let (served, meter) = &*served;
+        let method = request.method().clone();
+        let answering = async {
+            let handled = match parameters {
+                Ok(parameters) => handle(served, parameters, request).await,
+                Err(error) => Err(error),
+            };
+            handled.unwrap_or_else(IntoResponse::into_response)
+        };
+        meter.observe(&method, answering).await
+    })
+}
+
+/// The routes of an endpoint's path, which refuse all other methods.
+fn only(path: &str) -> MethodRouter {
+    let meter = Arc::new(Meter::new(Method::GET, path));
+    MethodRouter::new().fallback(move |method: Method| async move {
+        meter.observe(&method, async { method_not_allowed().await.into_response() }).await
     })
 }
 
 /// Responds to an unsupported method; the router adds the Allow header.
 async fn method_not_allowed() -> ApiError {
     ApiError::of(Code::MethodNotAllowed, "method not allowed for this path")
-}
-
-fn panicked(_panic: Box<dyn Any + Send + 'static>) -> Response {
-    // The panic's text is not sent to the client; the panic hook has logged it.
-    ApiError::of(Code::Internal, "internal error in edgewright; nothing was changed").into_response()
 }
 
 /// Gives errors of third-party handlers the common error body (D9).
@@ -172,18 +215,4 @@ async fn with_one_error_body(request: Request, next: Next) -> Response {
         error.headers_mut().insert(header::ALLOW, allow.clone());
     }
     error
-}
-
-/// Adds the request id to every response; an error already has the id of its body (D8).
-async fn with_request_id(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    if !response.headers().contains_key(REQUEST_ID)
-        && let Ok(id) = HeaderValue::from_str(mint::fresh("op_").as_str())
-    {
-        response.headers_mut().insert(REQUEST_ID, id);
-    }
-    if response.status() == StatusCode::NO_CONTENT {
-        response.headers_mut().remove(header::CONTENT_LENGTH);
-    }
-    response
 }

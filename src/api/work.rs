@@ -1,6 +1,6 @@
 //! Long-running work: off the async workers, limited in number, and cancelled when its client disconnects (D52).
 
-use std::sync::Arc;
+use std::{num::NonZero, sync::Arc};
 
 use axum::http::header;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -64,6 +64,31 @@ impl Permit {
             // Both are held until the work ends, even if the client disconnects.
             let _held = (place, turn);
             work(cancel)
+        });
+        answer.await.map_err(|_| unanswered())?
+    }
+}
+
+/// Renders many resources off the async workers. Requests wait for their turn without a limit, because all that each
+/// of them holds is a snapshot.
+pub(super) struct Renderings(Arc<Semaphore>);
+
+impl Renderings {
+    /// Leaves half of the processors to other requests.
+    pub(super) fn new() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self(Arc::new(Semaphore::new((processors / 2).max(1))))
+    }
+
+    /// Waits for its turn and runs.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let turn = Arc::clone(&self.0).acquire_owned().await.map_err(|_| unanswered())?;
+        let answer = tokio::task::spawn_blocking(move || {
+            let _held = turn;
+            work()
         });
         answer.await.map_err(|_| unanswered())?
     }

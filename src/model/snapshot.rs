@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use bytes::Bytes;
 use imbl::{OrdMap, OrdSet};
 use jiff::Timestamp;
 
@@ -36,15 +37,24 @@ pub struct Entry {
     pub claim: Option<Claim>,
     /// The hash of an API key's token.
     pub token: Option<Secret>,
-    /// The cached response to a GET. Empty after a change of the entry or a child.
-    pub rendered: Arc<OnceLock<Rendered>>,
+    /// The cached responses to a GET. Empty after a change of the entry or a child.
+    pub rendered: Arc<RenderedForms>,
 }
 
-/// A serialised response form.
+/// The cached responses to a GET of one state of a resource, by what the caller may see.
+#[derive(Debug, Default)]
+pub struct RenderedForms {
+    /// With all secrets.
+    pub revealed: OnceLock<Box<Rendered>>,
+    /// With masked secrets.
+    pub masked: OnceLock<Box<Rendered>>,
+}
+
+/// A serialised response form; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Rendered {
     /// JSON.
-    pub body: Arc<[u8]>,
+    pub body: Bytes,
     /// The strong ETag of these bytes (D25).
     pub etag: Arc<str>,
 }

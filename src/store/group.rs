@@ -27,6 +27,13 @@ use crate::model::{code::Code, key::Key, operation::Operation, snapshot::Snapsho
 /// How long to wait after a failed checkpoint before the next one.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(30);
 
+/// The changes of a revision from which on freeing the one before it takes long.
+const LARGE_CHANGE: usize = 1000;
+/// How long a reader may use a revision that was replaced before its memory is left to that reader.
+const LONGEST_USE: Duration = Duration::from_secs(10);
+/// How often to check whether a revision is still in use.
+const USE_CHECK: Duration = Duration::from_millis(20);
+
 /// The commits that are applied but not durable yet.
 pub(crate) struct Queue(Mutex<Line>);
 
@@ -320,7 +327,10 @@ impl Store {
     }
 
     fn publish(&self, revision: Revision) {
-        self.current.store(Arc::clone(&revision.snapshot));
+        let replaced = self.current.swap(Arc::clone(&revision.snapshot));
+        if revision.changed.len() >= LARGE_CHANGE {
+            free_later(replaced);
+        }
         let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         subscribers.retain(|subscriber| subscriber.send(revision.clone()).is_ok());
     }
@@ -362,6 +372,18 @@ impl Store {
             Err(_) => self.checkpointing.store(false, Ordering::Release),
         }
     }
+}
+
+/// Keeps a revision until nobody else uses it. If the last reader freed it, all other requests of its thread would wait.
+fn free_later(replaced: Arc<Snapshot>) {
+    let wait = move || {
+        let began = Instant::now();
+        while Arc::strong_count(&replaced) > 1 && began.elapsed() < LONGEST_USE {
+            std::thread::sleep(USE_CHECK);
+        }
+    };
+    // Without a thread, the last reader frees it.
+    let _ = std::thread::Builder::new().name("free".into()).spawn(wait);
 }
 
 /// The record of an attempt, without its position and what it did to resources.

@@ -22,7 +22,10 @@ pub fn fresh_id(kind: Kind) -> Id {
 
 /// Returns a time-ordered, random identifier with a prefix, such as `op_` for a request.
 pub(crate) fn fresh(prefix: &str) -> Id {
-    Id::from_bytes(prefix, *KsuidMs::new::<Timestamp>(None, None).bytes())
+    // By default the crate asks the operating system for each payload, which is a system call per request.
+    let mut payload = [0; KsuidMs::PAYLOAD_BYTES];
+    rand::rng().fill_bytes(&mut payload);
+    Id::from_bytes(prefix, *KsuidMs::new::<Timestamp>(None, Some(&payload)).bytes())
 }
 
 /// Returns 256 random bits.
@@ -51,13 +54,24 @@ pub(crate) fn split_token(token: &str) -> Option<(Id, &str)> {
 
 /// Compares a token's secret part with a stored hash, in constant time.
 pub(crate) fn token_matches(secret: &str, kept: &Secret) -> bool {
-    hash(secret).expose().as_bytes().ct_eq(kept.expose().as_bytes()).into()
+    digits(secret).as_slice().ct_eq(kept.expose().as_bytes()).into()
 }
 
 /// Hashes the secret part. It has 160 random bits, so it cannot be guessed and needs no slow hash.
 fn hash(secret: &str) -> Secret {
+    Secret::new(String::from_utf8_lossy(&digits(secret)))
+}
+
+/// The hexadecimal digits of the hash, without an allocation: every request needs them.
+fn digits(secret: &str) -> [u8; 64] {
     let digest = Sha256::digest(secret.as_bytes());
-    Secret::new(digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    let mut digits = [0; 64];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(digest.iter()) {
+        pair.copy_from_slice(
+            &[byte >> 4, byte & 15].map(|half| if half < 10 { b'0' + half } else { b'a' + half - 10 }),
+        );
+    }
+    digits
 }
 
 #[cfg(test)]
@@ -73,6 +87,13 @@ mod tests {
         assert!(token_matches(secret, &kept));
         assert!(!token_matches("other", &kept));
         assert!(!kept.expose().contains(secret));
+    }
+
+    #[test]
+    fn a_hash_is_written_as_stores_have_it() {
+        let kept = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hash("abc").expose(), kept);
+        assert!(token_matches("abc", &Secret::new(kept)) && !token_matches("abc", &Secret::default()));
     }
 
     #[test]

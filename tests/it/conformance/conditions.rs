@@ -14,7 +14,7 @@ fn conditional_requests() {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    [read_rows(), write_rows(), change_rows()].concat()
+    [read_rows(), list_rows(), write_rows(), change_rows()].concat()
 }
 
 /// One of every kind that can be read, and how to make it.
@@ -76,6 +76,109 @@ fn read_rows() -> Vec<Row> {
             .succeeds(200)
     });
     rows.collect()
+}
+
+/// Lists of resources that no other row changes, because each row has an edge of its own.
+fn list_rows() -> Vec<Row> {
+    const ROUTES: &str = "/edges/https/{edge}/routes";
+    let get = format!("GET {ROUTES}");
+    let secret = json!({"client_id": "one", "client_secret": "list-etag-secret"});
+    let other = json!({"match_type": "path_prefix", "match": "/other"});
+    vec![
+        row("a list: an ETag, and 304 for whoever has it")
+            .route()
+            .call(&get)
+            .succeeds(200)
+            .keep_etag("etag")
+            .call(&get)
+            .with("If-None-Match", "{etag}")
+            .succeeds(304)
+            .carries("ETag", "{etag}")
+            .call(&get)
+            .with("If-None-Match", "\"other\", W/{etag}")
+            .succeeds(304)
+            .call(&get)
+            .with("If-None-Match", "\"other\"")
+            .succeeds(200)
+            .carries("ETag", "{etag}"),
+        row("the ETag of a list fits until one of its resources changes, whatever happens to others")
+            .route()
+            .call(&get)
+            .succeeds(200)
+            .keep_etag("before")
+            .send("POST /edges/https", json!({}))
+            .succeeds(201)
+            .call(&get)
+            .with("If-None-Match", "{before}")
+            .succeeds(304)
+            .send(&format!("PATCH {ROUTE}"), json!({"description": "changed"}))
+            .succeeds(200)
+            .call(&get)
+            .with("If-None-Match", "{before}")
+            .succeeds(200)
+            .shows("/routes/0/description", json!("changed"))
+            .keep_etag("changed")
+            .send(&format!("POST {ROUTES}"), other.clone())
+            .succeeds(201)
+            .call(&get)
+            .with("If-None-Match", "{changed}")
+            .succeeds(200)
+            .shows("/routes/0/match", json!("/other")),
+        row("each page and each filter of a list has an ETag of its own")
+            .route()
+            .send(&format!("POST {ROUTES}"), other)
+            .succeeds(201)
+            .call(&format!("{get}?limit=1"))
+            .succeeds(200)
+            .keep_etag("first")
+            .call(&format!("{get}?limit=1&before_id={{route}}"))
+            .with("If-None-Match", "{first}")
+            .succeeds(200)
+            .call(&get)
+            .with("If-None-Match", "{first}")
+            .succeeds(200)
+            .keep_etag("all")
+            .call(&format!("{get}?match=/other"))
+            .with("If-None-Match", "{all}")
+            .succeeds(200)
+            .keep_etag("found")
+            .call(&format!("{get}?match=/other"))
+            .with("If-None-Match", "{found}")
+            .succeeds(304),
+        row("a viewer's list is never another role's, in bytes or in ETags")
+            .route()
+            .send(&format!("PUT {ROUTE}/oidc"), secret)
+            .succeeds(200)
+            .call(&get)
+            .succeeds(200)
+            .says("list-etag-secret")
+            .keep_etag("revealed")
+            .call(&get)
+            .by("viewer")
+            .with("If-None-Match", "{revealed}")
+            .succeeds(200)
+            .hides("list-etag-secret")
+            .keep_etag("masked")
+            .call(&get)
+            .by("viewer")
+            .with("If-None-Match", "{masked}")
+            .succeeds(304)
+            .call(&get)
+            .with("If-None-Match", "{masked}")
+            .succeeds(200)
+            .says("list-etag-secret")
+            .call(&format!("GET {ROUTE}"))
+            .by("viewer")
+            .succeeds(200)
+            .hides("list-etag-secret")
+            .call(&format!("GET {ROUTE}"))
+            .succeeds(200)
+            .says("list-etag-secret")
+            .call(&format!("GET {ROUTE}"))
+            .by("viewer")
+            .succeeds(200)
+            .hides("list-etag-secret"),
+    ]
 }
 
 fn write_rows() -> Vec<Row> {

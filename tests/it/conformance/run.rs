@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use edgewright::{Code, server::Action};
+use edgewright::Code;
 use serde_json::Value;
 
 use super::row::{Content, Expect, Kept, Row, Step};
@@ -80,12 +80,11 @@ fn everywhere(step: &Step, answer: &Answer, names: &Names) -> Vec<String> {
         204 | 304 if !answer.text.is_empty() => wrong.push(format!("{} with a body", answer.status)),
         200 | 201 => {
             let endpoint = step.endpoint();
-            let resource = endpoint.as_ref().is_some_and(|endpoint| endpoint.action != Action::List);
             let etag = answer.header("etag").unwrap_or_default();
             if endpoint.is_some() && !json {
                 wrong.push("the body is not declared as JSON".into());
             }
-            if resource && !(etag.starts_with('"') && etag.ends_with('"') && etag.len() > 2) {
+            if endpoint.is_some() && !(etag.starts_with('"') && etag.ends_with('"') && etag.len() > 2) {
                 wrong.push(format!("D25: the ETag is `{etag}`"));
             }
         }
