@@ -32,6 +32,7 @@ use crate::{
     reconcile::watch::Following,
     store::Store,
 };
+use reconciliation::files::{DEFAULT_MIB, FileCache};
 use work::Work;
 
 /// The default name of the version header (D4).
@@ -58,6 +59,8 @@ pub struct App {
     work: Work,
     /// Lists with a filter, which a long reconciliation must not hold up.
     searches: Work,
+    /// The texts of sent manifests.
+    files: FileCache,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -81,7 +84,15 @@ impl App {
         let site = site(&store, &settings.base_url, &settings.saml_base_url);
         let work = Work::new("reconciliations", WAITING_RECONCILIATIONS);
         let searches = Work::new("filtered lists", WAITING_SEARCHES);
-        Self { store, site, settings, following: None, work, searches }
+        let files = FileCache::new(DEFAULT_MIB << 20);
+        Self { store, site, settings, following: None, work, searches, files }
+    }
+
+    /// Limits the memory for texts that clients have sent and can refer to by digest (D72). 0 keeps none.
+    #[must_use]
+    pub fn file_cache(mut self, most_bytes: u64) -> Self {
+        self.files = FileCache::new(most_bytes);
+        self
     }
 
     /// Adds the reconcile loop of a folder.
