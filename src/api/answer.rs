@@ -27,7 +27,10 @@ pub(super) const REQUEST_ID: &str = "request-id";
 #[derive(Debug)]
 pub(crate) struct ApiError {
     faults: Vec<Fault>,
-    headers: HeaderMap,
+    /// On the heap, because errors are returned by value everywhere.
+    headers: Box<HeaderMap>,
+    /// The digests of the texts that the server lacks (D72).
+    missing: Vec<String>,
 }
 
 /// The header of a response to a PATCH that may have had another effect than its client meant (D65).
@@ -36,7 +39,7 @@ const WARNING: &str = "edgewright-warning";
 impl ApiError {
     /// Creates the error of one fault.
     pub(crate) fn new(fault: Fault) -> Self {
-        Self { faults: vec![fault], headers: HeaderMap::new() }
+        Self::from_faults(vec![fault])
     }
 
     /// Creates the error of a fault without a field.
@@ -48,7 +51,16 @@ impl ApiError {
     pub(crate) fn from_faults(mut faults: Vec<Fault>) -> Self {
         // Limits the response to a hostile body with very many faults.
         faults.truncate(MOST_FAULTS);
-        Self { faults, headers: HeaderMap::new() }
+        Self { faults, headers: Box::default(), missing: Vec::new() }
+    }
+
+    /// Creates the error of a request that refers to texts by these digests.
+    pub(crate) fn missing_files(missing: Vec<String>) -> Self {
+        let count = missing.len();
+        let files = if count == 1 { "file" } else { "files" };
+        let message = format!("the server does not have the text of {count} {files}; nothing was planned or changed");
+        let fault = Fault::new(Code::MissingFiles, message).help("repeat the request with the texts of `missing`");
+        Self { missing, ..Self::new(fault) }
     }
 
     /// The first fault's message, for the log and the history.
@@ -160,8 +172,11 @@ impl IntoResponse for ApiError {
             });
             body.insert("errors".into(), errors.collect());
         }
+        if !self.missing.is_empty() {
+            body.insert("missing".into(), json!(self.missing));
+        }
         let body = Value::Object(body).to_string();
-        let mut response = (status, self.headers, Body::from(body)).into_response();
+        let mut response = (status, *self.headers, Body::from(body)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Ok(id) = HeaderValue::from_str(operation.as_str()) {
             response.headers_mut().insert(REQUEST_ID, id);

@@ -47,6 +47,20 @@ fn recorder() -> Option<&'static PrometheusHandle> {
                 "Duration of runs of the reconcile loop."
             );
             metrics::describe_counter!("edgewright_reconcile_total", "Runs of the reconcile loop by outcome.");
+            metrics::describe_counter!(
+                "edgewright_reconciliation_request_bytes_total",
+                "Size of the received bodies of POST /reconciliations."
+            );
+            metrics::describe_gauge!("edgewright_file_cache_bytes", "Memory for the texts of sent files.");
+            metrics::describe_gauge!("edgewright_file_cache_files", "Texts of sent files in memory.");
+            metrics::describe_counter!(
+                "edgewright_file_cache_hits_total",
+                "Texts that requests referred to by digest and the server had."
+            );
+            metrics::describe_counter!(
+                "edgewright_file_cache_misses_total",
+                "Texts that requests referred to by digest and the server lacked."
+            );
             metrics::describe_gauge!("edgewright_resources", "Resources of each kind.");
             metrics::describe_gauge!("edgewright_revision", "The current revision of the store.");
             metrics::describe_gauge!("edgewright_drift", "1 while the store does not match a source's manifests.");
@@ -195,6 +209,9 @@ fn page_of(app: &App) -> Response {
     for info in Kind::all() {
         metrics::gauge!("edgewright_resources", "kind" => info.name).set(snapshot.count(info.kind) as f64);
     }
+    let (files, bytes) = app.files.size();
+    metrics::gauge!("edgewright_file_cache_files").set(files as f64);
+    metrics::gauge!("edgewright_file_cache_bytes").set(bytes as f64);
     if let Some(following) = &app.following {
         let (source, health) = (&following.source, &following.health);
         let flag = |state: bool| if state { 1.0 } else { 0.0 };

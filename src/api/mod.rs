@@ -35,6 +35,7 @@ use crate::{
     store::Store,
 };
 use kept_pages::KeptPages;
+use reconciliation::files::{DEFAULT_MIB, FileCache};
 use work::{Renderings, Work};
 
 /// The default name of the version header (D4).
@@ -63,6 +64,8 @@ pub struct App {
     searches: Work,
     renderings: Renderings,
     pages: KeptPages,
+    /// The texts of sent manifests.
+    files: FileCache,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -87,7 +90,15 @@ impl App {
         let work = Work::new("reconciliations", WAITING_RECONCILIATIONS);
         let searches = Work::new("filtered lists", WAITING_SEARCHES);
         let (renderings, pages) = (Renderings::new(), KeptPages::default());
-        Self { store, site, settings, following: None, work, searches, renderings, pages }
+        let files = FileCache::new(DEFAULT_MIB << 20);
+        Self { store, site, settings, following: None, work, searches, renderings, pages, files }
+    }
+
+    /// Limits the memory for texts that clients have sent and can refer to by digest (D72). 0 keeps none.
+    #[must_use]
+    pub fn file_cache(mut self, most_bytes: u64) -> Self {
+        self.files = FileCache::new(most_bytes);
+        self
     }
 
     /// Adds the reconcile loop of a folder.

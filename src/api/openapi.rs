@@ -346,6 +346,12 @@ fn error_schema() -> Value {
                     "required": ["error_code", "field", "msg"],
                 },
             },
+            "missing": {
+                "type": "array",
+                "description": "With `ERR_EDGEWRIGHT_MISSING_FILES`: the digests of the texts that the server lacks.",
+                "items": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+                "x-extension": true,
+            },
         },
         "required": ["error_code", "status_code", "msg", "details"],
         "example": {

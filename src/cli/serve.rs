@@ -10,7 +10,7 @@ use super::{
     source::{Loading, Ownership},
 };
 use crate::{
-    api::{App, Settings, VERSION_HEADER, bind, install_metrics, router},
+    api::{App, Settings, VERSION_HEADER, bind, install_metrics, reconciliation::files::DEFAULT_MIB, router},
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     plan::render::sign,
     reconcile::{
@@ -48,6 +48,9 @@ pub(super) struct Args {
     /// File to write the admin token to on the first start (mode 0600), instead of stderr.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]
     admin_token_file: Option<PathBuf>,
+    /// Maximum memory in MiB for manifests from clients, which then send only changed files; 0 keeps none.
+    #[arg(long, value_name = "MIB", env = "EDGEWRIGHT_FILE_CACHE_MIB", default_value_t = DEFAULT_MIB)]
+    file_cache_mib: u64,
 }
 
 impl Args {
@@ -88,7 +91,8 @@ impl Args {
         let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
         let settings =
             Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
-        let router = router(App::new(store, settings).following(following.clone()));
+        let app = App::new(store, settings).following(following.clone());
+        let router = router(app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)));
         say(&format!("Serving {base_url} (listening on {address}). Stop with Ctrl-C."));
         server.run(router, following).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         drop(handle);

@@ -27,7 +27,12 @@ pub struct ManifestFile {
 impl ManifestFile {
     /// Creates a file of the tree `root`.
     pub fn new(name: String, text: String, folder: PathBuf, root: PathBuf) -> Self {
-        Self { source: Arc::new(SourceFile::new(name, text)), folder, root, map: OnceLock::new() }
+        Self::shared(name, Arc::new(text), folder, root)
+    }
+
+    /// Creates a file with a text that others use too.
+    pub(crate) fn shared(name: String, text: Arc<String>, folder: PathBuf, root: PathBuf) -> Self {
+        Self { source: Arc::new(SourceFile::shared(name, text)), folder, root, map: OnceLock::new() }
     }
 
     /// The positions in the file, computed on first use.

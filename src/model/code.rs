@@ -56,6 +56,7 @@ pub enum Code {
     Unavailable,
     CannotListen,
     Stale,
+    MissingFiles,
     StoreLocked,
     StoreFormat,
     StoreCorrupt,
@@ -423,6 +424,13 @@ pub const REGISTRY: &[CodeInfo] = &[
         409,
         "The plan is out of date: it is not the plan that was reviewed, or the store has changed since it was computed.",
         "Plan again and review the new plan.",
+    ),
+    info(
+        Code::MissingFiles,
+        "MISSING_FILES",
+        409,
+        "The request refers to files by digests that the server does not have for the owner of the API key; `missing` lists them. The server keeps the texts of files in memory, so a restart or a full cache loses them.",
+        "Repeat the request with the missing texts. If the cache of the server is too small, raise `--file-cache-mib` there.",
     ),
     info(
         Code::StoreLocked,

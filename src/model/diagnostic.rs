@@ -32,7 +32,7 @@ pub struct SourceFile {
     /// The path to show; `-` for standard input.
     pub name: String,
     /// The text. It may contain secrets, so parts of it are shown only in redacted form.
-    pub text: String,
+    pub text: Arc<String>,
     shown: OnceLock<Redacted>,
     line_starts: OnceLock<Vec<usize>>,
 }
@@ -47,6 +47,11 @@ impl fmt::Debug for SourceFile {
 impl SourceFile {
     /// Creates a file.
     pub fn new(name: String, text: String) -> Self {
+        Self::shared(name, Arc::new(text))
+    }
+
+    /// Creates a file with a text that others use too.
+    pub(crate) fn shared(name: String, text: Arc<String>) -> Self {
         Self { name, text, shown: OnceLock::new(), line_starts: OnceLock::new() }
     }
 

@@ -1,6 +1,7 @@
 //! `plan` and `reconcile` through a server say and do what they say and do with a store of their own machine (D45).
 
 mod refusals;
+mod uploads;
 
 use std::{
     fs,

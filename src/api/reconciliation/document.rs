@@ -43,7 +43,7 @@ pub(crate) fn paths(schemas: &mut Schemas, failures: &dyn Fn(&[&str]) -> Value) 
     let post = json!({
         "operationId": "createReconciliation",
         "summary": "Plan or apply manifests",
-        "description": "Plans manifests and applies the plan as one revision, unless `dry_run` is set. A dry run always responds with 200: its diagnostics and refusals are the errors that would prevent applying the plan.",
+        "description": "Plans manifests and applies the plan as one revision, unless `dry_run` is set. A dry run responds with 200: its diagnostics and refusals are the errors that would prevent applying the plan. If the server lacks the text of a file with a `digest`, it responds with 409 and `ERR_EDGEWRIGHT_MISSING_FILES`, plans and changes nothing, and keeps the texts of the request for the next one.",
         "tags": [TAG],
         "x-extension": true,
         "requestBody": {"required": true, "content": {"application/json": {

@@ -1,6 +1,7 @@
 //! `/reconciliations`: plans and applies sent manifests as one revision (D24, D45), and lists past reconciliations.
 
 pub(crate) mod document;
+pub(crate) mod files;
 pub(crate) mod wire;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
@@ -57,6 +58,7 @@ pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<
     // Take the slot before the body, to limit the number of bodies in memory.
     let place = app.work.place()?;
     let bytes = body::take(&parts.headers, body, Limits::MANIFESTS).await?;
+    metrics::counter!("edgewright_reconciliation_request_bytes_total").increment(bytes.len() as u64);
     let run = move |cancel: Cancel| {
         let caller = auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
         let (node, mut faults) = body::parse(&bytes, Limits::MANIFESTS)?;
@@ -196,9 +198,9 @@ impl<'a> ReconciliationJob<'a> {
                 faults.push(fault.at(path));
             }
         }
+        let digests = files::digests(&request.files, &mut faults);
         for (key, hash) in &request.token_hashes {
-            let hash = hash.expose();
-            if hash.len() != 64 || !hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+            if !files::is_hash(hash.expose()) {
                 let fault = Fault::new(Code::InvalidFormat, "a hash must be 64 lower-case hexadecimal digits");
                 faults.push(fault.at(field("token_hashes").join(key.as_str())));
             }
@@ -219,7 +221,8 @@ impl<'a> ReconciliationJob<'a> {
             let fault = Fault::new(Code::Conflict, message).at(field("source"));
             return Err(ApiError::new(fault.help("change that folder, or apply under another source name")));
         }
-        let files = request.files.iter().map(|file| file.name.clone()).collect();
+        let sent = app.files.resolve(&caller.owner, request.files, &digests)?;
+        let files = sent.iter().map(|file| file.name.clone()).collect();
         let commit = Some(request.commit).filter(|commit| !commit.is_empty());
         let author = CommitAuthor { name: request.commit_author_name, email: request.commit_author_email };
         let author = Some(author).filter(|author| !author.name.is_empty() || !author.email.is_empty());
@@ -231,7 +234,7 @@ impl<'a> ReconciliationJob<'a> {
             budget: request.max_deletes,
             lints,
             cancel,
-            ..Options::new(Sent::new(request.files, commit).with_commit_author(author))
+            ..Options::new(Sent::shared(sent, commit).with_commit_author(author))
         };
         let (dry_run, expect, tokens) = (request.dry_run, request.expect, TokenHashes(hashes.collect()));
         Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens })

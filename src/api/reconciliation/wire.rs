@@ -1,12 +1,16 @@
 //! The request and response bodies of `/reconciliations`, for the server and for the command line with `--server`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    manifest::tree::SentFile,
+    manifest::tree::SentValue,
     model::{operation::Author, secret::Secret},
     plan::{format::json::ReportDocument, safety::Budget, saved::SavedPlan},
     reconcile::DEFAULT_SOURCE,
@@ -22,7 +26,7 @@ const PREFIX: &str = "rec_";
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
     /// All manifests of the source: owned resources that no file declares are deleted.
-    pub files: Vec<SentFile>,
+    pub files: Vec<RequestFile>,
     /// Plan without changing anything.
     #[serde(default)]
     pub dry_run: bool,
@@ -70,6 +74,35 @@ pub(crate) struct Request {
     /// `_` and the secret part.
     #[serde(default)]
     pub token_hashes: BTreeMap<String, Secret>,
+}
+
+/// A manifest file in a request.
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SentFile")]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RequestFile {
+    /// The path, used only in messages.
+    #[schemars(length(min = 1, max = 4096))]
+    pub name: String,
+    /// The text: YAML, or JSON if the name ends in `.json`. Required unless `digest` is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Arc<String>>,
+    /// The BLAKE3 hash of the text in lower-case hexadecimal, for a text that the same owner has sent before. With a
+    /// `text`, it must match.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 64))]
+    pub digest: String,
+    /// The values that its documents take from files and the environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<SentValue>,
+}
+
+/// Omits the text, which may contain secrets.
+impl fmt::Debug for RequestFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.text.as_ref().map(|text| text.len());
+        write!(f, "RequestFile({}, {size:?} bytes, {} values)", self.name, self.values.len())
+    }
 }
 
 fn default_source() -> String {

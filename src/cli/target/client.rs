@@ -25,13 +25,25 @@ struct ErrorResponse {
     error_code: String,
     msg: String,
     #[serde(default)]
+    details: ErrorDetails,
+    #[serde(default)]
     errors: Vec<ErrorItem>,
+    #[serde(default)]
+    missing: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct ErrorDetails {
+    #[serde(default)]
+    field: String,
 }
 
 #[derive(Deserialize)]
 struct ErrorItem {
     error_code: String,
     msg: String,
+    #[serde(default)]
+    field: String,
 }
 
 /// Sends requests with the token.
@@ -186,6 +198,23 @@ pub(crate) fn refused(at: &str, status: u16, text: &[u8]) -> Failure {
 pub(crate) fn is_turned_away(text: &[u8]) -> bool {
     let refusal = serde_json::from_slice::<ErrorResponse>(text);
     refusal.is_ok_and(|refusal| Code::from_name(&refusal.error_code) == Some(Code::Unavailable))
+}
+
+/// The digests of the texts that the server lacks, if it answered that (D72).
+pub(crate) fn missing_files(text: &[u8]) -> Option<Vec<String>> {
+    let refusal: ErrorResponse = serde_json::from_slice(text).ok()?;
+    (Code::from_name(&refusal.error_code) == Some(Code::MissingFiles)).then_some(refusal.missing)
+}
+
+/// Whether the server does not know that a file can have a digest, because it is older.
+pub(crate) fn rejects_digests(text: &[u8]) -> bool {
+    let Ok(refusal) = serde_json::from_slice::<ErrorResponse>(text) else { return false };
+    let rejects = |code: &str, field: &str| {
+        // A fault in a manifest has the field `/files/N/text`.
+        Code::from_name(code) == Some(Code::UnknownField) && field.starts_with("/files/") && field.ends_with("/digest")
+    };
+    rejects(&refusal.error_code, &refusal.details.field)
+        || refusal.errors.iter().any(|it| rejects(&it.error_code, &it.field))
 }
 
 /// Validates a server URL and removes trailing slashes.

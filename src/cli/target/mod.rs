@@ -3,6 +3,7 @@
 mod client;
 mod local;
 mod server;
+mod upload;
 
 pub(super) use client::ApiClient;
 pub(super) use local::Local;

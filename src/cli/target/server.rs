@@ -8,7 +8,8 @@ use std::{
 
 use super::{
     PlanFile, Proposal, Target,
-    client::{ApiClient, foreign_response, is_turned_away, refused, unreachable},
+    client::{ApiClient, foreign_response, is_turned_away, missing_files, refused, rejects_digests, unreachable},
+    upload::{Outgoing, Texts},
 };
 use crate::{
     api::{
@@ -17,7 +18,7 @@ use crate::{
         reconciliation::wire::{Request, Run},
     },
     cli::{Exit, Failure, progress::during, show},
-    manifest::tree::{SentFile, collect},
+    manifest::tree::collect,
     model::{
         Kind,
         code::Code,
@@ -81,7 +82,7 @@ pub(crate) struct ServerTarget {
 
 /// The last proposal.
 struct Proposed {
-    files: Vec<SentFile>,
+    files: Outgoing,
     /// New API keys and the paths of their token files.
     keys: Vec<(Id, PathBuf)>,
     outcome: String,
@@ -96,13 +97,14 @@ impl ServerTarget {
         Ok(Self { url: client.address("/reconciliations"), client, options, proposed: None })
     }
 
-    fn request(&self, files: Vec<SentFile>) -> Request {
+    /// The dry run, still without files.
+    fn request(&self) -> Request {
         let lints = &self.options.lints;
         let author = self.options.tree.commit_author();
         let (name, email) = author.map(|author| (author.name, author.email)).unwrap_or_default();
         let levels = lints.levels.iter().map(|(name, level)| (name.clone(), level.as_str().to_owned()));
         Request {
-            files,
+            files: Vec::new(),
             dry_run: true,
             source: self.options.source.clone(),
             prune: self.options.prune,
@@ -119,7 +121,31 @@ impl ServerTarget {
         }
     }
 
-    fn send(&self, request: &Request) -> Result<Run, SendError> {
+    /// Sends a request with the files, and repeats it until the server has all texts. `doing` is for the progress.
+    fn exchange(&self, mut request: Request, files: &mut Outgoing, doing: &str) -> Result<Run, SendError> {
+        let mut texts = files.first_texts();
+        let mut label = doing.to_owned();
+        loop {
+            request.files = files.listed(&texts);
+            match during(&label, || self.send(&request))? {
+                ServerResponse::Run(run) => return Ok(*run),
+                ServerResponse::Missing(digests) => {
+                    request.files = files.listed(&Texts::DigestsOnly);
+                    let size = json::bytes(&request, Secrets::Revealed).map_or(0, |body| body.len());
+                    let room = Limits::MANIFESTS.bytes.saturating_sub(size);
+                    let next = files.next_texts(&digests, room, &self.url).map_err(SendError::Refused)?;
+                    label = next.progress.unwrap_or_else(|| doing.to_owned());
+                    texts = next.texts;
+                }
+                ServerResponse::DigestsUnknown => {
+                    files.send_whole();
+                    texts = Texts::All;
+                }
+            }
+        }
+    }
+
+    fn send(&self, request: &Request) -> Result<ServerResponse, SendError> {
         let no_response = |reason: String| match request.dry_run {
             true => SendError::Refused(unreachable(&self.url, &reason)),
             // Without a response, it is unknown whether the plan was applied.
@@ -136,17 +162,29 @@ impl ServerTarget {
         if status >= 500 && !request.dry_run && !is_turned_away(&text) {
             return Err(no_response(format!("status {status}")));
         }
+        // Neither answer is possible once the server has started on the request.
+        let has_digests = request.files.iter().any(|file| file.text.is_none());
+        if has_digests
+            && status == 409
+            && let Some(digests) = missing_files(&text)
+        {
+            return Ok(ServerResponse::Missing(digests));
+        }
+        if has_digests && status == 400 && rejects_digests(&text) {
+            return Ok(ServerResponse::DigestsUnknown);
+        }
         if !matches!(status, 200 | 201) {
             return Err(SendError::Refused(refused(&self.url, status, &text)));
         }
-        serde_json::from_slice(&text).map_err(|_| match request.dry_run {
+        let run = serde_json::from_slice::<Run>(&text).map_err(|_| match request.dry_run {
             true => SendError::Refused(foreign_response(&self.url, status)),
             false => no_response("the response is not a report".into()),
-        })
+        })?;
+        Ok(ServerResponse::Run(Box::new(run)))
     }
 
     /// Converts the server's run into a proposal, with places in the local files.
-    fn proposal(&mut self, run: Run, files: Vec<SentFile>, validated: Planned) -> Proposal {
+    fn proposal(&mut self, run: Run, files: Outgoing, validated: Planned) -> Proposal {
         let known: HashMap<&str, Arc<SourceFile>> =
             validated.files.iter().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();
         // For an unset variable or unreadable file, the local diagnostic says more: the values are read on this
@@ -181,25 +219,33 @@ impl ServerTarget {
     }
 
     /// Plans once more, and shows how the plan differs from the one that was shown before.
-    fn show_difference(&self, proposed: Proposed) {
-        let now = self.send(&self.request(proposed.files)).ok().and_then(|run| run.saved_plan);
+    fn show_difference(&self, mut proposed: Proposed) {
+        let now = self.exchange(self.request(), &mut proposed.files, "Planning").ok().and_then(|run| run.saved_plan);
         if let (Some(shown), Some(now)) = (proposed.shown, now) {
             show::difference(&shown.diff(&now));
         }
     }
 
     /// Sends the apply of what was proposed, once.
-    fn send_apply(&self, proposed: &Proposed, tokens: &mut TokenFiles) -> Result<Run, SendError> {
-        let mut request =
-            Request { dry_run: false, expect: proposed.outcome.clone(), ..self.request(proposed.files.clone()) };
+    fn send_apply(&self, proposed: &mut Proposed, tokens: &mut TokenFiles) -> Result<Run, SendError> {
+        let mut request = Request { dry_run: false, expect: proposed.outcome.clone(), ..self.request() };
         for (key, file) in &proposed.keys {
             match tokens.hash(key, file) {
                 Ok(hash) => request.token_hashes.insert(key.to_string(), hash),
                 Err(error) => return Err(SendError::Refused(error.diagnostic().into())),
             };
         }
-        self.send(&request)
+        self.exchange(request, &mut proposed.files, "Applying")
     }
+}
+
+/// What a server answers to a request with files.
+enum ServerResponse {
+    Run(Box<Run>),
+    /// It lacks the texts of these digests, and did nothing.
+    Missing(Vec<String>),
+    /// It is older than digests, and did nothing.
+    DigestsUnknown,
 }
 
 /// Why a request has no report.
@@ -238,7 +284,8 @@ impl Target for ServerTarget {
         let unread: Vec<Diagnostic> =
             validated.diagnostics.iter().filter(|it| unread.contains(&it.code)).cloned().collect();
         self.options.prune &= unread.is_empty();
-        let run = during("Planning", || self.send(&self.request(files.clone())))?;
+        let mut files = Outgoing::new(files);
+        let run = self.exchange(self.request(), &mut files, "Planning")?;
         // Without the outcome, the server could not check that it applies this very plan.
         if run.report.plan.is_some() && run.outcome.is_empty() {
             return Err(foreign_response(&self.url, 200));
@@ -250,10 +297,9 @@ impl Target for ServerTarget {
     }
 
     fn apply(&mut self) -> Result<u64, Failure> {
-        let Some(proposed) = self.proposed.take() else { return Ok(0) };
+        let Some(mut proposed) = self.proposed.take() else { return Ok(0) };
         let mut tokens = TokenFiles::default();
-        let answer = during("Applying", || self.send_apply(&proposed, &mut tokens));
-        match answer {
+        match self.send_apply(&mut proposed, &mut tokens) {
             Ok(Run { report: ReportDocument { applied: Some(revision), .. }, .. }) => Ok(revision),
             Ok(_) => {
                 Err(SendError::NoResponse(format!("the response from {} has no applied revision", self.url)).into())

@@ -19,6 +19,7 @@ pub use disk::Disk;
 pub(crate) use jail::find;
 pub use recorder::Recorder;
 pub(crate) use recorder::collect;
+pub(crate) use sent::SharedFile;
 pub use sent::{Sent, SentFile, SentValue};
 
 use super::origin::ManifestFile;
@@ -235,9 +236,8 @@ fn manifest_file(
     let text = String::from_utf8_lossy(bytes);
     let bom = text.len() - text.trim_start_matches('\u{feff}').len();
     let text = text.trim_start_matches('\u{feff}').to_owned();
-    let empty = text.trim().is_empty();
-    let file = Arc::new(ManifestFile::new(name, text, folder, root));
     if let Some(offset) = bad_byte {
+        let file = Arc::new(ManifestFile::new(name, text, folder, root));
         let offset = offset.saturating_sub(bom);
         diagnostics.push(
             Diagnostic::error(Code::NotUtf8, "invalid UTF-8")
@@ -246,6 +246,19 @@ fn manifest_file(
         );
         return None;
     }
+    text_file(name, Arc::new(text), folder, root, diagnostics)
+}
+
+/// Converts a text without a byte order mark to a manifest file; reports empty files.
+fn text_file(
+    name: String,
+    text: Arc<String>,
+    folder: PathBuf,
+    root: PathBuf,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Arc<ManifestFile>> {
+    let empty = text.trim().is_empty();
+    let file = Arc::new(ManifestFile::shared(name, text, folder, root));
     if empty {
         diagnostics.push(
             Diagnostic::error(Code::EmptyFile, "empty file, possibly half-written")

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{SentFile, SentValue, Tree};
+use super::{SentValue, SharedFile, Tree};
 use crate::{
     manifest::{Loaded, load, origin::ManifestFile},
     model::{diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor, secret::Secret},
@@ -32,13 +32,13 @@ struct Memory {
 }
 
 /// Reads manifests and returns them with the files to send.
-pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SentFile>) {
+pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
     let recorder = Recorder::new(Arc::clone(tree));
     let loaded = load(&recorder);
     let mut values = std::mem::take(&mut recorder.memory().values);
-    let files = loaded.files.iter().map(|file| SentFile {
+    let files = loaded.files.iter().map(|file| SharedFile {
         name: file.source.name.clone(),
-        text: file.source.text.clone(),
+        text: Arc::clone(&file.source.text),
         values: values.remove(&file.source.name).unwrap_or_default(),
     });
     let files = files.collect();
@@ -102,7 +102,7 @@ impl Recorder {
 fn digest(files: &[Arc<ManifestFile>]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     for file in files {
-        for part in [&file.source.name, &file.source.text] {
+        for part in [file.source.name.as_str(), file.source.text.as_str()] {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Tree, manifest_file};
+use super::{MOST_FILES, MOST_TOTAL_BYTES, Tree, text_file, too_many};
 use crate::{
     manifest::origin::ManifestFile,
     model::{
@@ -20,16 +20,13 @@ use crate::{
 };
 
 /// A manifest file in a request.
-#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq)]
 pub struct SentFile {
     /// The path, used only in messages.
-    #[schemars(length(min = 1, max = 4096))]
     pub name: String,
     /// The text: YAML, or JSON if the name ends in `.json`.
     pub text: String,
     /// The values that its documents take from files and the environment.
-    #[serde(default)]
     pub values: Vec<SentValue>,
 }
 
@@ -37,6 +34,40 @@ pub struct SentFile {
 impl fmt::Debug for SentFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SentFile({}, {} bytes, {} values)", self.name, self.text.len(), self.values.len())
+    }
+}
+
+/// A [`SentFile`] with a text that others use too.
+#[derive(Clone)]
+pub(crate) struct SharedFile {
+    /// The path, used only in messages.
+    pub name: String,
+    /// The text: YAML, or JSON if the name ends in `.json`.
+    pub text: Arc<String>,
+    /// The values that its documents take from files and the environment.
+    pub values: Vec<SentValue>,
+}
+
+/// Omits the text, which may contain secrets.
+impl fmt::Debug for SharedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedFile({}, {} bytes, {} values)", self.name, self.text.len(), self.values.len())
+    }
+}
+
+impl From<SentFile> for SharedFile {
+    fn from(SentFile { name, text, values }: SentFile) -> Self {
+        Self { name, text: Arc::new(text), values }
+    }
+}
+
+impl SharedFile {
+    /// The text without a byte order mark.
+    fn content(&self) -> Arc<String> {
+        match self.text.trim_start_matches('\u{feff}') {
+            content if content.len() == self.text.len() => Arc::clone(&self.text),
+            content => Arc::new(content.to_owned()),
+        }
     }
 }
 
@@ -60,7 +91,7 @@ type ValueIndexes = HashMap<(String, String), usize>;
 /// Manifests in a request. Nothing is read from the server's disk or environment.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    files: Vec<SentFile>,
+    files: Vec<SharedFile>,
     commit: Option<String>,
     commit_author: Option<CommitAuthor>,
     /// The index of each file by name, and of its values.
@@ -70,6 +101,11 @@ pub struct Sent {
 impl Sent {
     /// Indexes sent files.
     pub fn new(files: Vec<SentFile>, commit: Option<String>) -> Self {
+        Self::shared(files.into_iter().map(SharedFile::from).collect(), commit)
+    }
+
+    /// Indexes files whose texts others use too.
+    pub(crate) fn shared(files: Vec<SharedFile>, commit: Option<String>) -> Self {
         let by_name = files.iter().enumerate().map(|(at, file)| {
             let mut values = HashMap::new();
             for (at, value) in file.values.iter().enumerate() {
@@ -99,10 +135,15 @@ impl Tree for Sent {
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
         let mut diagnostics = Vec::new();
         let mut files: Vec<Arc<ManifestFile>> = Vec::new();
+        // One text can stand for many files, so the size of a request does not limit them.
+        let total: u64 = self.files.iter().map(|sent| sent.text.len() as u64).sum();
+        if self.files.len() > MOST_FILES || total > MOST_TOTAL_BYTES {
+            diagnostics.push(too_many("the request"));
+            return (files, diagnostics);
+        }
         for sent in &self.files {
             let nowhere = PathBuf::new;
-            let bytes = sent.text.as_bytes();
-            files.extend(manifest_file(sent.name.clone(), bytes, nowhere(), nowhere(), &mut diagnostics));
+            files.extend(text_file(sent.name.clone(), sent.content(), nowhere(), nowhere(), &mut diagnostics));
         }
         if self.files.is_empty() {
             diagnostics.push(Diagnostic::error(Code::EmptySource, "the request has no manifests"));

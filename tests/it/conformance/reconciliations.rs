@@ -219,6 +219,10 @@ fn shape_rows() -> Vec<Row> {
         ("a file has a name", json!({"files": [{"text": "# x\n"}]}), "REQUIRED", "/files/0/name"),
         ("a file has a text", json!({"files": [{"name": "a.yaml"}]}), "REQUIRED", "/files/0/text"),
         ("a file's text is a text", file(json!({"text": 7})), "WRONG_TYPE", "/files/0/text"),
+        ("a digest is a text", file(json!({"digest": 7})), "WRONG_TYPE", "/files/0/digest"),
+        ("a digest has 64 digits", file(json!({"digest": "abc"})), "INVALID_FORMAT", "/files/0/digest"),
+        ("a digest is in lower case", file(json!({"digest": "A".repeat(64)})), "INVALID_FORMAT", "/files/0/digest"),
+        ("a digest is that of the text", file(json!({"digest": "a".repeat(64)})), "INVALID_FORMAT", "/files/0/digest"),
         ("a file has no other fields", file(json!({"path": "a.yaml"})), "UNKNOWN_FIELD", "/files/0/path"),
         ("a file's name is not empty", file(json!({"name": ""})), "INVALID_FORMAT", "/files/0/name"),
         ("a file's name has at most 4096 bytes", file(json!({"name": long})), "INVALID_FORMAT", "/files/0/name"),
@@ -269,6 +273,10 @@ fn shape_rows() -> Vec<Row> {
             .send(POST, of(json!({"lints": {"week-key": "deny"}})))
             .fails(400, "UNKNOWN_VALUE", "/lints/week-key")
             .says("did you mean `weak-key`?"),
+        row("a digest refers to a text that was sent before (D72)")
+            .send(POST, json!({"files": [{"name": "a.yaml", "digest": "a".repeat(64)}], "source": "source-{n}"}))
+            .fails(409, "MISSING_FILES", "")
+            .says("the text of 1 file"),
         row("two files have two names")
             .send(POST, json!({"files": [{"name": "a.yaml", "text": good}, {"name": "a.yaml", "text": "# x\n"}]}))
             .fails(400, "DUPLICATE_NAME", "/files/1/name"),
