@@ -116,11 +116,6 @@ impl Corpus {
         corpus
     }
 
-    /// Returns the folder as an argument.
-    pub(crate) fn argument(&self) -> String {
-        self.folder.display().to_string()
-    }
-
     fn changed_file(&self) -> PathBuf {
         self.folder.join(format!("edges/{CHANGED:05}.yaml"))
     }
