@@ -6,6 +6,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use serde_json::{Map, Value, json};
@@ -63,6 +64,7 @@ pub(crate) struct Corpus {
     /// The size of the manifest files in bytes.
     pub bytes: usize,
     changed: String,
+    changes: AtomicUsize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -110,7 +112,14 @@ impl Corpus {
             writer.group(folder, group, groups);
         }
         let Writer { files, bytes, .. } = writer;
-        let mut corpus = Self { folder: folder.to_owned(), routes: shape.routes, files, bytes, changed: String::new() };
+        let mut corpus = Self {
+            folder: folder.to_owned(),
+            routes: shape.routes,
+            files,
+            bytes,
+            changed: String::new(),
+            changes: AtomicUsize::new(0),
+        };
         corpus.changed = fs::read_to_string(corpus.changed_file()).unwrap();
         assert!(corpus.changed.contains(MARK));
         corpus
@@ -120,9 +129,9 @@ impl Corpus {
         self.folder.join(format!("edges/{CHANGED:05}.yaml"))
     }
 
-    /// Changes the description of one route, and returns a part of the new one.
-    pub(crate) fn change(&self, round: usize) -> String {
-        let new = format!("Round {round} of route ");
+    /// Changes the description of one route to one it never had, and returns the new part.
+    pub(crate) fn change(&self) -> String {
+        let new = format!("Change {} of route ", self.changes.fetch_add(1, Ordering::Relaxed));
         fs::write(self.changed_file(), self.changed.replacen(MARK, &format!("description: {new}"), 1)).unwrap();
         new
     }

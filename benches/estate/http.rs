@@ -39,10 +39,10 @@ impl Head {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
         let text = std::str::from_utf8(&bytes[..end]).expect("a head in ASCII");
         let mut lines = text.split("\r\n");
-        let status = lines.next().and_then(|line| line.get(9..12)).and_then(|code| code.parse().ok());
+        let status = lines.next().and_then(|line| line.get(9..12)).and_then(|code| code.parse::<u16>().ok());
         let length = lines.find_map(|line| {
             let (name, value) = line.split_once(':')?;
-            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
         });
         let status: u16 = status.unwrap_or_else(|| panic!("no status in {text}"));
         let bodiless = status == 204 || status == 304;

@@ -138,8 +138,8 @@ pub(crate) fn dry_run(run: &Run) -> Vec<Row> {
 /// A dry run after a change of one file.
 pub(crate) fn one_file(run: &Run) -> Vec<Row> {
     run.estate.plan(&[], NOTHING);
-    let runs = Runs::of(run.rounds().map(|round| {
-        run.estate.corpus.change(round);
+    let runs = Runs::of(run.rounds().map(|_| {
+        run.estate.corpus.change();
         run.estate.plan(&[], ONE_CHANGE)
     }));
     run.estate.corpus.restore();
@@ -229,7 +229,7 @@ pub(crate) fn serve(run: &Run) -> Vec<Row> {
 
 /// Returns the median time from the save of a file until the change can be read over REST, in seconds.
 fn saved_to_readable(estate: &Estate, rounds: usize) -> f64 {
-    estate.corpus.change(0);
+    estate.corpus.change();
     let plan = estate.plan(&[], ONE_CHANGE).output();
     let call = plan.lines().find_map(|line| line.trim_start().strip_prefix("PATCH "));
     let path = call.expect("the call of the change").to_owned();
@@ -239,10 +239,10 @@ fn saved_to_readable(estate: &Estate, rounds: usize) -> f64 {
     let server = estate.serve("followed", true);
     let mut client = estate.client(&server);
     let mut times = Vec::new();
-    for round in 1..=rounds.max(FEWEST_CHANGES) {
+    for _ in 0..rounds.max(FEWEST_CHANGES) {
         thread::sleep(PAUSE);
         let began = Instant::now();
-        let expected = estate.corpus.change(round);
+        let expected = estate.corpus.change();
         while !String::from_utf8_lossy(&client.get(&path)).contains(&expected) {
             assert!(began.elapsed() < PATIENCE, "the change is not applied");
             thread::sleep(Duration::from_micros(200));
