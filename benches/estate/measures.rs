@@ -1,0 +1,294 @@
+//! The measurements of the command line: one function for each line, or pair of lines, of the table.
+
+use std::{
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use crate::{
+    corpus::{FEWEST, GROUP, Shape},
+    estate::{Estate, UNCACHED},
+    options::Options,
+    process::Finished,
+    requests::get_rate,
+    table::{Row, median, memory, time},
+};
+
+/// How long a followed folder must be quiet before a run (`QUIET` in `src/reconcile/watch.rs`).
+const DEBOUNCE: f64 = 0.150;
+/// The pause between two changes of a followed folder.
+const PAUSE: Duration = Duration::from_millis(400);
+/// The fewest changes of a followed folder: each is short.
+const FEWEST_CHANGES: usize = 5;
+/// The longest wait until a change can be read.
+const PATIENCE: Duration = Duration::from_secs(300);
+const NOTHING: &str = "No changes: ";
+const ONE_CHANGE: &str = "0 to create, 1 to change, 0 to replace, 0 to delete";
+
+/// What all measurements share.
+pub(crate) struct Run {
+    /// The options of the command line.
+    pub options: Options,
+    /// The estate of the size that was asked for.
+    pub estate: Estate,
+}
+
+impl Run {
+    /// Writes the corpus and applies it.
+    pub(crate) fn new(options: Options, scratch: &Path) -> Self {
+        let estate = Estate::new(&scratch.join("estate"), options.shape(), options.rounds);
+        Self { options, estate }
+    }
+
+    /// Whether a target is met. A small run judges none.
+    pub(crate) fn judge(&self, met: bool) -> Option<bool> {
+        (!self.options.small).then_some(met)
+    }
+
+    fn rounds(&self) -> std::ops::Range<usize> {
+        0..self.options.rounds
+    }
+
+    /// An estate of another size.
+    fn sized(&self, name: &str, routes: usize) -> Estate {
+        let folder = self.estate.scratch().with_file_name(name);
+        Estate::new(&folder, Shape { routes, ..self.options.shape() }, self.options.rounds)
+    }
+
+    /// The target of a dry run, in seconds.
+    fn dry_run_target(&self) -> f64 {
+        (4.0 * self.estate.read).max(0.06)
+    }
+
+    /// A line for a time whose target is a multiple of the time to parse.
+    fn against_parse(&self, title: String, runs: &Runs, target: f64) -> Row {
+        let ratio = runs.wall / self.estate.parse;
+        Row {
+            title,
+            now: runs.told(),
+            ratio: format!("{ratio:.2} × parse"),
+            target: format!("≤ {target} × parse"),
+            met: self.judge(ratio <= target),
+            figures: runs.figures(),
+        }
+    }
+
+    fn memory(&self, title: &str, peak: Option<u64>, most: u64) -> Row {
+        Row {
+            title: title.into(),
+            now: memory(peak),
+            ratio: String::new(),
+            target: format!("≤ {} MB", most / 1_000_000),
+            met: peak.and_then(|peak| self.judge(peak <= most)),
+            figures: json!({"peak_bytes": peak}),
+        }
+    }
+}
+
+/// Several runs of one command.
+struct Runs {
+    wall: f64,
+    user: Option<f64>,
+    peak: Option<u64>,
+}
+
+impl Runs {
+    fn of(runs: impl Iterator<Item = Finished>) -> Self {
+        let runs: Vec<Finished> = runs.collect();
+        let user: Option<Vec<f64>> = runs.iter().map(|run| run.user).collect();
+        Self {
+            wall: median(runs.iter().map(|run| run.wall).collect()),
+            user: user.map(median),
+            peak: runs.iter().filter_map(|run| run.peak).max(),
+        }
+    }
+
+    fn told(&self) -> String {
+        match self.user {
+            Some(user) => format!("{} ({} user)", time(self.wall), time(user)),
+            None => time(self.wall),
+        }
+    }
+
+    fn figures(&self) -> serde_json::Value {
+        json!({"seconds": self.wall, "user_seconds": self.user, "peak_bytes": self.peak})
+    }
+}
+
+/// A dry run when nothing has changed, and its memory.
+pub(crate) fn dry_run(run: &Run) -> Vec<Row> {
+    // The first run fills the cache.
+    run.estate.plan(&[], NOTHING);
+    let runs = Runs::of(run.rounds().map(|_| run.estate.plan(&[], NOTHING)));
+    let target = run.dry_run_target();
+    let first = Row {
+        title: "dry run, nothing changed, whole process".into(),
+        now: runs.told(),
+        ratio: format!("{:.2} × parse, {:.1} × read", runs.wall / run.estate.parse, runs.wall / run.estate.read),
+        target: format!("≤ {} (4 × read, at least 60 ms)", time(target)),
+        met: run.judge(runs.wall <= target),
+        figures: runs.figures(),
+    };
+    vec![first, run.memory("its memory", runs.peak, 200_000_000)]
+}
+
+/// A dry run after a change of one file.
+pub(crate) fn one_file(run: &Run) -> Vec<Row> {
+    run.estate.plan(&[], NOTHING);
+    let runs = Runs::of(run.rounds().map(|_| {
+        run.estate.corpus.change();
+        run.estate.plan(&[], ONE_CHANGE)
+    }));
+    run.estate.corpus.restore();
+    let target = 1.5 * run.dry_run_target();
+    let files = run.estate.corpus.files.len();
+    vec![Row {
+        title: format!("dry run after one file of {files} changed"),
+        now: runs.told(),
+        ratio: format!("{:.2} × parse, {:.1} × read", runs.wall / run.estate.parse, runs.wall / run.estate.read),
+        target: format!("≤ {} (1.5 × the target above)", time(target)),
+        met: run.judge(runs.wall <= target),
+        figures: runs.figures(),
+    }]
+}
+
+/// A dry run without a cache.
+pub(crate) fn no_cache(run: &Run) -> Vec<Row> {
+    let runs = Runs::of(run.rounds().map(|_| run.estate.plan(&UNCACHED, NOTHING)));
+    vec![run.against_parse("dry run without any cache".into(), &runs, 1.6)]
+}
+
+/// The validation of all manifests.
+pub(crate) fn validate(run: &Run) -> Vec<Row> {
+    run.estate.assert_clean();
+    let runs = Runs::of(run.rounds().map(|_| run.estate.validate()));
+    vec![run.against_parse("`validate` with every lint, no cache".into(), &runs, 1.3)]
+}
+
+fn first_applies(run: &Run, estate: &Estate) -> Runs {
+    Runs::of(run.rounds().map(|_| {
+        let applied = estate.apply("first");
+        estate.remove("first");
+        applied
+    }))
+}
+
+/// The first apply to a new store, and its growth with the size of the estate.
+pub(crate) fn first_apply(run: &Run) -> Vec<Row> {
+    let routes = run.estate.corpus.routes;
+    let runs = first_applies(run, &run.estate);
+    let mut row = run.against_parse("first apply, durable, the plan written out".into(), &runs, 2.2);
+    row.now += &format!(", {}", memory(runs.peak));
+
+    let fewer = (routes / 10 / GROUP * GROUP).max(FEWEST);
+    let tenth = run.sized("tenth", fewer);
+    let small = first_applies(run, &tenth);
+    let (growth, size) = (runs.wall / small.wall, routes as f64 / fewer as f64);
+    let growth = Row {
+        title: format!("first apply, {routes} routes against {fewer}"),
+        now: format!("{} against {}", time(runs.wall), time(small.wall)),
+        ratio: format!("{growth:.1} × for {size:.0} ×"),
+        target: format!("≤ {:.0} ×", 1.1 * size),
+        met: run.judge(growth <= 1.1 * size),
+        figures: json!({"growth": growth, "size": size, "small_seconds": small.wall}),
+    };
+    vec![row, growth]
+}
+
+/// The start of a server on an existing store.
+fn start(run: &Run, title: &str, with_manifests: bool, targets: (f64, u64)) -> Vec<Row> {
+    let starts: Vec<(f64, Option<u64>)> = run
+        .rounds()
+        .map(|_| {
+            let server = run.estate.serve("state", with_manifests);
+            let found = (server.ready, server.peak);
+            server.stop();
+            found
+        })
+        .collect();
+    let ready = median(starts.iter().map(|(ready, _)| *ready).collect());
+    let peak = starts.iter().filter_map(|(_, peak)| *peak).max();
+    let runs = Runs { wall: ready, user: None, peak };
+    vec![run.against_parse(title.to_owned(), &runs, targets.0), run.memory("its memory", peak, targets.1)]
+}
+
+/// The start of a server that follows the manifests.
+pub(crate) fn serve_manifests(run: &Run) -> Vec<Row> {
+    // The first run fills the cache.
+    run.estate.plan(&[], NOTHING);
+    start(run, "`serve --manifests`: start to ready on an existing store", true, (0.5, 450_000_000))
+}
+
+/// The start of a server without manifests.
+pub(crate) fn serve(run: &Run) -> Vec<Row> {
+    start(run, "`serve` without manifests: start to ready", false, (0.3, 250_000_000))
+}
+
+/// Returns the median time from the save of a file until the change can be read over REST, in seconds.
+fn saved_to_readable(estate: &Estate, rounds: usize) -> f64 {
+    estate.corpus.change();
+    let plan = estate.plan(&[], ONE_CHANGE).output();
+    let call = plan.lines().find_map(|line| line.trim_start().strip_prefix("PATCH "));
+    let path = call.expect("the call of the change").to_owned();
+    estate.corpus.restore();
+
+    estate.copy("followed");
+    let server = estate.serve("followed", true);
+    let mut client = estate.client(&server);
+    let mut times = Vec::new();
+    for _ in 0..rounds.max(FEWEST_CHANGES) {
+        thread::sleep(PAUSE);
+        let began = Instant::now();
+        let expected = estate.corpus.change();
+        while !String::from_utf8_lossy(&client.get(&path)).contains(&expected) {
+            assert!(began.elapsed() < PATIENCE, "the change is not applied");
+            thread::sleep(Duration::from_micros(200));
+        }
+        times.push(began.elapsed().as_secs_f64());
+    }
+    drop(client);
+    server.stop();
+    estate.corpus.restore();
+    estate.remove("followed");
+    median(times)
+}
+
+/// A saved file of a followed folder.
+pub(crate) fn saved(run: &Run) -> Vec<Row> {
+    let few = run.sized("few", FEWEST);
+    let fewest = saved_to_readable(&few, run.options.rounds);
+    let whole = saved_to_readable(&run.estate, run.options.rounds);
+    let past = whole - DEBOUNCE;
+    vec![Row {
+        title: "one file saved → readable over REST".into(),
+        now: format!("{}, {} past the debounce", time(whole), time(past.max(0.0))),
+        ratio: format!("{} with {FEWEST} routes", time(fewest)),
+        target: "≤ 20 ms past the debounce, ≤ 250 ms with it".into(),
+        met: run.judge(past <= 0.020 && whole <= 0.250),
+        figures: json!({"seconds": whole, "past_debounce_seconds": past, "seconds_with_few_routes": fewest}),
+    }]
+}
+
+/// What grows with ten times the routes: a dry run looks at all files, a saved file and a GET need not.
+pub(crate) fn tenfold(run: &Run) -> Vec<Row> {
+    let large = run.sized("tenfold", 10 * run.estate.corpus.routes);
+    let dry_run = |estate: &Estate| {
+        estate.plan(&[], NOTHING);
+        Runs::of(run.rounds().map(|_| estate.plan(&[], NOTHING))).wall
+    };
+    let rounds = run.options.rounds;
+    let dry = dry_run(&large) / dry_run(&run.estate);
+    let saved = saved_to_readable(&large, rounds) / saved_to_readable(&run.estate, rounds);
+    let get = get_rate(run, &run.estate) / get_rate(run, &large);
+    vec![Row {
+        title: format!("{} routes against {}", large.corpus.routes, run.estate.corpus.routes),
+        now: format!("no-op dry run {dry:.1} ×, one file saved {saved:.2} ×, time of a GET {get:.2} ×"),
+        ratio: String::new(),
+        target: "≤ 11 × for the dry run, at most 1.25 × for the others".into(),
+        met: run.judge(dry <= 11.0 && saved <= 1.25 && get <= 1.25),
+        figures: json!({"dry_run": dry, "saved": saved, "get": get}),
+    }]
+}
