@@ -176,7 +176,7 @@ mod tests {
         let terminate_at = if blind { TerminateAt::Upstream } else { TerminateAt::Edge };
         let edge = HttpsEdge {
             hostports: hostports.iter().map(ToString::to_string).collect(),
-            tls_termination: Some(TlsTermination { terminate_at, ..TlsTermination::default() }),
+            tls_termination: Some(std::sync::Arc::new(TlsTermination { terminate_at, ..TlsTermination::default() })),
             ..HttpsEdge::default()
         };
         let route = |(index, (match_type, text)): (usize, &(MatchType, &str))| {

@@ -48,7 +48,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         policies(findings, key, &Path::root().join("ip_policy_ids"), &restriction.ip_policy_ids);
     }
     for (key, route) in world.all::<HttpsEdgeRoute>() {
-        modules(findings, key, route.backend.as_ref(), route.ip_restriction.as_ref());
+        modules(findings, key, route.backend.as_deref(), route.ip_restriction.as_deref());
     }
     let mut last = None;
     for key in world.desired.keys() {
@@ -63,7 +63,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         }
     }
     for (key, edge) in world.all::<TlsEdge>() {
-        modules(findings, key, edge.backend.as_ref(), edge.ip_restriction.as_ref());
+        modules(findings, key, edge.backend.as_deref(), edge.ip_restriction.as_deref());
     }
 }
 

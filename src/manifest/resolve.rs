@@ -24,6 +24,7 @@ use crate::{
         id::Id,
         key::Key,
         kind::https_edge::HttpsEdge,
+        module::{SharedModule, Slot},
         near::Suggestions,
         operation::Claim,
         resource::AnyResource,
@@ -298,7 +299,7 @@ impl<'a> Resolver<'a> {
     /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override
     /// all.
     fn with_module_sets(&mut self, declaration: &Declaration) -> Arc<dyn AnyResource> {
-        let mut spec = Arc::clone(&declaration.spec);
+        let mut taken: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
         for (index, name) in declaration.modules_from.iter().enumerate().rev() {
             let Some(set) = self.loaded.declared.sets.get(name) else {
                 let path = Path::root().join("modules_from").join(index);
@@ -306,12 +307,12 @@ impl<'a> Resolver<'a> {
                 continue;
             };
             for (slot, module) in &set.modules {
-                if spec.module(slot).is_none() {
-                    spec = spec.with_module(slot, Some(module.as_ref()));
+                if declaration.spec.module(slot).is_none() && taken.iter().all(|(other, _)| other != slot) {
+                    taken.push((slot, Some(Arc::clone(module))));
                 }
             }
         }
-        spec
+        if taken.is_empty() { Arc::clone(&declaration.spec) } else { declaration.spec.with_modules(&taken) }
     }
 
     /// The spec with names replaced by identifiers.
@@ -321,7 +322,7 @@ impl<'a> Resolver<'a> {
         spec: Arc<dyn AnyResource>,
         faulty: &mut bool,
     ) -> Arc<dyn AnyResource> {
-        let mut resolved = Arc::clone(&spec);
+        let mut resolved: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
         for slot in declaration.kind.info().slots {
             let Some(module) = spec.module(slot) else { continue };
             let mut references = Vec::new();
@@ -341,9 +342,9 @@ impl<'a> Resolver<'a> {
                     })
                 })
                 .collect();
-            resolved = resolved.with_module(slot, Some(module.with_references(&targets).as_ref()));
+            resolved.push((slot, Some(module.with_references(&targets))));
         }
-        resolved
+        if resolved.is_empty() { spec } else { spec.with_modules(&resolved) }
     }
 
     fn note_facts(&mut self, subject: Subject, facts: &Facts) {

@@ -16,7 +16,7 @@ use super::{
     fault::{Fault, Faults},
     json::JsonError,
     key::Key,
-    module::{AnyModule, Slot},
+    module::{AnyModule, SharedModule, Slot},
     reference::Reference,
     resource::{AccessList, AnyResource, ViewContext},
     secret::Secrets,
@@ -179,7 +179,11 @@ impl AnyResource for Undecodable {
         None
     }
 
-    fn with_module(&self, _slot: &Slot, _module: Option<&dyn AnyModule>) -> Arc<dyn AnyResource> {
+    fn shared_module(&self, _slot: &Slot) -> Option<SharedModule> {
+        None
+    }
+
+    fn with_modules(&self, _modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource> {
         Arc::new(self.clone())
     }
 

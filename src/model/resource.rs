@@ -13,7 +13,7 @@ use super::{
     json::{self, JsonError},
     key::Key,
     kind::{Kind, KindFacts},
-    module::{AnyModule, Slot},
+    module::{AnyModule, SharedModule, Slot},
     node::Node,
     reference::Reference,
     schema::Constraint,
@@ -260,8 +260,10 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn slots(&self) -> &'static [Slot];
     /// The module in a slot.
     fn module(&self, slot: &Slot) -> Option<&dyn AnyModule>;
-    /// Returns a copy with a slot's module replaced or removed.
-    fn with_module(&self, slot: &Slot, module: Option<&dyn AnyModule>) -> Arc<dyn AnyResource>;
+    /// The module in a slot, to share it.
+    fn shared_module(&self, slot: &Slot) -> Option<SharedModule>;
+    /// Returns a copy with the modules of some slots replaced or removed.
+    fn with_modules(&self, modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource>;
     /// Returns a copy with the given fields of another spec of its kind.
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error>;
     /// For a downcast.
@@ -340,9 +342,15 @@ impl<R: Resource> AnyResource for R {
         (slot.get)(self)
     }
 
-    fn with_module(&self, slot: &Slot, module: Option<&dyn AnyModule>) -> Arc<dyn AnyResource> {
+    fn shared_module(&self, slot: &Slot) -> Option<SharedModule> {
+        (slot.share)(self)
+    }
+
+    fn with_modules(&self, modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource> {
         let mut changed = self.clone();
-        (slot.set)(&mut changed, module);
+        for (slot, module) in modules {
+            (slot.set)(&mut changed, module.clone());
+        }
         Arc::new(changed)
     }
 
@@ -359,8 +367,8 @@ impl<R: Resource> AnyResource for R {
         patched.keep_readings(self);
         for slot in R::INFO.slots {
             let named = fields.iter().any(|field| field == slot.name);
-            let given = if named { (slot.get)(patch.as_any()) } else { None };
-            (slot.set)(&mut patched, given.or_else(|| (slot.get)(self)));
+            let given = if named { patch.shared_module(slot) } else { None };
+            (slot.set)(&mut patched, given.or_else(|| (slot.share)(self)));
         }
         Ok(Arc::new(patched))
     }
@@ -390,7 +398,7 @@ mod tests {
     #[test]
     fn a_patch_keeps_what_was_parsed_of_other_fields() {
         let saml = Saml { idp_metadata: Text::new("<a/>"), ..Saml::default() };
-        let route = HttpsEdgeRoute { saml: Some(saml), ..HttpsEdgeRoute::default() };
+        let route = HttpsEdgeRoute { saml: Some(Arc::new(saml)), ..HttpsEdgeRoute::default() };
         let patched = described(&route, "new");
         assert_eq!(patched.description, "new");
         let reading =
@@ -404,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_patch_replaces_the_modules_that_it_names() {
-        let module = |text: &str| Some(Saml { idp_metadata: Text::new(text), ..Saml::default() });
+        let module = |text: &str| Some(Arc::new(Saml { idp_metadata: Text::new(text), ..Saml::default() }));
         let route = HttpsEdgeRoute { saml: module("a"), compression: Some(Default::default()), ..Default::default() };
         let patch = HttpsEdgeRoute { saml: module("b"), ..Default::default() };
         let fields = ["saml".to_owned(), "compression".to_owned()];

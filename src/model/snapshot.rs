@@ -292,7 +292,7 @@ impl Snapshot {
                     }
                     None => return Err(not_found(host)),
                 };
-                self.change(&entry, entry.spec().with_module(slot, Some(module.as_ref())), touched)
+                self.change(&entry, entry.spec().with_modules(&[(slot, Some(Arc::clone(module)))]), touched)
             }
             Operation::DeleteModule { host, slot } => {
                 let entry = self.require(host)?;
@@ -302,7 +302,7 @@ impl Snapshot {
                         Fault::new(Code::NotFound, format!("{host} has no {} module", slot.name)),
                     ));
                 }
-                let spec = entry.spec().with_module(slot, None);
+                let spec = entry.spec().with_modules(&[(slot, None)]);
                 let info = host.kind.info();
                 if info.implicit && info.slots.iter().all(|slot| spec.module(slot).is_none()) {
                     self.remove(host, touched);

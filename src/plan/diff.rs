@@ -301,7 +301,8 @@ fn changes(key: &Key, from: &dyn AnyResource, to: &Arc<dyn AnyResource>) -> Resu
         match (from.module(slot), to.module(slot)) {
             (Some(_), None) => deletions.push(Operation::DeleteModule { host: key.clone(), slot }),
             (old, Some(new)) if old.is_none_or(|old| !old.same(new)) => {
-                operations.push(Operation::PutModule { host: key.clone(), slot, module: new.to_shared() });
+                let module = to.shared_module(slot);
+                operations.extend(module.map(|module| Operation::PutModule { host: key.clone(), slot, module }));
             }
             _ => {}
         }

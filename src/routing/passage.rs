@@ -76,12 +76,12 @@ mod tests {
 
     #[test]
     fn a_module_that_says_nothing_of_traffic_is_in_the_trace_before_the_backend() {
-        let host = Host { made_up: Some(MadeUp { enabled: true, rate: 5 }) };
+        let host = Host { made_up: Some(std::sync::Arc::new(MadeUp { enabled: true, rate: 5 })) };
         let told = through(&host);
         let names: Vec<(&str, StepEffect)> = told.iter().map(|it| (it.module, it.effect)).collect();
         assert_eq!(names, [("made_up", StepEffect::Depends), ("backend", StepEffect::Refused)]);
         assert_eq!(told.first().map(|it| it.note.as_str()), Some("applies to the request"));
-        let host = Host { made_up: Some(MadeUp { enabled: false, rate: 5 }) };
+        let host = Host { made_up: Some(std::sync::Arc::new(MadeUp { enabled: false, rate: 5 })) };
         assert_eq!(through(&host).len(), 1, "a disabled module does not apply");
     }
 

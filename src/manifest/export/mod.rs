@@ -312,7 +312,7 @@ impl Exporter<'_> {
                 targets.push(name.unwrap_or(reference.target.id));
             });
             if !targets.is_empty() {
-                named = named.with_module(slot, Some(module.with_references(&targets).as_ref()));
+                named = named.with_modules(&[(slot, Some(module.with_references(&targets)))]);
             }
         }
         named

@@ -129,10 +129,10 @@ pub trait AnyModule: Any + Debug + Send + Sync {
     fn references(&self, visit: &mut dyn FnMut(Reference));
     /// Returns a copy with other reference targets, in the order of the references.
     fn with_references(&self, targets: &[Id]) -> Arc<dyn AnyModule>;
-    /// Returns a shared copy.
-    fn to_shared(&self) -> Arc<dyn AnyModule>;
     /// Returns the module for a downcast.
     fn as_any(&self) -> &dyn Any;
+    /// Returns the shared module for a downcast.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 impl<M: Module> AnyModule for M {
@@ -171,15 +171,16 @@ impl<M: Module> AnyModule for M {
         changed.set_references(targets);
         Arc::new(changed)
     }
-    fn to_shared(&self) -> Arc<dyn AnyModule> {
-        Arc::new(self.clone())
-    }
     fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
 }
 
-type SharedModule = Arc<dyn AnyModule>;
+/// A module that several hosts can share, such as those that take it from one module set.
+pub(crate) type SharedModule = Arc<dyn AnyModule>;
 /// Decodes a module from a manifest.
 pub(crate) type DecodeModule = fn(&Node, Option<&dyn ValueSource>) -> Decoded<SharedModule>;
 
@@ -209,15 +210,18 @@ pub struct Slot {
     pub(crate) view_schema: fn(&mut SchemaGenerator) -> Schema,
     /// Returns the module in this slot of a host.
     pub(crate) get: fn(&dyn Any) -> Option<&dyn AnyModule>,
+    /// Returns the shared module in this slot of a host.
+    pub(crate) share: fn(&dyn Any) -> Option<SharedModule>,
     /// Sets or clears the module in this slot of a host.
-    pub(crate) set: fn(&mut dyn Any, Option<&dyn AnyModule>),
+    pub(crate) set: fn(&mut dyn Any, Option<SharedModule>),
 }
 
 impl Slot {
     /// Creates the slot of a module type.
     pub(crate) const fn of<M: Module>(
         get: fn(&dyn Any) -> Option<&dyn AnyModule>,
-        set: fn(&mut dyn Any, Option<&dyn AnyModule>),
+        share: fn(&dyn Any) -> Option<SharedModule>,
+        set: fn(&mut dyn Any, Option<SharedModule>),
     ) -> Slot {
         Slot {
             name: M::SLOT,
@@ -242,6 +246,7 @@ impl Slot {
             spec_schema: |generator| generator.subschema_for::<M>(),
             view_schema: |generator| generator.subschema_for::<M::View>(),
             get,
+            share,
             set,
         }
     }
@@ -277,7 +282,7 @@ macro_rules! slots {
         #[serde(default, deny_unknown_fields)]
         pub struct $host {
             $($(#[$field_meta])* pub $field: $type,)*
-            $($(#[$slot_meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $slot: Option<$module>,)*
+            $($(#[$slot_meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $slot: Option<std::sync::Arc<$module>>,)*
         }
 
         $(#[$views_meta])*
@@ -290,10 +295,11 @@ macro_rules! slots {
             /// The module slots of this kind.
             pub const SLOTS: &'static [$crate::model::module::Slot] = &[
                 $($crate::model::module::Slot::of::<$module>(
-                    |host| Some(host.downcast_ref::<$host>()?.$slot.as_ref()?),
+                    |host| Some(host.downcast_ref::<$host>()?.$slot.as_deref()?),
+                    |host| Some(host.downcast_ref::<$host>()?.$slot.clone()?),
                     |host, module| {
                         if let Some(host) = host.downcast_mut::<$host>() {
-                            host.$slot = module.and_then(|module| module.as_any().downcast_ref()).cloned();
+                            host.$slot = module.and_then(|module| module.into_any().downcast().ok());
                         }
                     },
                 ),)*
@@ -339,7 +345,7 @@ mod tests {
             assert_eq!(made_up.pointer("/properties/rate/maximum"), Some(&json!(u32::MAX)));
             assert_eq!(made_up.get("required"), None);
         }
-        let host = Host { made_up: Some(MadeUp::default()) };
+        let host = Host { made_up: Some(Arc::new(MadeUp::default())) };
         let (base_url, saml_base_url) = (String::new(), String::new());
         let site = Site { base_url, saml_base_url, saml_certificate: Box::new(|_| String::new()) };
         let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));

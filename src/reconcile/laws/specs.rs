@@ -322,7 +322,7 @@ fn hosted<R: Resource>(bare: impl Strategy<Value = R> + 'static, share: f64) -> 
     let modules: Vec<_> = R::INFO.slots.iter().map(|slot| option::weighted(share, module(slot.name))).collect();
     let host = (erased(bare), modules).prop_map(|(bare, modules)| {
         let slots = R::INFO.slots.iter().zip(modules);
-        slots.fold(bare, |host, (slot, module)| host.with_module(slot, module.as_deref()))
+        slots.fold(bare, |host, (slot, module)| host.with_modules(&[(slot, module)]))
     });
     host.boxed()
 }
@@ -423,7 +423,7 @@ pub(super) fn linked(spec: &Spec, authorities: &[String]) -> HttpsEdge {
     if rules::passes_through(&edge) {
         edge.mutual_tls = None;
     }
-    if let Some(mutual_tls) = &mut edge.mutual_tls {
+    if let Some(mutual_tls) = edge.mutual_tls.as_mut().map(Arc::make_mut) {
         let known = AUTHORITIES.iter().zip(authorities);
         let named = known.filter(|(name, _)| mutual_tls.certificate_authority_ids.iter().any(|id| id == *name));
         mutual_tls.certificate_authority_ids = named.map(|(_, id)| id.clone()).collect();

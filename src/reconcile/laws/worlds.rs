@@ -29,7 +29,7 @@ pub(super) const SOURCE: &str = "test";
 fn unread(route: Spec) -> Spec {
     let read =
         HttpsEdgeRoute::SLOTS.iter().filter(|slot| !["backend", "ip_restriction", "policies"].contains(&slot.name));
-    read.fold(route, |route, slot| route.with_module(slot, None))
+    read.fold(route, |route, slot| route.with_modules(&[(slot, None)]))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
