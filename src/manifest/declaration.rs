@@ -1,12 +1,14 @@
 //! The declarations of the documents: resources with unresolved references, and module sets.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, hash_map},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
-use super::origin::Origin;
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+
+use super::origin::{Origin, Part};
 use crate::{
     lint::Level,
     model::{
@@ -14,7 +16,8 @@ use crate::{
         code::Code,
         diagnostic::Diagnostic,
         fault::{Aim, Fault, Path},
-        module::{AnyModule, Slot},
+        key::Key,
+        module::{SharedModule, Slot},
         resource::AnyResource,
     },
     text::printable,
@@ -25,9 +28,9 @@ use crate::{
 pub(super) struct Declaration {
     pub kind: Kind,
     /// The name, unique per kind and parent.
-    pub name: String,
-    /// The edge or subscription that contains it, by name or id, and the path of that reference.
-    pub parent: Option<(String, Path)>,
+    pub name: Arc<str>,
+    /// The edge or subscription that contains it, by name or id.
+    pub parent: Option<Arc<str>>,
     pub id: Option<String>,
     pub renamed_from: Option<String>,
     pub prevent_destroy: bool,
@@ -37,25 +40,55 @@ pub(super) struct Declaration {
     pub token_file: Option<PathBuf>,
     /// The origin of the spec.
     pub origin: Origin,
-    /// The origin of the document, for faults in the metadata.
-    pub head: Origin,
     pub facts: Facts,
     /// Whether its document has errors, so that the declaration may be incomplete.
     pub faulty: bool,
 }
 
 impl Declaration {
+    /// The origin of the document, for faults in the metadata.
+    pub(super) fn head(&self) -> Origin {
+        self.origin.document()
+    }
+
     /// Whether it is declared inside its edge or subscription, without its own metadata.
     pub(super) fn is_inside_of_parent(&self) -> bool {
-        let names_parent = Path::root().join("spec").join("edge");
-        self.parent.as_ref().is_some_and(|(_, path)| *path != names_parent)
+        self.origin.is_entry()
+    }
+
+    /// The path in its document that gives the parent: the field with its name, or the place inside of it.
+    pub(super) fn parent_path(&self) -> Path {
+        match self.is_inside_of_parent() {
+            true => self.origin.path(),
+            false => Part::Spec.path().join("edge"),
+        }
+    }
+}
+
+/// The declaration of each resource.
+#[derive(Debug, Default)]
+pub(crate) struct Origins(HashMap<Key, Arc<Declaration>>);
+
+impl Origins {
+    /// The origin of a resource's spec.
+    pub(crate) fn get(&self, key: &Key) -> Option<&Origin> {
+        Some(&self.0.get(key)?.origin)
+    }
+
+    pub(super) fn declaration(&self, key: &Key) -> Option<&Declaration> {
+        self.0.get(key).map(Arc::as_ref)
+    }
+
+    /// Adds a declaration; returns an earlier one of the same resource.
+    pub(super) fn insert(&mut self, key: Key, declaration: Arc<Declaration>) -> Option<Arc<Declaration>> {
+        self.0.insert(key, declaration)
     }
 }
 
 /// A set of modules for routes.
 #[derive(Debug)]
 pub(super) struct ModuleSet {
-    pub modules: Vec<(&'static Slot, Arc<dyn AnyModule>)>,
+    pub modules: Vec<(&'static Slot, SharedModule)>,
     /// The origin of the `spec`.
     pub origin: Origin,
     pub facts: Facts,
@@ -74,15 +107,38 @@ pub(super) struct Facts {
     pub levels: BTreeMap<String, Level>,
 }
 
+/// A name of a document or of an entry in it.
+#[derive(Debug)]
+pub(super) struct DeclaredName {
+    kind: &'static str,
+    parent: Option<Arc<str>>,
+    name: Arc<str>,
+    origin: Origin,
+    /// The field of an entry that is its name.
+    field: &'static str,
+}
+
+impl DeclaredName {
+    fn path(&self) -> Path {
+        match self.origin.is_entry() {
+            true => Path::root().join(self.field),
+            false => Path::root().join("metadata").join("name"),
+        }
+    }
+}
+
 /// All declarations.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
-    pub resources: Vec<Declaration>,
-    pub sets: BTreeMap<String, ModuleSet>,
+    pub resources: Vec<Arc<Declaration>>,
+    pub sets: BTreeMap<String, Arc<ModuleSet>>,
     /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
     /// document is not a second error.
-    names: Vec<(&'static str, String, String, Origin, Path)>,
-    known: HashSet<(&'static str, String)>,
+    names: Vec<DeclaredName>,
+    /// The names of `names`, made when the first is looked up: only a fault needs it.
+    known: OnceLock<HashSet<(&'static str, Arc<str>)>>,
+    /// Invalid names.
+    invalid: HashSet<(&'static str, String)>,
     /// The names in files that could not be read to the end, which may declare them.
     unread: HashSet<String>,
 }
@@ -95,26 +151,34 @@ impl Declared {
             self.sets.entry(name).or_insert(set);
         }
         self.names.extend(other.names);
-        self.known.extend(other.known);
+        self.invalid.extend(other.invalid);
         self.unread.extend(other.unread);
     }
 
     /// Marks the declarations of one document as faulty: all resources from index `from` on, and its module set.
     pub(super) fn mark_faulty(&mut self, from: usize, set: &str) {
-        self.resources.iter_mut().skip(from).for_each(|declaration| declaration.faulty = true);
-        if let Some(set) = self.sets.get_mut(set) {
+        // Nothing else shares them before all files are read.
+        self.resources.iter_mut().skip(from).filter_map(Arc::get_mut).for_each(|it| it.faulty = true);
+        if let Some(set) = self.sets.get_mut(set).and_then(Arc::get_mut) {
             set.faulty = true;
         }
     }
 
-    /// Records a declared name.
-    pub(super) fn note(&mut self, kind: &'static str, parent: &str, name: String, origin: Origin, path: Path) {
-        self.names.push((kind, parent.to_owned(), name, origin, path));
+    /// Records a declared name. `field` is the field of an entry that is its name.
+    pub(super) fn note(
+        &mut self,
+        kind: &'static str,
+        parent: Option<Arc<str>>,
+        name: Arc<str>,
+        origin: Origin,
+        field: &'static str,
+    ) {
+        self.names.push(DeclaredName { kind, parent, name, origin, field });
     }
 
     /// Records the invalid name of a document: a reference to it is not a second error.
     pub(super) fn note_invalid(&mut self, kind: &'static str, name: String) {
-        self.known.insert((kind, name));
+        self.invalid.insert((kind, name));
     }
 
     /// Records the names in a file that could not be read to the end: a reference to one of them may be correct.
@@ -124,47 +188,51 @@ impl Declared {
 
     /// Whether a document, even a faulty or unreadable one, declares a name.
     pub(super) fn knows(&self, kind: &'static str, name: &str) -> bool {
-        self.known.contains(&(kind, name.to_owned())) || self.unread.contains(name)
+        let known = || self.names.iter().map(|it| (it.kind, Arc::clone(&it.name))).collect();
+        self.known.get_or_init(known).contains(&(kind, Arc::from(name)))
+            || self.invalid.contains(&(kind, name.to_owned()))
+            || self.unread.contains(name)
     }
 
     /// The names of a kind, for suggestions.
     pub(super) fn names_of(&self, kind: &'static str) -> impl Iterator<Item = &str> {
-        self.names.iter().filter(move |(of, ..)| *of == kind).map(|(_, _, name, ..)| name.as_str())
+        self.names.iter().filter(move |it| it.kind == kind).map(|it| it.name.as_ref())
     }
 
     /// Reports duplicate names after all files are read, and drops the later declarations.
     pub(super) fn settle(&mut self, diagnostics: &mut Vec<Diagnostic>) {
-        let mut first: HashMap<(&'static str, &str, &str), (&Origin, &Path)> = HashMap::new();
+        let mut first: HashMap<(&'static str, Option<&str>, &str), &DeclaredName> =
+            HashMap::with_capacity(self.names.len());
         // It is unknown which of two declarations is intended, so neither is applied (D44).
         let mut faulty = HashSet::new();
-        for (kind, parent, name, origin, path) in &self.names {
-            self.known.insert((*kind, name.clone()));
-            match first.entry((*kind, parent.as_str(), name.as_str())) {
-                std::collections::hash_map::Entry::Vacant(entry) => {
-                    entry.insert((origin, path));
+        for it in &self.names {
+            match first.entry((it.kind, it.parent.as_deref(), it.name.as_ref())) {
+                hash_map::Entry::Vacant(entry) => {
+                    entry.insert(it);
                 }
-                std::collections::hash_map::Entry::Occupied(entry) => {
-                    let fault = Fault::new(Code::DuplicateName, format!("duplicate {kind} `{}`", printable(name)))
-                        .at(path.clone())
-                        .help("rename or remove one of the two");
-                    let mut diagnostic = origin.diagnostic(fault);
-                    faulty.insert(origin.document_key());
-                    let (origin, path) = entry.get();
-                    faulty.insert(origin.document_key());
-                    diagnostic.related.push((origin.place(path, Aim::Value), "first here".into()));
+                hash_map::Entry::Occupied(entry) => {
+                    let fault =
+                        Fault::new(Code::DuplicateName, format!("duplicate {} `{}`", it.kind, printable(&it.name)))
+                            .at(it.path())
+                            .help("rename or remove one of the two");
+                    let mut diagnostic = it.origin.diagnostic(fault);
+                    faulty.insert(it.origin.document_key());
+                    let first = entry.get();
+                    faulty.insert(first.origin.document_key());
+                    diagnostic.related.push((first.origin.place(&first.path(), Aim::Value), "first here".into()));
                     diagnostics.push(diagnostic);
                 }
             }
         }
-        if !faulty.is_empty() {
-            let marked = self.resources.iter_mut().filter(|it| faulty.contains(&it.head.document_key()));
-            marked.for_each(|declaration| declaration.faulty = true);
-            let marked = self.sets.values_mut().filter(|set| faulty.contains(&set.origin.document_key()));
-            marked.for_each(|set| set.faulty = true);
+        if faulty.is_empty() {
+            return;
         }
+        let marked = self.resources.iter_mut().filter(|it| faulty.contains(&it.head().document_key()));
+        marked.filter_map(Arc::get_mut).for_each(|declaration| declaration.faulty = true);
+        let marked = self.sets.values_mut().filter(|set| faulty.contains(&set.origin.document_key()));
+        marked.filter_map(Arc::get_mut).for_each(|set| set.faulty = true);
         let mut seen = HashSet::new();
-        self.resources
-            .retain(|it| seen.insert((it.kind, it.parent.as_ref().map(|(name, _)| name.clone()), it.name.clone())));
+        self.resources.retain(|it| seen.insert((it.kind, it.parent.clone(), Arc::clone(&it.name))));
     }
 }
 

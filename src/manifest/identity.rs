@@ -1,9 +1,8 @@
 //! Chooses the id of each declared resource: the stated, the previous, or a derived one (D11, D54).
 
-use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
+
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::declaration::{Declaration, Declared};
 use crate::model::{
@@ -56,7 +55,7 @@ impl<'a> Known<'a> {
 
 /// A declared resource that needs an id.
 pub(super) struct Wanted<'a> {
-    pub declaration: &'a Declaration,
+    pub declaration: &'a Arc<Declaration>,
     pub parent: Option<Id>,
     pub spec: Arc<dyn AnyResource>,
     pub faulty: bool,
@@ -66,7 +65,7 @@ pub(super) struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     pub(super) fn new(
-        declaration: &'a Declaration,
+        declaration: &'a Arc<Declaration>,
         parent: Option<Id>,
         spec: Arc<dyn AnyResource>,
         faulty: bool,
@@ -85,7 +84,7 @@ impl<'a> Wanted<'a> {
 
     /// The former name, if the resource is renamed.
     fn former(&self) -> Option<&'a str> {
-        self.declaration.renamed_from.as_deref().filter(|former| *former != self.declaration.name)
+        self.declaration.renamed_from.as_deref().filter(|former| *former != self.name())
     }
 
     /// Whether an existing resource can be updated to this one in place. Unset immutable content matches any.
@@ -219,7 +218,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
                     let fault = Fault::new(Code::UnknownReference, format!("cannot adopt {key}: not found"));
                     let fault = fault.at(Path::root().join("metadata").join("id"));
                     let help = format!("remove or correct the ID: `{}` already exists with another ID", it.name());
-                    self.faults.insert(index, it.declaration.head.diagnostic(fault.help(help)));
+                    self.faults.insert(index, it.declaration.head().diagnostic(fault.help(help)));
                 }
                 // A rebuilt store gets the previously adopted ids.
                 None => self.take(index, key.id),
@@ -370,8 +369,8 @@ fn renamed_twice(it: &Wanted<'_>, rival: &Wanted<'_>) -> Diagnostic {
     let former = it.former().unwrap_or_default();
     let message = format!("`{former}` cannot be renamed to both `{}` and `{}`", rival.name(), it.name());
     let fault = Fault::new(Code::DuplicateName, message).at(path);
-    let mut diagnostic = it.declaration.head.diagnostic(fault.help("remove one of the two `renamed_from`"));
-    let first = rival.declaration.head.place(&Path::root().join("metadata").join("name"), Aim::Value);
+    let mut diagnostic = it.declaration.head().diagnostic(fault.help("remove one of the two `renamed_from`"));
+    let first = rival.declaration.head().place(&Path::root().join("metadata").join("name"), Aim::Value);
     diagnostic.related.push((first, "first here".into()));
     diagnostic
 }

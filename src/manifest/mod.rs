@@ -24,6 +24,7 @@ mod tests;
 pub(crate) mod tree;
 mod values;
 
+pub(crate) use declaration::Origins;
 pub use origin::ManifestFile;
 pub(crate) use origin::Origin;
 

@@ -46,30 +46,62 @@ impl ManifestFile {
     }
 }
 
+/// A part of a document that declares something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The whole document.
+    Document,
+    /// Its `spec`.
+    Spec,
+    /// An entry of a list in its `spec`.
+    Entry(&'static str, usize),
+}
+
+impl Part {
+    /// The path from the document.
+    pub(crate) fn path(self) -> Path {
+        match self {
+            Part::Document => Path::root(),
+            Part::Spec => Path::root().join("spec"),
+            Part::Entry(list, index) => Path(vec!["spec".into(), list.into(), index.into()]),
+        }
+    }
+}
+
 /// The origin of a document or a part of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
     file: Arc<ManifestFile>,
     document: usize,
-    base: Path,
+    part: Part,
 }
 
 impl Origin {
     /// The document at an index, from 0.
     pub(crate) fn new(file: Arc<ManifestFile>, document: usize) -> Self {
-        Self { file, document, base: Path::root() }
+        Self { file, document, part: Part::Document }
     }
 
-    /// The origin of a path inside this one.
+    /// The origin of a part of the document.
     #[must_use]
-    pub(crate) fn part(&self, path: &Path) -> Self {
-        Self { base: path.under(&self.base), ..self.clone() }
+    pub(crate) fn part(&self, part: Part) -> Self {
+        Self { part, ..self.clone() }
+    }
+
+    /// The path of this part in its document.
+    pub(crate) fn path(&self) -> Path {
+        self.part.path()
+    }
+
+    /// Whether this is an entry of a list in a document.
+    pub(crate) fn is_entry(&self) -> bool {
+        matches!(self.part, Part::Entry(..))
     }
 
     /// The whole document.
     #[must_use]
     pub(crate) fn document(&self) -> Self {
-        Self { base: Path::root(), ..self.clone() }
+        self.part(Part::Document)
     }
 
     /// A key that identifies the document within one run.
@@ -79,7 +111,7 @@ impl Origin {
 
     /// The place of a path.
     pub(crate) fn place(&self, path: &Path, aim: Aim) -> Place {
-        self.file.place(self.file.map().locate(self.document, &path.under(&self.base), aim))
+        self.file.place(self.file.map().locate(self.document, &path.under(&self.part.path()), aim))
     }
 
     /// A fault of this part as an error at its line.
@@ -90,7 +122,8 @@ impl Origin {
             fault.message = source.message(&fault.message, fields());
         }
         if fault.code == Code::DuplicateKey
-            && let Some((first, second)) = self.file.map().repeated_key(self.document, &fault.path.under(&self.base))
+            && let Some((first, second)) =
+                self.file.map().repeated_key(self.document, &fault.path.under(&self.part.path()))
         {
             let mut diagnostic = Diagnostic::from_fault(fault, self.file.place(second));
             diagnostic.related.push((self.file.place(first), "first here".into()));

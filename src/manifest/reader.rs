@@ -9,7 +9,7 @@ use super::{
     document::{API_VERSION, Document, Envelope, Metadata},
     findings::FileFindings,
     kinds::{self, ManifestKind},
-    origin::Origin,
+    origin::{Origin, Part},
     values::Values,
 };
 use crate::{
@@ -49,8 +49,6 @@ pub(super) struct Body<'a> {
     kind: &'static ManifestKind,
     metadata: &'a Metadata,
     spec: &'a Node,
-    /// The path of the `spec`.
-    path: Path,
 }
 
 /// Reads the declarations of a document.
@@ -70,24 +68,19 @@ impl Reader<'_> {
         self.findings.error(|| self.origin.diagnostic(fault));
     }
 
-    /// Decodes a value, reporting its faults below `path`.
-    fn decode<T: DeserializeOwned>(&mut self, node: &Node, path: &Path, elsewhere: &[&str]) -> Option<T> {
-        let (value, faults) = decode_with(node, elsewhere, Some(self.values));
-        for fault in faults {
-            let path = fault.path.under(path);
-            self.report(fault.at(path));
-        }
-        value
+    /// Reports a fault of a part.
+    fn report_in(&mut self, part: Part, fault: Fault) {
+        self.findings.error(|| self.origin.part(part).diagnostic(fault));
     }
 
     /// Decodes a field of a mapping; returns the default if it is missing or invalid.
-    fn field<T: DeserializeOwned + Default>(&mut self, node: &Node, path: &Path, name: &str) -> T {
+    fn field<T: DeserializeOwned + Default>(&mut self, node: &Node, part: Part, name: &str) -> T {
         match node.get(name).filter(|value| !value.is_null()) {
             Some(value) => {
                 let (value, faults) = decode_field::<T>(value, name, Some(self.values));
                 for fault in faults {
-                    let path = fault.path.under(&path.join(name));
-                    self.report(fault.at(path));
+                    let path = fault.path.under(&Path::root().join(name));
+                    self.report_in(part, fault.at(path));
                 }
                 value.unwrap_or_default()
             }
@@ -96,39 +89,38 @@ impl Reader<'_> {
     }
 
     /// Decodes and checks a spec.
-    fn spec(&mut self, kind: Kind, node: &Node, path: &Path, elsewhere: &[&str]) -> Option<Arc<dyn AnyResource>> {
+    fn spec(&mut self, kind: Kind, node: &Node, part: Part, elsewhere: &[&str]) -> Option<Arc<dyn AnyResource>> {
         let (spec, mut faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
         if let Some(spec) = &spec {
             let mut found = Faults::new();
             spec.check(&mut found);
             add_untold(&mut faults, found.into_vec());
         }
-        self.warn_of_null_modules(kind, node, path);
+        self.warn_of_null_modules(kind, node, part);
         for fault in faults {
-            let path = fault.path.under(path);
-            self.report(fault.at(path));
+            self.report_in(part, fault);
         }
         self.facts.plain_secrets = self.values.take_plain_secrets();
         spec
     }
 
     /// Warns about `compression:` without a value, which looks as if it configured something (D38).
-    fn warn_of_null_modules(&mut self, kind: Kind, node: &Node, path: &Path) {
+    fn warn_of_null_modules(&mut self, kind: Kind, node: &Node, part: Part) {
         for slot in kind.info().slots.iter().filter(|slot| node.get(slot.name).is_some_and(Node::is_null)) {
             let fault =
                 Fault::new(Code::NullModule, format!("`{}` is null, so the module is not configured", slot.name))
-                    .at(path.join(slot.name))
+                    .at(Path::root().join(slot.name))
                     .of_key()
                     .help(format!("use `{}: {{}}` for the default settings, or remove the key", slot.name));
-            self.findings.warning(|| self.origin.warning(fault));
+            self.findings.warning(|| self.origin.part(part).warning(fault));
         }
     }
 
     /// Warns about `routes:` without a value, which may be a truncated file.
-    fn warn_of_null_list(&mut self, node: &Node, name: &str, path: &Path) {
+    fn warn_of_null_list(&mut self, node: &Node, name: &str) {
         if node.get(name).is_some_and(Node::is_null) {
             let fault = Fault::new(Code::NullModule, format!("`{name}` is null, so the list is empty"))
-                .at(path.clone())
+                .at(Part::Spec.path().join(name))
                 .of_key()
                 .help(format!("use `{name}: []` if that is intended, or remove the key"));
             self.findings.warning(|| self.origin.warning(fault));
@@ -142,7 +134,11 @@ impl Reader<'_> {
                 Fault::new(Code::WrongType, format!("a manifest must be a mapping (found {})", node.describe()));
             return self.report(fault.help("separate manifests with a `---` line"));
         };
-        let Some(envelope) = self.decode::<Envelope>(node, &root, &["spec"]) else { return };
+        let (envelope, faults) = decode_with::<Envelope>(node, &["spec"], Some(self.values));
+        for fault in faults {
+            self.report(fault);
+        }
+        let Some(envelope) = envelope else { return };
         let given = |name: &str| entries.iter().any(|(key, value)| key == name && !value.is_null());
         if envelope.api_version != API_VERSION {
             let fault = match envelope.api_version.as_str() {
@@ -182,9 +178,8 @@ impl Reader<'_> {
             }
             return;
         };
-        let name = envelope.metadata.name.clone();
-        let parent = kind.parent_field.and_then(|field| spec?.get(field)).and_then(Node::as_str).unwrap_or_default();
-        self.note_name(kind.name, parent, name, &root.join("metadata").join("name"));
+        let parent = kind.parent_field.and_then(|field| spec?.get(field)).and_then(Node::as_str).map(Arc::from);
+        self.declared.note(kind.name, parent, Arc::from(envelope.metadata.name.as_str()), self.origin.clone(), "name");
         if let Some(spec) = spec {
             self.body(kind, &envelope.metadata, spec);
         }
@@ -213,10 +208,6 @@ impl Reader<'_> {
                 self.report(fault.at(path).help("use `allow`, `warn` or `deny`"));
             }
         }
-    }
-
-    fn note_name(&mut self, kind: &'static str, parent: &str, name: String, path: &Path) {
-        self.declared.note(kind, parent, name, self.origin.clone(), path.clone());
     }
 
     /// Checks the document's name.
@@ -248,75 +239,75 @@ impl Reader<'_> {
     }
 
     fn body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: &Node) {
-        let path = Path::root().join("spec");
         if spec.entries().is_none() {
-            return self.report(kinds::bad_spec(kind, spec).at(path));
+            return self.report(kinds::bad_spec(kind, spec).at(Part::Spec.path()));
         }
         if let Some(resource) = kind.resource {
             self.check_identity(metadata, resource.info());
         }
-        (kind.read)(self, &Body { kind, metadata, spec, path });
+        (kind.read)(self, &Body { kind, metadata, spec });
     }
 
     /// The Spec of a body, without the fields that only manifests have.
     fn spec_of(&mut self, body: &Body<'_>) -> Option<(Kind, Arc<dyn AnyResource>)> {
         let kind = body.kind.resource?;
         let extra: Vec<&str> = body.kind.fields.iter().map(|field| field.name).collect();
-        Some((kind, self.spec(kind, body.spec, &body.path, &extra)?))
+        Some((kind, self.spec(kind, body.spec, Part::Spec, &extra)?))
     }
 
     /// Reads a resource whose `spec` is its Spec.
     pub(super) fn plain(&mut self, body: &Body<'_>) {
         if let Some((kind, resource)) = self.spec_of(body) {
-            self.declare(kind, body.metadata, None, resource, &body.path);
+            let declaration = self.declare(kind, body.metadata, None, resource, Part::Spec);
+            self.declared.resources.push(Arc::new(declaration));
         }
     }
 
     /// Reads an edge and the routes inside it.
     pub(super) fn edge(&mut self, body: &Body<'_>) {
         self.plain(body);
-        self.routes(&body.metadata.name, body.spec, &body.path.join("routes"));
+        self.routes(&body.metadata.name, body.spec);
     }
 
     /// Reads a route that names its edge.
     pub(super) fn route(&mut self, body: &Body<'_>) {
-        let Body { metadata, spec, path, .. } = body;
-        let edge: String = self.field(spec, path, "edge");
+        let Body { metadata, spec, .. } = body;
+        let edge: String = self.field(spec, Part::Spec, "edge");
         if spec.get("edge").is_none_or(Node::is_null) {
             self.report(
                 Fault::new(Code::Required, "`edge` is missing: the name or ID of the route's edge")
-                    .at(path.join("edge"))
+                    .at(Part::Spec.path().join("edge"))
                     .of_key(),
             );
         }
-        let modules_from = self.field(spec, path, "modules_from");
+        let modules_from = self.field(spec, Part::Spec, "modules_from");
         let route = self.spec_of(body);
         if let (Some((kind, route)), false) = (route, edge.is_empty()) {
-            let declaration = self.declare(kind, metadata, Some((edge, path.join("edge"))), route, path);
-            declaration.modules_from = modules_from;
+            let declaration = self.declare(kind, metadata, Some(edge.into()), route, Part::Spec);
+            self.declared.resources.push(Arc::new(Declaration { modules_from, ..declaration }));
         }
     }
 
     /// Reads an API key and the file for its token.
     pub(super) fn api_key(&mut self, body: &Body<'_>) {
-        let Body { metadata, spec, path, .. } = body;
-        let token_file: Option<PathBuf> = self.field(spec, path, "token_file");
+        let Body { metadata, spec, .. } = body;
+        let token_file: Option<PathBuf> = self.field(spec, Part::Spec, "token_file");
         if spec.get("token_file").is_none_or(Node::is_null) {
             let fault = Fault::new(Code::Required, "`token_file` is missing: the file to write the token to");
-            self.report(fault.at(path.join("token_file")).of_key());
+            self.report(fault.at(Part::Spec.path().join("token_file")).of_key());
         }
-        let token_file = token_file.and_then(|file| self.token_file(file, path));
+        let token_file = token_file.and_then(|file| self.token_file(file));
         if let Some((kind, key)) = self.spec_of(body) {
-            let declaration = self.declare(kind, metadata, None, key, path);
-            declaration.token_file = token_file;
+            let declaration = self.declare(kind, metadata, None, key, Part::Spec);
+            self.declared.resources.push(Arc::new(Declaration { token_file, ..declaration }));
         }
     }
 
-    fn token_file(&mut self, file: PathBuf, path: &Path) -> Option<PathBuf> {
+    fn token_file(&mut self, file: PathBuf) -> Option<PathBuf> {
         match self.values.token_file(file) {
             Ok(file) => Some(file),
             Err(fault) => {
-                self.report(fault.at(path.join("token_file")));
+                self.report(fault.at(Part::Spec.path().join("token_file")));
                 None
             }
         }
@@ -341,13 +332,13 @@ impl Reader<'_> {
         &mut self,
         kind: Kind,
         metadata: &Metadata,
-        parent: Option<(String, Path)>,
+        parent: Option<Arc<str>>,
         spec: Arc<dyn AnyResource>,
-        path: &Path,
-    ) -> &mut Declaration {
+        part: Part,
+    ) -> Declaration {
         let declaration = Declaration {
             kind,
-            name: metadata.name.clone(),
+            name: Arc::from(metadata.name.as_str()),
             parent,
             id: metadata.id.clone(),
             renamed_from: metadata.renamed_from.clone(),
@@ -355,99 +346,99 @@ impl Reader<'_> {
             spec,
             modules_from: Vec::new(),
             token_file: None,
-            origin: self.origin.part(path),
-            head: self.origin.clone(),
+            origin: self.origin.part(part),
             facts: self.facts.clone(),
             faulty: false,
         };
         // The labels belong to the document, not to the routes inside it.
         self.facts.labels.clear();
-        self.declared.resources.push_mut(declaration)
+        declaration
     }
 
     /// The entries of the list `name`, which are mappings like `sample`.
-    fn items<'n>(&mut self, node: &'n Node, (name, sample): (&str, &str), path: &Path) -> &'n [Node] {
-        self.warn_of_null_list(node, name, path);
+    fn items<'n>(&mut self, node: &'n Node, (name, sample): (&str, &str)) -> &'n [Node] {
+        self.warn_of_null_list(node, name);
         match node.get(name) {
             None | Some(Node::Null) => &[],
             Some(Node::Seq(items)) => items,
             Some(other) => {
-                self.report(not_a_list(&format!("`{name}`"), name, Some(sample), other).at(path.clone()));
+                let fault = not_a_list(&format!("`{name}`"), name, Some(sample), other);
+                self.report(fault.at(Part::Spec.path().join(name)));
                 &[]
             }
         }
     }
 
     /// Decodes the routes inside an edge.
-    fn routes(&mut self, edge: &str, spec: &Node, path: &Path) {
-        for (index, node) in self.items(spec, ROUTES, path).iter().enumerate() {
-            let path = path.join(index);
+    fn routes(&mut self, edge: &str, spec: &Node) {
+        let edge: Arc<str> = Arc::from(edge);
+        for (index, node) in self.items(spec, ROUTES).iter().enumerate() {
+            let part = Part::Entry(ROUTES.0, index);
             if node.entries().is_none() {
-                self.report(not_an_entry(ROUTES.0, ROUTES.1, node).at(path));
+                self.report_in(part, not_an_entry(ROUTES.0, ROUTES.1, node));
                 continue;
             }
-            let name: String = self.field(node, &path, "name");
-            let modules_from = self.field(node, &path, "modules_from");
-            let route = self.spec(Kind::HttpsEdgeRoute, node, &path, &["name", "modules_from"]);
-            if !name.is_empty() && !self.check_name(&name, &path.join("name")) {
+            let name: String = self.field(node, part, "name");
+            let modules_from = self.field(node, part, "modules_from");
+            let route = self.spec(Kind::HttpsEdgeRoute, node, part, &["name", "modules_from"]);
+            if !name.is_empty() && !self.check_name(&name, &part.path().join("name")) {
                 continue;
             }
             let Some(route) = route else { continue };
             let typed = route.as_any().downcast_ref::<HttpsEdgeRoute>();
-            let (name, name_path) =
+            let (name, field) =
                 match (name.is_empty(), typed.and_then(|route| Some((route.match_type?, &route.r#match)))) {
-                    (false, _) => (name, path.join("name")),
-                    (true, Some((match_type, matched))) => {
-                        (format!("{} {matched}", match_type.as_str()), path.join("match"))
-                    }
+                    (false, _) => (name, "name"),
+                    (true, Some((match_type, matched))) => (format!("{} {matched}", match_type.as_str()), "match"),
                     // Without a match it has no identity; the missing match was reported already.
                     (true, None) => continue,
                 };
-            self.note_name("HttpsEdgeRoute", edge, name.clone(), &name_path);
             let metadata = Metadata { name, ..Metadata::default() };
-            let declaration =
-                self.declare(Kind::HttpsEdgeRoute, &metadata, Some((edge.to_owned(), path.clone())), route, &path);
-            declaration.modules_from = modules_from;
+            let declaration = self.declare(Kind::HttpsEdgeRoute, &metadata, Some(Arc::clone(&edge)), route, part);
+            let (name, origin) = (Arc::clone(&declaration.name), declaration.origin.clone());
+            self.declared.resources.push(Arc::new(Declaration { modules_from, ..declaration }));
+            self.declared.note("HttpsEdgeRoute", Some(Arc::clone(&edge)), name, origin, field);
         }
     }
 
     /// Reads the sources of a subscription, which is no resource of its own.
     pub(super) fn subscription(&mut self, body: &Body<'_>) {
-        let Body { metadata, spec, path, .. } = body;
+        let Body { metadata, spec, .. } = body;
         self.spec_of(body);
         if metadata.renamed_from.is_some() && metadata.id.is_none() {
             let path = Path::root().join("metadata").join("renamed_from");
             let fault = Fault::new(Code::NotAllowed, "`renamed_from` of an EventSubscription requires `metadata.id`");
             self.report(fault.at(path).help("set `metadata.id` to the subscription's ID"));
         }
-        let parent = metadata.id.clone().unwrap_or_else(|| metadata.name.clone());
-        let list = path.join("sources");
-        for (index, node) in self.items(spec, SOURCES, &list).iter().enumerate() {
-            let path = list.join(index);
+        let parent: Arc<str> = Arc::from(metadata.id.as_deref().unwrap_or(&metadata.name));
+        for (index, node) in self.items(spec, SOURCES).iter().enumerate() {
+            let part = Part::Entry(SOURCES.0, index);
             if node.entries().is_none() {
-                self.report(not_an_entry(SOURCES.0, SOURCES.1, node).at(path));
+                self.report_in(part, not_an_entry(SOURCES.0, SOURCES.1, node));
                 continue;
             }
-            let Some(source) = self.spec(Kind::EventSource, node, &path, &[]) else { continue };
+            let Some(source) = self.spec(Kind::EventSource, node, part, &[]) else { continue };
             let Some(name) = source.as_any().downcast_ref::<EventSource>().map(|source| source.r#type.clone()) else {
                 continue;
             };
-            self.note_name("EventSource", &parent, name.clone(), &path.join("type"));
             let metadata = Metadata { name, prevent_destroy: metadata.prevent_destroy, ..Metadata::default() };
-            self.declare(Kind::EventSource, &metadata, Some((parent.clone(), path.clone())), source, &path);
+            let declaration = self.declare(Kind::EventSource, &metadata, Some(Arc::clone(&parent)), source, part);
+            let (name, origin) = (Arc::clone(&declaration.name), declaration.origin.clone());
+            self.declared.resources.push(Arc::new(declaration));
+            self.declared.note("EventSource", Some(Arc::clone(&parent)), name, origin, "type");
         }
     }
 
     /// Reads a set of modules.
     pub(super) fn module_set(&mut self, body: &Body<'_>) {
-        let Body { metadata, spec, path, .. } = body;
+        let Body { metadata, spec, .. } = body;
         let slots = HttpsEdgeRoute::INFO.slots;
         let (mut modules, mut secrets) = (Vec::new(), Vec::new());
         for (key, node) in spec.entries().unwrap_or_default() {
-            let at = path.join(key.as_str());
             let Some(slot) = slots.iter().find(|slot| slot.name == key) else {
-                let fault = || unknown_field(key, slots.iter().map(|slot| slot.name)).at(at);
-                self.findings.error(|| self.origin.diagnostic(fault()));
+                let fault = || unknown_field(key, slots.iter().map(|slot| slot.name));
+                let path = || Path::root().join(key.as_str());
+                self.findings.error(|| self.origin.part(Part::Spec).diagnostic(fault().at(path())));
                 continue;
             };
             if node.is_null() {
@@ -463,15 +454,16 @@ impl Reader<'_> {
                 add_untold(&mut faults, found.into_vec());
             }
             for fault in faults {
-                let path = fault.path.under(&at);
-                self.report(fault.at(path));
+                let path = fault.path.under(&Path::root().join(slot.name));
+                self.report_in(Part::Spec, fault.at(path));
             }
             modules.extend(module.map(|module| (slot, module)));
         }
-        self.warn_of_null_modules(Kind::HttpsEdgeRoute, spec, path);
+        self.warn_of_null_modules(Kind::HttpsEdgeRoute, spec, Part::Spec);
         let mut facts = self.facts.clone();
         facts.plain_secrets = secrets;
-        let origin = self.origin.part(path);
-        self.declared.sets.entry(metadata.name.clone()).or_insert(ModuleSet { modules, origin, facts, faulty: false });
+        let origin = self.origin.part(Part::Spec);
+        let set = ModuleSet { modules, origin, facts, faulty: false };
+        self.declared.sets.entry(metadata.name.clone()).or_insert_with(|| Arc::new(set));
     }
 }

@@ -1,20 +1,25 @@
 //! Resolves names to identifiers, and declarations to the desired state.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::Arc,
 };
 
+use foldhash::{HashMap, HashMapExt as _, HashSet};
+use rayon::{
+    iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator},
+    slice::ParallelSliceMut,
+};
+
 use super::{
     Loaded, Origin,
-    declaration::{Declaration, Facts},
+    declaration::{Declaration, Facts, ModuleSet, Origins},
     identity::{Identity, Known, Wanted, choose, derived},
     kinds::MODULE_SET,
-    shared::{SetModule, set_modules},
 };
 use crate::{
-    lint::{Level, ManifestFacts, Subject},
+    lint::{ManifestFacts, Subject},
     model::{
         Kind,
         code::Code,
@@ -22,6 +27,7 @@ use crate::{
         diagnostic::Diagnostic,
         fault::{Aim, Fault, Path},
         id::Id,
+        json::JsonError,
         key::Key,
         kind::https_edge::HttpsEdge,
         module::{SharedModule, Slot},
@@ -42,16 +48,12 @@ const MOST_PLACES: usize = 10;
 pub(crate) struct Resolved {
     /// The desired resources by key.
     pub desired: BTreeMap<Key, Desired>,
-    /// The origin of each resource.
-    pub origins: HashMap<Key, Origin>,
+    /// The declaration of each resource.
+    pub origins: Origins,
+    /// The module sets.
+    pub(super) sets: BTreeMap<String, Arc<ModuleSet>>,
     /// Facts for the lints.
     pub facts: ManifestFacts,
-    /// The origin of each module set.
-    pub set_origins: HashMap<String, Origin>,
-    /// The modules that routes take from module sets.
-    pub set_modules: HashMap<Key, Vec<SetModule>>,
-    /// The lint levels set by manifests for their resources and module sets.
-    pub levels: HashMap<Subject, BTreeMap<String, Level>>,
     /// Errors in names and references.
     pub diagnostics: Vec<Diagnostic>,
     /// Incomplete resources: the document, a module set or a reference has errors.
@@ -84,7 +86,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
         offline,
         out: Resolved::default(),
     };
-    let mut declarations: Vec<&Declaration> = loaded.declared.resources.iter().collect();
+    let mut declarations: Vec<&Arc<Declaration>> = loaded.declared.resources.iter().collect();
     // Parents come before children, and referenced kinds before the kinds that reference them.
     declarations.sort_by_key(|declaration| declaration.kind);
     for of_one_kind in declarations.chunk_by(|a, b| a.kind == b.kind) {
@@ -139,12 +141,172 @@ struct Resolver<'a> {
     out: Resolved,
 }
 
+/// A reference that leads nowhere.
+struct Missing {
+    kind: &'static str,
+    prefix: &'static str,
+    name: String,
+    origin: Origin,
+    path: Path,
+}
+
+/// The names that are known before the declarations of a kind are resolved.
+#[derive(Clone, Copy)]
+struct Names<'n, 'a> {
+    sets: &'a BTreeMap<String, Arc<ModuleSet>>,
+    known: &'n Known<'a>,
+    ids: &'n HashMap<(Kind, &'a str), Id>,
+    desired: &'n BTreeMap<Key, Desired>,
+    offline: bool,
+}
+
+impl<'a> Names<'_, 'a> {
+    /// A declaration with its parent's id, module sets and references resolved, if there is a parent, and what is
+    /// missing.
+    fn read(self, declaration: &'a Arc<Declaration>) -> (Option<Result<Wanted<'a>, JsonError>>, Vec<Missing>) {
+        let mut missing = Vec::new();
+        let parent = match &declaration.parent {
+            None => None,
+            Some(name) => match self.parent(declaration, name, &mut missing) {
+                Some(parent) => Some(parent),
+                None => return (None, missing),
+            },
+        };
+        let faulty_set = |set: Option<&Arc<ModuleSet>>| set.is_none_or(|set| set.faulty);
+        let faulty = declaration.faulty || declaration.sets(self.sets).any(|(.., set)| faulty_set(set));
+        let spec = self.with_module_sets(declaration, &mut missing);
+        let spec = self.with_ids(declaration, spec, &mut missing);
+        (Some(Wanted::new(declaration, parent, spec, faulty || !missing.is_empty())), missing)
+    }
+
+    /// The id of a declaration's edge or subscription.
+    fn parent(self, declaration: &Declaration, name: &str, missing: &mut Vec<Missing>) -> Option<Id> {
+        let kind = declaration.kind.info().parent?;
+        if kind == Kind::EventSubscription {
+            // Subscriptions belong to another system: without an id, one is derived from the name.
+            return Some(if name.contains('_') { Id::new(name) } else { derived(kind, None, name, &[], 0) });
+        }
+        let found = self.find(kind, name);
+        if found.is_none() {
+            let (origin, path) = (declaration.head(), declaration.parent_path());
+            missing.push(Missing {
+                kind: kind.info().name,
+                prefix: kind.info().prefix,
+                name: name.to_owned(),
+                origin,
+                path,
+            });
+        }
+        found
+    }
+
+    /// The id of a resource given by name or id: declared in this source, or in the store.
+    fn find(self, kind: Kind, name: &str) -> Option<Id> {
+        if name.contains('_') {
+            let key = Key::new(kind, Id::new(name));
+            let known = match self.offline {
+                true => name.starts_with(kind.info().prefix),
+                false => self.known.snapshot.get(&key).is_some() || self.desired.contains_key(&key),
+            };
+            return known.then_some(key.id);
+        }
+        self.ids.get(&(kind, name)).cloned().or_else(|| self.in_store(kind, name))
+    }
+
+    /// Looks up a name in the store. A name of this source does not count if its resource will be pruned or was
+    /// declared under another name.
+    fn in_store(self, kind: Kind, name: &str) -> Option<Id> {
+        let entry: &Entry = self.known.named(kind, None, name).first()?;
+        let goes = self.known.prune && entry.is_owned_by(self.known.source);
+        (!goes && !self.desired.contains_key(&entry.key)).then(|| entry.key.id.clone())
+    }
+
+    /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override
+    /// all.
+    fn with_module_sets(self, declaration: &Declaration, missing: &mut Vec<Missing>) -> Arc<dyn AnyResource> {
+        let mut taken: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
+        for (index, name, set) in declaration.sets(self.sets) {
+            let Some(set) = set else {
+                missing.push(Missing {
+                    kind: MODULE_SET,
+                    prefix: "",
+                    name: name.clone(),
+                    origin: declaration.origin.clone(),
+                    path: Path::root().join("modules_from").join(index),
+                });
+                continue;
+            };
+            for (slot, module) in &set.modules {
+                if declaration.spec.module(slot).is_none() && taken.iter().all(|(other, _)| other != slot) {
+                    taken.push((slot, Some(Arc::clone(module))));
+                }
+            }
+        }
+        if taken.is_empty() { Arc::clone(&declaration.spec) } else { declaration.spec.with_modules(&taken) }
+    }
+
+    /// The spec with names replaced by identifiers.
+    fn with_ids(
+        self,
+        declaration: &Declaration,
+        spec: Arc<dyn AnyResource>,
+        missing: &mut Vec<Missing>,
+    ) -> Arc<dyn AnyResource> {
+        let mut resolved: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
+        for slot in declaration.kind.info().slots {
+            let Some(module) = spec.module(slot) else { continue };
+            let mut references = Vec::new();
+            module.references(&mut |reference| references.push(reference));
+            if references.is_empty() {
+                continue;
+            }
+            let targets: Vec<Id> = references
+                .into_iter()
+                .map(|reference| {
+                    let (kind, name) = (reference.target.kind, reference.target.id.as_str());
+                    self.find(kind, name).unwrap_or_else(|| {
+                        missing.push(Missing {
+                            kind: kind.info().name,
+                            prefix: kind.info().prefix,
+                            name: name.to_owned(),
+                            origin: declaration.origin.clone(),
+                            path: reference.path.under(&Path::root().join(slot.name)),
+                        });
+                        reference.target.id.clone()
+                    })
+                })
+                .collect();
+            resolved.push((slot, Some(module.with_references(&targets))));
+        }
+        if resolved.is_empty() { spec } else { spec.with_modules(&resolved) }
+    }
+}
+
 impl<'a> Resolver<'a> {
     /// Resolves the declarations of one kind. Their ids are chosen together, because one may take over another's name.
-    fn resolve(&mut self, declarations: &[&'a Declaration]) {
-        let wanted: Vec<Wanted<'a>> = declarations.iter().copied().filter_map(|it| self.read(it)).collect();
+    fn resolve(&mut self, declarations: &[&'a Arc<Declaration>]) {
+        let names = Names {
+            sets: &self.loaded.declared.sets,
+            known: &self.known,
+            ids: &self.ids,
+            desired: &self.out.desired,
+            offline: self.offline,
+        };
+        let read: Vec<_> = declarations.par_iter().with_min_len(256).map(|it| names.read(it)).collect();
+        let mut wanted = Vec::with_capacity(read.len());
+        for (it, missing) in read {
+            for missing in missing {
+                self.unknown(&missing);
+            }
+            match it {
+                Some(Ok(it)) => wanted.push(it),
+                Some(Err(error)) => self.out.diagnostics.push(error.into()),
+                None => {}
+            }
+        }
         let identities = choose(&self.known, &wanted);
         let keys: Vec<Key> = wanted.iter().zip(&identities).map(|(it, identity)| it.key(identity.id.clone())).collect();
+        let mut settled = Vec::with_capacity(keys.len());
         for ((it, identity), key) in wanted.into_iter().zip(identities).zip(&keys) {
             if let Some(first) = identity.after.and_then(|first| keys.get(first)) {
                 self.out.after.push((key.clone(), first.clone()));
@@ -152,34 +314,20 @@ impl<'a> Resolver<'a> {
             if let Some(rival) = identity.rival.and_then(|rival| keys.get(rival)) {
                 self.out.faulty.insert(rival.clone());
             }
-            self.settle(it, identity, key.clone());
+            settled.push((key.clone(), self.settle(it, identity, key)));
         }
+        // A map of sorted entries is made at once.
+        settled.par_sort_by(|(one, _), (other, _)| one.cmp(other));
+        self.out.desired.append(&mut settled.into_iter().collect());
     }
 
-    /// A declaration with its parent's id, module sets and references resolved.
-    fn read(&mut self, declaration: &'a Declaration) -> Option<Wanted<'a>> {
-        let parent = match &declaration.parent {
-            None => None,
-            Some((name, path)) => Some(self.parent(declaration, name, path)?),
-        };
-        let found = self.out.diagnostics.len();
-        let sets = &self.loaded.declared.sets;
-        let mut faulty =
-            declaration.faulty || declaration.modules_from.iter().any(|set| sets.get(set).is_none_or(|set| set.faulty));
-        let spec = self.with_module_sets(declaration);
-        let spec = self.with_ids(declaration, spec, &mut faulty);
-        let faulty = faulty || self.out.diagnostics.len() > found;
-        let wanted = Wanted::new(declaration, parent, spec, faulty);
-        wanted.map_err(|error| self.out.diagnostics.push(error.into())).ok()
-    }
-
-    fn settle(&mut self, wanted: Wanted<'a>, identity: Identity, key: Key) {
+    fn settle(&mut self, wanted: Wanted<'a>, identity: Identity, key: &Key) -> Desired {
         let Wanted { declaration, spec, faulty, .. } = wanted;
         let found = self.out.diagnostics.len();
         self.out.diagnostics.extend(identity.fault);
-        self.check_owner(declaration, &key);
+        self.check_owner(declaration, key);
         let sets = &declaration.modules_from;
-        if sets.iter().collect::<HashSet<_>>().len() < sets.len() {
+        if sets.len() > 1 && sets.iter().collect::<HashSet<_>>().len() < sets.len() {
             self.out.facts.repeated_module_sets.push((key.clone(), sets.clone()));
         }
         if declaration.parent.is_none() {
@@ -187,7 +335,7 @@ impl<'a> Resolver<'a> {
         }
         let claim = Claim {
             source: self.known.source.to_owned(),
-            name: declaration.name.clone(),
+            name: declaration.name.as_ref().to_owned(),
             prevent_destroy: declaration.prevent_destroy,
             renamed_from: identity.renamed_from,
         };
@@ -203,67 +351,28 @@ impl<'a> Resolver<'a> {
             self.out.faulty.insert(other_key);
         }
         let desired = Desired { key: key.clone(), spec, claim, token_file: declaration.token_file.clone() };
-        self.note_facts(Subject::Resource(key.clone()), &declaration.facts);
-        let from_sets = set_modules(declaration, &self.loaded.declared.sets);
-        if !from_sets.is_empty() {
-            self.out.set_modules.insert(key.clone(), from_sets);
-        }
-        if let Some(first) = self.out.origins.insert(key.clone(), declaration.origin.clone()) {
+        self.note_facts(|| Subject::Resource(key.clone()), &declaration.facts);
+        if let Some(first) = self.out.origins.insert(key.clone(), Arc::clone(declaration)) {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));
             let mut diagnostic = declaration.origin.diagnostic(fault.help("rename or remove one of the two"));
-            diagnostic.related.push((first.place(&Path::root(), Aim::Value), "first here".into()));
+            diagnostic.related.push((first.origin.place(&Path::root(), Aim::Value), "first here".into()));
             self.out.diagnostics.push(diagnostic);
         }
         if faulty || self.out.diagnostics.len() > found {
             self.out.faulty.insert(key.clone());
         }
-        self.out.desired.insert(key, desired);
-    }
-
-    /// The id of a declaration's edge or subscription.
-    fn parent(&mut self, declaration: &Declaration, name: &str, path: &Path) -> Option<Id> {
-        let kind = declaration.kind.info().parent?;
-        if kind == Kind::EventSubscription {
-            // Subscriptions belong to another system: without an id, one is derived from the name.
-            return Some(if name.contains('_') { Id::new(name) } else { derived(kind, None, name, &[], 0) });
-        }
-        let found = self.find(kind, name);
-        if found.is_none() {
-            // The path of a parent is relative to the document.
-            self.unknown(kind.info().name, kind.info().prefix, name, &declaration.head, path);
-        }
-        found
-    }
-
-    /// The id of a resource given by name or id: declared in this source, or in the store.
-    fn find(&self, kind: Kind, name: &str) -> Option<Id> {
-        if name.contains('_') {
-            let key = Key::new(kind, Id::new(name));
-            let known = match self.offline {
-                true => name.starts_with(kind.info().prefix),
-                false => self.known.snapshot.get(&key).is_some() || self.out.desired.contains_key(&key),
-            };
-            return known.then_some(key.id);
-        }
-        self.ids.get(&(kind, name)).cloned().or_else(|| self.in_store(kind, name))
-    }
-
-    /// Looks up a name in the store. A name of this source does not count if its resource will be pruned or was
-    /// declared under another name.
-    fn in_store(&self, kind: Kind, name: &str) -> Option<Id> {
-        let entry: &Entry = self.known.named(kind, None, name).first()?;
-        let goes = self.known.prune && entry.is_owned_by(self.known.source);
-        (!goes && !self.out.desired.contains_key(&entry.key)).then(|| entry.key.id.clone())
+        desired
     }
 
     /// Reports a reference to an unknown name, unless a faulty document declares it. Each name is reported once, with
     /// further references as related places: they have one cause.
-    fn unknown(&mut self, kind: &'static str, prefix: &str, name: &str, origin: &Origin, path: &Path) {
+    fn unknown(&mut self, missing: &Missing) {
+        let Missing { kind, prefix, name, origin, path } = missing;
         if self.loaded.declared.knows(kind, name) {
             return;
         }
         let index = self.out.diagnostics.len();
-        let (first, count) = self.unknown_names.entry((kind, name.to_owned())).or_insert((index, 0));
+        let (first, count) = self.unknown_names.entry((*kind, name.clone())).or_insert((index, 0));
         *count += 1;
         let (first, count) = (*first, *count);
         if count > 1 {
@@ -296,75 +405,20 @@ impl<'a> Resolver<'a> {
         self.suggestions.nearest(name, self.loaded.declared.names_of(kind))
     }
 
-    /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override
-    /// all.
-    fn with_module_sets(&mut self, declaration: &Declaration) -> Arc<dyn AnyResource> {
-        let mut taken: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
-        for (index, name) in declaration.modules_from.iter().enumerate().rev() {
-            let Some(set) = self.loaded.declared.sets.get(name) else {
-                let path = Path::root().join("modules_from").join(index);
-                self.unknown(MODULE_SET, "", name, &declaration.origin, &path);
-                continue;
-            };
-            for (slot, module) in &set.modules {
-                if declaration.spec.module(slot).is_none() && taken.iter().all(|(other, _)| other != slot) {
-                    taken.push((slot, Some(Arc::clone(module))));
-                }
-            }
-        }
-        if taken.is_empty() { Arc::clone(&declaration.spec) } else { declaration.spec.with_modules(&taken) }
-    }
-
-    /// The spec with names replaced by identifiers.
-    fn with_ids(
-        &mut self,
-        declaration: &Declaration,
-        spec: Arc<dyn AnyResource>,
-        faulty: &mut bool,
-    ) -> Arc<dyn AnyResource> {
-        let mut resolved: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
-        for slot in declaration.kind.info().slots {
-            let Some(module) = spec.module(slot) else { continue };
-            let mut references = Vec::new();
-            module.references(&mut |reference| references.push(reference));
-            if references.is_empty() {
-                continue;
-            }
-            let targets: Vec<Id> = references
-                .into_iter()
-                .map(|reference| {
-                    let (kind, name) = (reference.target.kind, reference.target.id.as_str());
-                    self.find(kind, name).unwrap_or_else(|| {
-                        *faulty = true;
-                        let path = reference.path.under(&Path::root().join(slot.name));
-                        self.unknown(kind.info().name, kind.info().prefix, name, &declaration.origin, &path);
-                        reference.target.id.clone()
-                    })
-                })
-                .collect();
-            resolved.push((slot, Some(module.with_references(&targets))));
-        }
-        if resolved.is_empty() { spec } else { spec.with_modules(&resolved) }
-    }
-
-    fn note_facts(&mut self, subject: Subject, facts: &Facts) {
-        let of = |path: &Path| (subject.clone(), path.clone());
-        self.out.facts.plain_secrets.extend(facts.plain_secrets.iter().map(of));
-        self.out.facts.labels.extend(facts.labels.iter().map(|label| (subject.clone(), label.clone())));
-        if !facts.levels.is_empty() {
-            self.out.levels.insert(subject, facts.levels.clone());
-        }
+    fn note_facts(&mut self, subject: impl Fn() -> Subject, facts: &Facts) {
+        self.out.facts.plain_secrets.extend(facts.plain_secrets.iter().map(|path| (subject(), path.clone())));
+        self.out.facts.labels.extend(facts.labels.iter().map(|label| (subject(), label.clone())));
     }
 
     fn note_sets(&mut self) {
         let taken: HashSet<&String> = self.loaded.declared.resources.iter().flat_map(|it| &it.modules_from).collect();
         for (name, set) in &self.loaded.declared.sets {
-            self.out.set_origins.insert(name.clone(), set.origin.clone());
-            self.note_facts(Subject::ModuleSet(name.clone()), &set.facts);
+            self.note_facts(|| Subject::ModuleSet(name.clone()), &set.facts);
             if !taken.contains(name) {
                 self.out.facts.unused_module_sets.push(name.clone());
             }
         }
+        self.out.sets = self.loaded.declared.sets.clone();
     }
 
     /// Reports a resource owned by another source.
@@ -386,7 +440,7 @@ impl<'a> Resolver<'a> {
             let path = Path::root().join("metadata").join(if declaration.id.is_some() { "id" } else { "name" });
             let diagnostic = match declaration.is_inside_of_parent() {
                 true => declaration.origin.diagnostic(fault),
-                false => declaration.head.diagnostic(fault.at(path)),
+                false => declaration.head().diagnostic(fault.at(path)),
             };
             self.out.diagnostics.push(diagnostic);
         }
@@ -395,17 +449,25 @@ impl<'a> Resolver<'a> {
     /// Checks edges that pass TLS through together with their routes, which may be in other documents (D15).
     fn check_pass_through(&mut self) {
         let mut found: Vec<(Key, Fault)> = Vec::new();
+        // The routes of an edge are neighbours, so each parent is looked up once.
+        let mut parent: Option<(Key, Option<&Arc<dyn AnyResource>>)> = None;
         for (key, desired) in &self.out.desired {
             if let Some(edge) = desired.spec.as_any().downcast_ref::<HttpsEdge>() {
                 let faults = rules::unreadable_edge_modules(edge).into_iter().map(|(_, fault)| fault);
                 found.extend(faults.map(|fault| (key.clone(), fault)));
             }
-            let Some(parent) = key.parent_key() else { continue };
-            let parent = match self.out.desired.get(&parent) {
-                Some(parent) => Some(&parent.spec),
-                None => self.known.snapshot.get(&parent).map(|entry| entry.spec()),
-            };
-            if let Some(edge) = parent.and_then(|spec| spec.as_any().downcast_ref::<HttpsEdge>()) {
+            if key.parent.is_none() {
+                continue;
+            }
+            if parent.as_ref().is_none_or(|(last, _)| Some(&last.id) != key.parent.as_ref()) {
+                parent = key.parent_key().map(|last| {
+                    let declared = self.out.desired.get(&last).map(|it| &it.spec);
+                    let spec = declared.or_else(|| self.known.snapshot.get(&last).map(|entry| entry.spec()));
+                    (last, spec)
+                });
+            }
+            let edge = parent.as_ref().and_then(|(_, spec)| (*spec)?.as_any().downcast_ref::<HttpsEdge>());
+            if let Some(edge) = edge {
                 let faults = rules::unreadable_modules(edge, desired.spec.as_ref());
                 found.extend(faults.into_iter().map(|fault| (key.clone(), fault)));
             }

@@ -1,6 +1,6 @@
 //! Modules that routes take from module sets, and the places of their fields: in the set's file, not in the route's.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Origin,
@@ -8,7 +8,7 @@ use super::{
     resolve::Resolved,
 };
 use crate::{
-    lint::Subject,
+    lint::{Level, Subject},
     model::{
         diagnostic::{Diagnostic, Place},
         fault::{Aim, Fault, Path, Segment},
@@ -21,27 +21,28 @@ const FROM_SET: &str = "from this module set";
 /// A module that a route takes from a module set.
 #[derive(Debug, Clone)]
 pub(crate) struct SetModule {
-    /// The module's field.
-    field: &'static str,
     /// The set's name.
     pub set: String,
     /// The index of the set in the route's `modules_from`.
     index: usize,
 }
 
-/// Returns the modules that a declaration takes from sets: later sets override earlier ones, and its own modules override
-/// all.
-pub(super) fn set_modules(declaration: &Declaration, sets: &BTreeMap<String, ModuleSet>) -> Vec<SetModule> {
-    let mut taken: Vec<SetModule> = Vec::new();
-    for (index, name) in declaration.modules_from.iter().enumerate().rev() {
-        let Some(set) = sets.get(name) else { continue };
-        for (slot, _) in &set.modules {
-            if declaration.spec.module(slot).is_none() && taken.iter().all(|it| it.field != slot.name) {
-                taken.push(SetModule { field: slot.name, set: name.clone(), index });
-            }
-        }
+impl Declaration {
+    /// The module sets that it uses, with their indices. Later sets override earlier ones, so they come first.
+    pub(super) fn sets<'s>(
+        &'s self,
+        sets: &'s BTreeMap<String, Arc<ModuleSet>>,
+    ) -> impl Iterator<Item = (usize, &'s String, Option<&'s Arc<ModuleSet>>)> {
+        self.modules_from.iter().enumerate().rev().map(|(index, name)| (index, name, sets.get(name)))
     }
-    taken
+
+    /// The set that a module of the resource comes from: the first that has it, unless the resource has its own.
+    fn set_module(&self, sets: &BTreeMap<String, Arc<ModuleSet>>, field: &str) -> Option<SetModule> {
+        let slot = self.kind.info().slot(field).filter(|slot| self.spec.module(slot).is_none())?;
+        let has = |set: &ModuleSet| set.modules.iter().any(|(other, _)| *other == slot);
+        let (index, set, _) = self.sets(sets).find(|(.., set)| set.is_some_and(|set| has(set)))?;
+        Some(SetModule { set: set.clone(), index })
+    }
 }
 
 impl Resolved {
@@ -49,19 +50,28 @@ impl Resolved {
     pub(crate) fn origin(&self, subject: &Subject) -> Option<&Origin> {
         match subject {
             Subject::Resource(key) => self.origins.get(key),
-            Subject::ModuleSet(name) => self.set_origins.get(name),
+            Subject::ModuleSet(name) => Some(&self.sets.get(name)?.origin),
+        }
+    }
+
+    /// The lint levels that a manifest sets for a subject.
+    pub(crate) fn levels(&self, subject: &Subject) -> Option<&BTreeMap<String, Level>> {
+        match subject {
+            Subject::Resource(key) => Some(&self.origins.declaration(key)?.facts.levels),
+            Subject::ModuleSet(name) => Some(&self.sets.get(name)?.facts.levels),
         }
     }
 
     /// The module from a set that contains a path of a resource.
-    pub(crate) fn set_module(&self, subject: &Subject, path: &Path) -> Option<&SetModule> {
+    pub(crate) fn set_module(&self, subject: &Subject, path: &Path) -> Option<SetModule> {
         let (Subject::Resource(key), Some(Segment::Key(field))) = (subject, path.0.first()) else { return None };
-        self.set_modules.get(key)?.iter().find(|it| it.field == field.as_str())
+        self.origins.declaration(key)?.set_module(&self.sets, field)
     }
 
     /// The place of a field: in the module set that it comes from, or in the resource.
     pub(crate) fn place(&self, subject: &Subject, path: &Path, aim: Aim) -> Option<Place> {
-        let set = self.set_module(subject, path).and_then(|module| self.set_origins.get(&module.set));
+        let module = self.set_module(subject, path);
+        let set = module.and_then(|module| Some(&self.sets.get(&module.set)?.origin));
         Some(set.or_else(|| self.origin(subject))?.place(path, aim))
     }
 
@@ -82,7 +92,7 @@ impl Resolved {
         match self.set_module(subject, path) {
             Some(module) => {
                 let field = self.place(subject, path, aim)?;
-                Some((self.place_of_use(subject, module)?, Some((field, FROM_SET.to_owned()))))
+                Some((self.place_of_use(subject, &module)?, Some((field, FROM_SET.to_owned()))))
             }
             None => Some((self.origin(subject)?.place(path, aim), None)),
         }
@@ -93,8 +103,8 @@ impl Resolved {
         let Some(module) = self.set_module(subject, &fault.path) else {
             return Some(self.origin(subject)?.diagnostic(fault));
         };
-        let mut diagnostic = self.set_origins.get(&module.set)?.diagnostic(fault);
-        let field = std::mem::replace(&mut diagnostic.place, self.place_of_use(subject, module));
+        let mut diagnostic = self.sets.get(&module.set)?.origin.diagnostic(fault);
+        let field = std::mem::replace(&mut diagnostic.place, self.place_of_use(subject, &module));
         diagnostic.related.extend(field.map(|field| (field, FROM_SET.to_owned())));
         Some(diagnostic)
     }

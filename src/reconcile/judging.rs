@@ -37,7 +37,7 @@ pub(super) fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintL
     let mut of_sets: BTreeMap<SetFinding, Vec<Finding>> = BTreeMap::new();
     for finding in lint::run(&world) {
         if let Some(set) = set_of(resolved, &finding) {
-            let key = (finding.lint, set.to_owned(), finding.path.clone(), finding.aim, finding.message.clone());
+            let key = (finding.lint, set, finding.path.clone(), finding.aim, finding.message.clone());
             of_sets.entry(key).or_default().push(finding);
             continue;
         }
@@ -61,20 +61,20 @@ pub(super) fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintL
 }
 
 /// The module set that alone causes a finding.
-fn set_of<'r>(resolved: &'r Resolved, finding: &Finding) -> Option<&'r str> {
+fn set_of(resolved: &Resolved, finding: &Finding) -> Option<String> {
     if finding.of_whole || finding.in_document {
         return None;
     }
-    let set = &resolved.set_module(&finding.subject, &finding.path)?.set;
+    let set = resolved.set_module(&finding.subject, &finding.path)?.set;
     let is_inside = finding.related.as_ref().is_none_or(|(subject, path, _)| {
-        *subject == finding.subject && resolved.set_module(subject, path).is_some_and(|other| other.set == *set)
+        *subject == finding.subject && resolved.set_module(subject, path).is_some_and(|other| other.set == set)
     });
-    is_inside.then_some(set.as_str())
+    is_inside.then_some(set)
 }
 
 /// The severity of a lint's findings about a subject; `None` if they are allowed.
 fn severity(resolved: &Resolved, lints: &LintLevels, subject: &Subject, lint: &str) -> Option<Severity> {
-    let own = resolved.levels.get(subject).and_then(|levels| levels.get(lint));
+    let own = resolved.levels(subject).and_then(|levels| levels.get(lint));
     let default = || lint::find(lint).map_or(Level::Warn, |lint| lint.default);
     match own.or_else(|| lints.levels.get(lint)).copied().unwrap_or_else(default) {
         Level::Allow => None,
@@ -101,7 +101,7 @@ fn of_set(resolved: &Resolved, set: &str, found: &[Finding], severity: Severity)
     routes.dedup();
     let uses = routes.iter().filter_map(|route| {
         let module = resolved.set_module(route, &first.path)?;
-        resolved.place_of_use(route, module)
+        resolved.place_of_use(route, &module)
     });
     let mut uses: Vec<Place> = uses.collect();
     uses.sort_by(|a, b| (&a.file.name, a.span.start).cmp(&(&b.file.name, b.span.start)));

@@ -1,15 +1,12 @@
 //! The result of planning, as a report and for a commit.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::{ApplyError, token};
 use crate::{
-    manifest::{ManifestFile, Origin},
+    manifest::{ManifestFile, Origins},
     model::{
         code::Code,
         desired::Desired,
@@ -35,7 +32,7 @@ pub struct Planned {
     /// The files that were read.
     pub files: Vec<Arc<ManifestFile>>,
     /// The origin of each declared resource.
-    pub(super) origins: HashMap<Key, Origin>,
+    pub(super) origins: Origins,
 }
 
 impl Planned {
