@@ -173,7 +173,7 @@ pub mod storage {
 
     // Engines.
     pub use crate::store::{
-        engine::{Batch, Engine, Hash, Query, RecordChange, State, Statistics, Tip, Visit},
+        engine::{Batch, Engine, Hash, OnDisk, Query, RecordChange, State, Statistics, Tip, Visit},
         memory::MemoryEngine,
     };
 }

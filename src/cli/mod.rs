@@ -205,6 +205,11 @@ impl StoreArgs {
         probe(&self.store)?.then(|| self.open()).transpose()
     }
 
+    /// The folder of the store.
+    fn folder(&self) -> &std::path::Path {
+        &self.store
+    }
+
     /// Opens the store for reading if it exists.
     fn read_if_there(&self) -> Result<Option<Store>, Failure> {
         if !probe(&self.store)? {

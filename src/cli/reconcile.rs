@@ -7,7 +7,7 @@ use super::{
     output::{Output, Started, unless_closed},
     show::{self, say},
     source::{Manifests, Ownership},
-    target::{Local, PlanFile, Proposal, ServerArgs, ServerTarget, Target},
+    target::{Local, PlanFile, Proposal, Remembers, ServerArgs, ServerTarget, Target},
 };
 use crate::{
     model::{
@@ -43,6 +43,9 @@ pub(super) struct PlanArgs {
     /// Save the plan, so that `reconcile --plan` applies exactly what was reviewed.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_OUT")]
     out: Option<PathBuf>,
+    /// Plan anew, even if the same dry run had nothing to do before.
+    #[arg(long, env = "EDGEWRIGHT_NO_CACHE")]
+    no_cache: bool,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -149,7 +152,11 @@ impl PlanArgs {
         }
         Ok(match self.server.url() {
             Some(url) => Box::new(ServerTarget::new(url, &self.server, options)?),
-            None => Box::new(Local::open(options, self.store.clone(), dry_run)?),
+            None if dry_run => {
+                let remembers = if self.no_cache { Remembers::No } else { Remembers::Yes };
+                Box::new(Local::to_read(options, self.store.clone(), remembers))
+            }
+            None => Box::new(Local::open(options, self.store.clone())?),
         })
     }
 

@@ -44,6 +44,7 @@ pub(crate) mod expired_saml_metadata;
 pub(crate) mod expiring_certificate;
 pub(crate) mod group_format;
 pub(crate) mod hop_by_hop_header;
+pub(crate) mod horizon;
 pub(crate) mod incomplete_chain;
 pub(crate) mod invalid_user_agent_pattern;
 pub(crate) mod jwt_algorithm;

@@ -9,6 +9,7 @@ mod judging;
 mod laws;
 mod options;
 mod planned;
+pub(crate) mod remembered;
 mod stages;
 pub(crate) mod token;
 pub(crate) mod watch;

@@ -19,6 +19,7 @@ use super::{
     folders::Folders,
     health::{Health, Reason},
     measure,
+    remembered::{recall, remember},
     token::TokenFiles,
 };
 use crate::{
@@ -141,10 +142,10 @@ impl Drop for Handle {
     }
 }
 
-/// Reconciles once, like the `reconcile` command.
-pub(crate) fn run_once(store: &Store, options: &Options) -> RunReport {
+/// Reconciles once, like the `reconcile` command. `in_sync` sees a plan without changes.
+pub(crate) fn run_once(store: &Store, options: &Options, in_sync: impl FnOnce(&Planned)) -> RunReport {
     let began = Instant::now();
-    let report = look(store, options);
+    let report = look(store, options, in_sync);
     let result = match report {
         RunReport::Applied(_) => "applied",
         RunReport::InSync { .. } => "in_sync",
@@ -156,7 +157,7 @@ pub(crate) fn run_once(store: &Store, options: &Options) -> RunReport {
     report
 }
 
-fn look(store: &Store, options: &Options) -> RunReport {
+fn look(store: &Store, options: &Options, in_sync: impl FnOnce(&Planned)) -> RunReport {
     /// Why a plan must not run.
     enum RunStop {
         Invalid(Box<Planned>),
@@ -179,6 +180,7 @@ fn look(store: &Store, options: &Options) -> RunReport {
         Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
         Ok((Planned { plan: Some(plan), .. }, Some(_))) => RunReport::Applied(plan),
         Ok((planned, _)) => {
+            in_sync(&planned);
             let (unchanged, revision) = planned.plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
             RunReport::InSync { unchanged, revision }
         }
@@ -285,13 +287,33 @@ impl<F: FnMut(RunReport)> Loop<F> {
             self.following.health.unchanged();
             return;
         }
-        let outcome = run_once(self.store.as_ref(), &self.options);
+        if self.reported.is_none()
+            && let Some(report) = self.recalled()
+        {
+            measure("in_sync", began);
+            self.settled = Settled::of(&report);
+            return self.tell(report);
+        }
+        let remember = |planned: &Planned| {
+            let revision = planned.plan.as_ref().map_or(0, |plan| plan.base);
+            if let Some(on_disk) = self.store.on_disk(revision) {
+                remember(&on_disk, &self.options, &self.recorder, planned);
+            }
+        };
+        let outcome = run_once(self.store.as_ref(), &self.options, remember);
         // A cancelled run has no result.
         if self.following.cancel.is_cancelled() && matches!(outcome, RunReport::Invalid(_)) {
             return;
         }
         self.settled = Settled::of(&outcome);
         self.tell(outcome);
+    }
+
+    /// The report of a run that was remembered by an earlier process and still holds.
+    fn recalled(&self) -> Option<RunReport> {
+        let revision = self.store.snapshot().revision;
+        let recalled = recall(&self.store.on_disk(revision)?, &self.options, &self.recorder)?;
+        (recalled.revision == revision).then_some(RunReport::InSync { unchanged: recalled.unchanged, revision })
     }
 
     /// Records the result of a run, and reports it if it is new.

@@ -1,7 +1,7 @@
 //! The storage engine: it keeps a log of batches and the state that results from them. The [`Store`](super::Store)
 //! decides what a batch contains; an engine makes batches durable, in order, and returns them.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{StoreError, history::Retention};
 
@@ -29,6 +29,15 @@ pub struct Batch {
     pub hash: Hash,
     /// The changes of the state.
     pub changes: Vec<RecordChange>,
+}
+
+/// A store on the disk, told from earlier and later states without reading it.
+#[derive(Debug, Clone)]
+pub struct OnDisk {
+    /// The folder of the store.
+    pub folder: PathBuf,
+    /// A hash that changes with every write to its files.
+    pub fingerprint: blake3::Hash,
 }
 
 /// The end of a log.
@@ -111,6 +120,11 @@ pub trait Engine: Send + Sync {
 
     /// Returns the engine's statistics.
     fn statistics(&self) -> Statistics;
+
+    /// Returns what is on the disk and its revision, or none if there is no disk.
+    fn on_disk(&self) -> Option<(OnDisk, u64)> {
+        None
+    }
 
     /// Fails if the engine cannot write until it is opened again.
     fn health(&self) -> Result<(), StoreError> {

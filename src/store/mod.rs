@@ -36,7 +36,9 @@ use crate::model::{
     operation::{Author, Operation},
     snapshot::{Refusal, Snapshot},
 };
+use engine::OnDisk;
 use engine::{Engine, Query, Statistics, Tip};
+pub(crate) use folder::on_disk;
 use folder::{FolderEngine, FolderReader};
 use group::Queue;
 use history::{Outcome, Places, Record, Retention, Verified};
@@ -272,6 +274,12 @@ impl Store {
             self.strained.store(false, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// Returns the store on the disk, if the revision there is `revision`.
+    pub(crate) fn on_disk(&self, revision: u64) -> Option<OnDisk> {
+        let (on_disk, current) = self.engine.on_disk()?;
+        (current == revision).then_some(on_disk)
     }
 
     /// Fails if the store can be read but not written until it is opened again.

@@ -25,6 +25,7 @@ mod one_cause;
 mod progress;
 mod provenance;
 mod readme;
+mod remembered;
 mod remote;
 mod report_limits;
 mod safety;

@@ -1,34 +1,92 @@
 //! A local store, which no other process can change at the same time.
 
+use std::sync::Arc;
+
 use super::{PlanFile, Proposal, Target};
 use crate::{
     cli::{Exit, Failure, StoreArgs, progress::during, snapshot_of},
+    manifest::tree::{Recorder, Tree},
     plan::{
         Effect,
+        outline::Outline,
+        report::Report,
         saved::{Guard, Pin, SavedPlan},
     },
-    reconcile::{ApplyError, Options, Planned, apply, plan},
-    store::{Attempt, CommitError, Store, history::Outcome, mint},
+    reconcile::{
+        ApplyError, Options, Planned, apply, plan,
+        remembered::{Recalled, recall, remember},
+    },
+    store::{self, Attempt, CommitError, Store, history::Outcome, mint},
 };
+
+/// Whether a dry run that has nothing to do is remembered and recalled (D73).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remembers {
+    Yes,
+    No,
+}
 
 /// Plans against a local store, which is created only when a valid plan is applied.
 pub(crate) struct Local {
     options: Options,
     args: StoreArgs,
+    /// For a dry run: whether it may answer from an earlier one.
+    dry: Option<Remembers>,
     store: Option<Store>,
     planned: Option<Planned>,
 }
 
 impl Local {
     /// Opens the store if it exists; for a dry run, only for reading.
-    pub(crate) fn open(options: Options, args: StoreArgs, dry_run: bool) -> Result<Self, Failure> {
-        let store = if dry_run { args.read_if_there()? } else { args.open_if_there()? };
-        Ok(Self { options, args, store, planned: None })
+    pub(crate) fn open(options: Options, args: StoreArgs) -> Result<Self, Failure> {
+        let store = args.open_if_there()?;
+        Ok(Self { options, args, dry: None, store, planned: None })
+    }
+
+    /// For a dry run, which only reads the store.
+    pub(crate) fn to_read(options: Options, args: StoreArgs, remembers: Remembers) -> Self {
+        Self { options, args, dry: Some(remembers), store: None, planned: None }
+    }
+
+    /// Answers from an earlier dry run, or plans.
+    fn dry_run(&mut self) -> Result<Proposal, Failure> {
+        let recorder = Arc::new(Recorder::new(Arc::clone(&self.options.tree)));
+        if let Some(on_disk) = store::on_disk(self.args.folder())?
+            && let Some(recalled) = recall(&on_disk, &self.options, &recorder)
+        {
+            return Ok(recalled.into());
+        }
+        self.store = self.args.read_if_there()?;
+        self.options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
+        let proposal = self.plan(None)?;
+        if let (Some(store), Some(planned)) = (&self.store, &self.planned)
+            && let Some(on_disk) = store.on_disk(store.snapshot().revision)
+        {
+            remember(&on_disk, &self.options, &recorder, planned);
+        }
+        Ok(proposal)
     }
 }
 
-impl Target for Local {
-    fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
+impl From<Recalled> for Proposal {
+    fn from(recalled: Recalled) -> Self {
+        let Recalled { warnings, unchanged, revision, files } = recalled;
+        let plan = Outline { base: revision, unchanged, changes: Vec::new() };
+        let first_file = files.first().map(|file| file.source.name.clone());
+        let report = Report {
+            command: "plan",
+            diagnostics: warnings,
+            plan: Some(plan),
+            files: files.len(),
+            first_file,
+            ..Report::default()
+        };
+        Proposal { report, left_out: Vec::new(), saved: None, unwritable: Vec::new() }
+    }
+}
+
+impl Local {
+    fn plan(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
         let planned = during("Planning", || plan(&self.options, &snapshot));
         let saved = planned.plan.as_ref().zip(document).map(|(plan, document)| {
@@ -50,6 +108,17 @@ impl Target for Local {
         let proposal = Proposal { report, left_out, saved, unwritable };
         self.planned = Some(planned);
         Ok(proposal)
+    }
+}
+
+impl Target for Local {
+    fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
+        match self.dry {
+            Some(Remembers::Yes) if document.is_none() => return self.dry_run(),
+            Some(_) => self.store = self.args.read_if_there()?,
+            None => {}
+        }
+        self.plan(document)
     }
 
     fn apply(&mut self) -> Result<u64, Failure> {

@@ -170,7 +170,7 @@ impl Tree for CommitTree {
             diagnostics.extend(outside.iter().map(|path| outside_manifest(Path::new(&self.named(path)), &root)));
             for (shown, real, bytes) in found {
                 let name = self.named(&shown);
-                files.extend(manifest_file(name, &bytes, parent_of(&real), root.clone(), &mut diagnostics));
+                files.extend(manifest_file(name, bytes, parent_of(&real), root.clone(), &mut diagnostics));
             }
         }
         (files, diagnostics)

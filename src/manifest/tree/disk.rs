@@ -4,8 +4,13 @@ use std::{
     collections::HashSet,
     io::Read,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, inside_git,
@@ -42,13 +47,13 @@ impl Tree for Disk {
         let mut diagnostics = Vec::new();
         let mut files = Vec::new();
         let mut seen = HashSet::new();
-        let mut total = 0u64;
+        let mut total_of_others = 0u64;
         self.reads.begin(&self.paths);
         for path in &self.paths {
             if path.as_os_str() == "-" {
                 match read_whole(std::io::stdin()) {
                     Ok(bytes) => {
-                        files.extend(manifest_file("-".into(), &bytes, ".".into(), ".".into(), &mut diagnostics));
+                        files.extend(manifest_file("-".into(), bytes, ".".into(), ".".into(), &mut diagnostics));
                     }
                     Err(error) => diagnostics.push(unreadable("standard input", error)),
                 }
@@ -59,27 +64,39 @@ impl Tree for Disk {
             if found.is_empty() && diagnostics.len() == before {
                 diagnostics.push(no_manifest(path.display()));
             }
-            for FoundFile { path, inside } in found {
-                // Two paths may lead to one file, which must be read only once.
-                let identity = real_path(&path);
-                if !seen.insert(identity.clone()) {
-                    continue;
+            if found.len() > MOST_FILES {
+                diagnostics.push(too_many(path.display()));
+                return (files, diagnostics);
+            }
+            let total = AtomicU64::new(total_of_others);
+            let read = |FoundFile { path, inside }: FoundFile| {
+                if total.load(Ordering::Relaxed) > MOST_TOTAL_BYTES {
+                    return (path, None);
                 }
-                if seen.len() > MOST_FILES || total > MOST_TOTAL_BYTES {
+                let read = jail.read(&inside, MOST_MANIFEST_BYTES);
+                let length = read.as_ref().map_or(0, |file| file.bytes.len());
+                total.fetch_add(length as u64, Ordering::Relaxed);
+                (path, Some(read))
+            };
+            let read: Vec<_> = found.into_par_iter().with_min_len(16).map(read).collect();
+            total_of_others = total.into_inner();
+            for (path, read) in read {
+                let Some(read) = read.filter(|_| seen.len() <= MOST_FILES) else {
                     diagnostics.push(too_many(path.display()));
                     return (files, diagnostics);
-                }
-                match jail.read(&inside, MOST_MANIFEST_BYTES) {
-                    Ok(bytes) if bytes.len() as u64 > MOST_MANIFEST_BYTES => {
+                };
+                match read {
+                    // Two paths may lead to one file, which must count only once.
+                    Ok(file) if !seen.insert(file.real.clone()) => {}
+                    Ok(file) if file.bytes.len() as u64 > MOST_MANIFEST_BYTES => {
                         let help = "split the file, or move it out of the folder";
                         diagnostics.push(unreadable(path.display(), too_large()).help(help));
                     }
-                    Ok(bytes) => {
-                        total += bytes.len() as u64;
-                        self.reads.note(identity);
+                    Ok(file) => {
+                        self.reads.note(file.real, file.stamp);
                         let name = path.display().to_string();
                         let (folder, root) = (parent_of(&path), jail.root.clone());
-                        files.extend(manifest_file(name, &bytes, folder, root, &mut diagnostics));
+                        files.extend(manifest_file(name, file.bytes, folder, root, &mut diagnostics));
                     }
                     Err(refusal) => diagnostics.push(refusal.diagnostic(&path, &jail.root)),
                 }
@@ -109,9 +126,9 @@ impl Tree for Disk {
             None => Err(AccessError::Outside),
         };
         let read = match read {
-            Ok(bytes) => {
-                self.reads.note(real_path(&path));
-                Ok(bytes)
+            Ok(file) => {
+                self.reads.note(file.real, file.stamp);
+                Ok(file.bytes)
             }
             Err(AccessError::Outside) => return Err(outside(name)),
             Err(AccessError::Git) => return Err(inside_git(name)),
@@ -120,10 +137,6 @@ impl Tree for Disk {
         };
         value_of(name, &path, read)
     }
-}
-
-fn real_path(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Reads a whole file, or fails: with a truncated file, the missing resources would be deleted.

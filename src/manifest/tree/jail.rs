@@ -14,7 +14,9 @@ use cap_std::{
     fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _},
 };
 
-use super::{git_manifest, is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, unreadable};
+use super::{
+    git_manifest, is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, provenance::Stamp, unreadable,
+};
 use crate::model::diagnostic::Diagnostic;
 
 /// Opens a FIFO without waiting for a writer.
@@ -51,6 +53,16 @@ impl AccessError {
             AccessError::Io(error) => unreadable(path.display(), error),
         }
     }
+}
+
+/// A file that was read.
+pub(super) struct ReadFile {
+    /// The content.
+    pub bytes: Vec<u8>,
+    /// The resolved path.
+    pub real: PathBuf,
+    /// Its length and modification time when it was opened.
+    pub stamp: Stamp,
 }
 
 /// A found manifest file.
@@ -97,13 +109,14 @@ impl Jail {
     }
 
     /// Reads a regular file, up to `most` bytes plus one.
-    pub(super) fn read(&self, inside: &Path, most: u64) -> Result<Vec<u8>, AccessError> {
+    pub(super) fn read(&self, inside: &Path, most: u64) -> Result<ReadFile, AccessError> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(NONBLOCK);
         let jailed = |path: &Path| self.dir.open_with(path, &options).map(|file| file.into_std());
         let file = self.reach(inside, jailed, open_anywhere)?;
-        refuse_git(&real_path(&file, &self.path_of(inside))?, &self.real)?;
-        read_file(file, most)
+        let real = real_path(&file, &self.path_of(inside))?;
+        refuse_git(&real, &self.real)?;
+        read_file(file, real, most)
     }
 
     /// Opens a path below the root, or anywhere if allowed.
@@ -253,10 +266,11 @@ pub(crate) fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBu
 }
 
 /// Reads a regular file anywhere but inside `.git`, up to `most` bytes plus one.
-pub(super) fn read_anywhere(path: &Path, most: u64) -> Result<Vec<u8>, AccessError> {
+pub(super) fn read_anywhere(path: &Path, most: u64) -> Result<ReadFile, AccessError> {
     let file = open_anywhere(path)?;
-    refuse_git(&real_path(&file, path)?, Path::new(""))?;
-    read_file(file, most)
+    let real = real_path(&file, path)?;
+    refuse_git(&real, Path::new(""))?;
+    read_file(file, real, most)
 }
 
 fn open_anywhere(path: &Path) -> io::Result<fs::File> {
@@ -277,13 +291,15 @@ fn refuse_git(real: &Path, root: &Path) -> Result<(), AccessError> {
 }
 
 /// Reads a regular file; reading a FIFO might never end.
-fn read_file(file: fs::File, most: u64) -> Result<Vec<u8>, AccessError> {
-    if !file.metadata()?.is_file() {
+fn read_file(file: fs::File, real: PathBuf, most: u64) -> Result<ReadFile, AccessError> {
+    let facts = file.metadata()?;
+    if !facts.is_file() {
         return Err(AccessError::NotAFile);
     }
-    let mut bytes = Vec::new();
+    let stamp = facts.modified().ok().map(|modified| (facts.len(), modified));
+    let mut bytes = Vec::with_capacity(usize::try_from(facts.len().min(most)).unwrap_or_default() + 1);
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(ReadFile { bytes, real, stamp })
 }
 
 fn or_here(path: &Path) -> &Path {

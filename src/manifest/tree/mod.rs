@@ -18,7 +18,7 @@ pub(crate) use commit::revisions;
 pub use disk::Disk;
 pub(crate) use jail::find;
 pub use recorder::Recorder;
-pub(crate) use recorder::collect;
+pub(crate) use recorder::{Reading, collect};
 pub(crate) use sent::SharedFile;
 pub use sent::{Sent, SentFile, SentValue};
 
@@ -227,15 +227,20 @@ fn inside_git(name: &str) -> Fault {
 /// Converts bytes to a manifest file; reports bytes that are not UTF-8, and empty files.
 fn manifest_file(
     name: String,
-    bytes: &[u8],
+    bytes: Vec<u8>,
     folder: PathBuf,
     root: PathBuf,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Arc<ManifestFile>> {
-    let bad_byte = std::str::from_utf8(bytes).err().map(|error| error.valid_up_to());
-    let text = String::from_utf8_lossy(bytes);
+    let (mut text, bad_byte) = match String::from_utf8(bytes) {
+        Ok(text) => (text, None),
+        Err(error) => {
+            let bad_byte = error.utf8_error().valid_up_to();
+            (String::from_utf8_lossy(error.as_bytes()).into_owned(), Some(bad_byte))
+        }
+    };
     let bom = text.len() - text.trim_start_matches('\u{feff}').len();
-    let text = text.trim_start_matches('\u{feff}').to_owned();
+    text.drain(..bom);
     if let Some(offset) = bad_byte {
         let file = Arc::new(ManifestFile::new(name, text, folder, root));
         let offset = offset.saturating_sub(bom);

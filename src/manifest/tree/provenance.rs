@@ -29,7 +29,7 @@ struct Log {
 }
 
 /// The length and modification time of a file, which show whether it was written since.
-type Stamp = Option<(u64, SystemTime)>;
+pub(super) type Stamp = Option<(u64, SystemTime)>;
 
 impl Reads {
     /// Clears the record of earlier reads.
@@ -39,8 +39,7 @@ impl Reads {
     }
 
     /// Records a file that was read, by its resolved path.
-    pub(super) fn note(&self, real: PathBuf) {
-        let stamp = stamp(&real);
+    pub(super) fn note(&self, real: PathBuf, stamp: Stamp) {
         self.log().files.insert(real, stamp);
     }
 

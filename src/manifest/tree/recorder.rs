@@ -6,11 +6,41 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use serde::{Deserialize, Serialize};
+
 use super::{SentValue, SharedFile, Tree};
 use crate::{
     manifest::{Loaded, load, origin::ManifestFile},
     model::{diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor, secret::Secret},
 };
+
+/// What was read, by digests.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Reading {
+    /// The digest of the manifests' names and texts.
+    manifests: String,
+    /// The key of the digests of values.
+    salt: String,
+    values: Vec<ReadValue>,
+}
+
+/// A value that a manifest took.
+#[derive(Debug, Serialize, Deserialize)]
+struct ReadValue {
+    manifest: String,
+    from_file: String,
+    from_env: String,
+    digest: String,
+}
+
+impl ReadValue {
+    fn digest(salt: &str, value: &str) -> String {
+        let mut hasher = blake3::Hasher::new_derive_key("edgewright 2026 value of a remembered run");
+        hasher.update(salt.as_bytes()).update(value.as_bytes());
+        hasher.finalize().to_hex().to_string()
+    }
+}
 
 /// A tree with a record of the last read.
 #[derive(Debug)]
@@ -74,6 +104,44 @@ impl Recorder {
         })
     }
 
+    /// What was read last, or none if that had failures. `salt` makes the digests of values useless elsewhere.
+    pub(crate) fn reading(&self, salt: String) -> Option<Reading> {
+        let memory = self.memory();
+        if memory.faulty {
+            return None;
+        }
+        let values = memory.values.iter().flat_map(|(manifest, values)| values.iter().map(move |it| (manifest, it)));
+        let values = values.map(|(manifest, it)| ReadValue {
+            manifest: manifest.clone(),
+            from_file: it.from_file.clone(),
+            from_env: it.from_env.clone(),
+            digest: ReadValue::digest(&salt, it.value.expose()),
+        });
+        let values = values.collect();
+        Some(Reading { manifests: memory.manifests?.to_hex().to_string(), values, salt })
+    }
+
+    /// Reads the manifests and values of an earlier reading. Returns the files if nothing has changed.
+    pub(crate) fn reads_again(&self, earlier: &Reading) -> Option<Vec<Arc<ManifestFile>>> {
+        let (files, diagnostics) = self.manifests();
+        let same = |digest: blake3::Hash| digest.to_hex().as_str() == earlier.manifests;
+        if !diagnostics.is_empty() || !self.memory().manifests.is_some_and(same) {
+            return None;
+        }
+        let by_name: HashMap<&str, &ManifestFile> =
+            files.iter().map(|file| (file.source.name.as_str(), file.as_ref())).collect();
+        let is_same = |it: &ReadValue| {
+            let manifest = by_name.get(it.manifest.as_str())?;
+            let value = match it.from_file.as_str() {
+                "" => self.variable(manifest, &it.from_env),
+                file => self.file(manifest, file),
+            };
+            (ReadValue::digest(&earlier.salt, &value.ok()?) == it.digest).then_some(())
+        };
+        earlier.values.iter().try_for_each(is_same)?;
+        Some(files)
+    }
+
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,12 +168,16 @@ impl Recorder {
 }
 
 fn digest(files: &[Arc<ManifestFile>]) -> blake3::Hash {
+    let of_file = |file: &Arc<ManifestFile>| {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&(file.source.name.len() as u64).to_le_bytes());
+        hasher.update(file.source.name.as_bytes()).update(file.source.text.as_bytes());
+        hasher.finalize()
+    };
+    let digests: Vec<blake3::Hash> = files.par_iter().map(of_file).collect();
     let mut hasher = blake3::Hasher::new();
-    for file in files {
-        for part in [file.source.name.as_str(), file.source.text.as_str()] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
-        }
+    for digest in digests {
+        hasher.update(digest.as_bytes());
     }
     hasher.finalize()
 }

@@ -15,6 +15,7 @@
 mod base;
 mod catch_up;
 mod files;
+mod fingerprint;
 mod frame;
 mod head;
 mod index;
@@ -43,11 +44,12 @@ use journal::{AppendError, Journal};
 use librarian::Librarian;
 use reader::{LogReader, Rest};
 
+pub(crate) use fingerprint::on_disk;
 pub(crate) use readonly::FolderReader;
 
 use super::{
     StoreError,
-    engine::{Batch, Engine, Query, State, Statistics, Tip, Visit},
+    engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, Visit},
     history::{Retention, chain},
     mint,
 };
@@ -223,6 +225,12 @@ impl Engine for FolderEngine {
 
     fn statistics(&self) -> Statistics {
         log::statistics(&self.folder, self.writing().tip.position)
+    }
+
+    fn on_disk(&self) -> Option<(OnDisk, u64)> {
+        // Nothing is appended meanwhile.
+        let writing = self.writing();
+        Some((fingerprint::of_files(&self.folder).ok()?, writing.tip.revision))
     }
 
     fn health(&self) -> Result<(), StoreError> {

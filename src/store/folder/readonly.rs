@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    files,
+    files, fingerprint,
     head::{self, Head},
     log, read,
 };
@@ -19,7 +19,7 @@ use crate::{
     model::code::Code,
     store::{
         StoreError,
-        engine::{Batch, Engine, Query, State, Statistics, Tip, Visit},
+        engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, Visit},
     },
 };
 
@@ -79,6 +79,10 @@ impl Engine for FolderReader {
 
     fn statistics(&self) -> Statistics {
         log::statistics(&self.folder, self.tip.position)
+    }
+
+    fn on_disk(&self) -> Option<(OnDisk, u64)> {
+        Some((fingerprint::of_files(&self.folder).ok()?, self.tip.revision))
     }
 
     fn health(&self) -> Result<(), StoreError> {

@@ -1,0 +1,65 @@
+//! How long the findings of lints hold: some depend on the time.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::Offset};
+
+use super::{ManifestFacts, World, expired_certificate::chains, saml_metadata::declared};
+use crate::model::{desired::Desired, key::Key};
+
+/// The time from which a lint may report something else about the same resources, or none.
+pub(crate) fn holds_until(desired: &BTreeMap<Key, Desired>, now: Timestamp, expiry_days: u32) -> Option<Timestamp> {
+    let manifests = ManifestFacts::default();
+    let world = World { desired, others: &[], manifests: &manifests, now, expiry_days, allowed_labels: None };
+    let here = Offset::UTC.to_datetime(now);
+    let mut turns: Vec<DateTime> = Vec::new();
+    for link in chains(&world).flat_map(|chain| chain.links) {
+        let notice = SignedDuration::from_hours(i64::from(expiry_days) * 24);
+        turns.extend([link.not_before, link.not_after, link.not_after.saturating_sub(notice)]);
+        // A warning names the days that are left.
+        let days = link.not_after.duration_since(here).as_hours() / 24;
+        turns.push(link.not_after.saturating_sub(SignedDuration::from_hours(days * 24)));
+    }
+    let certificates = turns.into_iter().filter_map(|turn| Offset::UTC.to_timestamp(turn).ok());
+    let metadata = declared(&world).filter_map(|(_, facts)| facts.valid_until);
+    certificates.chain(metadata).filter(|turn| *turn > now).min()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::{
+        Kind, id::Id, kind::certificate_authority::CertificateAuthority, operation::Claim, secret::Text,
+    };
+
+    /// A certificate from 2029-01-01 to 2030-01-15.
+    const PEM: &str = "-----BEGIN CERTIFICATE-----
+MIIBAzCBtqADAgECAgEBMAUGAytlcDAbMRkwFwYDVQQDDBBzaG9wLmV4YW1wbGUu
+Y29tMB4XDTI5MDEwMTAwMDAwMFoXDTMwMDExNTAwMDAwMFowGzEZMBcGA1UEAwwQ
+c2hvcC5leGFtcGxlLmNvbTAqMAUGAytlcAMhADzhlzyIGFT7rQhiQHUIHLhQykzZ
+yGPU6Lul5AEVk03zox8wHTAbBgNVHREEFDASghBzaG9wLmV4YW1wbGUuY29tMAUG
+AytlcANBAMX2jkJdx/cDyPzVTARWrv8ftBdqLOE0vL/fE7f0p/IUOBTkESUOaGtr
+D9WvFEY515hxqjsxiLovIkMyHPQRtQo=
+-----END CERTIFICATE-----
+";
+
+    #[test]
+    fn findings_hold_until_the_next_turn_of_a_certificate() {
+        let key = Key::new(Kind::CertificateAuthority, Id::new("ca_1"));
+        let claim = Claim { source: "s".into(), name: "n".into(), prevent_destroy: false, renamed_from: None };
+        let spec = Arc::new(CertificateAuthority { ca_pem: Text::new(PEM), ..CertificateAuthority::default() });
+        let desired = BTreeMap::from([(key.clone(), Desired { key, spec, claim, token_file: None })]);
+        let until = |now: &str| {
+            let until = holds_until(&desired, now.parse().unwrap(), 30);
+            until.map(|until| until.to_string()).unwrap_or_default()
+        };
+        assert_eq!(until("2028-12-31T12:00:00Z"), "2029-01-01T00:00:00Z");
+        assert_eq!(until("2030-01-03T07:00:00Z"), "2030-01-04T00:00:00Z");
+        assert_eq!(until("2030-01-14T07:00:00Z"), "2030-01-15T00:00:00Z");
+        assert_eq!(until("2030-01-15T07:00:00Z"), "");
+        assert_eq!(holds_until(&BTreeMap::new(), "2030-01-15T07:00:00Z".parse().unwrap(), 30), None);
+    }
+}

@@ -1,0 +1,230 @@
+//! Runs that had nothing to do, remembered beside the store (D73): the same run on the same files and the same state is
+//! answered from digests, without parsing the files or loading the state.
+//!
+//! What is remembered is never trusted over the files: it counts only if everything that the run depended on has the
+//! same digest. A file that is damaged or missing only costs time.
+
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Options, Planned};
+use crate::{
+    lint::{self, horizon::holds_until},
+    manifest::{
+        ManifestFile,
+        tree::{Reading, Recorder},
+    },
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Name, Place, Severity},
+    },
+    store::{engine::OnDisk, mint},
+};
+
+/// The file, beside the files of the store.
+const FILE: &str = "remembered";
+/// The most runs in the file; sources and options have runs of their own.
+const MOST_RUNS: usize = 16;
+/// The largest file that is read or written.
+const MOST_BYTES: usize = 8 << 20;
+
+/// A run that had nothing to do.
+#[derive(Serialize, Deserialize)]
+struct RememberedRun {
+    /// The digest of the program and the options.
+    question: String,
+    /// The fingerprint of the store.
+    state: String,
+    /// What was read.
+    reading: Reading,
+    /// The time from which lints may report something else.
+    until: Option<Timestamp>,
+    revision: u64,
+    unchanged: usize,
+    warnings: Vec<RememberedWarning>,
+}
+
+/// A warning, with places as byte ranges in files by index.
+#[derive(Serialize, Deserialize)]
+struct RememberedWarning {
+    code: String,
+    message: String,
+    help: Option<String>,
+    place: Option<(usize, usize, usize)>,
+    related: Vec<(usize, usize, usize, String)>,
+    omitted: u32,
+}
+
+/// The answer to a run that has nothing to do.
+pub(crate) struct Recalled {
+    /// The warnings about the manifests.
+    pub warnings: Vec<Diagnostic>,
+    /// The number of resources.
+    pub unchanged: usize,
+    /// The revision of the store.
+    pub revision: u64,
+    /// The files.
+    pub files: Vec<Arc<ManifestFile>>,
+}
+
+/// Returns the answer to a run if it was remembered and nothing that it depends on has changed. Reads the files through
+/// `recorder`.
+pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> Option<Recalled> {
+    let (question, state) = (question(options)?, store.fingerprint.to_hex());
+    let run = read(&store.folder).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
+    if run.until.is_some_and(|until| until <= mint::now()) {
+        return None;
+    }
+    let files = recorder.reads_again(&run.reading)?;
+    let warnings = run.warnings.into_iter().map(|warning| warning.diagnostic(&files)).collect::<Option<_>>()?;
+    Some(Recalled { warnings, unchanged: run.unchanged, revision: run.revision, files })
+}
+
+/// Remembers a run if it had nothing to do. `store` must have the state that was planned on.
+pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, planned: &Planned) {
+    let Some(run) = run_of(store, options, recorder, planned) else { return };
+    let mut runs = read(&store.folder);
+    runs.retain(|other| other.question != run.question);
+    runs.insert(0, run);
+    runs.truncate(MOST_RUNS);
+    // Without it, the next run takes longer.
+    let _ = write(&store.folder, &runs);
+}
+
+fn run_of(store: &OnDisk, options: &Options, recorder: &Recorder, planned: &Planned) -> Option<RememberedRun> {
+    let plan = planned.plan.as_ref().filter(|plan| plan.is_empty() && plan.refusals.is_empty())?;
+    if planned.has_errors() || !planned.left_out.is_empty() {
+        return None;
+    }
+    let days = options.lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS);
+    Some(RememberedRun {
+        question: question(options)?,
+        state: store.fingerprint.to_hex().to_string(),
+        reading: recorder.reading(mint::salt())?,
+        until: holds_until(&planned.desired, mint::now(), days),
+        revision: plan.base,
+        unchanged: plan.unchanged,
+        warnings: planned
+            .diagnostics
+            .iter()
+            .map(|it| RememberedWarning::new(it, &planned.files))
+            .collect::<Option<_>>()?,
+    })
+}
+
+impl RememberedWarning {
+    fn new(diagnostic: &Diagnostic, files: &[Arc<ManifestFile>]) -> Option<Self> {
+        let place = |place: &Place| {
+            let file = files.iter().position(|file| Arc::ptr_eq(&file.source, &place.file))?;
+            Some((file, place.span.start, place.span.end))
+        };
+        let related = diagnostic.related.iter().map(|(at, label)| {
+            let (file, start, end) = place(at)?;
+            Some((file, start, end, label.clone()))
+        });
+        Some(Self {
+            code: diagnostic.code.to_string(),
+            message: diagnostic.message.clone(),
+            help: diagnostic.help.clone(),
+            place: match &diagnostic.place {
+                Some(at) => Some(place(at)?),
+                None => None,
+            },
+            related: related.collect::<Option<_>>()?,
+            omitted: diagnostic.omitted,
+        })
+    }
+
+    fn diagnostic(self, files: &[Arc<ManifestFile>]) -> Option<Diagnostic> {
+        let place = |(file, start, end): (usize, usize, usize)| Some(files.get(file)?.place(start..end));
+        let code = match Code::from_name(&self.code) {
+            Some(code) => Name::Code(code),
+            None => Name::Lint(lint::find(&self.code)?.name),
+        };
+        let related =
+            self.related.into_iter().map(|(file, start, end, label)| Some((place((file, start, end))?, label)));
+        Some(Diagnostic {
+            code,
+            severity: Severity::Warning,
+            message: self.message,
+            help: self.help,
+            place: match self.place {
+                Some(at) => Some(place(at)?),
+                None => None,
+            },
+            related: related.collect::<Option<_>>()?,
+            omitted: self.omitted,
+        })
+    }
+}
+
+/// The digest of the program and of the options that a plan depends on.
+fn question(options: &Options) -> Option<String> {
+    let program = std::env::current_exe().and_then(fs::metadata).ok()?;
+    let mut hasher = DefaultHasher::new();
+    program.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.hash(&mut hasher);
+    // The tree is known by what is read from it.
+    let Options { tree: _, source, prune, isolate, budget, lints, cancel: _ } = options;
+    let folder = std::env::current_dir().ok()?;
+    let asked = format!(
+        "{} {} {} {folder:?} {source:?} {prune} {isolate} {budget:?} {lints:?}",
+        env!("CARGO_PKG_VERSION"),
+        program.len(),
+        hasher.finish(),
+    );
+    Some(blake3::hash(asked.as_bytes()).to_hex().to_string())
+}
+
+fn file_of(store: &Path) -> PathBuf {
+    store.join(FILE)
+}
+
+/// Reads the runs: one a line, each behind its checksum. A damaged line is none.
+fn read(store: &Path) -> Vec<RememberedRun> {
+    let path = file_of(store);
+    if fs::symlink_metadata(&path).map_or(true, |facts| !facts.is_file() || facts.len() > MOST_BYTES as u64) {
+        return Vec::new();
+    }
+    let Ok(text) = fs::read(&path) else { return Vec::new() };
+    let runs = text.split(|byte| *byte == b'\n').filter_map(|line| {
+        let (sum, run) = line.split_at_checked(64)?;
+        (blake3::hash(run).to_hex().as_bytes() == sum).then(|| serde_json::from_slice(run).ok()).flatten()
+    });
+    runs.collect()
+}
+
+/// Replaces the file at once, so that a concurrent reader finds either content.
+fn write(store: &Path, runs: &[RememberedRun]) -> std::io::Result<()> {
+    let mut text = Vec::new();
+    for run in runs {
+        let line = serde_json::to_vec(run)?;
+        if text.len() + line.len() > MOST_BYTES - 65 * MOST_RUNS {
+            break;
+        }
+        text.extend_from_slice(blake3::hash(&line).to_hex().as_bytes());
+        text.extend_from_slice(&line);
+        text.push(b'\n');
+    }
+    let path = file_of(store);
+    let temporary = store.join(format!("{FILE}.{}.tmp", std::process::id()));
+    let mut options = fs::OpenOptions::new();
+    let opened = options.write(true).create(true).truncate(true).mode(0o600).custom_flags(NO_LINKS).open(&temporary);
+    let written = opened.and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&temporary, &path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Does not follow a link in place of the file.
+const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;

@@ -1,0 +1,137 @@
+//! Dry runs that had nothing to do are remembered beside the store (D73), and what is remembered changes no outcome.
+
+use std::{fs, os::unix::fs::symlink};
+
+use crate::cli::{Folder, Run, http};
+
+const MEMORY: &str = "store/remembered";
+const SHOP: &str = "storefront/shop/storefront.yaml";
+
+/// A folder with the example applied, and a warning in it.
+fn applied() -> Folder {
+    let folder = Folder::with_storefront();
+    let lonely = "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: lonely}\nspec: {compression: {}}\n";
+    folder.write("storefront/lonely.yaml", lonely);
+    folder.ok("reconcile storefront");
+    folder
+}
+
+fn same(one: &Run, other: &Run) {
+    assert_eq!((one.code, &one.out, &one.err), (other.code, &other.out, &other.err));
+}
+
+#[test]
+fn a_remembered_dry_run_says_the_same_as_the_first() {
+    let folder = applied();
+    for line in ["plan storefront", "plan --format json storefront", "reconcile --dry-run --format sarif storefront"] {
+        let _ = fs::remove_file(folder.path(MEMORY));
+        let fresh = folder.run(&format!("{line} --no-cache"));
+        assert!(!folder.path(MEMORY).exists());
+        same(&fresh, &folder.run(line));
+        assert_eq!(folder.mode(MEMORY), 0o600);
+        same(&fresh, &folder.run(line));
+    }
+    let plan = folder.ok("plan storefront");
+    assert!(plan.out.starts_with("No changes") && plan.err.contains("unused-module-set"), "{}", plan.all());
+}
+
+#[test]
+fn a_remembered_dry_run_reads_no_state() {
+    let folder = applied();
+    folder.ok("plan storefront");
+    // A fault inside a record is only found by reading it. Length and time stay as they were.
+    let files = fs::read_dir(folder.path("store")).unwrap().map(|entry| entry.unwrap().path());
+    let journal = files.into_iter().find(|path| path.to_string_lossy().contains("/journal.")).unwrap();
+    let modified = fs::metadata(&journal).unwrap().modified().unwrap();
+    let mut damaged = fs::read(&journal).unwrap();
+    damaged[200] ^= 1;
+    fs::write(&journal, damaged).unwrap();
+    fs::File::options().write(true).open(&journal).unwrap().set_modified(modified).unwrap();
+    folder.ok("plan storefront");
+    assert_ne!(folder.run("plan --no-cache storefront").code, 0);
+}
+
+#[test]
+fn every_change_is_seen() {
+    let folder = applied();
+    let settled = folder.ok("plan --detailed-exitcode storefront");
+    let text = folder.read(SHOP);
+    folder.edit(SHOP, "Product pages", "All products");
+    assert_eq!(folder.run("plan --detailed-exitcode storefront").code, 2);
+    folder.write(SHOP, &text);
+    same(&settled, &folder.run("plan --detailed-exitcode storefront"));
+    folder.write("storefront/new.yaml", "kind: [");
+    assert_eq!(folder.run("plan storefront").code, 3);
+    fs::remove_file(folder.path("storefront/new.yaml")).unwrap();
+    same(&settled, &folder.run("plan --detailed-exitcode storefront"));
+    // Options have runs of their own.
+    assert_eq!(folder.run("plan --source other storefront").code, 3);
+    same(&settled, &folder.run("plan --detailed-exitcode storefront"));
+    // The state.
+    folder.ok("keys create --store store --role editor");
+    let other = folder.ok("plan storefront");
+    assert_eq!(other.out, folder.ok("plan --no-cache storefront").out);
+}
+
+#[test]
+fn a_value_from_the_environment_is_part_of_the_run() {
+    let folder = Folder::new();
+    let manifest = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: shop}\nspec:\n  hostports: ['a.example.com:443']\n  \
+                    routes:\n    - match_type: path_prefix\n      match: /\n      backend: {backend_id: bkd_1}\n      \
+                    webhook_verification: {provider: github, secret: {from_env: HOOK}}\n";
+    folder.write("edges/a.yaml", manifest);
+    let run = |line: &str, secret: &str| {
+        let mut command = folder.command(line);
+        command.env("HOOK", secret);
+        crate::cli::finish(command, "")
+    };
+    assert_eq!(run("reconcile edges", "one-secret-of-a-webhook").code, 0);
+    for _ in 0..2 {
+        assert_eq!(run("plan --detailed-exitcode edges", "one-secret-of-a-webhook").code, 0);
+    }
+    assert!(!folder.read(MEMORY).contains("one-secret"));
+    assert_eq!(run("plan --detailed-exitcode edges", "another-secret").code, 2);
+    assert_eq!(run("plan --detailed-exitcode edges", "").code, 3);
+}
+
+#[test]
+fn whatever_is_in_the_file_the_outcome_is_the_same() {
+    let folder = applied();
+    let settled = folder.ok("plan storefront");
+    let whole = fs::read(folder.path(MEMORY)).unwrap();
+    let steps = whole.len() / 12;
+    for at in (0..whole.len()).step_by(steps) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 4;
+        fs::write(folder.path(MEMORY), &flipped).unwrap();
+        same(&settled, &folder.run("plan storefront"));
+        fs::write(folder.path(MEMORY), &whole[..at]).unwrap();
+        same(&settled, &folder.run("plan storefront"));
+    }
+    fs::remove_file(folder.path(MEMORY)).unwrap();
+    fs::create_dir(folder.path(MEMORY)).unwrap();
+    same(&settled, &folder.run("plan storefront"));
+    fs::remove_dir(folder.path(MEMORY)).unwrap();
+    folder.write("elsewhere", "mine");
+    symlink(folder.path("elsewhere"), folder.path(MEMORY)).unwrap();
+    same(&settled, &folder.run("plan storefront"));
+    assert_eq!(folder.read("elsewhere"), "mine");
+}
+
+#[test]
+fn a_server_starts_from_what_is_remembered() {
+    let folder = applied();
+    let started = |line: &str| {
+        let served = folder.serve(line);
+        let ready = http(&served.address, "GET", "/readyz", &[], "");
+        assert_eq!((ready.status, ready.body.as_str()), (200, "ready\n"));
+        assert_eq!(served.stop().code, 0);
+        // A run that is remembered anew has another salt.
+        fs::read(folder.path(MEMORY)).unwrap()
+    };
+    let first = started("--manifests storefront");
+    assert_eq!(started("--manifests storefront"), first);
+    folder.edit(SHOP, "Product pages", "All products");
+    let served = folder.serve("--manifests storefront");
+    assert!(served.get("/edges/https").body.contains("All products"));
+}
