@@ -27,6 +27,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "bypassed-protection",
+    needs_whole: true,
     default: Level::Warn,
     summary: "Another port of a protected host opens the same backend.",
     why: "A login, token, client certificate or IP restriction protects a backend only if every way to it has one. Here, \

@@ -1,12 +1,12 @@
 //! The declarations of the documents: resources with unresolved references, and module sets.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
     path::PathBuf,
     sync::Arc,
 };
 
-use super::origin::Origin;
+use super::origin::{DocumentKey, Origin};
 use crate::{
     lint::Level,
     model::{
@@ -74,6 +74,19 @@ pub(super) struct Facts {
     pub levels: BTreeMap<String, Level>,
 }
 
+/// The `metadata.id` of a document.
+#[derive(Debug)]
+struct StatedId {
+    kind: &'static str,
+    /// The edge that the document names, if any.
+    parent: String,
+    id: String,
+    /// The document's name.
+    name: String,
+    /// The origin of the document.
+    head: Origin,
+}
+
 /// All declarations.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
@@ -82,6 +95,8 @@ pub(super) struct Declared {
     /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
     /// document is not a second error.
     names: Vec<(&'static str, String, String, Origin, Path)>,
+    /// The IDs that documents state, in the order of the documents.
+    ids: Vec<StatedId>,
     known: HashSet<(&'static str, String)>,
     /// The names in files that could not be read to the end, which may declare them.
     unread: HashSet<String>,
@@ -95,6 +110,7 @@ impl Declared {
             self.sets.entry(name).or_insert(set);
         }
         self.names.extend(other.names);
+        self.ids.extend(other.ids);
         self.known.extend(other.known);
         self.unread.extend(other.unread);
     }
@@ -110,6 +126,12 @@ impl Declared {
     /// Records a declared name.
     pub(super) fn note(&mut self, kind: &'static str, parent: &str, name: String, origin: Origin, path: Path) {
         self.names.push((kind, parent.to_owned(), name, origin, path));
+    }
+
+    /// Records the ID that a document states.
+    pub(super) fn note_id(&mut self, kind: &'static str, parent: &str, id: &str, name: &str, head: Origin) {
+        let (parent, id, name) = (parent.to_owned(), id.to_owned(), name.to_owned());
+        self.ids.push(StatedId { kind, parent, id, name, head });
     }
 
     /// Records the invalid name of a document: a reference to it is not a second error.
@@ -132,18 +154,24 @@ impl Declared {
         self.names.iter().filter(move |(of, ..)| *of == kind).map(|(_, _, name, ..)| name.as_str())
     }
 
-    /// Reports duplicate names after all files are read, and drops the later declarations.
+    /// Reports duplicate names and IDs after all files are read, and drops the later declarations.
     pub(super) fn settle(&mut self, diagnostics: &mut Vec<Diagnostic>) {
         let mut first: HashMap<(&'static str, &str, &str), (&Origin, &Path)> = HashMap::new();
         // It is unknown which of two declarations is intended, so neither is applied (D44).
         let mut faulty = HashSet::new();
+        let repeating = self.repeated_ids(&mut faulty, diagnostics);
+        let name_of_document = Path::root().join("metadata").join("name");
         for (kind, parent, name, origin, path) in &self.names {
             self.known.insert((*kind, name.clone()));
+            // What a document contains is repeated for the same reason as the document.
+            if *path != name_of_document && repeating.contains(&origin.document_key()) {
+                continue;
+            }
             match first.entry((*kind, parent.as_str(), name.as_str())) {
-                std::collections::hash_map::Entry::Vacant(entry) => {
+                Entry::Vacant(entry) => {
                     entry.insert((origin, path));
                 }
-                std::collections::hash_map::Entry::Occupied(entry) => {
+                Entry::Occupied(entry) => {
                     let fault = Fault::new(Code::DuplicateName, format!("duplicate {kind} `{}`", printable(name)))
                         .at(path.clone())
                         .help("rename or remove one of the two");
@@ -163,8 +191,45 @@ impl Declared {
             marked.for_each(|set| set.faulty = true);
         }
         let mut seen = HashSet::new();
-        self.resources
-            .retain(|it| seen.insert((it.kind, it.parent.as_ref().map(|(name, _)| name.clone()), it.name.clone())));
+        self.resources.retain(|it| {
+            !repeating.contains(&it.head.document_key())
+                && seen.insert((it.kind, it.parent.as_ref().map(|(name, _)| name.clone()), it.name.clone()))
+        });
+    }
+
+    /// Reports IDs that two documents state, and returns the later documents. Documents with the same name, too, are
+    /// reported for the name.
+    fn repeated_ids(
+        &self,
+        faulty: &mut HashSet<DocumentKey>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> HashSet<DocumentKey> {
+        let mut first: HashMap<(&'static str, &str, &str), &StatedId> = HashMap::new();
+        let mut repeating = HashSet::new();
+        let path = Path::root().join("metadata").join("id");
+        for it in &self.ids {
+            match first.entry((it.kind, it.parent.as_str(), it.id.as_str())) {
+                Entry::Vacant(entry) => {
+                    entry.insert(it);
+                }
+                Entry::Occupied(entry) => {
+                    let earlier = entry.get();
+                    faulty.extend([it.head.document_key(), earlier.head.document_key()]);
+                    repeating.insert(it.head.document_key());
+                    if it.name == earlier.name {
+                        continue;
+                    }
+                    let fault =
+                        Fault::new(Code::DuplicateName, format!("duplicate {} ID `{}`", it.kind, printable(&it.id)))
+                            .at(path.clone())
+                            .help("correct one of the two IDs, or remove one of the documents");
+                    let mut diagnostic = it.head.diagnostic(fault);
+                    diagnostic.related.push((earlier.head.place(&path, Aim::Value), "first here".into()));
+                    diagnostics.push(diagnostic);
+                }
+            }
+        }
+        repeating
     }
 }
 

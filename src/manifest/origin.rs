@@ -41,6 +41,9 @@ impl ManifestFile {
     }
 }
 
+/// Identifies a document within one run.
+pub(super) type DocumentKey = (*const ManifestFile, usize);
+
 /// The origin of a document or a part of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
@@ -67,8 +70,13 @@ impl Origin {
         Self { base: Path::root(), ..self.clone() }
     }
 
+    /// The name of the file.
+    pub(crate) fn file_name(&self) -> &str {
+        &self.file.source.name
+    }
+
     /// A key that identifies the document within one run.
-    pub(crate) fn document_key(&self) -> (*const ManifestFile, usize) {
+    pub(super) fn document_key(&self) -> DocumentKey {
         (Arc::as_ptr(&self.file), self.document)
     }
 

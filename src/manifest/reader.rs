@@ -184,6 +184,9 @@ impl Reader<'_> {
         };
         let name = envelope.metadata.name.clone();
         let parent = kind.parent_field.and_then(|field| spec?.get(field)).and_then(Node::as_str).unwrap_or_default();
+        if let (Some(id), Some(_)) = (&envelope.metadata.id, kind.resource) {
+            self.declared.note_id(kind.name, parent, id, &name, self.origin.clone());
+        }
         self.note_name(kind.name, parent, name, &root.join("metadata").join("name"));
         if let Some(spec) = spec {
             self.body(kind, &envelope.metadata, spec);
