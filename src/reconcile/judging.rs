@@ -26,7 +26,7 @@ const MOST_USES: usize = 10;
 type SetFinding = (&'static str, String, Path, Aim, String);
 
 /// A field of a subject.
-type Spot = (Subject, Path);
+type FieldOf = (Subject, Path);
 
 /// Runs the lints on the resources that are not faulty. Levels come from the manifests, the configuration or the defaults,
 /// in this order. Also returns the resources with findings at level `deny`. `is_whole` states that the resources are all
@@ -84,7 +84,7 @@ fn drop_redundant(resolved: &Resolved, lints: &LintLevels, found: &mut Vec<Findi
     let related =
         |finding: &Finding| finding.related.as_ref().map(|(subject, path, _)| (subject.clone(), path.clone()));
     let yielding: HashSet<&'static str> = found.iter().filter_map(|finding| finding.yields_to).collect();
-    let mut better: HashMap<(&'static str, Spot, Option<Spot>), Severity> = HashMap::new();
+    let mut better: HashMap<(&'static str, FieldOf, Option<FieldOf>), Severity> = HashMap::new();
     for finding in found.iter().filter(|finding| yielding.contains(finding.lint)) {
         let Some(severity) = level(finding) else { continue };
         better.insert((finding.lint, place(finding), None), severity);
