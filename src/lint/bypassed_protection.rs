@@ -1,11 +1,12 @@
 //! `bypassed-protection`: a protected backend that another port of the same host opens.
 //!
 //! For each protected route, the lint looks up the route that receives the same request on the host's other ports, of any
-//! edge. If it leads to the same backend without any protection, the protection can be bypassed. Policies do not count as
-//! the protection that is bypassed, because what they do is unknown. Edges that pass TLS through are skipped: they see no
-//! paths.
+//! edge, and for each open route the protected one. If the open one leads to the same backend, the protection can be
+//! bypassed. A longer path that is open beside a protected route on the same port is an exception that somebody made, so
+//! only its own path counts. Policies do not count as the protection that is bypassed, because what they do is unknown.
+//! Edges that pass TLS through are skipped: they see no paths.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{Findings, Level, Lint, Subject, World, duplicate_hostport::host_port, unprotected_route::is_protected};
 use crate::{
@@ -27,6 +28,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "bypassed-protection",
+    needs_whole: true,
     default: Level::Warn,
     summary: "Another port of a protected host opens the same backend.",
     why: "A login, token, client certificate or IP restriction protects a backend only if every way to it has one. Here, \
@@ -69,17 +71,40 @@ struct ReadingEdge<'w> {
     edge: &'w HttpsEdge,
     addresses: Vec<(String, u16)>,
     table: RouteTable<'w>,
+    /// Whether the match of a route has a port, so that not all ports lead to the same routes.
+    has_port_routes: bool,
 }
 
 /// A host's ports, each with the edge that serves it.
 type Doors = BTreeMap<u16, usize>;
 
-/// A protected route at a port.
-struct GuardedRoute<'w> {
+/// A host with all of its ports.
+struct ServedHost<'e, 'w> {
+    name: &'e str,
+    doors: Doors,
+    edges: &'e [ReadingEdge<'w>],
+}
+
+/// A route that receives the requests for a path at a port, and has a backend.
+#[derive(Clone, Copy)]
+struct Receiver<'w> {
     key: &'w Key,
     port: u16,
-    module: &'static str,
+    backend: &'w str,
+    /// The module that keeps strangers out.
+    guard: Option<&'static str>,
+    /// Whether nothing keeps strangers out, not even a policy.
+    is_open: bool,
 }
+
+/// A path that only a route, or a more general one, matches, and the route's backend.
+type Destination<'w> = (String, &'w str);
+
+/// The receivers of a host by destination.
+type Receivers<'w> = BTreeMap<Destination<'w>, Vec<Receiver<'w>>>;
+
+/// An open route and the protected one that it bypasses.
+type Bypass<'w> = (Receiver<'w>, Receiver<'w>);
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     let edges = reading_edges(world);
@@ -91,37 +116,28 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
     let mut lookups = MOST_LOOKUPS;
     let mut told: HashSet<&Key> = HashSet::new();
-    for (host, own) in &serving {
+    for (name, own) in &serving {
         let mut doors = own.clone();
         // A wildcard serves the ports that no closer hostport does.
-        for (dot, _) in host.match_indices('.') {
-            let wildcard = host.get(dot..).map(|rest| format!("*{rest}")).unwrap_or_default();
+        for (dot, _) in name.match_indices('.') {
+            let wildcard = name.get(dot..).map(|rest| format!("*{rest}")).unwrap_or_default();
             for (port, index) in serving.get(wildcard.as_str()).into_iter().flatten() {
                 doors.entry(*port).or_insert(*index);
             }
         }
-        if doors.len() < 2 {
+        let host = ServedHost { name, doors, edges: &edges };
+        if host.is_uniform() {
             continue;
         }
-        let guarded = guards(&edges, host, own);
-        for (port, index) in &doors {
-            let Some(open) = edges.get(*index).filter(|open| !is_protected(open.edge)) else { continue };
-            for ((path, backend), guards) in &guarded {
-                let Some(guard) = guards.iter().find(|guard| guard.port != *port) else { continue };
-                let Some(rest) = lookups.checked_sub(1) else { return };
-                lookups = rest;
-                let Some((key, taker)) = open.table.taker(host, *port, path) else { continue };
-                if backend_of(taker) != Some(*backend) || is_protected(taker) || !told.insert(key) {
-                    continue;
-                }
-                let (shown, module, guarded_port) = (printable(host), guard.module, guard.port);
-                let message =
-                    format!("`{shown}:{port}` opens this backend without `{module}`, unlike `{shown}:{guarded_port}`");
-                let finding = findings.report(key, ["backend"], message);
-                (finding.of_whole, finding.aim) = (true, Aim::Key);
-                let path = Path::root().join("match");
-                finding.related = Some((Subject::Resource(guard.key.clone()), path, "the protected route"));
-            }
+        for (open, guard) in host.bypasses(own, &mut lookups) {
+            let Some(module) = guard.guard.filter(|_| told.insert(open.key)) else { continue };
+            let (shown, port, guarded_port) = (printable(name), open.port, guard.port);
+            let message =
+                format!("`{shown}:{port}` opens this backend without `{module}`, unlike `{shown}:{guarded_port}`");
+            let finding = findings.report(open.key, ["backend"], message);
+            (finding.of_whole, finding.aim) = (true, Aim::Key);
+            let path = Path::root().join("match");
+            finding.related = Some((Subject::Resource(guard.key.clone()), path, "the protected route"));
         }
     }
 }
@@ -137,31 +153,104 @@ fn reading_edges<'w>(world: &'w World<'_>) -> Vec<ReadingEdge<'w>> {
     for (key, edge) in world.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
         let addresses = edge.hostports.iter().filter_map(|hostport| host_port(hostport)).collect();
         let table = RouteTable::new(false, routes.remove(&key.id).unwrap_or_default());
-        edges.push(ReadingEdge { edge, addresses, table });
+        let has_port_routes = table.routes().iter().any(|(_, selector)| selector.port.is_some());
+        edges.push(ReadingEdge { edge, addresses, table, has_port_routes });
     }
     edges
 }
 
-/// A path and a backend.
-type OpenDoor<'w> = (&'w str, &'w str);
+impl<'w> ServedHost<'_, 'w> {
+    /// Whether all ports lead to the same routes.
+    fn is_uniform(&self) -> bool {
+        let mut served = self.doors.values();
+        let Some(first) = served.next() else { return true };
+        let is_one = served.all(|index| index == first);
+        let has_port_routes = self.edges.get(*first).is_some_and(|edge| edge.has_port_routes);
+        self.doors.len() < 2 || (is_one && !has_port_routes)
+    }
 
-/// Returns the protected routes of a host by path and backend, for up to two ports each: a port is compared with a guard
-/// on another one.
-fn guards<'w>(edges: &[ReadingEdge<'w>], host: &str, doors: &Doors) -> BTreeMap<OpenDoor<'w>, Vec<GuardedRoute<'w>>> {
-    let mut found: BTreeMap<OpenDoor<'w>, Vec<GuardedRoute<'w>>> = BTreeMap::new();
-    for (port, index) in doors {
-        let Some(edge) = edges.get(*index) else { continue };
-        for (key, route) in edge.table.receiving(host, *port) {
-            let Some(module) = protection(edge.edge).or_else(|| protection(route)) else { continue };
-            let Some(selector) = Selector::of(route).filter(|it| it.path.len() <= LONGEST_PATH) else { continue };
-            let Some(backend) = backend_of(route) else { continue };
-            let guards = found.entry((selector.path, backend)).or_default();
-            if guards.len() < 2 && guards.iter().all(|guard| guard.port != *port) {
-                guards.push(GuardedRoute { key, port: *port, module });
+    fn edge(&self, port: u16) -> Option<&ReadingEdge<'w>> {
+        self.edges.get(*self.doors.get(&port)?)
+    }
+
+    fn receiver(&self, port: u16, (key, route): KnownRoute<'w>) -> Option<Receiver<'w>> {
+        let edge: &'w HttpsEdge = self.edge(port)?.edge;
+        let guard = protection(edge).or_else(|| protection(route));
+        let is_open = !is_protected(edge) && !is_protected(route);
+        Some(Receiver { key, port, backend: backend_of(route)?, guard, is_open })
+    }
+
+    /// The receiver of the requests for a path at a port.
+    fn taker(&self, port: u16, path: &str) -> Option<Receiver<'w>> {
+        let taker = self.edge(port)?.table.taker(self.name, port, path)?;
+        self.receiver(port, taker)
+    }
+
+    /// Returns the open routes with a protected one on another port; stops when no lookups are left.
+    fn bypasses(&self, own: &Doors, lookups: &mut usize) -> Vec<Bypass<'w>> {
+        let (mut guards, mut open): (Receivers<'w>, Receivers<'w>) = (BTreeMap::new(), BTreeMap::new());
+        let (mut guarded_ports, mut open_ports) = (BTreeSet::new(), BTreeSet::new());
+        // The backends that a port protects on at least one path.
+        let mut guarding: HashSet<(u16, &'w str)> = HashSet::new();
+        for port in self.doors.keys().copied() {
+            let Some(edge) = self.edge(port) else { continue };
+            for known in edge.table.receiving(self.name, port) {
+                // Many hosts can share the routes of one wildcard. They must not take all lookups from the ports of others.
+                if !own.contains_key(&port) && (*lookups <= MOST_LOOKUPS / 2 || !spend(lookups)) {
+                    break;
+                }
+                let Some(receiver) = self.receiver(port, known) else { continue };
+                let Some(selector) = Selector::of(known.1).filter(|it| it.path.len() <= LONGEST_PATH) else { continue };
+                let destination = (selector.probe(), receiver.backend);
+                if receiver.guard.is_some() {
+                    guarded_ports.insert(port);
+                    guarding.insert((port, receiver.backend));
+                    let alike = guards.entry(destination).or_default();
+                    // A port is compared with a guard on another one, so two ports are enough.
+                    if alike.len() < 2 && alike.iter().all(|guard| guard.port != port) {
+                        alike.push(receiver);
+                    }
+                } else if receiver.is_open {
+                    open_ports.insert(port);
+                    open.entry(destination).or_default().push(receiver);
+                }
             }
         }
+        let mut found = Vec::new();
+        for ((path, backend), guards) in &guards {
+            for port in open_ports.iter().copied() {
+                let Some(guard) = guards.iter().find(|guard| guard.port != port) else { continue };
+                if !spend(lookups) {
+                    return found;
+                }
+                let taker = self.taker(port, path).filter(|taker| taker.is_open && taker.backend == *backend);
+                found.extend(taker.map(|taker| (taker, *guard)));
+            }
+        }
+        for ((path, backend), openers) in &open {
+            if openers.iter().any(|opener| guarding.contains(&(opener.port, *backend))) {
+                continue;
+            }
+            for port in guarded_ports.iter().copied() {
+                if !spend(lookups) {
+                    return found;
+                }
+                let taker = self.taker(port, path).filter(|taker| taker.guard.is_some() && taker.backend == *backend);
+                if let Some(guard) = taker {
+                    found.extend(openers.iter().map(|opener| (*opener, guard)));
+                    break;
+                }
+            }
+        }
+        found
     }
-    found
+}
+
+/// Takes one of the remaining lookups.
+fn spend(lookups: &mut usize) -> bool {
+    let rest = lookups.checked_sub(1);
+    *lookups = rest.unwrap_or_default();
+    rest.is_some()
 }
 
 fn backend_of(route: &HttpsEdgeRoute) -> Option<&str> {

@@ -6,6 +6,7 @@ use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-threshold",
+    needs_whole: false,
     default: Level::Warn,
     summary: "`error_threshold_percentage` of a `circuit_breaker` is 0.",
     why: "The circuit opens at this rate of errors. With 0, which is also the value of an unset field, it opens even if \

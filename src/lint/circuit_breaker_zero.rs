@@ -6,6 +6,7 @@ use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-zero",
+    needs_whole: false,
     default: Level::Deny,
     summary: "`tripped_duration`, `rolling_window` or `num_buckets` of a `circuit_breaker` is 0.",
     why: "A circuit breaker counts failures in the buckets of its window and stays open for a time. It cannot work \

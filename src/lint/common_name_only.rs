@@ -9,6 +9,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "common-name-only",
+    needs_whole: false,
     default: Level::Warn,
     summary: "The common name of a certificate is a host name that its subject alternative names lack.",
     why: "Clients compare the host only with the subject alternative names (RFC 9525), so the certificate is not valid for the host in its common name.",

@@ -6,6 +6,7 @@ use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "cors-credentials",
+    needs_whole: false,
     default: Level::Warn,
     summary: "`response_headers` allow credentials from every origin.",
     why: "Browsers reject a response with credentials if `Access-Control-Allow-Origin` is `*` (Fetch standard, CORS \

@@ -5,6 +5,7 @@ use super::{Findings, Level, Lint, World};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "disabled-module",
+    needs_whole: false,
     default: Level::Allow,
     summary: "A module is configured but disabled.",
     why: "A disabled module has no effect but looks like protection. Modules disabled for an hour tend to stay disabled.",
@@ -25,7 +26,7 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
-    for desired in world.desired.values() {
+    for desired in world.judged() {
         for (slot, _) in desired.spec.modules().filter(|(_, module)| !module.enabled()) {
             let message = format!("`{}` is configured but disabled", slot.name);
             findings.report(&desired.key, [slot.name, "enabled"], message);

@@ -12,6 +12,7 @@ use crate::model::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "disabled-termination",
+    needs_whole: false,
     default: Level::Warn,
     summary: "`tls_termination` is disabled on an edge that checks client certificates or has a route with a login.",
     why: "Client certificates, session cookies and tokens need TLS between the client and the edge. With the module \

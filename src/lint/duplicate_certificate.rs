@@ -12,6 +12,7 @@ use crate::model::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-certificate",
+    needs_whole: false,
     default: Level::Warn,
     summary: "Two TlsCertificates or two CertificateAuthorities have the same PEM.",
     why: "The second resource adds nothing, and one of them is easily forgotten at the next renewal. Often the file of \
@@ -47,10 +48,10 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
-    let certificates = world.all::<TlsCertificate>().map(|(key, it)| (key, it.certificate_pem.as_str()));
-    repeated(certificates, "certificate_pem", findings);
-    let authorities = world.all::<CertificateAuthority>().map(|(key, it)| (key, it.ca_pem.as_str()));
-    repeated(authorities, "ca_pem", findings);
+    let certificates = world.in_order::<TlsCertificate>().into_iter();
+    repeated(certificates.map(|(key, it)| (key, it.certificate_pem.as_str())), "certificate_pem", findings);
+    let authorities = world.in_order::<CertificateAuthority>().into_iter();
+    repeated(authorities.map(|(key, it)| (key, it.ca_pem.as_str())), "ca_pem", findings);
 }
 
 /// Reports every text that a resource before has too.

@@ -22,6 +22,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-entry",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization, user agent pattern, module set or certificate.",
     why: "The second entry has no effect. Often it was meant to be another one, such as a copied line that was not \
@@ -57,7 +58,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, restriction) in world.all::<IpRestriction>() {
         repeated(findings, key, &Path::root(), "ip_policy_ids", &restriction.ip_policy_ids, exact);
     }
-    for (key, desired) in world.desired {
+    for desired in world.judged() {
+        let key = &desired.key;
         for (slot, module) in desired.spec.modules() {
             // A module that cannot be written is reported when it is planned.
             if let Ok(module) = module.to_json(Secrets::Planned) {

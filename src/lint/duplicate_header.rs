@@ -16,6 +16,7 @@ use crate::model::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-header",
+    needs_whole: false,
     default: Level::Deny,
     summary: "A header is listed twice in `add` or `remove`, or in both, ignoring case.",
     why: "Header names are case-insensitive, so both entries name the same header, and it is undefined which of them \

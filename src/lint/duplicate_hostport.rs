@@ -14,6 +14,7 @@ pub(super) use crate::model::traffic::host_name;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-hostport",
+    needs_whole: false,
     default: Level::Deny,
     summary: "Two edges serve the same hostport.",
     why: "Host and port select the edge, so one of the two edges gets no traffic for the hostport. It is undefined which one, and so is which routes, logins and mutual TLS apply.",
@@ -35,7 +36,7 @@ spec:
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     let mut first = HashMap::new();
-    for (key, edge) in world.all::<HttpsEdge>() {
+    for (key, edge) in world.in_order::<HttpsEdge>() {
         for (index, text) in edge.hostports.iter().enumerate() {
             let Some(address) = host_port(text) else { continue };
             let path = Path::root().join("hostports").join(index);

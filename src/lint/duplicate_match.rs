@@ -20,6 +20,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-match",
+    needs_whole: false,
     default: Level::Deny,
     summary: "Two routes of an edge match the same requests.",
     why: "Only one of the two routes receives requests, and it is undefined which one. A login configured on the other protects nothing.",
@@ -63,7 +64,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         world.all::<HttpsEdge>().chain(others).map(|(key, edge)| (key, only_port(edge))).collect();
     let port_of = |route: &Key| route.parent_key().and_then(|edge| ports.get(&edge).copied().flatten());
     let mut first = HashMap::new();
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    for (key, route) in world.in_order::<HttpsEdgeRoute>() {
         let Some(selector) = Selector::of(route) else { continue };
         match first.entry((&key.parent, requests(&selector, port_of(key)))) {
             Entry::Vacant(place) => {

@@ -12,6 +12,7 @@ use crate::model::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-restriction",
+    needs_whole: false,
     default: Level::Warn,
     summary: "Two IpRestrictions of the same `type` are enforced, or neither is.",
     why: "It is undefined whether an address must be in the IP policies of one restriction or of both, so the two can \
@@ -34,7 +35,7 @@ spec: {type: api, enforced: true, ip_policy_ids: [ipp_clusters]}
 fn check(world: &World<'_>, findings: &mut Findings) {
     let mut first: Vec<(Traffic, bool, &Key)> = Vec::new();
     let path = || Path::root().join("type");
-    for (key, restriction) in world.all::<IpRestriction>() {
+    for (key, restriction) in world.in_order::<IpRestriction>() {
         let Some(traffic) = restriction.r#type else { continue };
         match first.iter().find(|(of, enforced, _)| (*of, *enforced) == (traffic, restriction.enforced)) {
             None => first.push((traffic, restriction.enforced, key)),

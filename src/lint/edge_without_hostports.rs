@@ -11,6 +11,7 @@ use crate::model::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "edge-without-hostports",
+    needs_whole: false,
     default: Level::Warn,
     summary: "An HTTPS edge has routes, but no hostports.",
     why: "A request selects an edge by the host and port that it is sent to, so no request reaches the routes.",

@@ -9,6 +9,7 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "email-format",
+    needs_whole: false,
     default: Level::Warn,
     summary: "An entry of `email_addresses` is not an email address, or an entry of `email_domains` is not a domain.",
     why: "The domain of a user's address is compared with the domain as written, so `@example.com` matches nobody. The \

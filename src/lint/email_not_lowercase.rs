@@ -9,6 +9,7 @@ use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "email-not-lowercase",
+    needs_whole: false,
     default: Level::Warn,
     summary: "`email_addresses` or `email_domains` of `oauth` contain upper case, spaces, duplicates or empty values.",
     why: "Identity providers report email addresses in lower case without spaces, and the comparison is exact. An \

@@ -6,6 +6,7 @@ use crate::model::kind::{https_edge_route::HttpsEdgeRoute, ip_restriction::IpRes
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "empty-ip-restriction",
+    needs_whole: false,
     default: Level::Deny,
     summary: "An enabled `ip_restriction` module or an enforced IpRestriction has no IP policies.",
     why: "Without IP policies, a restriction admits either everybody or nobody, and neither is intended.",

@@ -6,6 +6,7 @@ use crate::model::{fault::Path, kind::https_edge::HttpsEdge};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "empty-mutual-tls",
+    needs_whole: false,
     default: Level::Deny,
     summary: "An enabled `mutual_tls` module has no certificate authorities.",
     why: "A client certificate is valid if one of the authorities issued it. Without authorities, the edge admits \

@@ -12,6 +12,7 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "empty-policy",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A policy has no actions.",
     why: "The expressions of a policy only select traffic; its actions do something with it. A policy that is called \

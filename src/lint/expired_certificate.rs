@@ -18,6 +18,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "expired-certificate",
+    needs_whole: false,
     default: Level::Deny,
     summary: "A certificate has expired.",
     why: "Clients reject an expired certificate, and an expired authority rejects every client certificate, so every connection fails.",

@@ -8,6 +8,7 @@ use super::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "expired-saml-metadata",
+    needs_whole: false,
     default: Level::Warn,
     summary: "The `validUntil` of `idp_metadata` has passed.",
     why: "A service provider must not use metadata after its `validUntil` (SAML metadata, section 2.3.1), so logins \

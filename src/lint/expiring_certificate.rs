@@ -12,6 +12,7 @@ use super::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "expiring-certificate",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A certificate expires within 30 days.",
     why: "Every connection that uses an expired certificate fails. Automatic renewal happens earlier than this, so it may have stopped working.",

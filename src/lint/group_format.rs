@@ -7,6 +7,7 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "group-format",
+    needs_whole: false,
     default: Level::Warn,
     summary: "An entry of `authorized_groups` is empty, or starts or ends with white space.",
     why: "Groups are compared with those of a user as written, so such an entry matches no group. If the list has no \

@@ -6,6 +6,7 @@ use crate::model::{fault::Aim, kind::https_edge_route::HttpsEdgeRoute};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "hop-by-hop-header",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A route adds or removes a header that the gateway controls, such as `Connection`, `Transfer-Encoding` or `Host`.",
     why: "These headers describe one connection or the framing of one message, and the gateway sets them for each (RFC \

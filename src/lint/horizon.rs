@@ -10,7 +10,17 @@ use crate::model::{desired::Desired, key::Key};
 /// The time from which a lint may report something else about the same resources, or none.
 pub(crate) fn holds_until(desired: &BTreeMap<Key, Desired>, now: Timestamp, expiry_days: u32) -> Option<Timestamp> {
     let manifests = ManifestFacts::default();
-    let world = World { desired, others: &[], manifests: &manifests, now, expiry_days, allowed_labels: None };
+    let left_out = Default::default();
+    let world = World {
+        desired,
+        left_out: &left_out,
+        is_whole: true,
+        others: &[],
+        manifests: &manifests,
+        now,
+        expiry_days,
+        allowed_labels: None,
+    };
     let here = Offset::UTC.to_datetime(now);
     let mut turns: Vec<DateTime> = Vec::new();
     for link in chains(&world).flat_map(|chain| chain.links) {

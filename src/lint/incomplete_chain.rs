@@ -9,6 +9,7 @@ use crate::{model::kind::tls_certificate::TlsCertificate, x509};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "incomplete-chain",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A certificate in a chain is not signed by the next one.",
     why: "Clients follow the chain from the leaf to a trusted root. Some fetch a missing intermediate and some do not, so the site works in one browser and fails in another, or in every script.",

@@ -13,6 +13,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "invalid-user-agent-pattern",
+    needs_whole: false,
     default: Level::Warn,
     summary: "An `allow` or `deny` entry of `user_agent_filter` is not a valid regular expression.",
     why: "The entries are regular expressions. An invalid one matches no user agent, so it neither allows nor denies anyone.",

@@ -9,6 +9,7 @@ use crate::model::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-incomplete",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A `jwt_validation` module has no issuer, audience, token, algorithm or key URL.",
     why: "A request is admitted if it carries a token from an allowed issuer, for an allowed audience, with an allowed \

@@ -8,6 +8,7 @@ use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "malformed-provider-url",
+    needs_whole: false,
     default: Level::Warn,
     summary: "An issuer or key set URL of `oidc` or `jwt_validation` has a placeholder, a second scheme or user information.",
     why: "Issuers are compared as written, and key sets are fetched from their URL. A placeholder such as `{tenant}` \

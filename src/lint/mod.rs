@@ -2,7 +2,7 @@
 //! of all lints.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -127,6 +127,9 @@ impl Level {
 pub struct Lint {
     /// The name, in kebab case.
     pub name: &'static str,
+    /// Whether it judges what is missing. Such a lint is skipped while manifests have errors: what it looks for may be in
+    /// the part that could not be read.
+    pub needs_whole: bool,
     /// The level unless a configuration file or manifest sets another.
     pub default: Level,
     /// What the lint finds, in one sentence.
@@ -143,8 +146,13 @@ pub struct Lint {
 
 /// The input of all lints.
 pub(crate) struct World<'a> {
-    /// Every declared resource, with module sets merged and names resolved.
+    /// Every declared resource, with module sets merged and names resolved. Those in `left_out` exist, but their
+    /// content is unknown.
     pub desired: &'a BTreeMap<Key, Desired>,
+    /// The resources that are not judged: those with errors, and their dependents.
+    pub left_out: &'a BTreeSet<Key>,
+    /// Whether nothing is left out or missing because of an error.
+    pub is_whole: bool,
     /// The resources of other sources in the store; empty without a store.
     pub others: &'a [Arc<Entry>],
     /// Facts about the manifests that the desired state does not include.
@@ -160,6 +168,8 @@ pub(crate) struct World<'a> {
 /// Facts about manifests that the desired state does not include.
 #[derive(Debug, Default)]
 pub(crate) struct ManifestFacts {
+    /// The position of each resource among those of its kind, in the order of files and lines.
+    pub order: HashMap<Key, usize>,
     /// Module sets that no route uses.
     pub unused_module_sets: Vec<String>,
     /// The `modules_from` of the resources that list a module set twice.
@@ -200,6 +210,9 @@ pub(crate) struct Finding {
     pub help: Option<&'static str>,
     /// A related location and its label.
     pub related: Option<(Subject, Path, &'static str)>,
+    /// The lint that explains the cause better, if it has a finding about the same place, or one about the related place
+    /// that is related to this one.
+    pub yields_to: Option<&'static str>,
 }
 
 /// Collects findings.
@@ -230,6 +243,7 @@ impl Findings {
             message,
             help: None,
             related: None,
+            yields_to: None,
         })
     }
 }
@@ -253,9 +267,25 @@ impl<const N: usize> IntoPath for [&str; N] {
 }
 
 impl World<'_> {
-    /// Returns every declared resource of a kind, typed.
+    /// Returns every resource to judge.
+    pub(crate) fn judged(&self) -> impl Iterator<Item = &Desired> {
+        self.desired.values().filter(move |desired| self.judges(&desired.key))
+    }
+
+    fn judges(&self, key: &Key) -> bool {
+        self.left_out.is_empty() || !self.left_out.contains(key)
+    }
+
+    /// Returns every resource of a kind to judge, typed, in the order of their keys.
     pub(crate) fn all<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R)> {
-        self.desired.values().filter_map(|desired| Some((&desired.key, desired.spec.as_any().downcast_ref::<R>()?)))
+        self.judged().filter_map(|desired| Some((&desired.key, desired.spec.as_any().downcast_ref::<R>()?)))
+    }
+
+    /// Like [`all`](Self::all), in the order of the manifests: of two duplicates, the second one is the mistake.
+    pub(crate) fn in_order<R: Resource>(&self) -> Vec<(&Key, &R)> {
+        let mut all: Vec<(&Key, &R)> = self.all::<R>().collect();
+        all.sort_by_cached_key(|(key, _)| self.manifests.order.get(*key).copied());
+        all
     }
 
     /// Returns every resource of a kind that another source owns, typed, with the source's name.
@@ -267,14 +297,20 @@ impl World<'_> {
     }
 }
 
-/// Runs every lint.
+/// Runs every lint, except those that the errors in the manifests would mislead.
 pub(crate) fn run(world: &World<'_>) -> Vec<Finding> {
-    let of_each = LINTS.par_iter().flat_map_iter(|lint| {
+    let lints = LINTS.par_iter().filter(|lint| world.is_whole || !lint.needs_whole);
+    let of_each = lints.flat_map_iter(|lint| {
         let mut findings = Findings::default();
         (lint.check)(world, &mut findings);
         findings.found.into_iter().map(|finding| Finding { lint: lint.name, ..finding })
     });
-    of_each.collect()
+    // The facts about the manifests include those of resources that are left out.
+    let is_judged = |finding: &Finding| match &finding.subject {
+        Subject::Resource(key) => world.judges(key),
+        Subject::ModuleSet(_) => true,
+    };
+    of_each.filter(is_judged).collect()
 }
 
 /// Finds a lint by name.

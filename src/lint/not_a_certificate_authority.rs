@@ -5,6 +5,7 @@ use super::{Findings, Level, Lint, World, expired_certificate::chains};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "not-a-certificate-authority",
+    needs_whole: false,
     default: Level::Deny,
     summary: "The basic constraints of a certificate in `ca_pem` lack `CA:TRUE`, or its key usage does not include signing certificates.",
     why: "No client certificate can be validated with it, so mutual TLS rejects everyone. Usually a server's or client's own certificate was used instead of its issuer's.",

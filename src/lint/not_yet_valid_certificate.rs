@@ -8,6 +8,7 @@ use super::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "not-yet-valid-certificate",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A certificate is not valid yet.",
     why: "Clients reject the certificate until its validity starts. Often the clock of the issuing machine was wrong.",

@@ -8,6 +8,7 @@ use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "oidc-incomplete",
+    needs_whole: false,
     default: Level::Deny,
     summary: "An `oidc` module lacks `issuer`, `client_id` or `client_secret`, or its `issuer` is not the https URL of a provider.",
     why: "The issuer locates the provider, and the client ID and secret identify the edge to it. Nobody can log in \

@@ -9,6 +9,7 @@ use crate::model::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "open-user-agent-filter",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A `user_agent_filter` has no patterns, or an empty pattern, which matches every user agent.",
     why: "Patterns match anywhere in the User-Agent header, so an empty one in `deny` refuses everyone and one in \

@@ -24,6 +24,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "partial-segment-prefix",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A `path_prefix` ends inside a path segment and also matches the path of another route.",
     why: "A prefix is plain text and can end anywhere: `/check` matches `/checkout` and everything else that starts \
@@ -53,7 +54,7 @@ type Paths<'w> = BTreeMap<&'w str, &'w Key>;
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     let mut edges: HashMap<&Id, HashMap<(String, Option<u16>), Paths<'_>>> = HashMap::new();
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    for (key, route) in world.in_order::<HttpsEdgeRoute>() {
         if let (Some(edge), Some(selector)) = (&key.parent, Selector::of(route)) {
             let paths = edges.entry(edge).or_default().entry((selector.host, selector.port)).or_default();
             paths.entry(selector.path).or_insert(key);
@@ -77,8 +78,9 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             findings.report(key, ["match"], message).related = Some(the_other(other));
             continue;
         }
-        // A host in the match wins over a longer path without one.
-        let general = hosts.get(&(String::new(), None::<u16>)).filter(|_| !selector.host.is_empty());
+        // A host in the match wins over a longer path without one. A route that could not be read may have both.
+        let is_known = world.is_whole && !selector.host.is_empty();
+        let general = hosts.get(&(String::new(), None::<u16>)).filter(|_| is_known);
         if let Some((longer, other)) = general.and_then(|paths| longer_segment(paths, path))
             && own.is_none_or(|paths| !paths.contains_key(longer))
         {

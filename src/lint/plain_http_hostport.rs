@@ -21,6 +21,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-hostport",
+    needs_whole: false,
     default: Level::Warn,
     summary: "An edge with logins, tokens or client certificates serves the host on port 80.",
     why: "Port 80 is the port of plain HTTP. Session cookies and tokens can be read on the way, and clients present no \

@@ -6,6 +6,7 @@ use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-jwks",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A key set URL or an issuer of `jwt_validation` is not an https URL.",
     why: "Anyone who can alter the response of a key set URL can sign tokens that the gateway accepts. Only https \

@@ -8,6 +8,7 @@ use super::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-saml",
+    needs_whole: false,
     default: Level::Warn,
     summary: "The `Location` of a `SingleSignOnService` in `idp_metadata` is an http URL.",
     why: "The edge sends users to this address to log in. Without encryption, anyone on the network can read their \

@@ -19,6 +19,7 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-action-config",
+    needs_whole: false,
     default: Level::Warn,
     summary: "The `config` of a policy action has a misspelt key, or an impossible status code, CIDR range or regular expression.",
     why: "The gateway reads the configuration of an action only when it loads the policy. It then ignores the key, or \

@@ -17,6 +17,7 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-condition",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A policy expression is never true or not a boolean, or has a misspelt variable, an invalid regular expression or an impossible CIDR range.",
     why: "The gateway evaluates the expression for each request. If it fails or is never true, the policy never \

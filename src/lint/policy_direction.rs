@@ -7,6 +7,7 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-direction",
+    needs_whole: false,
     default: Level::Warn,
     summary: "An outbound policy has an action for requests, or an inbound expression uses the response.",
     why: "Outbound policies run after the backend has handled the request, so a login or limit there protects nothing. \

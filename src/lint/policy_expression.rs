@@ -14,6 +14,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-expression",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A policy expression is not valid CEL, or an action type is unknown.",
     why: "The gateway parses expressions and actions only when it loads them, and then rejects the whole policy.",

@@ -9,6 +9,7 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-header-name",
+    needs_whole: false,
     default: Level::Warn,
     summary: "An `add-headers` or `remove-headers` action has an invalid header name.",
     why: "A header name has only letters, digits and some punctuation (RFC 9110, section 5.6.2). The gateway either \

@@ -7,6 +7,7 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "public-email-domain",
+    needs_whole: false,
     default: Level::Warn,
     summary: "`email_domains` of an `oauth` provider contain the domain of a public mail service.",
     why: "One match in any allow list gives access. Everyone can create an address under the domain of a public mail \

@@ -10,6 +10,7 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "route-without-backend",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A route has no enabled backend, and no policy that responds by itself.",
     why: "Every request that matches the route fails, including those that a less specific route would have served.",

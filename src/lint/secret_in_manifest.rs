@@ -6,6 +6,7 @@ use crate::model::fault::{Path, Segment};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "secret-in-manifest",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A secret is plain text instead of `from_env` or `from_file`.",
     why: "Manifests are in version control, where many people can read them and the history keeps everything. A secret \

@@ -8,6 +8,7 @@ use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "secret-with-white-space",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A webhook secret, client secret or client ID starts or ends with white space.",
     why: "White space around a credential usually comes from copying it, and every verification or login fails with it.",

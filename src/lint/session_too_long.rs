@@ -10,6 +10,7 @@ use crate::model::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "session-too-long",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A duration of `oauth`, `saml` or `oidc` is over a year, or `inactivity_timeout` or `auth_check_interval` is longer than `maximum_duration`.",
     why: "Durations are in seconds, so a very large one is usually in milliseconds by mistake. A timeout or interval \

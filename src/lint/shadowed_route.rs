@@ -11,6 +11,7 @@ use super::{
     Findings, Level, Lint, Subject, World,
     duplicate_hostport::host_port,
     duplicate_match::{only_port, requests},
+    partial_segment_prefix,
 };
 use crate::{
     model::{
@@ -30,6 +31,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "shadowed-route",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A route never receives a request: other routes match first, or the edge cannot see its path.",
     why: "The route never receives a request, so its backend and modules have no effect, although the manifest suggests otherwise.",
@@ -58,7 +60,8 @@ const MOST_PROBES: usize = 1 << 18;
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     let mut routes: HashMap<&Id, Vec<KnownRoute<'_>>> = HashMap::new();
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    // `duplicate-match` reports the later one of two duplicates, so the first one is judged here.
+    for (key, route) in world.in_order::<HttpsEdgeRoute>() {
         if let Some(edge) = &key.parent {
             routes.entry(edge).or_default().push((key, route));
         }
@@ -75,8 +78,9 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                 Death::Taken(other) => {
                     let message = format!("other routes of this edge take every request for `{text}`");
                     let other = Subject::Resource(other.clone());
-                    findings.report(key, ["match"], message).related =
-                        Some((other, Path::root().join("match"), "the other route"));
+                    let finding = findings.report(key, ["match"], message);
+                    finding.related = Some((other, Path::root().join("match"), "the other route"));
+                    finding.yields_to = Some(partial_segment_prefix::LINT.name);
                 }
             }
         }

@@ -7,6 +7,7 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "team-format",
+    needs_whole: false,
     default: Level::Deny,
     summary: "An entry of `teams` under oauth's `github` is not in the form `org/team`, or one of `organizations` is not a slug.",
     why: "A team slug is unique only within its organization, so GitHub resolves only `org/team`. A team or \

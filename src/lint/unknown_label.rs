@@ -7,6 +7,7 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unknown-label",
+    needs_whole: false,
     default: Level::Allow,
     summary: "A label key is not in the configuration file's list of allowed keys.",
     why: "Labels are searched by key, so nobody finds a misspelt one. Without a list in the configuration file, every \

@@ -14,6 +14,7 @@ use crate::text::printable;
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unprotected-route",
+    needs_whole: false,
     default: Level::Allow,
     summary: "A route exposes a backend without authentication, IP restriction or policy.",
     why: "Everyone who can reach the edge can reach the backend. A public site needs that; an internal service leaks data that way.",

@@ -9,6 +9,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unreachable-action",
+    needs_whole: false,
     default: Level::Warn,
     summary: "An action or policy follows one that ends every request.",
     why: "Actions run in order, and `deny`, `redirect` and `custom-response` end the request. A `log` after them never \

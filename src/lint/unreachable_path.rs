@@ -9,6 +9,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unreachable-path",
+    needs_whole: false,
     default: Level::Warn,
     summary: "The path of a match contains a query, a wildcard, a placeholder or a character that is percent-encoded in a URL.",
     why: "A match is compared byte by byte with the path as it is in the URL, without the query. There are no wildcards: \

@@ -17,6 +17,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unreadable-policy",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A policy needs the request or response, but the edge passes TLS through.",
     why: "A TLS edge, or an edge with `terminate_at: upstream`, sees only connections. A condition on `req` or `res` never \

@@ -8,6 +8,7 @@ use super::{
     Findings, Level, Lint, Subject, World,
     duplicate_hostport::{host_name, host_port},
     unprotected_route::edge_of,
+    unreachable_path,
 };
 use crate::{
     model::{
@@ -22,6 +23,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unserved-host",
+    needs_whole: false,
     default: Level::Warn,
     summary: "No hostport of the edge covers the host in a route's match.",
     why: "Everything before the first slash of a match is a host, and a request reaches a route only if its edge serves \
@@ -83,7 +85,7 @@ fn suffixes(name: &str) -> impl Iterator<Item = &str> {
 fn check(world: &World<'_>, findings: &mut Findings) {
     let others: HashMap<&Key, &HttpsEdge> = world.of_others::<HttpsEdge>().map(|(key, edge, _)| (key, edge)).collect();
     let mut first: HashMap<String, (&Key, usize)> = HashMap::new();
-    for (key, edge) in world.all::<HttpsEdge>() {
+    for (key, edge) in world.in_order::<HttpsEdge>() {
         for (index, hostport) in edge.hostports.iter().enumerate() {
             if let Some((name, _)) = host_port(hostport) {
                 first.entry(name).or_insert((key, index));
@@ -110,7 +112,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         }
         let shown = printable(host);
         let elsewhere = first.get(&name).filter(|_| is_host);
-        let mut help = None;
+        let (mut help, mut yields_to) = (None, None);
         let message = if let Some((scheme, _)) = text.split_once("://") {
             help = Some(match scheme {
                 "https" => "Drop `https://`.",
@@ -122,6 +124,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             help = Some("Write the literal path. To match everything below it, use `path_prefix` and end it with `/`.");
             "a match cannot be a regular expression".to_owned()
         } else if !is_host || (elsewhere.is_none() && !name.contains('.')) {
+            // `api/*` is a path written in the syntax of another product, and its slash is not the only mistake.
+            yields_to = Some(unreachable_path::LINT.name);
             format!("`{shown}` is read as a host, because the match does not start with `/`")
         } else if elsewhere.is_some() && !served.names.contains(&name) {
             format!("this edge does not serve `{shown}`, but another edge does")
@@ -129,7 +133,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             format!("no hostport of this edge covers `{shown}`")
         };
         let finding = findings.report(key, ["match"], message);
-        finding.help = help;
+        (finding.help, finding.yields_to) = (help, yields_to);
         if let Some((other, index)) = elsewhere {
             let path = Path::root().join("hostports").join(*index);
             finding.related = Some((Subject::Resource((*other).clone()), path, "the host"));

@@ -6,6 +6,7 @@ use crate::{model::kind::tls_certificate::TlsCertificate, text::printable};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unusable-certificate-name",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A subject alternative name of a certificate has a wildcard that is not its whole first label.",
     why: "Clients accept a wildcard only as the whole first label of a name, and it stands for one label (RFC 9525, \

@@ -12,6 +12,7 @@ use crate::model::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unused-certificate-authority",
+    needs_whole: true,
     default: Level::Warn,
     summary: "No declared edge uses a CertificateAuthority in `mutual_tls`.",
     why: "A certificate authority only serves to validate client certificates. An unused one is a leftover, or an edge \
@@ -40,7 +41,8 @@ spec:
 fn check(world: &World<'_>, findings: &mut Findings) {
     let edges = world.all::<HttpsEdge>().filter_map(|(_, edge)| edge.mutual_tls.as_ref());
     let named: HashSet<&str> = edges.flat_map(|tls| &tls.certificate_authority_ids).map(String::as_str).collect();
-    for (key, authority) in world.desired {
+    for authority in world.judged() {
+        let key = &authority.key;
         if key.kind == Kind::CertificateAuthority && !named.contains(key.id.as_str()) {
             let message = format!("no edge uses the certificate authority `{}`", authority.claim.name);
             findings.report(key, Path::root(), message).aim = Aim::Key;

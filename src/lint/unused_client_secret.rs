@@ -9,6 +9,7 @@ use crate::model::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unused-client-secret",
+    needs_whole: false,
     default: Level::Warn,
     summary: "An `oauth` provider has a `client_secret` but no `client_id`.",
     why: "Without `client_id`, users log in through the service's managed app, and the secret of your own app is not \

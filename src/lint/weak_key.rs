@@ -8,6 +8,7 @@ use super::{Findings, Level, Lint, World, expired_certificate::chains};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "weak-key",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A certificate has an RSA key under 2048 bits or a key on an uncommon curve, or is signed with MD2, MD5 or SHA-1.",
     why: "Modern clients reject all of them: short keys can be factored, broken digests let signatures be forged, and browsers only know the curves P-256, P-384 and P-521.",

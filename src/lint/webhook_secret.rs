@@ -14,6 +14,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "webhook-secret",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A webhook secret is set for `sns`, or the one for `sendgrid` is not an ECDSA public key.",
     why: "`sns` signs with a certificate that it publishes, so a secret has no effect. `sendgrid` signs with an ECDSA \

@@ -12,6 +12,7 @@ use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "wildcard-hostport",
+    needs_whole: false,
     default: Level::Warn,
     summary: "A wildcard hostport of another edge covers a hostport of this edge.",
     why: "Only precedence decides which edge gets the traffic. A login on the wildcard edge seems to protect every name under it, but does not protect this one.",
@@ -33,7 +34,7 @@ spec:
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     let mut wildcards: HashMap<_, Vec<(&Key, usize, &str)>> = HashMap::new();
-    for (key, edge) in world.all::<HttpsEdge>() {
+    for (key, edge) in world.in_order::<HttpsEdge>() {
         for (index, text) in edge.hostports.iter().enumerate().filter(|(_, text)| text.starts_with("*.")) {
             if let Some(address) = host_port(text) {
                 let serving = wildcards.entry(address).or_default();

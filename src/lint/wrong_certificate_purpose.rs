@@ -6,6 +6,7 @@ use crate::model::kind::{certificate_authority::CertificateAuthority, tls_certif
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "wrong-certificate-purpose",
+    needs_whole: false,
     default: Level::Warn,
     summary: "The extended key usage of a `certificate_pem` excludes servers, or that of a `ca_pem` excludes clients.",
     why: "A certificate with an extended key usage is valid only for the purposes that it lists (RFC 5280, section \

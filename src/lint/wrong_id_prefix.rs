@@ -18,6 +18,7 @@ use crate::{
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "wrong-id-prefix",
+    needs_whole: false,
     default: Level::Warn,
     summary: "The prefix of an ID belongs to another kind of resource than its field.",
     why: "IDs of backends, IP policies and TLS edges belong to other systems, so the API accepts any. An ID with the \
@@ -51,7 +52,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         modules(findings, key, route.backend.as_deref(), route.ip_restriction.as_deref());
     }
     let mut last = None;
-    for key in world.desired.keys() {
+    for key in world.judged().map(|desired| &desired.key) {
         match (key.kind, &key.parent) {
             (Kind::TlsEdge, _) => judge_own(findings, key, &key.id, TLS_EDGE),
             // A subscription exists only as the parent of its sources, and its document declares all of them.

@@ -8,7 +8,7 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
-use super::origin::{Origin, Part};
+use super::origin::{DocumentKey, Origin, Part};
 use crate::{
     lint::Level,
     model::{
@@ -127,6 +127,19 @@ impl DeclaredName {
     }
 }
 
+/// The `metadata.id` of a document.
+#[derive(Debug)]
+struct StatedId {
+    kind: &'static str,
+    /// The edge that the document names, if any.
+    parent: String,
+    id: String,
+    /// The document's name.
+    name: String,
+    /// The origin of the document.
+    head: Origin,
+}
+
 /// All declarations.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
@@ -135,6 +148,8 @@ pub(super) struct Declared {
     /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
     /// document is not a second error.
     names: Vec<DeclaredName>,
+    /// The IDs that documents state, in the order of the documents.
+    ids: Vec<StatedId>,
     /// The names of `names`, made when the first is looked up: only a fault needs it.
     known: OnceLock<HashSet<(&'static str, Arc<str>)>>,
     /// Invalid names.
@@ -151,6 +166,7 @@ impl Declared {
             self.sets.entry(name).or_insert(set);
         }
         self.names.extend(other.names);
+        self.ids.extend(other.ids);
         self.invalid.extend(other.invalid);
         self.unread.extend(other.unread);
     }
@@ -176,6 +192,12 @@ impl Declared {
         self.names.push(DeclaredName { kind, parent, name, origin, field });
     }
 
+    /// Records the ID that a document states.
+    pub(super) fn note_id(&mut self, kind: &'static str, parent: &str, id: &str, name: &str, head: Origin) {
+        let (parent, id, name) = (parent.to_owned(), id.to_owned(), name.to_owned());
+        self.ids.push(StatedId { kind, parent, id, name, head });
+    }
+
     /// Records the invalid name of a document: a reference to it is not a second error.
     pub(super) fn note_invalid(&mut self, kind: &'static str, name: String) {
         self.invalid.insert((kind, name));
@@ -199,13 +221,18 @@ impl Declared {
         self.names.iter().filter(move |it| it.kind == kind).map(|it| it.name.as_ref())
     }
 
-    /// Reports duplicate names after all files are read, and drops the later declarations.
+    /// Reports duplicate names and IDs after all files are read, and drops the later declarations.
     pub(super) fn settle(&mut self, diagnostics: &mut Vec<Diagnostic>) {
         let mut first: HashMap<(&'static str, Option<&str>, &str), &DeclaredName> =
             HashMap::with_capacity(self.names.len());
         // It is unknown which of two declarations is intended, so neither is applied (D44).
         let mut faulty = HashSet::new();
+        let repeating = self.repeated_ids(&mut faulty, diagnostics);
         for it in &self.names {
+            // What a document contains is repeated for the same reason as the document.
+            if it.origin.is_entry() && repeating.contains(&it.origin.document_key()) {
+                continue;
+            }
             match first.entry((it.kind, it.parent.as_deref(), it.name.as_ref())) {
                 hash_map::Entry::Vacant(entry) => {
                     entry.insert(it);
@@ -232,7 +259,45 @@ impl Declared {
         let marked = self.sets.values_mut().filter(|set| faulty.contains(&set.origin.document_key()));
         marked.filter_map(Arc::get_mut).for_each(|set| set.faulty = true);
         let mut seen = HashSet::new();
-        self.resources.retain(|it| seen.insert((it.kind, it.parent.clone(), Arc::clone(&it.name))));
+        self.resources.retain(|it| {
+            !repeating.contains(&it.head().document_key())
+                && seen.insert((it.kind, it.parent.clone(), Arc::clone(&it.name)))
+        });
+    }
+
+    /// Reports IDs that two documents state, and returns the later documents. Documents with the same name, too, are
+    /// reported for the name.
+    fn repeated_ids(
+        &self,
+        faulty: &mut HashSet<DocumentKey>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> HashSet<DocumentKey> {
+        let mut first: HashMap<(&'static str, &str, &str), &StatedId> = HashMap::new();
+        let mut repeating = HashSet::new();
+        let path = Path::root().join("metadata").join("id");
+        for it in &self.ids {
+            match first.entry((it.kind, it.parent.as_str(), it.id.as_str())) {
+                hash_map::Entry::Vacant(entry) => {
+                    entry.insert(it);
+                }
+                hash_map::Entry::Occupied(entry) => {
+                    let earlier = entry.get();
+                    faulty.extend([it.head.document_key(), earlier.head.document_key()]);
+                    repeating.insert(it.head.document_key());
+                    if it.name == earlier.name {
+                        continue;
+                    }
+                    let fault =
+                        Fault::new(Code::DuplicateName, format!("duplicate {} ID `{}`", it.kind, printable(&it.id)))
+                            .at(path.clone())
+                            .help("correct one of the two IDs, or remove one of the documents");
+                    let mut diagnostic = it.head.diagnostic(fault);
+                    diagnostic.related.push((earlier.head.place(&path, Aim::Value), "first here".into()));
+                    diagnostics.push(diagnostic);
+                }
+            }
+        }
+        repeating
     }
 }
 

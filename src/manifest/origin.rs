@@ -1,6 +1,7 @@
 //! The origin of a value: file, document and path. Lines and columns are computed only when needed.
 
 use std::{
+    cmp::Ordering,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
@@ -68,6 +69,9 @@ impl Part {
     }
 }
 
+/// Identifies a document within one run.
+pub(super) type DocumentKey = (*const ManifestFile, usize);
+
 /// The origin of a document or a part of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
@@ -104,8 +108,16 @@ impl Origin {
         self.part(Part::Document)
     }
 
+    /// Compares the names of the files.
+    pub(crate) fn cmp_files(&self, other: &Self) -> Ordering {
+        match Arc::ptr_eq(&self.file, &other.file) {
+            true => Ordering::Equal,
+            false => self.file.source.name.cmp(&other.file.source.name),
+        }
+    }
+
     /// A key that identifies the document within one run.
-    pub(crate) fn document_key(&self) -> (*const ManifestFile, usize) {
+    pub(super) fn document_key(&self) -> DocumentKey {
         (Arc::as_ptr(&self.file), self.document)
     }
 

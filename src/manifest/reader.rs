@@ -178,8 +178,13 @@ impl Reader<'_> {
             }
             return;
         };
-        let parent = kind.parent_field.and_then(|field| spec?.get(field)).and_then(Node::as_str).map(Arc::from);
-        self.declared.note(kind.name, parent, Arc::from(envelope.metadata.name.as_str()), self.origin.clone(), "name");
+        let name: Arc<str> = Arc::from(envelope.metadata.name.as_str());
+        let parent: Option<Arc<str>> =
+            kind.parent_field.and_then(|field| spec?.get(field)).and_then(Node::as_str).map(Arc::from);
+        if let (Some(id), Some(_)) = (&envelope.metadata.id, kind.resource) {
+            self.declared.note_id(kind.name, parent.as_deref().unwrap_or_default(), id, &name, self.origin.clone());
+        }
+        self.declared.note(kind.name, parent, name, self.origin.clone(), "name");
         if let Some(spec) = spec {
             self.body(kind, &envelope.metadata, spec);
         }

@@ -87,8 +87,9 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
         out: Resolved::default(),
     };
     let mut declarations: Vec<&Arc<Declaration>> = loaded.declared.resources.iter().collect();
-    // Parents come before children, and referenced kinds before the kinds that reference them.
-    declarations.sort_by_key(|declaration| declaration.kind);
+    // Parents come before children, and referenced kinds before the kinds that reference them. Those of one kind are in
+    // the order of files and lines.
+    declarations.sort_by(|a, b| a.kind.cmp(&b.kind).then_with(|| a.origin.cmp_files(&b.origin)));
     for of_one_kind in declarations.chunk_by(|a, b| a.kind == b.kind) {
         resolver.resolve(of_one_kind);
     }
@@ -99,9 +100,9 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
 }
 
 impl Resolved {
-    /// Removes and returns the faulty resources and their dependents.
-    pub(crate) fn set_aside(&mut self) -> Vec<Desired> {
-        loop {
+    /// Marks the dependents of faulty resources as faulty, too.
+    pub(crate) fn spread_faults(&mut self) {
+        while !self.faulty.is_empty() {
             let before = self.faulty.len();
             // Without the rename that frees its name, a resource would overwrite the renamed one.
             for (key, first) in &self.after {
@@ -121,6 +122,11 @@ impl Resolved {
                 break;
             }
         }
+    }
+
+    /// Removes and returns the faulty resources and their dependents.
+    pub(crate) fn set_aside(&mut self) -> Vec<Desired> {
+        self.spread_faults();
         self.faulty.iter().filter_map(|key| self.desired.remove(key)).collect()
     }
 }
@@ -351,6 +357,8 @@ impl<'a> Resolver<'a> {
             self.out.faulty.insert(other_key);
         }
         let desired = Desired { key: key.clone(), spec, claim, token_file: declaration.token_file.clone() };
+        let position = self.out.facts.order.len();
+        self.out.facts.order.entry(key.clone()).or_insert(position);
         self.note_facts(|| Subject::Resource(key.clone()), &declaration.facts);
         if let Some(first) = self.out.origins.insert(key.clone(), Arc::clone(declaration)) {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));

@@ -22,6 +22,8 @@ fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
         let now = end - jiff::SignedDuration::from_hours(days * 24);
         let world = World {
             desired: &resolved.desired,
+            left_out: &resolved.faulty,
+            is_whole: true,
             others: &[],
             manifests: &resolved.facts,
             now,

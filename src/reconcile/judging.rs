@@ -1,7 +1,10 @@
 //! Runs the lints, and places their findings. One in a module of a module set is reported once, at its line in the set,
 //! and not for every route that uses the set.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
 
 use super::LintLevels;
 use crate::{
@@ -22,11 +25,22 @@ const MOST_USES: usize = 10;
 /// What makes findings in module sets one: the lint, the set, the field and the message.
 type SetFinding = (&'static str, String, Path, Aim, String);
 
-/// Runs the lints. Levels come from the manifests, the configuration or the defaults, in this order. Also returns the
-/// resources with findings at level `deny`.
-pub(super) fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> (Vec<Diagnostic>, Vec<Key>) {
+/// A field of a subject.
+type FieldOf = (Subject, Path);
+
+/// Runs the lints on the resources that are not faulty. Levels come from the manifests, the configuration or the defaults,
+/// in this order. Also returns the resources with findings at level `deny`. `is_whole` states that the resources are all
+/// there are.
+pub(super) fn findings(
+    resolved: &Resolved,
+    others: &[Arc<Entry>],
+    lints: &LintLevels,
+    is_whole: bool,
+) -> (Vec<Diagnostic>, Vec<Key>) {
     let world = World {
         desired: &resolved.desired,
+        left_out: &resolved.faulty,
+        is_whole,
         others,
         manifests: &resolved.facts,
         now: mint::now(),
@@ -35,7 +49,9 @@ pub(super) fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintL
     };
     let (mut shown, mut denied) = (Vec::new(), Vec::new());
     let mut of_sets: BTreeMap<SetFinding, Vec<Finding>> = BTreeMap::new();
-    for finding in lint::run(&world) {
+    let mut found = lint::run(&world);
+    drop_redundant(resolved, lints, &mut found);
+    for finding in found {
         if let Some(set) = set_of(resolved, &finding) {
             let key = (finding.lint, set, finding.path.clone(), finding.aim, finding.message.clone());
             of_sets.entry(key).or_default().push(finding);
@@ -58,6 +74,29 @@ pub(super) fn findings(resolved: &Resolved, others: &[Arc<Entry>], lints: &LintL
         shown.extend(of_set(resolved, &set, &found, severity));
     }
     (shown, denied)
+}
+
+/// Drops each finding that has one cause with a more helpful one, unless that is of a lower level. The two are about the
+/// same place, or each is related to the place of the other.
+fn drop_redundant(resolved: &Resolved, lints: &LintLevels, found: &mut Vec<Finding>) {
+    let level = |finding: &Finding| severity(resolved, lints, &finding.subject, finding.lint);
+    let place = |finding: &Finding| (finding.subject.clone(), finding.path.clone());
+    let related =
+        |finding: &Finding| finding.related.as_ref().map(|(subject, path, _)| (subject.clone(), path.clone()));
+    let yielding: HashSet<&'static str> = found.iter().filter_map(|finding| finding.yields_to).collect();
+    let mut better: HashMap<(&'static str, FieldOf, Option<FieldOf>), Severity> = HashMap::new();
+    for finding in found.iter().filter(|finding| yielding.contains(finding.lint)) {
+        let Some(severity) = level(finding) else { continue };
+        better.insert((finding.lint, place(finding), None), severity);
+        if let Some(other) = related(finding) {
+            better.insert((finding.lint, other, Some(place(finding))), severity);
+        }
+    }
+    found.retain(|finding| {
+        let Some(lint) = finding.yields_to else { return true };
+        let better = better.get(&(lint, place(finding), related(finding)));
+        !better.is_some_and(|better| level(finding).is_none_or(|own| *better <= own))
+    });
 }
 
 /// The module set that alone causes a finding.

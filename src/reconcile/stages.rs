@@ -47,8 +47,7 @@ pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
 /// Like [`validate`], for loaded manifests.
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels) -> Planned {
     let resolved = resolve_offline(loaded, super::DEFAULT_SOURCE);
-    let judged = judge(loaded, resolved, &[], lints);
-    judged.planned(loaded, None)
+    judge(loaded, resolved, &[], lints).capped().planned(loaded, None)
 }
 
 /// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
@@ -71,15 +70,17 @@ impl Prepared {
             return Judged::nothing().planned(loaded, None).given_up();
         }
         let resolved = resolve(loaded, snapshot, &options.source, options.prune);
-        let judged = judge(loaded, resolved, &others(snapshot, &options.source), &options.lints);
+        let others = others(snapshot, &options.source);
+        let judged = judge(loaded, resolved, &others, &options.lints);
         if stops() {
-            return judged.planned(loaded, None).given_up();
+            return judged.capped().planned(loaded, None).given_up();
         }
         let faulty = judged.has_errors();
         if faulty && !options.isolate {
-            return judged.planned(loaded, None);
+            return judged.capped().planned(loaded, None);
         }
-        let judged = if faulty { isolate(judged, &options.lints) } else { judged };
+        let judged = if faulty { isolate(judged, &others, &options.lints) } else { judged };
+        let judged = judged.capped();
         // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
         let prune = options.prune && !faulty;
         let plan = diff(snapshot, &judged.resolved.desired, &options.source, prune, options.budget);
@@ -118,28 +119,26 @@ fn others(snapshot: &Snapshot, source: &str) -> Vec<Arc<Entry>> {
     snapshot.iter().filter(owned).cloned().collect()
 }
 
-/// Checks the rules, and the lints if no rule is violated.
+/// Checks the rules and the lints. An error in one resource does not hide the findings in others.
 fn judge(loaded: &Loaded, mut resolved: Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> Judged {
     let mut diagnostics = loaded.diagnostics.clone();
     diagnostics.append(&mut resolved.diagnostics);
     let mut judged = Judged { resolved, diagnostics, set_aside: Vec::new() };
-    // Lints compare resources with each other, so they would report false findings on incomplete manifests.
-    if !judged.has_errors() {
-        let (found, denied) = findings(&judged.resolved, others, lints);
-        judged.diagnostics.extend(found);
-        judged.resolved.faulty.extend(denied);
-    }
-    cap(&mut judged.diagnostics);
+    let is_whole = !judged.has_errors();
+    judged.resolved.spread_faults();
+    let (found, denied) = findings(&judged.resolved, others, lints, is_whole);
+    judged.diagnostics.extend(found);
+    judged.resolved.faulty.extend(denied);
     judged
 }
 
 /// Skips invalid resources and everything that depends on them.
-fn isolate(mut judged: Judged, lints: &LintLevels) -> Judged {
+fn isolate(mut judged: Judged, others: &[Arc<Entry>], lints: &LintLevels) -> Judged {
     judged.set_aside.extend(judged.resolved.set_aside());
-    // Lints at level `deny` still apply to the rest: one broken file must not switch them off.
-    let (found, denied) = findings(&judged.resolved, &[], lints);
+    // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
+    // switch them off. Findings that are already known are dropped with the other duplicates.
+    let (found, denied) = findings(&judged.resolved, others, lints, true);
     judged.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
-    cap(&mut judged.diagnostics);
     judged.resolved.faulty = denied.into_iter().collect();
     judged.set_aside.extend(judged.resolved.set_aside());
     judged
@@ -160,6 +159,12 @@ impl Judged {
 
     fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|it| it.severity == Severity::Error)
+    }
+
+    /// Sorts the diagnostics and limits their number.
+    fn capped(mut self) -> Self {
+        cap(&mut self.diagnostics);
+        self
     }
 
     fn refused(mut self, refusal: Refusal) -> Self {

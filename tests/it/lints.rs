@@ -183,3 +183,43 @@ fn each_open_port_of_a_protected_host_is_reported() {
     let open = found.iter().filter(|it| it.code == Name::Lint("bypassed-protection")).count();
     assert_eq!(open, 50, "{found:#?}");
 }
+
+#[test]
+fn of_two_duplicates_the_later_one_is_reported() {
+    let document = |kind: &str, name: &str, spec: &str| {
+        format!("apiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
+    };
+    let edge = "hostports: ['a.example.com:443']";
+    let restriction = "type: api, ip_policy_ids: [ipp_1]";
+    // IDs depend on names, so several names have IDs in either order.
+    for names in [["e", "f"], ["e", "g"], ["e", "j"], ["f", "e"], ["g", "e"], ["j", "e"]] {
+        for (lint, kind, spec) in
+            [("duplicate-hostport", "HttpsEdge", edge), ("duplicate-restriction", "IpRestriction", restriction)]
+        {
+            let folder = Folder::new();
+            let [first, second] = names.map(|name| document(kind, name, spec));
+            folder.write("m/a.yaml", &first);
+            folder.write("m/b.yaml", &second);
+            let found = findings_in(&folder, "m/b.yaml m/a.yaml", lint);
+            assert_eq!(found, ["m/b.yaml:4 m/a.yaml:4"], "{lint} {names:?}");
+        }
+        let [one, two] = names
+            .map(|name| format!("{{name: {name}, match_type: path_prefix, match: /, backend: {{backend_id: bkd_1}}}}"));
+        let folder = Folder::new();
+        folder.write("m/a.yaml", &document("HttpsEdge", "shop", &format!("{edge}, routes: [\n{one},\n{two}]")));
+        assert_eq!(findings_in(&folder, "m", "duplicate-match"), ["m/a.yaml:6 m/a.yaml:5"], "{names:?}");
+    }
+}
+
+/// The files and lines of a lint's findings, each with its related ones.
+fn findings_in(folder: &Folder, paths: &str, lint: &str) -> Vec<String> {
+    let run = folder.run(&format!("validate {paths} --format json"));
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let spot = |it: &serde_json::Value| format!("{}:{}", it["file"].as_str().unwrap(), it["line"]);
+    let found = report["diagnostics"].as_array().unwrap().iter().filter(|it| it["code"] == lint);
+    let lines = found.map(|it| {
+        let related = it["related"].as_array().unwrap().iter().map(spot);
+        std::iter::once(spot(it)).chain(related).collect::<Vec<_>>().join(" ")
+    });
+    lines.collect()
+}

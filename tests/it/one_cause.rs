@@ -108,6 +108,14 @@ fn placed(folder: &Folder) -> Vec<(String, String)> {
     report["diagnostics"].as_array().unwrap().iter().map(of).collect()
 }
 
+/// Writes documents as one file, and returns the lines of its diagnostics.
+fn of_documents(documents: &[&str]) -> Vec<String> {
+    let folder = Folder::new();
+    let text: Vec<String> = documents.iter().map(|it| format!("apiVersion: edgewright/v1\n{it}\n")).collect();
+    folder.write("m/a.yaml", &text.join("---\n"));
+    lines(&folder)
+}
+
 fn lines(folder: &Folder) -> Vec<String> {
     placed(folder).into_iter().map(|(line, _)| line).collect()
 }
@@ -228,4 +236,82 @@ fn unknown_names_of_one_file_are_limited_and_counted() {
     ] {
         assert!(run.err.contains(part), "{part}: {}", run.err);
     }
+}
+
+#[test]
+fn an_error_hides_no_finding_in_other_resources() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &edge("a", "a.example.com:443"));
+    folder.write("m/b.yaml", &edge("b", "a.example.com:443"));
+    folder.write("m/c.yaml", &edge("c", "c.example.com:443").replace("hostports", "hostprots"));
+    folder.write("m/routes.yaml", &routes("a", "", 1).replace("backend: {backend_id: bkd_1}, ", ""));
+    // Its route may be in a document with errors.
+    folder.write(
+        "m/set.yaml",
+        "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: m}\nspec: {compression: {}}\n",
+    );
+    let wanted = [
+        "duplicate-hostport m/b.yaml:4:20, the other edge: m/a.yaml:4:20",
+        "ERR_EDGEWRIGHT_UNKNOWN_FIELD m/c.yaml:4:8",
+        "route-without-backend m/routes.yaml:5:48",
+    ];
+    assert_eq!(lines(&folder), wanted);
+    for verb in ["validate m", "plan m", "plan --isolate m"] {
+        let run = folder.run(verb);
+        assert_eq!(run.code, if verb.contains("isolate") { 1 } else { 3 }, "{}", run.all());
+        for part in ["duplicate-hostport\n", "route-without-backend\n", "UNKNOWN_FIELD\n"] {
+            assert_eq!(run.err.matches(part).count(), 1, "{verb}: {part}: {}", run.err);
+        }
+        assert!(!run.err.contains("unused-module-set"), "{verb}: {}", run.err);
+    }
+
+    folder.edit("m/c.yaml", "hostprots", "hostports");
+    let found = lines(&folder);
+    assert!(found.iter().any(|line| line.starts_with("unused-module-set m/set.yaml:")), "{found:?}");
+}
+
+#[test]
+fn a_resource_with_errors_is_not_judged_and_neither_are_its_dependents() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &edge("a", "*.example.com").replace("spec: {", "spec: {mutual_tls: {}, "));
+    folder.write("m/b.yaml", &edge("b", "b.example.com:443").replace("spec: {", "spec: {mutual_tls: {}, "));
+    folder.write("m/routes.yaml", &routes("a", "", 1).replace("backend: {backend_id: bkd_1}, ", ""));
+    let found = lines(&folder);
+    let codes: Vec<&str> = found.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(codes, ["ERR_EDGEWRIGHT_INVALID_FORMAT", "empty-mutual-tls"], "{found:?}");
+}
+
+#[test]
+fn a_repeated_id_is_one_error_at_its_place() {
+    let tls = |name: &str| {
+        format!("kind: TlsEdge\nmetadata:\n  name: {name}\n  id: edgtls_1\nspec: {{backend: {{backend_id: bkd_1}}}}")
+    };
+    let repeated = ["ERR_EDGEWRIGHT_DUPLICATE_NAME m/a.yaml:12:7, first here: m/a.yaml:5:7"];
+    assert_eq!(of_documents(&[&tls("a"), &tls("b")]), repeated);
+    let subscription = |name: &str| {
+        format!(
+            "kind: EventSubscription\nmetadata:\n  name: {name}\n  id: evs_1\nspec: {{sources: [{{type: ip_policy_created.v0}}, {{type: ip_policy_updated.v0}}]}}"
+        )
+    };
+    let found = of_documents(&[&subscription("a"), &subscription("b")]);
+    let errors: Vec<&String> = found.iter().filter(|line| line.starts_with("ERR_")).collect();
+    assert_eq!(errors, repeated.iter().collect::<Vec<_>>(), "{found:?}");
+    // The document as a whole is repeated.
+    let copied = of_documents(&[&tls("a"), &tls("a")]);
+    assert_eq!(copied, ["ERR_EDGEWRIGHT_DUPLICATE_NAME m/a.yaml:11:9, first here: m/a.yaml:4:9"]);
+}
+
+#[test]
+fn a_prefix_that_hides_another_route_is_one_finding() {
+    let edge = |other: &str| {
+        format!(
+            "kind: HttpsEdge\nmetadata: {{name: app}}\nspec:\n  hostports: ['app.example.com:443']\n  routes:\n  \
+             - {{match_type: exact_path, match: /admin, backend: {{backend_id: bkd_1}}}}\n  \
+             - {{match_type: path_prefix, match: {other}, backend: {{backend_id: bkd_2}}}}"
+        )
+    };
+    let found = of_documents(&[&edge("app.example.com/a")]);
+    assert_eq!(found, ["partial-segment-prefix m/a.yaml:8:38, the other route: m/a.yaml:7:37"]);
+    let found = of_documents(&[&edge("app.example.com/")]);
+    assert_eq!(found, ["shadowed-route m/a.yaml:7:37, the other route: m/a.yaml:8:38"]);
 }

@@ -271,9 +271,12 @@ impl Target for ServerTarget {
     fn propose(&mut self, _document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let validated = validate_loaded(&loaded, &self.options.lints);
-        // Only the server can resolve every reference: another source may own the target.
-        let is_local_error =
-            |it: &Diagnostic| it.severity == Severity::Error && it.code != Name::Code(Code::UnknownReference);
+        // Only the server can resolve every reference: another source may own the target. Until then, its report is the
+        // correct one for denied findings, too.
+        let unresolved = Name::Code(Code::UnknownReference);
+        let is_resolved = validated.diagnostics.iter().all(|it| it.code != unresolved);
+        let counts = |code: Name| is_resolved || (code != unresolved && !matches!(code, Name::Lint(_)));
+        let is_local_error = |it: &Diagnostic| it.severity == Severity::Error && counts(it.code);
         let stops = validated.diagnostics.iter().any(is_local_error) && !self.options.isolate;
         if stops || (validated.has_errors() && files.is_empty()) {
             let (report, unwritable) = (validated.report("plan"), Vec::new());

@@ -182,7 +182,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         "DUPLICATE_NAME",
         400,
         "Two documents declare the same resource.",
-        "Rename or remove one of them.",
+        "Rename or remove one of them, or correct its `metadata.id`.",
     ),
     info(
         Code::EnvUnset,
