@@ -2,7 +2,7 @@
 //!
 //! Email addresses and domains are the subject of `email-not-lowercase`.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, net::Ipv6Addr};
 
 use serde_json::Value;
 
@@ -161,5 +161,11 @@ fn in_lower_case(text: &str) -> String {
 }
 
 fn spelled_alike(hostport: &str) -> String {
-    host_port(hostport).map_or_else(|| hostport.to_owned(), |(host, port)| format!("{host}:{port}"))
+    let Some((host, port)) = host_port(hostport) else { return hostport.to_owned() };
+    // `::ffff:192.0.2.1` is the IPv4 address.
+    let mapped = host.trim_matches(['[', ']']).parse::<Ipv6Addr>().ok().and_then(|address| address.to_ipv4_mapped());
+    match mapped {
+        Some(address) => format!("{address}:{port}"),
+        None => format!("{host}:{port}"),
+    }
 }
