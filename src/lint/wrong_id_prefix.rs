@@ -2,6 +2,8 @@
 //!
 //! IDs of other systems are opaque (D20), so only prefixes that belong to a known kind are judged.
 
+use std::collections::HashSet;
+
 use super::{Findings, Level, Lint, World};
 use crate::{
     model::{
@@ -83,7 +85,12 @@ fn modules(findings: &mut Findings, key: &Key, backend: Option<&Backend>, restri
 }
 
 fn policies(findings: &mut Findings, key: &Key, list: &Path, ids: &[String]) {
+    // `duplicate-entry` reports duplicates.
+    let mut told = HashSet::new();
     for (index, id) in ids.iter().enumerate() {
+        if fault(id, IP_POLICY).is_some() && !told.insert(id.as_str()) {
+            continue;
+        }
         judge(findings, key, list.join(index), id, IP_POLICY);
     }
 }

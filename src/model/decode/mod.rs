@@ -252,7 +252,7 @@ impl de::Error for DecodeError {
             Fault::new(Code::UnknownValue, format!("`{}` is not one of {}", printable(variant), list(expected)));
         Self::new(match nearest(variant, expected.iter().copied()) {
             Some(near) => fault.help(format!("did you mean `{near}`?")),
-            None => fault.help(format!("use one of {}", list(expected))),
+            None => fault.help("write one of the listed values"),
         })
     }
 
