@@ -22,7 +22,7 @@ use crate::{cel, model::module::user_agent_filter::LONGEST_PATTERN};
 pub(crate) static LINT: Lint = Lint {
     name: "policy-condition",
     default: Level::Warn,
-    summary: "A policy expression is never true or not a boolean, or has a misspelt variable, an invalid regular expression or an impossible CIDR range.",
+    summary: "A policy expression is never true or not a boolean, or has a misspelt variable or function, an operand of the wrong type, an invalid regular expression or an impossible CIDR range.",
     why: "The gateway evaluates the expression for each request. If it fails or is never true, the policy never \
           applies: a `deny` lets everything pass.",
     example: "\
