@@ -8,8 +8,8 @@ use super::{
     CelError, OBJ,
     function::{CelFold, CelFunction},
     meter::{CelExhausted, CelMeter},
+    node::{CelExpr, CelNode},
     operator::CelOperator,
-    parser::{CelExpr, CelNode},
     value::{CelValue, duration, timestamp},
 };
 
@@ -129,6 +129,9 @@ impl<'v> Evaluation<'v, '_> {
                 other => mismatch(expr.at, format!("`matches` does not apply to {}", other.describe())),
             },
             CelNode::Fold { fold, list, variable, body } => self.fold(*fold, list, variable, body),
+            CelNode::Foreign { .. } | CelNode::Map(_) | CelNode::Opaque(_) => {
+                mismatch(expr.at, "not supported in a filter".to_owned())
+            }
         }
     }
 

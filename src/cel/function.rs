@@ -2,7 +2,7 @@
 
 /// A function of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CelFunction {
+pub(crate) enum CelFunction {
     Size,
     StartsWith,
     EndsWith,
@@ -18,7 +18,7 @@ pub(super) enum CelFunction {
 
 /// A macro over the items of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CelFold {
+pub(crate) enum CelFold {
     All,
     Exists,
     ExistsOne,

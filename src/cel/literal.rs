@@ -1,6 +1,6 @@
 //! String and number literals.
 
-use super::parser::CelNode;
+use super::node::CelNode;
 
 /// Reads a literal as it is written.
 pub(super) fn literal(text: &str) -> Result<CelNode, String> {
@@ -25,7 +25,7 @@ fn number(text: &str) -> Result<CelNode, String> {
 }
 
 /// Returns the value of a string literal.
-pub(crate) fn string_value(text: &str) -> Result<String, String> {
+fn string_value(text: &str) -> Result<String, String> {
     let quoted = text.trim_start_matches(['r', 'R', 'b', 'B']);
     let prefix = text.strip_suffix(quoted).unwrap_or_default();
     if prefix.contains(['b', 'B']) {

@@ -1,11 +1,12 @@
-//! CEL, the Common Expression Language (<https://github.com/google/cel-spec>): a syntax check of the whole language, and
-//! the evaluation of the part that filters use. Every step is counted, so that no expression runs for long (D66).
+//! CEL, the Common Expression Language (<https://github.com/google/cel-spec>): the syntax of the whole language, and the
+//! evaluation of the part that filters use. Every step is counted, so that no expression runs for long (D66).
 
 mod evaluate;
 mod function;
 mod grammar;
 mod literal;
 mod meter;
+mod node;
 mod operator;
 mod parser;
 mod shape;
@@ -20,10 +21,11 @@ use serde_json::Value;
 
 pub(crate) use self::{
     grammar::check,
-    literal::string_value,
     meter::CelMeter,
+    node::{CelExpr, CelNode},
+    operator::CelOperator,
+    parser::parse_whole,
     shape::CelShape,
-    token::{CelToken, CelTokens},
 };
 
 /// The name of the value that an expression is about.
@@ -64,7 +66,7 @@ impl CelError {
 /// A checked expression over `obj`.
 #[derive(Debug)]
 pub(crate) struct CelExpression {
-    root: parser::CelExpr,
+    root: CelExpr,
     /// The fields of `obj` that it reads; `None` if it uses `obj` as a whole.
     fields: Option<BTreeSet<String>>,
 }

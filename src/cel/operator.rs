@@ -2,7 +2,7 @@
 
 /// A binary operator, except the logical ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CelOperator {
+pub(crate) enum CelOperator {
     Equal,
     Unequal,
     Less,
@@ -43,7 +43,7 @@ impl CelOperator {
     }
 
     /// Its symbol.
-    pub(super) fn symbol(self) -> &'static str {
+    pub(crate) fn symbol(self) -> &'static str {
         SYMBOLS.iter().find(|(_, operator)| *operator == self).map_or("", |(symbol, _)| *symbol)
     }
 }

@@ -1,12 +1,13 @@
-//! The syntax tree of an expression, with bounds on its length and depth.
+//! The parser of expressions, with bounds on their length and depth.
 
-use regex::{Regex, RegexBuilder};
+use regex::RegexBuilder;
 
 use super::{
     CelError,
-    function::{self, CelFold, CelFunction},
+    function::{self, CelFold},
     grammar,
     literal::literal,
+    node::{CelExpr, CelNode, MOST_DEPTH, bounded, build, too_deep},
     operator::{CelOperator, LEVELS},
     token::{CelToken, CelTokens},
 };
@@ -14,81 +15,28 @@ use crate::text::printable;
 
 /// The longest expression, in bytes.
 const MOST_BYTES: usize = 4096;
-/// The deepest tree, as parsing and evaluation recurse.
-const MOST_DEPTH: usize = 50;
 /// The largest compiled pattern, in bytes: matching takes time in proportion to it.
 const MOST_PATTERN_BYTES: usize = 256 << 10;
 /// The most patterns, as compiling one takes time and memory.
 const MOST_PATTERNS: usize = 8;
 
-/// An expression with its offset.
-#[derive(Debug)]
-pub(super) struct CelExpr {
-    pub at: usize,
-    depth: usize,
-    pub node: CelNode,
+/// How much of the language the parser accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CelExtent {
+    /// What filters can evaluate.
+    Filter,
+    /// Everything.
+    Whole,
 }
 
-#[derive(Debug)]
-pub(super) enum CelNode {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Double(f64),
-    Text(String),
-    List(Vec<CelExpr>),
-    Name(String),
-    /// A field of a value.
-    Field(Box<CelExpr>, String),
-    /// Whether a value has a field.
-    Has(Box<CelExpr>, String),
-    Index(Box<CelExpr>, Box<CelExpr>),
-    Not(Box<CelExpr>),
-    Negate(Box<CelExpr>),
-    /// `||` (`any`) or `&&` between all parts. A long list of alternatives is flat.
-    Logic {
-        any: bool,
-        parts: Vec<CelExpr>,
-    },
-    Binary(CelOperator, Box<CelExpr>, Box<CelExpr>),
-    /// Condition, and the values if it is true and false.
-    Choice(Box<[CelExpr; 3]>),
-    /// A function, with the receiver as the first argument.
-    Call(CelFunction, Vec<CelExpr>),
-    /// Whether a text matches a pattern.
-    Matches(Box<CelExpr>, Box<Regex>),
-    /// A macro over a list: its variable, and the one or two expressions for each item.
-    Fold {
-        fold: CelFold,
-        list: Box<CelExpr>,
-        variable: String,
-        body: Vec<CelExpr>,
-    },
+/// Parses an expression of the whole language. Functions are only names, and patterns are not compiled.
+pub(crate) fn parse_whole(text: &str) -> Result<CelExpr, CelError> {
+    grammar::check(text)?;
+    let tokens = CelTokens::new(text).collect::<Result<Vec<_>, CelError>>()?;
+    CelParser { tokens, next: 0, end: text.len(), nesting: 0, extent: CelExtent::Whole }.all()
 }
 
-impl CelNode {
-    fn children(&self) -> Vec<&CelExpr> {
-        match self {
-            CelNode::Null
-            | CelNode::Bool(_)
-            | CelNode::Int(_)
-            | CelNode::Double(_)
-            | CelNode::Text(_)
-            | CelNode::Name(_) => Vec::new(),
-            CelNode::List(parts) | CelNode::Logic { parts, .. } | CelNode::Call(_, parts) => parts.iter().collect(),
-            CelNode::Field(of, _)
-            | CelNode::Has(of, _)
-            | CelNode::Not(of)
-            | CelNode::Negate(of)
-            | CelNode::Matches(of, _) => vec![of.as_ref()],
-            CelNode::Index(left, right) | CelNode::Binary(_, left, right) => vec![left.as_ref(), right.as_ref()],
-            CelNode::Choice(parts) => parts.iter().collect(),
-            CelNode::Fold { list, body, .. } => body.iter().chain([list.as_ref()]).collect(),
-        }
-    }
-}
-
-/// Parses an expression.
+/// Parses a filter.
 pub(super) fn parse(text: &str) -> Result<CelExpr, CelError> {
     if text.len() > MOST_BYTES {
         return Err(CelError::new(MOST_BYTES, format!("the expression is longer than {MOST_BYTES} bytes")));
@@ -99,12 +47,7 @@ pub(super) fn parse(text: &str) -> Result<CelExpr, CelError> {
     if let Some((at, _)) = patterns.nth(MOST_PATTERNS) {
         return Err(CelError::new(*at, format!("more than {MOST_PATTERNS} calls of `matches`")));
     }
-    let mut parser = CelParser { tokens, next: 0, end: text.len(), nesting: 0 };
-    let root = parser.choice()?;
-    match parser.peek() {
-        None => Ok(root),
-        Some(_) => Err(parser.unsupported()),
-    }
+    CelParser { tokens, next: 0, end: text.len(), nesting: 0, extent: CelExtent::Filter }.all()
 }
 
 struct CelParser<'a> {
@@ -112,11 +55,20 @@ struct CelParser<'a> {
     next: usize,
     end: usize,
     nesting: usize,
+    extent: CelExtent,
 }
 
 type ParseResult = Result<CelExpr, CelError>;
 
 impl<'a> CelParser<'a> {
+    fn all(mut self) -> ParseResult {
+        let root = self.choice()?;
+        match self.peek() {
+            None => Ok(root),
+            Some(_) => Err(self.unsupported()),
+        }
+    }
+
     fn peek(&self) -> Option<(usize, CelToken<'a>)> {
         self.tokens.get(self.next).copied()
     }
@@ -130,6 +82,11 @@ impl<'a> CelParser<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Like [`Self::symbol`], for symbols that filters do not support.
+    fn foreign_symbol(&mut self, known: &[&str]) -> Option<(usize, &'a str)> {
+        if self.extent == CelExtent::Whole { self.symbol(known) } else { None }
     }
 
     fn expect(&mut self, symbol: &str) -> Result<(), CelError> {
@@ -195,14 +152,29 @@ impl<'a> CelParser<'a> {
                 value = match self.symbol(&["("]) {
                     Some((open, _)) => {
                         let arguments = self.items(open, ")")?;
-                        call(at, name, Some(value), arguments)?
+                        self.call(at, name, Some(value), arguments)?
                     }
                     None => build(at, CelNode::Field(Box::new(value), unquoted(name)))?,
                 };
             } else if let Some((at, _)) = self.symbol(&["["]) {
+                let is_optional = self.foreign_symbol(&["?"]).is_some();
                 let index = self.nested(at, |parser| parser.choice())?;
                 self.expect("]")?;
-                value = build(at, CelNode::Index(Box::new(value), Box::new(index)))?;
+                let node = match is_optional {
+                    true => CelNode::Opaque(vec![value, index]),
+                    false => CelNode::Index(Box::new(value), Box::new(index)),
+                };
+                value = build(at, node)?;
+            } else if let Some((at, _)) = self.foreign_symbol(&[".?"]) {
+                // The name of the field.
+                self.next += 1;
+                value = build(at, CelNode::Opaque(vec![value]))?;
+            } else if let Some((at, _)) = self.foreign_symbol(&["{"]) {
+                // The value so far is the name of a message.
+                let entries = self.entries(at)?;
+                // The keys are the names of fields, not variables.
+                let values = entries.into_iter().skip(1).step_by(2).collect();
+                value = build(at, CelNode::Opaque(values))?;
             } else {
                 return Ok(value);
             }
@@ -214,13 +186,17 @@ impl<'a> CelParser<'a> {
         match token {
             CelToken::Literal(text) => {
                 self.next += 1;
-                build(at, literal(text).map_err(|message| CelError::new(at, message))?)
+                match literal(text) {
+                    // Bytes, for example.
+                    Err(_) if self.extent == CelExtent::Whole => build(at, CelNode::Opaque(Vec::new())),
+                    read => build(at, read.map_err(|message| CelError::new(at, message))?),
+                }
             }
             CelToken::Word(word) => {
                 self.next += 1;
                 if let Some((open, _)) = self.symbol(&["("]) {
                     let arguments = self.items(open, ")")?;
-                    return call(at, word, None, arguments);
+                    return self.call(at, word, None, arguments);
                 }
                 let node = match word {
                     "true" => CelNode::Bool(true),
@@ -241,8 +217,49 @@ impl<'a> CelParser<'a> {
                 let items = self.items(at, "]")?;
                 build(at, CelNode::List(items))
             }
+            CelToken::Symbol("{") if self.extent == CelExtent::Whole => {
+                self.next += 1;
+                let entries = self.entries(at)?;
+                build(at, CelNode::Map(entries))
+            }
+            CelToken::Symbol(".") if self.extent == CelExtent::Whole => {
+                self.next += 1;
+                // A name from the root namespace is not the variable of that name.
+                match self.primary()? {
+                    CelExpr { node: CelNode::Name(_), .. } => build(at, CelNode::Opaque(Vec::new())),
+                    other => Ok(other),
+                }
+            }
             CelToken::Symbol(_) => Err(self.unsupported()),
         }
+    }
+
+    fn call(&self, at: usize, name: &str, receiver: Option<CelExpr>, arguments: Vec<CelExpr>) -> ParseResult {
+        if self.extent == CelExtent::Filter {
+            return call(at, name, receiver, arguments);
+        }
+        let has_receiver = receiver.is_some();
+        let arguments = receiver.into_iter().chain(arguments).collect();
+        build(at, CelNode::Foreign { name: unquoted(name), has_receiver, arguments })
+    }
+
+    /// Parses the rest of a map or message, to its keys and values.
+    fn entries(&mut self, at: usize) -> Result<Vec<CelExpr>, CelError> {
+        self.nested(at, |parser| {
+            let mut parts = Vec::new();
+            while parser.symbol(&["}"]).is_none() {
+                // The comma after the last entry is optional.
+                parser.symbol(&[","]);
+                if parser.symbol(&["}"]).is_some() {
+                    break;
+                }
+                parser.symbol(&["?"]);
+                parts.push(parser.choice()?);
+                parser.expect(":")?;
+                parts.push(parser.choice()?);
+            }
+            Ok(parts)
+        })
     }
 
     /// Parses the rest of a list.
@@ -256,6 +273,7 @@ impl<'a> CelParser<'a> {
                         break;
                     }
                 }
+                parser.foreign_symbol(&["?"]);
                 items.push(parser.choice()?);
             }
             Ok(items)
@@ -263,28 +281,19 @@ impl<'a> CelParser<'a> {
     }
 }
 
-fn too_deep(at: usize) -> CelError {
-    CelError::new(at, format!("the expression is nested more than {MOST_DEPTH} levels deep"))
-}
-
-fn build(at: usize, node: CelNode) -> ParseResult {
-    let depth = 1 + node.children().iter().map(|child| child.depth).max().unwrap_or_default();
-    if depth > MOST_DEPTH {
-        return Err(too_deep(at));
-    }
-    Ok(CelExpr { at, depth, node })
-}
-
 /// Joins two operands; a chain of one logical operator becomes one node.
 fn join(at: usize, symbol: &str, left: CelExpr, right: CelExpr) -> ParseResult {
     let Some(operator) = CelOperator::from_symbol(symbol) else {
         let any = symbol == "||";
-        let (at, mut parts) = match left {
-            CelExpr { at, node: CelNode::Logic { any: same, parts }, .. } if same == any => (at, parts),
-            other => (at, vec![other]),
+        // The depth is not computed from all parts again, so that a long chain takes linear time.
+        let deepest = left.depth.max(right.depth + 1);
+        return match left {
+            CelExpr { at, node: CelNode::Logic { any: same, mut parts }, .. } if same == any => {
+                parts.push(right);
+                bounded(CelExpr { at, depth: deepest, node: CelNode::Logic { any, parts } })
+            }
+            other => build(at, CelNode::Logic { any, parts: vec![other, right] }),
         };
-        parts.push(right);
-        return build(at, CelNode::Logic { any, parts });
     };
     build(at, CelNode::Binary(operator, Box::new(left), Box::new(right)))
 }

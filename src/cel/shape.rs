@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{
     CelError, OBJ,
     function::{CelFold, CelFunction},
+    node::{CelExpr, CelNode},
     operator::CelOperator,
-    parser::{CelExpr, CelNode},
     value::{duration, timestamp},
 };
 use crate::text::printable;
@@ -121,6 +121,9 @@ impl ShapeChecker<'_> {
             CelNode::Call(function, arguments) => self.call(*function, arguments),
             CelNode::Matches(text, _) => self.expect(text, &CelShape::Text).map(|()| CelShape::Bool),
             CelNode::Fold { fold, list, variable, body } => self.fold(*fold, list, variable, body),
+            CelNode::Foreign { .. } | CelNode::Map(_) | CelNode::Opaque(_) => {
+                Err(CelError::new(expr.at, "not supported in a filter"))
+            }
         }
     }
 

@@ -57,13 +57,18 @@ pub(super) struct Config {
 impl Config {
     /// Reads the file named by the environment, or the default one if it exists.
     pub(super) fn read() -> Result<Self, Failure> {
-        let named = std::env::var_os(VARIABLE).map(PathBuf::from);
-        let path = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT));
+        let is_named = std::env::var_os(VARIABLE).is_some();
+        let path = Self::path();
         match fs::read_to_string(&path) {
-            Ok(text) => Ok(Self { named: named.is_some(), ..Self::parse(&path, &text)? }),
-            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Ok(text) => Ok(Self { named: is_named, ..Self::parse(&path, &text)? }),
+            Err(error) if !is_named && error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(unusable(&path, &Fault::new(Code::Unreadable, error.to_string()))),
         }
+    }
+
+    /// The path of the file, whether it exists or not.
+    pub(super) fn path() -> PathBuf {
+        std::env::var_os(VARIABLE).map_or_else(|| PathBuf::from(DEFAULT), PathBuf::from)
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {

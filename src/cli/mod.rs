@@ -27,9 +27,11 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
 use config::Config;
+use output::Output;
 
 use crate::{
     model::{diagnostic::Diagnostic, json::JsonError, snapshot::Snapshot},
+    plan::report::Report,
     store::{Store, StoreError, history::Retention, probe},
 };
 
@@ -118,8 +120,9 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> CommandResult {
-    let config = Config::read()?;
-    let matches = config.apply(Cli::command())?.try_get_matches();
+    let configured = Config::read().and_then(|config| Ok((config.apply(Cli::command())?, config)));
+    let (command, config) = configured.inspect_err(report_unconfigured)?;
+    let matches = command.try_get_matches();
     let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
@@ -154,6 +157,24 @@ fn run() -> CommandResult {
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),
+    }
+}
+
+/// Writes the report of a command that cannot run because the configuration file is invalid. A program that reads the
+/// report must find the error, rather than nothing.
+fn report_unconfigured(failure: &Failure) {
+    let Ok(matches) = Cli::command().try_get_matches() else { return };
+    let Some((name, arguments)) = matches.subcommand() else { return };
+    let command = ["diff", "plan", "reconcile", "validate"].into_iter().find(|known| *known == name);
+    let (Some(command), Some(output)) = (command, Output::for_programs(arguments)) else { return };
+    let report = Report {
+        command,
+        diagnostics: failure.diagnostics.clone(),
+        first_file: Some(Config::path().display().to_string()),
+        ..Report::default()
+    };
+    if let Err(unwritten) = output.conclude(&report) {
+        show::diagnostics(&unwritten.diagnostics);
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Args;
+use clap::{ArgMatches, Args};
 
 use super::{Failure, show};
 use crate::{
@@ -36,6 +36,13 @@ fn format(name: &str) -> Result<Format, String> {
 }
 
 impl Output {
+    /// The output options among the arguments of a command, if they are for a format that programs read.
+    pub(super) fn for_programs(arguments: &ArgMatches) -> Option<Self> {
+        let format = *arguments.try_get_one::<Format>("format").ok()??;
+        let output = arguments.try_get_one::<PathBuf>("output").ok()?.cloned();
+        (format != Format::Text).then_some(Self { format, output })
+    }
+
     /// Whether the text report is printed: always, unless another format is written to stdout.
     fn shows_text(&self) -> bool {
         self.format == Format::Text || self.output.is_some()

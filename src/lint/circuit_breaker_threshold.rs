@@ -1,6 +1,6 @@
 //! `circuit-breaker-threshold`: a circuit breaker that opens even if no request fails.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, World, circuit_breaker_zero::is_unset};
 use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 
 /// The lint.
@@ -30,8 +30,9 @@ spec:
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
-        // The fraction is never negative.
-        if route.circuit_breaker.as_ref().is_some_and(|breaker| breaker.error_threshold_percentage <= 0.0) {
+        let Some(breaker) = &route.circuit_breaker else { continue };
+        // The fraction is never negative. `circuit-breaker-zero` names it with the other fields that are 0.
+        if breaker.error_threshold_percentage <= 0.0 && !is_unset(breaker) {
             let message = "`error_threshold_percentage` is 0, so the circuit opens even if no request fails";
             findings.report(key, ["circuit_breaker", "error_threshold_percentage"], message);
         }

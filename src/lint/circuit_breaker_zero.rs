@@ -1,7 +1,11 @@
 //! `circuit-breaker-zero`: a circuit breaker with a zero duration, window or bucket count.
 
 use super::{Findings, Level, Lint, World};
-use crate::model::kind::https_edge_route::HttpsEdgeRoute;
+use crate::model::{
+    fault::{Aim, Path},
+    kind::https_edge_route::HttpsEdgeRoute,
+    module::circuit_breaker::CircuitBreaker,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -24,7 +28,8 @@ spec:
       backend: {backend_id: bkd_shop}
       circuit_breaker: {tripped_duration: 30, rolling_window: 60, error_threshold_percentage: 0.25}
 ",
-    cure: "Set all three, for example `tripped_duration: 30`, `rolling_window: 60` and `num_buckets: 12`.",
+    cure: "Set the fields, for example `tripped_duration: 30`, `rolling_window: 60`, `num_buckets: 12` and \
+           `error_threshold_percentage: 0.25`.",
     check,
 };
 
@@ -36,10 +41,28 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             ("rolling_window", breaker.rolling_window, "the window for counting requests is empty"),
             ("num_buckets", breaker.num_buckets, "no request is counted"),
         ];
-        for (field, value, effect) in fields {
-            if value == 0 {
-                findings.report(key, ["circuit_breaker", field], format!("`{field}` is 0, so {effect}"));
+        let zeros: Vec<(&str, &str)> =
+            fields.into_iter().filter(|(_, value, _)| *value == 0).map(|(field, _, effect)| (field, effect)).collect();
+        match zeros.as_slice() {
+            [] => {}
+            [(field, effect)] => {
+                findings.report(key, ["circuit_breaker", *field], format!("`{field}` is 0, so {effect}"));
+            }
+            several => {
+                let mut names: Vec<String> = several.iter().map(|(field, _)| format!("`{field}`")).collect();
+                if breaker.error_threshold_percentage <= 0.0 {
+                    names.push("`error_threshold_percentage`".to_owned());
+                }
+                let last = names.pop().unwrap_or_default();
+                let message = format!("{} and {last} are 0, so the circuit breaker cannot work", names.join(", "));
+                findings.report(key, Path::root().join("circuit_breaker"), message).aim = Aim::Key;
             }
         }
     }
+}
+
+/// Whether so much is missing that a finding about the module names all fields that are 0.
+pub(super) fn is_unset(breaker: &CircuitBreaker) -> bool {
+    let values = [breaker.tripped_duration, breaker.rolling_window, breaker.num_buckets];
+    values.into_iter().filter(|value| *value == 0).count() > 1
 }

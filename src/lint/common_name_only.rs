@@ -1,4 +1,4 @@
-//! `common-name-only`: a host name that a certificate has only as its common name.
+//! `common-name-only`: a host name that a certificate has only as its common name, or a certificate without any.
 
 use super::{Findings, Level, Lint, World, certificate_does_not_cover_hostport::Names, duplicate_hostport::host_name};
 use crate::{
@@ -11,7 +11,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "common-name-only",
     needs_whole: false,
     default: Level::Warn,
-    summary: "The common name of a certificate is a host name that its subject alternative names lack.",
+    summary: "The common name of a certificate is a host name that its subject alternative names lack, or it has none of them.",
     why: "Clients compare the host only with the subject alternative names (RFC 9525), so the certificate is not valid for the host in its common name.",
     example: r#"apiVersion: edgewright/v1
 kind: TlsCertificate
@@ -32,7 +32,7 @@ spec:
     MC4CAQAwBQYDK2VwBCIEIFiBei14ZhB0jvb+WYyUV8HbxzTdA+BJO7lP4zGcbJ/E
     -----END PRIVATE KEY-----
 "#,
-    cure: "Reissue the certificate with the host as a subject alternative name, or with another common name if the host is not served.",
+    cure: "Reissue the certificate with each host as a subject alternative name, or with another common name if the host is not served.",
     check,
 };
 
@@ -40,6 +40,14 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, certificate) in world.all::<TlsCertificate>() {
         let Ok(facts) = certificate.certificate_pem.read().facts() else { continue };
         let common_name = facts.subject_common_name.as_str();
+        let alternatives = &facts.subject_alternative_names;
+        // `leaf-is-authority` reports a chain in the wrong order.
+        let is_authority = certificate.certificate_pem.read().links().first().is_some_and(|leaf| leaf.is_authority);
+        if alternatives.dns_names.is_empty() && alternatives.ips.is_empty() && !is_host(common_name) && !is_authority {
+            let message = "the certificate has no subject alternative name, so it is valid for no host";
+            findings.report(key, ["certificate_pem"], message);
+            continue;
+        }
         let mut names = Names::default();
         names.add(&facts.subject_alternative_names);
         if is_host(common_name) && !names.cover(&host_name(common_name)) {

@@ -38,12 +38,13 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let mut names: Vec<&'static str> = logins.map(|(slot, _)| slot.name).collect();
         names.sort_unstable();
         let mut enabled = names.into_iter();
-        let Some(first) = enabled.next() else { continue };
-        for other in enabled {
-            let message = format!("`{first}` and `{other}` cannot both be enabled on a route");
-            let finding = findings.report(key, [other], message);
-            finding.aim = Aim::Key;
-            finding.related = Some((Subject::Resource(key.clone()), Path::root().join(first), "the other login"));
-        }
+        let (Some(first), Some(other)) = (enabled.next(), enabled.next()) else { continue };
+        let message = match enabled.next() {
+            Some(third) => format!("only one of `{first}`, `{other}` and `{third}` can be enabled on a route"),
+            None => format!("`{first}` and `{other}` cannot both be enabled on a route"),
+        };
+        let finding = findings.report(key, [other], message);
+        finding.aim = Aim::Key;
+        finding.related = Some((Subject::Resource(key.clone()), Path::root().join(first), "the other login"));
     }
 }

@@ -2,11 +2,14 @@
 //!
 //! Email addresses and domains are the subject of `email-not-lowercase`.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, net::Ipv6Addr};
 
 use serde_json::Value;
 
-use super::{Findings, Level, Lint, Subject, World, duplicate_hostport::host_port, expired_certificate::chains};
+use super::{
+    Findings, Level, Lint, Subject, World, duplicate_hostport::host_port, empty_policy::placed_policies,
+    expired_certificate::chains,
+};
 use crate::{
     model::{
         Kind,
@@ -24,7 +27,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "duplicate-entry",
     needs_whole: false,
     default: Level::Warn,
-    summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization, user agent pattern, module set or certificate.",
+    summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization, user agent pattern, policy, condition, module set or certificate.",
     why: "The second entry has no effect. Often it was meant to be another one, such as a copied line that was not \
           edited. Hostports, teams and organizations are the same in any spelling that means the same.",
     example: "\
@@ -67,9 +70,42 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             }
         }
     }
+    check_policies(world, findings);
     for chain in chains(world) {
         for link in chain.links.iter().filter(|link| link.is_repeated) {
             findings.report(chain.key, [chain.field], format!("`{}` contains {link} twice", chain.field));
+        }
+    }
+}
+
+/// Reports policies of one list with one name, and conditions that a policy has twice.
+fn check_policies(world: &World<'_>, findings: &mut Findings) {
+    let mut list: Option<(&Key, bool)> = None;
+    let mut names: HashMap<&str, Path> = HashMap::new();
+    for placed in placed_policies(world) {
+        let this = Some((placed.key, placed.is_outbound));
+        if list != this {
+            list = this;
+            names.clear();
+        }
+        let name = placed.policy.name.as_str();
+        let at = placed.path.join("name");
+        let subject = || Subject::Resource(placed.key.clone());
+        if let Some(first) = names.get(name) {
+            let message = format!("another policy in the list has the name `{}`", printable(name));
+            findings.report(placed.key, at, message).related = Some((subject(), first.clone(), "first policy"));
+        } else if !name.is_empty() {
+            names.insert(name, at);
+        }
+        let mut conditions: HashMap<&str, usize> = HashMap::new();
+        for (index, condition) in placed.policy.expressions.iter().enumerate() {
+            let earlier = *conditions.entry(condition.trim()).or_insert(index);
+            if earlier < index {
+                let list = placed.path.join("expressions");
+                // The condition is not quoted, because it may contain a secret.
+                let finding = findings.report(placed.key, list.join(index), "duplicate entry in `expressions`");
+                finding.related = Some((subject(), list.join(earlier), "first entry"));
+            }
         }
     }
 }
@@ -127,5 +163,11 @@ fn in_lower_case(text: &str) -> String {
 }
 
 fn spelled_alike(hostport: &str) -> String {
-    host_port(hostport).map_or_else(|| hostport.to_owned(), |(host, port)| format!("{host}:{port}"))
+    let Some((host, port)) = host_port(hostport) else { return hostport.to_owned() };
+    // `::ffff:192.0.2.1` is the IPv4 address.
+    let mapped = host.trim_matches(['[', ']']).parse::<Ipv6Addr>().ok().and_then(|address| address.to_ipv4_mapped());
+    match mapped {
+        Some(address) => format!("{address}:{port}"),
+        None => format!("{host}:{port}"),
+    }
 }

@@ -3,7 +3,10 @@
 use crate::text::printable;
 use std::collections::HashMap;
 
-use super::{Findings, Level, Lint, Subject, World};
+use super::{
+    Findings, Level, Lint, Subject, World,
+    email_format::{is_address, is_domain},
+};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
@@ -44,7 +47,9 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                 let mut first = HashMap::new();
                 for (index, text) in texts.iter().enumerate() {
                     let earlier = *first.entry(text.to_lowercase()).or_insert(index);
-                    let Some(reason) = fault(text, earlier < index) else { continue };
+                    // `email-format` reports the others.
+                    let has_form = if field == "email_domains" { is_domain(text) } else { is_address(text) };
+                    let Some(reason) = fault(text, earlier < index, has_form) else { continue };
                     let message = format!("entry `{}` of `{field}` {reason}", printable(text));
                     let finding = findings.report(key, list.join(index), message);
                     if earlier < index {
@@ -57,14 +62,14 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 }
 
 /// Returns what is wrong with an entry, if anything.
-fn fault(text: &str, is_repeated: bool) -> Option<&'static str> {
-    if text.is_empty() {
+fn fault(text: &str, is_repeated: bool, has_form: bool) -> Option<&'static str> {
+    if is_repeated {
+        Some("is a duplicate")
+    } else if text.is_empty() {
         Some("is empty")
     } else if text.contains(char::is_whitespace) {
         Some("contains whitespace")
-    } else if text.to_lowercase() != text {
-        Some("contains upper-case letters")
     } else {
-        is_repeated.then_some("is a duplicate")
+        (has_form && text.to_lowercase() != text).then_some("contains upper-case letters")
     }
 }

@@ -1,5 +1,7 @@
 //! `group-format`: an authorized group that no user can be in.
 
+use std::collections::HashSet;
+
 use super::{Findings, Level, Lint, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 use crate::text::printable;
@@ -41,10 +43,16 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         let Some(saml) = &route.saml else { continue };
         let list = Path::root().join("saml").join("authorized_groups");
+        // `duplicate-entry` reports duplicates.
+        let mut told = HashSet::new();
         for (index, group) in saml.authorized_groups.iter().enumerate() {
+            let is_good = !group.is_empty() && group.trim() == group;
+            if is_good || !told.insert(group.as_str()) {
+                continue;
+            }
             if group.is_empty() {
                 findings.report(key, list.join(index), "the group is empty");
-            } else if group.trim() != group {
+            } else {
                 let message = format!("the group `{}` starts or ends with white space", printable(group));
                 findings.report(key, list.join(index), message);
             }

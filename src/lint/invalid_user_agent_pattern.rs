@@ -1,6 +1,6 @@
 //! `invalid-user-agent-pattern`: a pattern that is not a valid regular expression.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use regex_syntax::ast::{self, Ast, ClassSetItem, Span, Visitor, parse::Parser};
 
@@ -41,8 +41,12 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let Some(filter) = &route.user_agent_filter else { continue };
         for (field, list) in [("allow", &filter.allow), ("deny", &filter.deny)] {
             let path = Path::root().join("user_agent_filter").join(field);
+            // `duplicate-entry` reports duplicates.
+            let mut told = HashSet::new();
             for (index, pattern) in list.iter().enumerate() {
-                if let Some(fault) = patterns.fault(pattern) {
+                if let Some(fault) = patterns.fault(pattern)
+                    && told.insert(pattern.as_str())
+                {
                     let message = format!("`{}` {fault}", printable(pattern));
                     findings.report(key, path.join(index), message);
                 }

@@ -1,5 +1,7 @@
 //! `jwt-algorithm`: a signature algorithm that lets anybody forge tokens, or that does not exist.
 
+use std::collections::HashSet;
+
 use super::{Findings, Level, Lint, Subject, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, near::Suggestions};
 use crate::text::printable;
@@ -44,7 +46,13 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let Some(jwt) = &route.jwt_validation else { continue };
         let jws = Path::root().join("jwt_validation").join("jws");
         let has_key_set = !jwt.jws.keys.sources.additional_jkus.is_empty();
+        // `jwt-list-entry` reports duplicates.
+        let mut seen = HashSet::new();
         for (index, algorithm) in jwt.jws.allowed_algorithms.iter().enumerate() {
+            let is_usual = ALGORITHMS.contains(&algorithm.as_str()) && !is_hmac(algorithm);
+            if is_usual || !seen.insert(algorithm.as_str()) {
+                continue;
+            }
             let at = jws.join("allowed_algorithms").join(index);
             if algorithm.eq_ignore_ascii_case("none") {
                 findings.report(key, at, format!("`{algorithm}` accepts unsigned tokens"));

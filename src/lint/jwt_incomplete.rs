@@ -71,7 +71,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 }
 
 /// Joins names: `a, b or c`.
-fn alternatives(names: &[&str]) -> String {
+pub(super) fn alternatives(names: &[&str]) -> String {
     match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
         _ => names.concat(),

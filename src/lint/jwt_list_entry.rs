@@ -80,12 +80,12 @@ fn check_texts<'t>(
     let mut first: HashMap<&str, usize> = HashMap::new();
     for (index, text) in texts.enumerate() {
         let earlier = *first.entry(text).or_insert(index);
-        if let Some(reason) = fault(text) {
-            findings.report(key, place(index), format!("the {name} {reason}"));
-        } else if earlier < index {
+        if earlier < index {
             let message = format!("duplicate {name} `{}`", printable(text));
             findings.report(key, place(index), message).related =
                 Some((Subject::Resource(key.clone()), place(earlier), "first entry"));
+        } else if let Some(reason) = fault(text) {
+            findings.report(key, place(index), format!("the {name} {reason}"));
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! URLs are not quoted in messages, because user information is a secret.
 
+use std::collections::HashSet;
+
 use super::{Findings, Level, Lint, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
@@ -49,25 +51,60 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             let addresses = jwt.jws.keys.sources.additional_jkus.iter().enumerate();
             urls.extend(addresses.map(|(index, it)| (key_sets.join(index), it.as_str())));
         }
+        // `jwt-list-entry` reports duplicates. The length of the path tells the lists apart.
+        let mut told = HashSet::new();
         for (path, url) in urls {
-            if let Some(flaw) = flaw(url) {
-                findings.report(key, path, format!("the URL has {flaw}"));
+            if let Some(flaw) = flaw(url)
+                && told.insert((path.0.len(), url))
+            {
+                findings.report(key, path, format!("the URL has {}", flaw.describe())).help = flaw.help();
             }
         }
     }
 }
 
+/// What cannot be right in a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UrlFlaw {
+    Placeholder,
+    TwoSchemes,
+    UserInformation,
+}
+
+impl UrlFlaw {
+    fn describe(self) -> &'static str {
+        match self {
+            UrlFlaw::Placeholder => "a placeholder",
+            UrlFlaw::TwoSchemes => "two schemes",
+            UrlFlaw::UserInformation => "user information",
+        }
+    }
+
+    fn help(self) -> Option<&'static str> {
+        match self {
+            UrlFlaw::Placeholder => None,
+            UrlFlaw::TwoSchemes => Some("Remove the first `https://` or `http://`."),
+            UrlFlaw::UserInformation => Some("Remove everything between `://` and the host, including the `@`."),
+        }
+    }
+}
+
+/// Whether a text is no URL yet, so that nothing else about it needs to be reported.
+pub(super) fn is_unfinished(url: &str) -> bool {
+    matches!(flaw(url), Some(UrlFlaw::Placeholder | UrlFlaw::TwoSchemes))
+}
+
 /// Returns what cannot be right in a URL, if anything.
-fn flaw(url: &str) -> Option<&'static str> {
+fn flaw(url: &str) -> Option<UrlFlaw> {
     if url.contains(['{', '}', '<', '>']) {
-        return Some("a placeholder");
+        return Some(UrlFlaw::Placeholder);
     }
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if matches!(authority.to_ascii_lowercase().as_str(), "http:" | "https:") {
-        Some("two schemes")
+        Some(UrlFlaw::TwoSchemes)
     } else {
-        authority.contains('@').then_some("user information")
+        authority.contains('@').then_some(UrlFlaw::UserInformation)
     }
 }
 
@@ -78,11 +115,11 @@ mod tests {
     #[test]
     fn a_flaw_is_a_placeholder_a_second_scheme_or_user_information() {
         for (url, expected) in [
-            ("https://id.example.com/{tenant}/v2.0", Some("a placeholder")),
-            ("https://<your-domain>/", Some("a placeholder")),
-            ("https://https://id.example.com", Some("two schemes")),
-            ("https://HTTP://id.example.com", Some("two schemes")),
-            ("https://u:p@id.example.com/a", Some("user information")),
+            ("https://id.example.com/{tenant}/v2.0", Some(UrlFlaw::Placeholder)),
+            ("https://<your-domain>/", Some(UrlFlaw::Placeholder)),
+            ("https://https://id.example.com", Some(UrlFlaw::TwoSchemes)),
+            ("https://HTTP://id.example.com", Some(UrlFlaw::TwoSchemes)),
+            ("https://u:p@id.example.com/a", Some(UrlFlaw::UserInformation)),
             ("https://id.example.com/a@b?c=https://d", None),
             ("https://id.example.com:8443", None),
             ("shop", None),

@@ -70,6 +70,7 @@ pub(crate) mod policy_header_name;
 pub(crate) mod public_email_domain;
 pub(crate) mod route_without_backend;
 pub(crate) mod saml_metadata;
+pub(crate) mod scope_format;
 pub(crate) mod secret_in_manifest;
 pub(crate) mod secret_with_white_space;
 pub(crate) mod session_too_long;
@@ -367,6 +368,7 @@ pub static LINTS: &[&Lint] = &[
     &email_format::LINT,
     &team_format::LINT,
     &group_format::LINT,
+    &scope_format::LINT,
     &duplicate_entry::LINT,
     &duplicate_header::LINT,
     &hop_by_hop_header::LINT,

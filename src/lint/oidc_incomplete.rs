@@ -2,8 +2,11 @@
 
 use http::Uri;
 
-use super::{Findings, Level, Lint, World};
-use crate::model::kind::https_edge_route::HttpsEdgeRoute;
+use super::{Findings, Level, Lint, World, jwt_incomplete::alternatives, malformed_provider_url::is_unfinished};
+use crate::model::{
+    fault::{Aim, Path},
+    kind::https_edge_route::HttpsEdgeRoute,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -41,10 +44,21 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             ("client_id", oidc.client_id.is_empty()),
             ("client_secret", oidc.client_secret.is_empty()),
         ];
-        for (field, missing) in fields {
-            if missing {
-                findings.report(key, ["oidc", field], format!("`{field}` is missing, so nobody can log in"));
+        let missing: Vec<&str> = fields.into_iter().filter(|(_, missing)| *missing).map(|(field, _)| field).collect();
+        match missing.as_slice() {
+            [] => {}
+            [field] => {
+                findings.report(key, ["oidc", *field], format!("`{field}` is missing, so nobody can log in"));
             }
+            several => {
+                let fields: Vec<String> = several.iter().map(|field| format!("`{field}`")).collect();
+                let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+                let message = format!("`oidc` has no {}, so nobody can log in", alternatives(&fields));
+                findings.report(key, Path::root().join("oidc"), message).aim = Aim::Key;
+            }
+        }
+        if is_unfinished(&oidc.issuer) {
+            continue;
         }
         if !oidc.issuer.is_empty() && !is_https_url(&oidc.issuer) {
             findings.report(key, ["oidc", "issuer"], "`issuer` must be an https URL");

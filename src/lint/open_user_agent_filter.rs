@@ -1,5 +1,7 @@
 //! `open-user-agent-filter`: a filter that treats every user agent the same.
 
+use std::collections::HashSet;
+
 use super::{Findings, Level, Lint, World};
 use crate::model::{
     fault::{Aim, Path},
@@ -11,9 +13,9 @@ pub(crate) static LINT: Lint = Lint {
     name: "open-user-agent-filter",
     needs_whole: false,
     default: Level::Warn,
-    summary: "A `user_agent_filter` has no patterns, or an empty pattern, which matches every user agent.",
-    why: "Patterns match anywhere in the User-Agent header, so an empty one in `deny` refuses everyone and one in \
-          `allow` admits everyone. Without patterns, the filter does nothing.",
+    summary: "A `user_agent_filter` has no patterns, or a pattern that matches every user agent, such as an empty one.",
+    why: "Patterns match anywhere in the User-Agent header, so an empty one or `.*` in `deny` refuses everyone and one \
+          in `allow` admits everyone. Without patterns, the filter does nothing.",
     example: "\
 apiVersion: edgewright/v1
 kind: HttpsEdge
@@ -27,9 +29,12 @@ spec:
       backend: {backend_id: bkd_shop}
       user_agent_filter: {deny: ['']}
 ",
-    cure: "Add patterns such as `(?i)bot`, and remove empty ones; or remove the module.",
+    cure: "Add patterns such as `(?i)bot`, and remove those that match everything; or remove the module.",
     check,
 };
+
+/// Patterns that match every text. `.` and `.+` match every text but an empty one, which is a usual condition.
+const MATCHES_ALL: &[&str] = &["", "$", "(.*)", ".*", ".*$", ".*?", "^", "^.*", "^.*$", "(?i).*", "^(.*)$"];
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
@@ -40,18 +45,16 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             findings.report(key, module, message).aim = Aim::Key;
             continue;
         }
-        let lists = [
-            (
-                "allow",
-                &filter.allow,
-                "an empty pattern in `allow` matches every user agent, so the filter refuses nobody",
-            ),
-            ("deny", &filter.deny, "an empty pattern in `deny` matches every user agent"),
-        ];
-        for (field, patterns, message) in lists {
-            let list = module.join(field);
-            for (index, _) in patterns.iter().enumerate().filter(|(_, pattern)| pattern.is_empty()) {
-                findings.report(key, list.join(index), message);
+        let lists = [("allow", &filter.allow, ", so the filter refuses nobody"), ("deny", &filter.deny, "")];
+        for (field, patterns, effect) in lists {
+            // `duplicate-entry` reports duplicates.
+            let mut told = HashSet::new();
+            for (index, pattern) in patterns.iter().enumerate() {
+                if MATCHES_ALL.contains(&pattern.as_str()) && told.insert(pattern.as_str()) {
+                    let shown = if pattern.is_empty() { "an empty pattern".to_owned() } else { format!("`{pattern}`") };
+                    let message = format!("{shown} in `{field}` matches every user agent{effect}");
+                    findings.report(key, module.join(field).join(index), message);
+                }
             }
         }
     }

@@ -1,6 +1,8 @@
 //! `plain-http-jwks`: signing keys that are fetched without encryption.
 
-use super::{Findings, Level, Lint, World, oidc_incomplete::is_https_url};
+use std::collections::HashSet;
+
+use super::{Findings, Level, Lint, World, malformed_provider_url::is_unfinished, oidc_incomplete::is_https_url};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
@@ -37,21 +39,26 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let Some(jwt) = &route.jwt_validation else { continue };
         let module = Path::root().join("jwt_validation");
         let issuers = module.join("issuer").join("allow_list");
+        // `jwt-list-entry` reports duplicates.
+        let mut told = HashSet::new();
         for (index, issuer) in jwt.issuer.allow_list.iter().enumerate() {
-            if !is_blemished(&issuer.value) && !is_https_url(&issuer.value) {
+            if is_plain(&issuer.value) && told.insert(issuer.value.as_str()) {
                 findings.report(key, issuers.join(index).join("value"), "the issuer must be an https URL");
             }
         }
         let key_sets = module.join("jws").join("keys").join("sources").join("additional_jkus");
+        let mut told = HashSet::new();
         for (index, address) in jwt.jws.keys.sources.additional_jkus.iter().enumerate() {
-            if !is_blemished(address) && !is_https_url(address) {
+            if is_plain(address) && told.insert(address.as_str()) {
                 findings.report(key, key_sets.join(index), "the key set URL must be an https URL");
             }
         }
     }
 }
 
-/// Whether a value is empty or contains white space, which `jwt-list-entry` reports.
-fn is_blemished(text: &str) -> bool {
-    text.is_empty() || text.contains(char::is_whitespace)
+/// Whether a value is a URL without https. `jwt-list-entry` reports empty values and white space, and
+/// `malformed-provider-url` reports placeholders.
+fn is_plain(text: &str) -> bool {
+    let is_blemished = text.is_empty() || text.contains(char::is_whitespace) || is_unfinished(text);
+    !is_blemished && !is_https_url(text)
 }

@@ -3,12 +3,14 @@
 //! The API specification describes the configuration of `log` and `deny` only. For other actions, a key is reported only
 //! if it looks like a misspelt known one.
 
+use std::net::IpAddr;
+
 use serde_json::{Map, Value};
 
 use super::{
     Findings, Level, Lint, World,
     empty_policy::placed_policies,
-    policy_condition::{cidr_fault, pattern_fault},
+    policy_condition::{cidr_fault, is_range, pattern_fault},
 };
 use crate::model::{
     fault::{Aim, Path},
@@ -21,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "policy-action-config",
     needs_whole: false,
     default: Level::Warn,
-    summary: "The `config` of a policy action has a misspelt key, or an impossible status code, CIDR range or regular expression.",
+    summary: "The `config` of a policy action has an unknown key, or an impossible status code, address, CIDR range or regular expression.",
     why: "The gateway reads the configuration of an action only when it loads the policy. It then ignores the key, or \
           rejects the whole policy.",
     example: "\
@@ -49,6 +51,17 @@ spec:
 const METADATA: &str = "Metadata";
 /// How to fix the configuration of a `log` action.
 const LOG_HELP: &str = "The configuration of `log` has one key, `Metadata`, with an object.";
+
+/// How to fix the configuration of a `deny` action.
+const DENY_HELP: &str =
+    "Remove the key. The configuration of `deny` is null, or has a `status_code` for some gateways.";
+/// How to fix an entry of `restrict-ips`.
+const RANGE_HELP: &str =
+    "Write an address such as `192.0.2.1`, or a CIDR range such as `10.0.0.0/8` or `2001:db8::/32`.";
+
+/// Other words for a key.
+const SYNONYMS: &[(&str, &str, &str)] =
+    &[("custom-response", "code", "status_code"), ("custom-response", "status", "status_code")];
 
 /// Common keys of actions, to find misspelt ones.
 const KEYS: &[(&str, &[&str])] = &[
@@ -102,8 +115,12 @@ fn check_keys(key: &Key, path: &Path, action: &str, config: &Map<String, Value>,
         }
         let near = findings.suggestions.nearest(name, known.iter().copied());
         let is_misspelt = |near: &&str| strsim::damerau_levenshtein(&plain(near), &plain(name)) <= 1 + near.len() / 8;
-        if let Some(near) = near.filter(is_misspelt) {
-            findings.report(key, path.join(name.as_str()), unknown_key(name, Some(near))).aim = Aim::Key;
+        let synonym = SYNONYMS.iter().find(|(of, word, _)| *of == action && *word == plain(name));
+        let near = near.filter(is_misspelt).or(synonym.map(|(.., known)| *known));
+        if near.is_some() || action == "deny" {
+            let finding = findings.report(key, path.join(name.as_str()), unknown_key(name, near));
+            finding.aim = Aim::Key;
+            finding.help = (action == "deny" && near.is_none()).then_some(DENY_HELP);
         }
     }
 }
@@ -127,10 +144,35 @@ fn check_values(key: &Key, path: &Path, action: &str, config: &Map<String, Value
             findings.report(key, at, message);
         } else if is_pattern && let Some(reason) = value.as_str().and_then(pattern_fault) {
             findings.report(key, at, format!("`from` is not a regular expression: {reason}"));
+        } else if action == "restrict-ips" && matches!(plain(name).as_str(), "allow" | "deny") {
+            check_addresses(key, &at, value, findings);
         } else {
             check_ranges(key, at, value, findings);
         }
     }
+}
+
+/// Reports entries of `restrict-ips` that are no address and no range.
+fn check_addresses(key: &Key, at: &Path, value: &Value, findings: &mut Findings) {
+    for (index, entry) in value.as_array().into_iter().flatten().enumerate() {
+        let Some(text) = entry.as_str().filter(|text| !is_address(text)) else { continue };
+        let message = match cidr_fault(text) {
+            Some(message) => message.to_owned(),
+            None => format!("`{}` is not an IP address or CIDR range", printable(text)),
+        };
+        findings.report(key, at.join(index), message).help = Some(RANGE_HELP);
+    }
+}
+
+/// Whether a text is an address, a range, or something else that stands for addresses: an expression or an ID.
+fn is_address(text: &str) -> bool {
+    let text = text.trim();
+    let is_plain = |text: &str| text.trim().parse::<IpAddr>().is_ok();
+    is_range(text)
+        || is_plain(text)
+        || text.split_once('-').is_some_and(|(first, last)| is_plain(first) && is_plain(last))
+        || text.contains(['$', '{'])
+        || text.starts_with("ipp_")
 }
 
 /// Reports impossible CIDR ranges in a value, however deep it is.
@@ -162,11 +204,18 @@ fn check_ranges(key: &Key, at: Path, value: &Value, findings: &mut Findings) {
     }
 }
 
-/// Returns what is wrong with a status code. A text may be an expression, so only one that is a number counts.
+/// Returns what is wrong with a status code. A text may be an expression, so only numbers and words count.
 fn status_fault(action: &str, value: &Value) -> Option<String> {
     let code = match value {
         Value::Number(number) => number.as_f64()?,
-        Value::String(text) => text.trim().parse::<i32>().ok().map(f64::from)?,
+        Value::String(text) => match text.trim().parse::<i32>() {
+            Ok(code) => f64::from(code),
+            Err(_) if text.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+                return Some(format!("the status code must be a number (found `{}`)", printable(text)));
+            }
+            Err(_) => return None,
+        },
+        Value::Bool(value) => return Some(format!("the status code must be a number (found {value})")),
         _ => return None,
     };
     let (least, most) = if action == "redirect" { (300.0, 399.0) } else { (100.0, 599.0) };
@@ -182,13 +231,30 @@ mod tests {
 
     #[test]
     fn a_status_code_is_in_the_range_of_its_action() {
-        let bad = [("deny", json!(600)), ("deny", json!(-1)), ("deny", json!(403.5)), ("redirect", json!("200"))];
+        let bad = [
+            ("deny", json!(600)),
+            ("deny", json!(-1)),
+            ("deny", json!(403.5)),
+            ("deny", json!("abc")),
+            ("deny", json!(true)),
+            ("redirect", json!("200")),
+        ];
         for (action, code) in bad {
             assert!(status_fault(action, &code).is_some(), "{action} {code}");
         }
         let good = [("deny", json!(403)), ("redirect", json!(308)), ("deny", json!("${code}")), ("deny", json!([]))];
         for (action, code) in good {
             assert_eq!(status_fault(action, &code), None, "{action} {code}");
+        }
+    }
+
+    #[test]
+    fn restricted_addresses_are_addresses() {
+        for good in ["10.0.0.0/8", "::/0", "1.2.3.4", "2001:db8::1", "10.0.0.1 - 10.0.0.9", "${office}", "ipp_1"] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in ["10.0.0/8", "10.0.0.0/-1", "10.0.0.0/8/8", "2001:zz::/32", "not-an-ip", "10.0.0.0/33", ""] {
+            assert!(!is_address(bad), "{bad}");
         }
     }
 

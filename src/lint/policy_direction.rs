@@ -1,5 +1,5 @@
-//! `policy-direction`: an action for requests in a policy for responses, or an expression that uses a response before
-//! there is one.
+//! `policy-direction`: an action for requests in a policy for responses or the other way round, or an expression that
+//! uses a response before there is one.
 
 use super::{Findings, Level, Lint, World, empty_policy::placed_policies, policy_condition::uses_variable};
 use crate::text::printable;
@@ -9,7 +9,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "policy-direction",
     needs_whole: false,
     default: Level::Warn,
-    summary: "An outbound policy has an action for requests, or an inbound expression uses the response.",
+    summary: "An outbound policy has an action for requests, or an inbound policy has an action for responses or uses the response.",
     why: "Outbound policies run after the backend has handled the request, so a login or limit there protects nothing. \
           Inbound policies run before there is a response.",
     example: "\
@@ -47,16 +47,19 @@ const OF_REQUESTS: &[&str] = &[
     "url-rewrite",
     "verify-webhook",
 ];
+/// Action types that change a response.
+const OF_RESPONSES: &[&str] = &["compress-response"];
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for placed in placed_policies(world) {
-        if placed.is_outbound {
-            for (index, action) in placed.policy.actions.iter().enumerate() {
-                if OF_REQUESTS.contains(&action.r#type.as_str()) {
-                    let message = format!("`{}` has no effect after the response", printable(&action.r#type));
-                    findings.report(placed.key, placed.path.join("actions").join(index).join("type"), message);
-                }
+        for (index, action) in placed.policy.actions.iter().enumerate() {
+            if is_misplaced(&action.r#type, placed.is_outbound) {
+                let when = if placed.is_outbound { "after" } else { "before" };
+                let message = format!("`{}` has no effect {when} the response", printable(&action.r#type));
+                findings.report(placed.key, placed.path.join("actions").join(index).join("type"), message);
             }
+        }
+        if placed.is_outbound {
             continue;
         }
         for (index, expression) in placed.policy.expressions.iter().enumerate() {
@@ -66,4 +69,9 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             }
         }
     }
+}
+
+/// Whether an action belongs to the other direction.
+pub(super) fn is_misplaced(action: &str, is_outbound: bool) -> bool {
+    if is_outbound { OF_REQUESTS.contains(&action) } else { OF_RESPONSES.contains(&action) }
 }

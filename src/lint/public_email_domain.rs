@@ -1,5 +1,7 @@
 //! `public-email-domain`: an allow list with a domain under which everyone can get an address.
 
+use std::collections::HashSet;
+
 use super::{Findings, Level, Lint, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 use crate::text::printable;
@@ -197,8 +199,11 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let Some(oauth) = &route.oauth else { continue };
         for app in oauth.provider.apps() {
             let list = Path::root().join("oauth").join("provider").join(app.provider).join("email_domains");
+            // `email-not-lowercase` reports duplicates.
+            let mut told = HashSet::new();
             for (index, domain) in app.email_domains.iter().enumerate() {
-                if PUBLIC.iter().any(|it| it.eq_ignore_ascii_case(domain)) {
+                let public = PUBLIC.iter().find(|it| it.eq_ignore_ascii_case(domain));
+                if public.is_some_and(|public| told.insert(*public)) {
                     let message = format!("everyone can get an address at `{}`", printable(domain));
                     findings.report(key, list.join(index), message);
                 }

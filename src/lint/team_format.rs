@@ -1,5 +1,7 @@
 //! `team-format`: a GitHub team or organization that is not a slug.
 
+use std::collections::HashSet;
+
 use super::{Findings, Level, Lint, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 use crate::text::printable;
@@ -36,13 +38,20 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         let Some(github) = route.oauth.as_ref().and_then(|oauth| oauth.provider.github.as_ref()) else { continue };
         let app = Path::root().join("oauth").join("provider").join("github");
-        for (index, team) in github.teams.iter().enumerate().filter(|(_, team)| !is_team(team)) {
-            let message = format!("`{}` is not a GitHub team in the form `org/team`", printable(team));
-            findings.report(key, app.join("teams").join(index), message);
+        // `duplicate-entry` reports duplicates.
+        let mut told = HashSet::new();
+        for (index, team) in github.teams.iter().enumerate() {
+            if !is_team(team) && told.insert(team.as_str()) {
+                let message = format!("`{}` is not a GitHub team in the form `org/team`", printable(team));
+                findings.report(key, app.join("teams").join(index), message);
+            }
         }
-        for (index, name) in github.organizations.iter().enumerate().filter(|(_, name)| !is_slug(name)) {
-            let message = format!("`{}` is not the slug of a GitHub organization", printable(name));
-            findings.report(key, app.join("organizations").join(index), message);
+        let mut told = HashSet::new();
+        for (index, name) in github.organizations.iter().enumerate() {
+            if !is_slug(name) && told.insert(name.as_str()) {
+                let message = format!("`{}` is not the slug of a GitHub organization", printable(name));
+                findings.report(key, app.join("organizations").join(index), message);
+            }
         }
     }
 }

@@ -1,6 +1,9 @@
 //! `unreachable-action`: an action behind one that ends the request.
 
-use super::{Findings, Level, Lint, Subject, World, empty_policy::placed_policies, policy_condition::is_always_true};
+use super::{
+    Findings, Level, Lint, Subject, World, empty_policy::placed_policies, policy_condition::is_always_true,
+    policy_direction::is_misplaced,
+};
 use crate::{
     model::{fault::Path, key::Key, module::policies::EndpointAction},
     text::printable,
@@ -51,7 +54,9 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let mut actions = placed.policy.actions.iter().enumerate();
         let Some((end, action)) = actions.find(|(_, action)| ends(action)) else { continue };
         let path = placed.path.join("actions");
-        if let Some((next, following)) = actions.next() {
+        // `policy-direction` reports the others.
+        let following = actions.find(|(_, action)| !is_misplaced(&action.r#type, placed.is_outbound));
+        if let Some((next, following)) = following {
             let (following, action) = (printable(&following.r#type), printable(&action.r#type));
             let message = format!("`{following}` never runs, because `{action}` ends the request");
             findings.report(placed.key, path.join(next).join("type"), message).related =

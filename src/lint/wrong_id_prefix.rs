@@ -2,6 +2,8 @@
 //!
 //! IDs of other systems are opaque (D20), so only prefixes that belong to a known kind are judged.
 
+use std::collections::HashSet;
+
 use super::{Findings, Level, Lint, World};
 use crate::{
     model::{
@@ -44,6 +46,11 @@ const TLS_EDGE: (&str, &str) = ("edgtls_", "a TlsEdge");
 /// The same for event subscriptions.
 const SUBSCRIPTION: (&str, &str) = ("esb_", "an EventSubscription");
 
+/// The prefix of operations, which are no kind.
+const OPERATION: (&str, &str) = ("op_", "an operation");
+/// The same for reconciliations.
+const RECONCILIATION: (&str, &str) = ("rec_", "a reconciliation");
+
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, restriction) in world.all::<IpRestriction>() {
         policies(findings, key, &Path::root().join("ip_policy_ids"), &restriction.ip_policy_ids);
@@ -79,7 +86,12 @@ fn modules(findings: &mut Findings, key: &Key, backend: Option<&Backend>, restri
 }
 
 fn policies(findings: &mut Findings, key: &Key, list: &Path, ids: &[String]) {
+    // `duplicate-entry` reports duplicates.
+    let mut told = HashSet::new();
     for (index, id) in ids.iter().enumerate() {
+        if fault(id, IP_POLICY).is_some() && !told.insert(id.as_str()) {
+            continue;
+        }
         judge(findings, key, list.join(index), id, IP_POLICY);
     }
 }
@@ -99,6 +111,10 @@ fn judge_own(findings: &mut Findings, key: &Key, id: &Id, expected: (&str, &str)
 
 /// Returns what is wrong with an ID where the given prefix is expected.
 fn fault(id: &str, (prefix, what): (&str, &str)) -> Option<String> {
+    let start = id.get(..prefix.len()).filter(|start| start.eq_ignore_ascii_case(prefix) && *start != prefix);
+    if start.is_some() {
+        return Some(format!("the prefix of `{}` must be in lower case: `{prefix}`", printable(id)));
+    }
     let other = owner(id).filter(|_| !id.starts_with(prefix))?;
     Some(format!("`{}` has the prefix of {other}, not of {what}", printable(id)))
 }
@@ -107,7 +123,9 @@ fn fault(id: &str, (prefix, what): (&str, &str)) -> Option<String> {
 fn owner(id: &str) -> Option<String> {
     let (prefix, _) = id.split_once('_')?;
     let is_prefix = |known: &str| known.strip_suffix('_') == Some(prefix);
-    if let Some((_, what)) = [BACKEND, IP_POLICY].into_iter().find(|(known, _)| is_prefix(known)) {
+    if let Some((_, what)) =
+        [BACKEND, IP_POLICY, OPERATION, RECONCILIATION].into_iter().find(|(known, _)| is_prefix(known))
+    {
         return Some(what.to_owned());
     }
     let info = Kind::all().find(|info| is_prefix(info.prefix))?;
@@ -119,6 +137,15 @@ fn owner(id: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_is_in_lower_case() {
+        assert!(fault("BKD_1", BACKEND).is_some_and(|message| message.contains("lower case")));
+        assert!(fault("op_1", BACKEND).is_some_and(|message| message.contains("of an operation")));
+        for good in ["bkd_1", "BKD", "Bkdpool_1", "pool_1", "é"] {
+            assert_eq!(fault(good, BACKEND), None, "{good}");
+        }
+    }
 
     #[test]
     fn only_prefixes_of_known_kinds_have_an_owner() {

@@ -74,6 +74,26 @@ fn a_mistake_in_it_is_an_error_with_a_cure() {
 }
 
 #[test]
+fn a_mistake_in_it_is_in_the_report() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    folder.write("edgewright.config.yaml", "lints: {nope: warn}\n");
+    let run = folder.run("validate m --format sarif");
+    let log: serde_json::Value =
+        serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {}", run.all()));
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    assert_eq!((run.code, results.len()), (1, 1), "{log:#}");
+    let place = &results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+    assert_eq!(place, "edgewright.config.yaml");
+    assert!(results[0]["message"]["text"].as_str().unwrap().contains("invalid configuration"), "{log:#}");
+    // The report goes where the options say; text is for people, and the failure is on the terminal.
+    let run = folder.run("plan m --format json --output report.json");
+    let report: serde_json::Value = serde_json::from_str(&folder.read("report.json")).unwrap();
+    assert_eq!((run.code, report["command"].as_str()), (1, Some("plan")), "{report:#}");
+    assert_eq!(folder.run("validate m").out, "");
+}
+
+#[test]
 fn a_file_that_is_just_there_sends_nothing_anywhere() {
     let folder = Folder::new();
     folder.write("m/a.yaml", EDGE);

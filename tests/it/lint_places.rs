@@ -220,6 +220,26 @@ fn what_is_switched_off_may_be_incomplete() {
 }
 
 #[test]
+fn every_fault_of_a_module_has_a_help() {
+    for (module, help) in [
+        ("oauth: {provider: {google: {client_id: a}}}", "or remove `client_id`"),
+        ("saml: {idp_metadata: '<html/>'}", "download the metadata of the identity provider again"),
+        (
+            "jwt_validation: {http: {tokens: [{type: jwt, method: query, name: a, prefix: ''}]}}",
+            "write one of the listed values",
+        ),
+        ("circuit_breaker: {rolling_window: -1}", "set a number in this range"),
+        ("circuit_breaker: {num_buckets: 129}", "set a number from 1 to 128"),
+    ] {
+        let folder = Folder::new();
+        folder.write("m/a.yaml", &format!("{EDGE}      {module}\n"));
+        let run = folder.run("validate m --format json");
+        let report: Value = serde_json::from_str(&run.out).unwrap();
+        assert!(report["diagnostics"].to_string().contains(help), "{module}: {report:#}");
+    }
+}
+
+#[test]
 fn a_help_fits_its_finding() {
     let log = "The configuration of `log` has one key";
     let actions = |action: &str| format!("{EDGE}      policies: {{inbound: [{{name: a, actions: [{action}]}}]}}\n");
@@ -228,6 +248,11 @@ fn a_help_fits_its_finding() {
     for (text, help, other) in [
         (actions("{type: log, config: {Metdata: {}}}"), log, "Correct the key or value"),
         (actions("{type: deny, config: {status_code: 999}}"), "Correct the key or value", log),
+        (
+            route("oidc: {issuer: 'https://https://id.example.com', client_id: a, client_secret: b}"),
+            "Remove the first `https://`",
+            "in place of the placeholder",
+        ),
         (matching("https://shop.example.com/x"), "Drop `https://`", "Start a path with"),
         (matching("^/api/.*$"), "Write the literal path", "unreachable-path"),
         (route("webhook_verification: {provider: sns, secret: abc}"), "Remove `secret`", "SendGrid"),

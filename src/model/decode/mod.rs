@@ -252,7 +252,7 @@ impl de::Error for DecodeError {
             Fault::new(Code::UnknownValue, format!("`{}` is not one of {}", printable(variant), list(expected)));
         Self::new(match nearest(variant, expected.iter().copied()) {
             Some(near) => fault.help(format!("did you mean `{near}`?")),
-            None => fault,
+            None => fault.help("write one of the listed values"),
         })
     }
 
@@ -275,7 +275,8 @@ impl DecodeError {
             "u32" => u64::from(u32::MAX),
             _ => u64::MAX,
         };
-        Self::new(Fault::new(Code::OutOfRange, format!("expected a whole number from 0 to {most}")))
+        let fault = Fault::new(Code::OutOfRange, format!("expected a whole number from 0 to {most}"));
+        Self::new(fault.help("set a number in this range, without a fraction"))
     }
 }
 

@@ -53,10 +53,13 @@ impl Check for CircuitBreaker {
     fn check(&self, faults: &mut Faults) {
         if self.num_buckets > MOST_BUCKETS {
             faults.within("num_buckets", |faults| {
-                faults.report(Fault::new(
-                    Code::OutOfRange,
-                    format!("`num_buckets` must be at most {MOST_BUCKETS} (found {})", self.num_buckets),
-                ));
+                faults.report(
+                    Fault::new(
+                        Code::OutOfRange,
+                        format!("`num_buckets` must be at most {MOST_BUCKETS} (found {})", self.num_buckets),
+                    )
+                    .help(format!("set a number from 1 to {MOST_BUCKETS}, such as 12")),
+                );
             });
         }
         if !(0.0..=1.0).contains(&self.error_threshold_percentage) {

@@ -193,7 +193,10 @@ fn check_app(faults: &mut Faults, app: CommonApp<'_>) {
     let CommonApp { client_id, client_secret, scopes, .. } = app;
     if !client_id.is_empty() && client_secret.is_empty() {
         faults.within("client_secret", |faults| {
-            faults.report(Fault::new(Code::Required, "`client_secret` is required when `client_id` is set"))
+            faults.report(
+                Fault::new(Code::Required, "`client_secret` is required when `client_id` is set")
+                    .help("set `client_secret` to the app's secret, or remove `client_id` to use the managed app"),
+            )
         });
     } else if !scopes.is_empty() && (client_id.is_empty() || client_secret.is_empty()) {
         faults.within("scopes", |faults| {

@@ -126,7 +126,10 @@ impl Check for Saml {
                         .help("paste the identity provider's XML EntityDescriptor"),
                 );
             } else if let IdpMetadata(Err(reason)) = self.idp_metadata.read() {
-                faults.report(Fault::new(Code::InvalidXml, reason.as_str()));
+                faults.report(
+                    Fault::new(Code::InvalidXml, reason.as_str())
+                        .help("download the metadata of the identity provider again, and use it without changes"),
+                );
             }
         });
         if !NAMEID_FORMATS.contains(&self.nameid_format.as_str()) {
