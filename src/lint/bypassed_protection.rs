@@ -8,7 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::{Findings, Level, Lint, Subject, World, duplicate_hostport::host_port, unprotected_route::is_protected};
+use super::{
+    Findings, Level, Lint, Scope, Subject, World, duplicate_hostport::host_port, unprotected_route::is_protected,
+};
 use crate::{
     model::{
         fault::{Aim, Path},
@@ -29,6 +31,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "bypassed-protection",
     needs_whole: true,
+    scope: Scope::Estate,
     default: Level::Warn,
     summary: "Another port of a protected host opens the same backend.",
     why: "A login, token, client certificate or IP restriction protects a backend only if every way to it has one. Here, \

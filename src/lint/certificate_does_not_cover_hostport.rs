@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use super::{
-    Findings, Level, Lint, World,
+    Findings, Level, Lint, Scope, World,
     duplicate_hostport::{host_name, host_port, wildcard_over},
     plain_http_hostport::PLAIN_HTTP,
 };
@@ -25,6 +25,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "certificate-does-not-cover-hostport",
     needs_whole: true,
+    scope: Scope::Estate,
     default: Level::Warn,
     summary: "No certificate in the manifests covers a hostport.",
     why: "Clients reject a certificate for another name. `*.example.com` covers exactly one label: neither `example.com` nor `a.b.example.com`.",

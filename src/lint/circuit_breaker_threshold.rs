@@ -1,12 +1,13 @@
 //! `circuit-breaker-threshold`: a circuit breaker that opens even if no request fails.
 
-use super::{Findings, Level, Lint, World, circuit_breaker_zero::is_unset};
+use super::{Findings, Level, Lint, Scope, World, circuit_breaker_zero::is_unset};
 use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-threshold",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`error_threshold_percentage` of a `circuit_breaker` is 0.",
     why: "The circuit opens at this rate of errors. With 0, which is also the value of an unset field, it opens even if \

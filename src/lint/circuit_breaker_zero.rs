@@ -1,6 +1,6 @@
 //! `circuit-breaker-zero`: a circuit breaker with a zero duration, window or bucket count.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -11,6 +11,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-zero",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Deny,
     summary: "`tripped_duration`, `rolling_window` or `num_buckets` of a `circuit_breaker` is 0.",
     why: "A circuit breaker counts failures in the buckets of its window and stays open for a time. It cannot work \

@@ -1,6 +1,8 @@
 //! `common-name-only`: a host name that a certificate has only as its common name, or a certificate without any.
 
-use super::{Findings, Level, Lint, World, certificate_does_not_cover_hostport::Names, duplicate_hostport::host_name};
+use super::{
+    Findings, Level, Lint, Scope, World, certificate_does_not_cover_hostport::Names, duplicate_hostport::host_name,
+};
 use crate::{
     model::{check::parse_hostport, kind::tls_certificate::TlsCertificate},
     text::printable,
@@ -10,6 +12,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "common-name-only",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The common name of a certificate is a host name that its subject alternative names lack, or it has none of them.",
     why: "Clients compare the host only with the subject alternative names (RFC 9525), so the certificate is not valid for the host in its common name.",

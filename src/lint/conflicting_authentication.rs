@@ -1,6 +1,6 @@
 //! `conflicting-authentication`: more than one login module on a route.
 
-use super::{Findings, Level, Lint, Subject, World};
+use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -11,6 +11,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "conflicting-authentication",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Deny,
     summary: "More than one of `oauth`, `oidc` and `saml` is enabled on one route.",
     why: "A route can have only one login. The gateway either rejects the route or uses one of the logins, so users of the other are locked out or admitted unchecked.",

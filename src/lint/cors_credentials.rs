@@ -1,12 +1,13 @@
 //! `cors-credentials`: CORS headers that browsers reject together.
 
-use super::{Findings, Level, Lint, Subject, World};
+use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "cors-credentials",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`response_headers` allow credentials from every origin.",
     why: "Browsers reject a response with credentials if `Access-Control-Allow-Origin` is `*` (Fetch standard, CORS \

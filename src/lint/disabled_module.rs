@@ -1,11 +1,12 @@
 //! `disabled-module`: a module with `enabled: false`.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "disabled-module",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Allow,
     summary: "A module is configured but disabled.",
     why: "A disabled module has no effect but looks like protection. Modules disabled for an hour tend to stay disabled.",
@@ -26,7 +27,7 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
-    for desired in world.judged() {
+    for desired in world.judged {
         for (slot, _) in desired.spec.modules().filter(|(_, module)| !module.enabled()) {
             let message = format!("`{}` is configured but disabled", slot.name);
             findings.report(&desired.key, [slot.name, "enabled"], message);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{
     id::Id,
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
@@ -13,6 +13,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "disabled-termination",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`tls_termination` is disabled on an edge that checks client certificates or has a route with a login.",
     why: "Client certificates, session cookies and tokens need TLS between the client and the edge. With the module \

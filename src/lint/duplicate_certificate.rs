@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Findings, Level, Lint, Subject, World};
+use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::{
     fault::Path,
     key::Key,
@@ -13,6 +13,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-certificate",
     needs_whole: false,
+    scope: Scope::Estate,
     default: Level::Warn,
     summary: "Two TlsCertificates or two CertificateAuthorities have the same PEM.",
     why: "The second resource adds nothing, and one of them is easily forgotten at the next renewal. Often the file of \

@@ -7,7 +7,7 @@ use std::{collections::HashMap, net::Ipv6Addr};
 use serde_json::Value;
 
 use super::{
-    Findings, Level, Lint, Subject, World, duplicate_hostport::host_port, empty_policy::placed_policies,
+    Findings, Level, Lint, Scope, Subject, World, duplicate_hostport::host_port, empty_policy::placed_policies,
     expired_certificate::chains,
 };
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-entry",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization, user agent pattern, policy, condition, module set or certificate.",
     why: "The second entry has no effect. Often it was meant to be another one, such as a copied line that was not \
@@ -49,7 +50,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, edge) in world.all::<HttpsEdge>() {
         repeated(findings, key, &Path::root(), "hostports", &edge.hostports, spelled_alike);
     }
-    for (key, sets) in &world.manifests.repeated_module_sets {
+    for (key, sets) in world.manifests.repeated_module_sets.iter().filter(|(key, _)| world.judges(key)) {
         repeated(findings, key, &Path::root(), "modules_from", sets, exact);
     }
     for (key, route) in world.all::<HttpsEdgeRoute>() {
@@ -61,7 +62,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, restriction) in world.all::<IpRestriction>() {
         repeated(findings, key, &Path::root(), "ip_policy_ids", &restriction.ip_policy_ids, exact);
     }
-    for desired in world.judged() {
+    for desired in world.judged {
         let key = &desired.key;
         for (slot, module) in desired.spec.modules() {
             // A module that cannot be written is reported when it is planned.

@@ -1,9 +1,8 @@
 //! `duplicate-header`: a header that a module adds or removes twice, or both adds and removes.
 
-use crate::text::printable;
-use std::collections::{BTreeMap, HashMap, hash_map::Entry};
+use std::collections::{HashMap, hash_map::Entry};
 
-use super::{Findings, Level, Lint, Subject, World};
+use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -12,11 +11,13 @@ use crate::model::{
         headers::{RequestHeaders, ResponseHeaders},
     },
 };
+use crate::text::printable;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-header",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Deny,
     summary: "A header is listed twice in `add` or `remove`, or in both, ignoring case.",
     why: "Header names are case-insensitive, so both entries name the same header, and it is undefined which of them \
@@ -43,23 +44,27 @@ spec:
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         for (module, headers) in headers(route) {
-            let mut seen: HashMap<String, (Path, Aim)> = HashMap::new();
-            for (name, path, aim) in headers {
+            let headers: Vec<(NamedHeader<'_>, HeaderPlace<'_>)> = headers.collect();
+            if are_few_and_differ(&headers) {
+                continue;
+            }
+            let mut seen: HashMap<String, HeaderPlace<'_>> = HashMap::new();
+            for (name, place) in headers {
                 match seen.entry(name.to_ascii_lowercase()) {
                     Entry::Vacant(entry) => {
-                        entry.insert((path, aim));
+                        entry.insert(place);
                     }
                     Entry::Occupied(entry) => {
-                        let (first, first_aim) = entry.get();
-                        let how = match (first_aim, aim) {
+                        let first = *entry.get();
+                        let how = match (first.aim(), place.aim()) {
                             (Aim::Key, Aim::Key) => "added twice",
                             (Aim::Value, Aim::Value) => "removed twice",
                             _ => "both added and removed",
                         };
                         let message = format!("header `{}` is {how} by `{module}`", printable(name));
-                        let related = (Subject::Resource(key.clone()), first.clone(), "first entry");
-                        let finding = findings.report(key, path, message);
-                        finding.aim = aim;
+                        let related = (Subject::Resource(key.clone()), first.path(module), "first entry");
+                        let finding = findings.report(key, place.path(module), message);
+                        finding.aim = place.aim();
                         finding.related = Some(related);
                     }
                 }
@@ -68,20 +73,50 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-/// A header entry: a mapping key in `add`, a list value in `remove`.
-type NamedHeader<'a> = (&'a str, Path, Aim);
-
-/// Returns the header entries of each module of a route, `add` before `remove`.
-pub(super) fn headers(route: &HttpsEdgeRoute) -> impl Iterator<Item = (&'static str, Vec<NamedHeader<'_>>)> {
-    let request = route.request_headers.as_ref().map(|it| (RequestHeaders::SLOT, &it.add, &it.remove));
-    let response = route.response_headers.as_ref().map(|it| (ResponseHeaders::SLOT, &it.add, &it.remove));
-    request.into_iter().chain(response).map(|(module, add, remove)| (module, named(module, add, remove)))
+/// Whether a few headers have different names, which is the usual case.
+fn are_few_and_differ(headers: &[(NamedHeader<'_>, HeaderPlace<'_>)]) -> bool {
+    let differs = |at: usize, name: &str| headers.iter().take(at).all(|(other, _)| !other.eq_ignore_ascii_case(name));
+    headers.len() <= 16 && headers.iter().enumerate().all(|(at, (name, _))| differs(at, name))
 }
 
-fn named<'a>(module: &str, add: &'a BTreeMap<String, String>, remove: &'a [String]) -> Vec<NamedHeader<'a>> {
-    let at = Path::root().join(module);
-    let (adds, removes) = (at.join("add"), at.join("remove"));
-    let added = add.keys().map(|name| (name.as_str(), adds.join(name.as_str()), Aim::Key));
-    let removed = remove.iter().enumerate().map(|(index, name)| (name.as_str(), removes.join(index), Aim::Value));
-    added.chain(removed).collect()
+/// The name of a header.
+type NamedHeader<'a> = &'a str;
+
+/// A header entry: a mapping key in `add`, a list value in `remove`.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum HeaderPlace<'a> {
+    Add(&'a str),
+    Remove(usize),
+}
+
+impl HeaderPlace<'_> {
+    /// The path in the route.
+    pub(super) fn path(self, module: &str) -> Path {
+        let at = Path::root().join(module);
+        match self {
+            HeaderPlace::Add(name) => at.join("add").join(name),
+            HeaderPlace::Remove(index) => at.join("remove").join(index),
+        }
+    }
+
+    /// What names the header.
+    pub(super) fn aim(self) -> Aim {
+        match self {
+            HeaderPlace::Add(_) => Aim::Key,
+            HeaderPlace::Remove(_) => Aim::Value,
+        }
+    }
+}
+
+/// Returns the header entries of each module of a route, `add` before `remove`.
+pub(super) fn headers(
+    route: &HttpsEdgeRoute,
+) -> impl Iterator<Item = (&'static str, impl Iterator<Item = (NamedHeader<'_>, HeaderPlace<'_>)>)> {
+    let request = route.request_headers.as_ref().map(|it| (RequestHeaders::SLOT, &it.add, &it.remove));
+    let response = route.response_headers.as_ref().map(|it| (ResponseHeaders::SLOT, &it.add, &it.remove));
+    request.into_iter().chain(response).map(|(module, add, remove)| {
+        let added = add.keys().map(|name| (name.as_str(), HeaderPlace::Add(name)));
+        let removed = remove.iter().enumerate().map(|(index, name)| (name.as_str(), HeaderPlace::Remove(index)));
+        (module, added.chain(removed))
+    })
 }

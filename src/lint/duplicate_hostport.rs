@@ -6,7 +6,7 @@ use std::{
     net::IpAddr,
 };
 
-use super::{Findings, Level, Lint, Subject, World};
+use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::{fault::Path, kind::https_edge::HttpsEdge};
 
 pub(super) use crate::model::traffic::host_name;
@@ -15,6 +15,7 @@ pub(super) use crate::model::traffic::host_name;
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-hostport",
     needs_whole: false,
+    scope: Scope::Estate,
     default: Level::Deny,
     summary: "Two edges serve the same hostport.",
     why: "Host and port select the edge, so one of the two edges gets no traffic for the hostport. It is undefined which one, and so is which routes, logins and mutual TLS apply.",

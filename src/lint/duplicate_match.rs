@@ -7,7 +7,7 @@
 use crate::text::printable;
 use std::collections::{BTreeSet, HashMap, hash_map::Entry};
 
-use super::{Findings, Level, Lint, Subject, World, duplicate_hostport::host_port};
+use super::{Findings, Level, Lint, Scope, Subject, World, duplicate_hostport::host_port};
 use crate::{
     model::{
         fault::Path,
@@ -21,6 +21,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-match",
     needs_whole: false,
+    scope: Scope::Estate,
     default: Level::Deny,
     summary: "Two routes of an edge match the same requests.",
     why: "Only one of the two routes receives requests, and it is undefined which one. A login configured on the other protects nothing.",

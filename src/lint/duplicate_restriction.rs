@@ -2,7 +2,7 @@
 //!
 //! A restriction that is not enforced only warns, which is how a new one is tried beside the one in force.
 
-use super::{Findings, Level, Lint, Subject, World};
+use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::{
     fault::Path,
     key::Key,
@@ -13,6 +13,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-restriction",
     needs_whole: false,
+    scope: Scope::Estate,
     default: Level::Warn,
     summary: "Two IpRestrictions of the same `type` are enforced, or neither is.",
     why: "It is undefined whether an address must be in the IP policies of one restriction or of both, so the two can \

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{
     id::Id,
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
@@ -12,6 +12,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "edge-without-hostports",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An HTTPS edge has routes, but no hostports.",
     why: "A request selects an edge by the host and port that it is sent to, so no request reaches the routes.",

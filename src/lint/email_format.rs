@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 use crate::text::printable;
 
@@ -12,6 +12,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "email-format",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An entry of `email_addresses` is not an email address, or an entry of `email_domains` is not a domain.",
     why: "The domain of a user's address is compared with the domain as written, so `@example.com` matches nobody. The \

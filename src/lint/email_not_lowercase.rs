@@ -4,7 +4,7 @@ use crate::text::printable;
 use std::collections::HashMap;
 
 use super::{
-    Findings, Level, Lint, Subject, World,
+    Findings, Level, Lint, Scope, Subject, World,
     email_format::{is_address, is_domain},
 };
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
@@ -13,6 +13,7 @@ use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 pub(crate) static LINT: Lint = Lint {
     name: "email-not-lowercase",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`email_addresses` or `email_domains` of `oauth` contain upper case, spaces, duplicates or empty values.",
     why: "Identity providers report email addresses in lower case without spaces, and the comparison is exact. An \

@@ -1,12 +1,13 @@
 //! `empty-ip-restriction`: an IP restriction without IP policies.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::kind::{https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction, tls_edge::TlsEdge};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "empty-ip-restriction",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Deny,
     summary: "An enabled `ip_restriction` module or an enforced IpRestriction has no IP policies.",
     why: "Without IP policies, a restriction admits either everybody or nobody, and neither is intended.",

@@ -1,12 +1,13 @@
 //! `empty-mutual-tls`: client certificates that no authority can have issued.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{fault::Path, kind::https_edge::HttpsEdge};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "empty-mutual-tls",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Deny,
     summary: "An enabled `mutual_tls` module has no certificate authorities.",
     why: "A client certificate is valid if one of the authorities issued it. Without authorities, the edge admits \

@@ -1,6 +1,6 @@
 //! `empty-policy`: a policy without actions.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{
     fault::Path,
     key::Key,
@@ -13,6 +13,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "empty-policy",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A policy has no actions.",
     why: "The expressions of a policy only select traffic; its actions do something with it. A policy that is called \

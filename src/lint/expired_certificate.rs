@@ -6,7 +6,7 @@
 
 use jiff::{civil::DateTime, tz::Offset};
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::{
     model::{
         key::Key,
@@ -19,6 +19,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "expired-certificate",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Deny,
     summary: "A certificate has expired.",
     why: "Clients reject an expired certificate, and an expired authority rejects every client certificate, so every connection fails.",

@@ -1,7 +1,7 @@
 //! `expired-saml-metadata`: SAML metadata whose validity has ended.
 
 use super::{
-    Findings, Level, Lint, World,
+    Findings, Level, Lint, Scope, World,
     saml_metadata::{METADATA, declared},
 };
 
@@ -9,6 +9,7 @@ use super::{
 pub(crate) static LINT: Lint = Lint {
     name: "expired-saml-metadata",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The `validUntil` of `idp_metadata` has passed.",
     why: "A service provider must not use metadata after its `validUntil` (SAML metadata, section 2.3.1), so logins \

@@ -5,7 +5,7 @@
 use jiff::SignedDuration;
 
 use super::{
-    Findings, Level, Lint, World,
+    Findings, Level, Lint, Scope, World,
     expired_certificate::{chains, now},
 };
 
@@ -13,6 +13,7 @@ use super::{
 pub(crate) static LINT: Lint = Lint {
     name: "expiring-certificate",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A certificate expires within 30 days.",
     why: "Every connection that uses an expired certificate fails. Automatic renewal happens earlier than this, so it may have stopped working.",

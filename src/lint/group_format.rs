@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 use crate::text::printable;
 
@@ -10,6 +10,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "group-format",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An entry of `authorized_groups` is empty, or starts or ends with white space.",
     why: "Groups are compared with those of a user as written, so such an entry matches no group. If the list has no \

@@ -1,12 +1,13 @@
 //! `hop-by-hop-header`: a header that the gateway controls.
 
-use super::{Findings, Level, Lint, World, duplicate_header::headers};
+use super::{Findings, Level, Lint, Scope, World, duplicate_header::headers};
 use crate::model::{fault::Aim, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "hop-by-hop-header",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A route adds or removes a header that the gateway controls, such as `Connection`, `Transfer-Encoding` or `Host`.",
     why: "These headers describe one connection or the framing of one message, and the gateway sets them for each (RFC \
@@ -47,11 +48,11 @@ const HEADERS: &[&str] = &[
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         for (module, headers) in headers(route) {
-            for (name, path, aim) in headers {
+            for (name, place) in headers {
                 if HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name)) {
-                    let does = if aim == Aim::Key { "adds" } else { "removes" };
+                    let does = if place.aim() == Aim::Key { "adds" } else { "removes" };
                     let message = format!("`{module}` {does} `{name}`, which the gateway controls");
-                    findings.report(key, path, message).aim = aim;
+                    findings.report(key, place.path(module), message).aim = place.aim();
                 }
             }
         }

@@ -10,10 +10,10 @@ use crate::model::{desired::Desired, key::Key};
 /// The time from which a lint may report something else about the same resources, or none.
 pub(crate) fn holds_until(desired: &BTreeMap<Key, Desired>, now: Timestamp, expiry_days: u32) -> Option<Timestamp> {
     let manifests = ManifestFacts::default();
-    let left_out = Default::default();
+    let judged: Vec<&Desired> = desired.values().collect();
     let world = World {
         desired,
-        left_out: &left_out,
+        judged: &judged,
         is_whole: true,
         others: &[],
         manifests: &manifests,
@@ -61,7 +61,7 @@ D9WvFEY515hxqjsxiLovIkMyHPQRtQo=
         let key = Key::new(Kind::CertificateAuthority, Id::new("ca_1"));
         let claim = Claim { source: "s".into(), name: "n".into(), prevent_destroy: false, renamed_from: None };
         let spec = Arc::new(CertificateAuthority { ca_pem: Text::new(PEM), ..CertificateAuthority::default() });
-        let desired = BTreeMap::from([(key.clone(), Desired { key, spec, claim, token_file: None })]);
+        let desired = BTreeMap::from([(key.clone(), Desired { key, spec, claim, position: 0, token_file: None })]);
         let until = |now: &str| {
             let until = holds_until(&desired, now.parse().unwrap(), 30);
             until.map(|until| until.to_string()).unwrap_or_default()

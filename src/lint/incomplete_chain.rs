@@ -3,13 +3,14 @@
 //! A missing issuer of the last certificate is not detectable: it may be a root in the clients' trust stores. Where a
 //! signature algorithm cannot be verified, matching issuer and subject names are enough.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::{model::kind::tls_certificate::TlsCertificate, x509};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "incomplete-chain",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A certificate in a chain is not signed by the next one.",
     why: "Clients follow the chain from the leaf to a trusted root. Some fetch a missing intermediate and some do not, so the site works in one browser and fails in another, or in every script.",

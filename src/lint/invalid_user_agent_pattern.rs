@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use regex_syntax::ast::{self, Ast, ClassSetItem, Span, Visitor, parse::Parser};
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::{
     model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, module::user_agent_filter::LONGEST_PATTERN},
     text::printable,
@@ -14,6 +14,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "invalid-user-agent-pattern",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An `allow` or `deny` entry of `user_agent_filter` is not a valid regular expression.",
     why: "The entries are regular expressions. An invalid one matches no user agent, so it neither allows nor denies anyone.",

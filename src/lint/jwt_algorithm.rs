@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, Subject, World};
+use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, near::Suggestions};
 use crate::text::printable;
 
@@ -10,6 +10,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-algorithm",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`allowed_algorithms` includes `none`, an unknown algorithm, or an HMAC algorithm together with public keys.",
     why: "A token with the algorithm `none` is unsigned. HMAC signs and verifies with the same key, so anybody can \

@@ -1,6 +1,6 @@
 //! `jwt-incomplete`: a `jwt_validation` module that lacks what a token is checked against.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -10,6 +10,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-incomplete",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A `jwt_validation` module has no issuer, audience, token, algorithm or key URL.",
     why: "A request is admitted if it carries a token from an allowed issuer, for an allowed audience, with an allowed \

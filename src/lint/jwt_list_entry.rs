@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{Findings, Level, Lint, Subject, World};
+use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::{
     check::is_token,
     fault::Path,
@@ -18,6 +18,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-list-entry",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An entry of a `jwt_validation` list is empty, contains white space, is not a header name, or is a duplicate.",
     why: "Issuers, audiences and token names are compared exactly, so an entry with a stray space matches no token. A \

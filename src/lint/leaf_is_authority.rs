@@ -1,11 +1,12 @@
 //! `leaf-is-authority`: a server certificate that is a certificate authority.
 
-use super::{Findings, Level, Lint, World, expired_certificate::chains};
+use super::{Findings, Level, Lint, Scope, World, expired_certificate::chains};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "leaf-is-authority",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The first certificate in `certificate_pem` is a certificate authority.",
     why: "Some clients reject a server certificate with `CA:TRUE`, and whoever gets its key can issue certificates for any name. Either the chain is in the wrong order, or the certificate is self-signed: `openssl req -x509` adds `CA:TRUE` by default.",

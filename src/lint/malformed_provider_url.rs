@@ -4,13 +4,14 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "malformed-provider-url",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An issuer or key set URL of `oidc` or `jwt_validation` has a placeholder, a second scheme or user information.",
     why: "Issuers are compared as written, and key sets are fetched from their URL. A placeholder such as `{tenant}` \

@@ -2,7 +2,7 @@
 //! of all lints.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::model::{
+    Kind,
     desired::Desired,
     fault::{Aim, Path, Segment},
     key::Key,
@@ -141,17 +142,28 @@ pub struct Lint {
     pub example: &'static str,
     /// How to fix it.
     pub cure: &'static str,
+    /// What a finding depends on.
+    pub(crate) scope: Scope,
     /// The check.
     pub(crate) check: fn(&World<'_>, &mut Findings),
 }
 
+/// The resources that a finding of a lint depends on, which can be judged without all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// A resource, its edge, the routes of that edge, and what they reference.
+    Edge,
+    /// All resources, other sources and the manifests.
+    Estate,
+}
+
 /// The input of all lints.
 pub(crate) struct World<'a> {
-    /// Every declared resource, with module sets merged and names resolved. Those in `left_out` exist, but their
-    /// content is unknown.
+    /// The resources to judge, by key: all of them, or some edges with all their routes.
+    pub judged: &'a [&'a Desired],
+    /// Every declared resource, with module sets merged and names resolved. Those that are not judged exist, but their
+    /// content may be unknown.
     pub desired: &'a BTreeMap<Key, Desired>,
-    /// The resources that are not judged: those with errors, and their dependents.
-    pub left_out: &'a BTreeSet<Key>,
     /// Whether nothing is left out or missing because of an error.
     pub is_whole: bool,
     /// The resources of other sources in the store; empty without a store.
@@ -169,8 +181,6 @@ pub(crate) struct World<'a> {
 /// Facts about manifests that the desired state does not include.
 #[derive(Debug, Default)]
 pub(crate) struct ManifestFacts {
-    /// The position of each resource among those of its kind, in the order of files and lines.
-    pub order: HashMap<Key, usize>,
     /// Module sets that no route uses.
     pub unused_module_sets: Vec<String>,
     /// The `modules_from` of the resources that list a module set twice.
@@ -268,25 +278,23 @@ impl<const N: usize> IntoPath for [&str; N] {
 }
 
 impl World<'_> {
-    /// Returns every resource to judge.
-    pub(crate) fn judged(&self) -> impl Iterator<Item = &Desired> {
-        self.desired.values().filter(move |desired| self.judges(&desired.key))
-    }
-
-    fn judges(&self, key: &Key) -> bool {
-        self.left_out.is_empty() || !self.left_out.contains(key)
+    /// Whether a resource is judged.
+    pub(crate) fn judges(&self, key: &Key) -> bool {
+        self.judged.binary_search_by(|desired| desired.key.cmp(key)).is_ok()
     }
 
     /// Returns every resource of a kind to judge, typed, in the order of their keys.
     pub(crate) fn all<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R)> {
-        self.judged().filter_map(|desired| Some((&desired.key, desired.spec.as_any().downcast_ref::<R>()?)))
+        of_kind(self.judged, R::INFO.kind)
+            .iter()
+            .filter_map(|desired| Some((&desired.key, desired.spec.as_any().downcast_ref::<R>()?)))
     }
 
     /// Like [`all`](Self::all), in the order of the manifests: of two duplicates, the second one is the mistake.
     pub(crate) fn in_order<R: Resource>(&self) -> Vec<(&Key, &R)> {
-        let mut all: Vec<(&Key, &R)> = self.all::<R>().collect();
-        all.sort_by_cached_key(|(key, _)| self.manifests.order.get(*key).copied());
-        all
+        let mut all: Vec<&&Desired> = of_kind(self.judged, R::INFO.kind).iter().collect();
+        all.sort_by_key(|desired| desired.position);
+        all.into_iter().filter_map(|desired| Some((&desired.key, desired.spec.as_any().downcast_ref::<R>()?))).collect()
     }
 
     /// Returns every resource of a kind that another source owns, typed, with the source's name.
@@ -298,20 +306,71 @@ impl World<'_> {
     }
 }
 
+/// The resources of a kind, which are neighbours: keys sort by kind first.
+fn of_kind<'d, 'a>(sorted: &'d [&'a Desired], kind: Kind) -> &'d [&'a Desired] {
+    let from = sorted.partition_point(|desired| desired.key.kind < kind);
+    let to = sorted.partition_point(|desired| desired.key.kind <= kind);
+    sorted.get(from..to).unwrap_or_default()
+}
+
+/// The most edges that lints judge at once. Their routes fit into a processor's cache, so that only the first lint waits
+/// for the memory.
+const EDGES_AT_ONCE: usize = 64;
+
+/// Divides resources into edges with their routes, and all others.
+fn divide<'a>(judged: &[&'a Desired]) -> Vec<Vec<&'a Desired>> {
+    let (edges, mut routes) = (of_kind(judged, Kind::HttpsEdge), of_kind(judged, Kind::HttpsEdgeRoute));
+    let other = |desired: &&&'a Desired| !matches!(desired.key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute);
+    let mut parts: Vec<Vec<&'a Desired>> = vec![judged.iter().filter(other).copied().collect()];
+    let mut chunks = edges.chunks(EDGES_AT_ONCE).peekable();
+    if chunks.peek().is_none() {
+        parts.push(routes.to_vec());
+    }
+    while let Some(chunk) = chunks.next() {
+        // Routes are sorted by their edges. Those of an edge elsewhere go with the edges before it.
+        let next = chunks.peek().and_then(|chunk| chunk.first()).map(|edge| &edge.key.id);
+        let count = match next {
+            Some(next) => routes.partition_point(|route| route.key.parent.as_ref() < Some(next)),
+            None => routes.len(),
+        };
+        let (own, rest) = routes.split_at(count);
+        parts.push(chunk.iter().chain(own).copied().collect());
+        routes = rest;
+    }
+    parts
+}
+
 /// Runs every lint, except those that the errors in the manifests would mislead.
 pub(crate) fn run(world: &World<'_>) -> Vec<Finding> {
-    let lints = LINTS.par_iter().filter(|lint| world.is_whole || !lint.needs_whole);
-    let of_each = lints.flat_map_iter(|lint| {
+    let runs = |lint: &Lint| world.is_whole || !lint.needs_whole;
+    let findings = |at: usize, lint: &Lint, world: &World<'_>| {
         let mut findings = Findings::default();
         (lint.check)(world, &mut findings);
-        findings.found.into_iter().map(|finding| Finding { lint: lint.name, ..finding })
-    });
-    // The facts about the manifests include those of resources that are left out.
+        let named = |finding| (at, Finding { lint: lint.name, ..finding });
+        findings.found.into_iter().map(named).collect::<Vec<_>>()
+    };
+    let numbered = || LINTS.iter().copied().enumerate().filter(|(_, lint)| runs(lint));
+    let whole: Vec<(usize, &Lint)> = numbered().filter(|(_, lint)| lint.scope == Scope::Estate).collect();
+    let parts = divide(world.judged);
+    let (of_whole, of_parts) = rayon::join(
+        || whole.par_iter().map(|(at, lint)| findings(*at, lint, world)).collect::<Vec<_>>(),
+        || {
+            let of_part = |part: &Vec<&Desired>| {
+                let world = World { judged: part, ..*world };
+                let local = numbered().filter(|(_, lint)| lint.scope == Scope::Edge);
+                local.flat_map(|(at, lint)| findings(at, lint, &world)).collect::<Vec<_>>()
+            };
+            parts.par_iter().map(of_part).collect::<Vec<_>>()
+        },
+    );
+    // The facts about the manifests include those of resources that are not judged.
     let is_judged = |finding: &Finding| match &finding.subject {
         Subject::Resource(key) => world.judges(key),
         Subject::ModuleSet(_) => true,
     };
-    of_each.filter(is_judged).collect()
+    let mut all: Vec<(usize, Finding)> = of_whole.into_iter().chain(of_parts).flatten().collect();
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, finding)| finding).filter(is_judged).collect()
 }
 
 /// Finds a lint by name.

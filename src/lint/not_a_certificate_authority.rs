@@ -1,7 +1,7 @@
 //! `not-a-certificate-authority`: a certificate in `ca_pem`, or after the leaf in `certificate_pem`, that does not belong
 //! to a certificate authority.
 
-use super::{Findings, Level, Lint, World, expired_certificate::chains};
+use super::{Findings, Level, Lint, Scope, World, expired_certificate::chains};
 use crate::{
     model::kind::tls_certificate::TlsCertificate,
     x509::{self, Link},
@@ -11,6 +11,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "not-a-certificate-authority",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Deny,
     summary: "The basic constraints of a certificate in `ca_pem`, or of one that signed another in `certificate_pem`, lack `CA:TRUE`, or its key usage does not include signing certificates.",
     why: "No certificate can be validated with it, so mutual TLS rejects everyone, and clients reject the chain of a server. Usually a server's or client's own certificate was used instead of its issuer's.",

@@ -1,7 +1,7 @@
 //! `not-yet-valid-certificate`: a certificate whose validity has not started.
 
 use super::{
-    Findings, Level, Lint, World,
+    Findings, Level, Lint, Scope, World,
     expired_certificate::{chains, now},
 };
 
@@ -9,6 +9,7 @@ use super::{
 pub(crate) static LINT: Lint = Lint {
     name: "not-yet-valid-certificate",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A certificate is not valid yet.",
     why: "Clients reject the certificate until its validity starts. Often the clock of the issuing machine was wrong.",

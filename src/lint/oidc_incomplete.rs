@@ -2,7 +2,7 @@
 
 use http::Uri;
 
-use super::{Findings, Level, Lint, World, jwt_incomplete::alternatives, malformed_provider_url::is_unfinished};
+use super::{Findings, Level, Lint, Scope, World, jwt_incomplete::alternatives, malformed_provider_url::is_unfinished};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -12,6 +12,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "oidc-incomplete",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Deny,
     summary: "An `oidc` module lacks `issuer`, `client_id` or `client_secret`, or its `issuer` is not the https URL of a provider.",
     why: "The issuer locates the provider, and the client ID and secret identify the edge to it. Nobody can log in \

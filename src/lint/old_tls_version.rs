@@ -1,12 +1,13 @@
 //! `old-tls-version`: an edge that accepts a version of TLS that is no longer secure.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{kind::https_edge::HttpsEdge, module::tls_termination::TlsVersion};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "old-tls-version",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The `min_version` of `tls_termination` is `1.0` or `1.1`.",
     why: "TLS 1.0 and 1.1 are deprecated and must not be used (RFC 8996): they depend on SHA-1 and lack today's \

@@ -1,6 +1,6 @@
 //! `open-login`: an `oauth` login that admits everyone with an account at the provider.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -10,6 +10,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "open-login",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Allow,
     summary: "An `oauth` provider has no allow list.",
     why: "Without `email_addresses`, `email_domains`, `teams` or `organizations`, everyone with an account at the \

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -12,6 +12,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "open-user-agent-filter",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A `user_agent_filter` has no patterns, or a pattern that matches every user agent, such as an empty one.",
     why: "Patterns match anywhere in the User-Agent header, so an empty one or `.*` in `deny` refuses everyone and one \

@@ -8,7 +8,7 @@ use std::{
     ops::Bound,
 };
 
-use super::{Findings, Level, Lint, Subject, World, unprotected_route::edge_of};
+use super::{Findings, Level, Lint, Scope, Subject, World, unprotected_route::edge_of};
 use crate::{
     model::{
         fault::Path,
@@ -25,6 +25,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "partial-segment-prefix",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A `path_prefix` ends inside a path segment and also matches the path of another route.",
     why: "A prefix is plain text and can end anywhere: `/check` matches `/checkout` and everything else that starts \

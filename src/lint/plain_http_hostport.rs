@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{Findings, Level, Lint, World, duplicate_hostport::host_port};
+use super::{Findings, Level, Lint, Scope, World, duplicate_hostport::host_port};
 use crate::{
     model::{
         fault::Path,
@@ -22,6 +22,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-hostport",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An edge with logins, tokens or client certificates serves the host on port 80.",
     why: "Port 80 is the port of plain HTTP. Session cookies and tokens can be read on the way, and clients present no \

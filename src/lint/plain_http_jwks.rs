@@ -2,13 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, World, malformed_provider_url::is_unfinished, oidc_incomplete::is_https_url};
+use super::{
+    Findings, Level, Lint, Scope, World, malformed_provider_url::is_unfinished, oidc_incomplete::is_https_url,
+};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-jwks",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A key set URL or an issuer of `jwt_validation` is not an https URL.",
     why: "Anyone who can alter the response of a key set URL can sign tokens that the gateway accepts. Only https \

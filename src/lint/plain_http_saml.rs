@@ -1,7 +1,7 @@
 //! `plain-http-saml`: a SAML login at an address without encryption.
 
 use super::{
-    Findings, Level, Lint, World,
+    Findings, Level, Lint, Scope, World,
     saml_metadata::{METADATA, declared},
 };
 
@@ -9,6 +9,7 @@ use super::{
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-saml",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The `Location` of a `SingleSignOnService` in `idp_metadata` is an http URL.",
     why: "The edge sends users to this address to log in. Without encryption, anyone on the network can read their \

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use serde_json::{Map, Value};
 
 use super::{
-    Findings, Level, Lint, World,
+    Findings, Level, Lint, Scope, World,
     empty_policy::placed_policies,
     policy_condition::{cidr_fault, is_range, pattern_fault},
 };
@@ -22,6 +22,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "policy-action-config",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The `config` of a policy action has an unknown key, or an impossible status code, address, CIDR range or regular expression.",
     why: "The gateway reads the configuration of an action only when it loads the policy. It then ignores the key, or \

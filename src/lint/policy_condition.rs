@@ -15,13 +15,14 @@ use std::{
 use regex_syntax::ast::{ErrorKind, parse::Parser};
 
 use self::infer::{ConditionFault, ConditionJudge};
-use super::{Findings, Level, Lint, World, empty_policy::placed_policies};
+use super::{Findings, Level, Lint, Scope, World, empty_policy::placed_policies};
 use crate::{cel, model::module::user_agent_filter::LONGEST_PATTERN};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-condition",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A policy expression is never true or not a boolean, or has a misspelt variable or function, an operand of the wrong type, an invalid regular expression or an impossible CIDR range.",
     why: "The gateway evaluates the expression for each request. If it fails or is never true, the policy never \

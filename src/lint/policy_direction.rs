@@ -1,13 +1,14 @@
 //! `policy-direction`: an action for requests in a policy for responses or the other way round, or an expression that
 //! uses a response before there is one.
 
-use super::{Findings, Level, Lint, World, empty_policy::placed_policies, policy_condition::uses_variable};
+use super::{Findings, Level, Lint, Scope, World, empty_policy::placed_policies, policy_condition::uses_variable};
 use crate::text::printable;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-direction",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An outbound policy has an action for requests, or an inbound policy has an action for responses or uses the response.",
     why: "Outbound policies run after the backend has handled the request, so a login or limit there protects nothing. \

@@ -1,6 +1,6 @@
 //! `policy-expression`: a policy with invalid CEL or an unknown action type.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::{
     cel,
     model::{
@@ -15,6 +15,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "policy-expression",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A policy expression is not valid CEL, or an action type is unknown.",
     why: "The gateway parses expressions and actions only when it loads them, and then rejects the whole policy.",

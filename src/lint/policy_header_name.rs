@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Findings, Level, Lint, World, empty_policy::placed_policies};
+use super::{Findings, Level, Lint, Scope, World, empty_policy::placed_policies};
 use crate::model::{check::is_token, fault::Aim};
 use crate::text::printable;
 
@@ -10,6 +10,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "policy-header-name",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An `add-headers` or `remove-headers` action has an invalid header name.",
     why: "A header name has only letters, digits and some punctuation (RFC 9110, section 5.6.2). The gateway either \

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 use crate::text::printable;
 
@@ -10,6 +10,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "public-email-domain",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`email_domains` of an `oauth` provider contain the domain of a public mail service.",
     why: "One match in any allow list gives access. Everyone can create an address under the domain of a public mail \

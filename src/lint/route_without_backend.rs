@@ -3,7 +3,7 @@
 //! Routes of an edge without hostports are skipped: the edge serves no traffic, and its routes may be unfinished. So
 //! are routes with an inbound policy whose action is not `log`, because any other action may respond by itself.
 
-use super::{Findings, Level, Lint, World, unprotected_route::edge_of};
+use super::{Findings, Level, Lint, Scope, World, unprotected_route::edge_of};
 use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 use crate::text::printable;
 
@@ -11,6 +11,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "route-without-backend",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A route has no enabled backend, and no policy that responds by itself.",
     why: "Every request that matches the route fails, including those that a less specific route would have served.",

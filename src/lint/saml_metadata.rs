@@ -1,6 +1,6 @@
 //! `saml-metadata`: SAML metadata that does not describe an identity provider.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::{
     model::{key::Key, kind::https_edge_route::HttpsEdgeRoute},
     xml::MetadataFacts,
@@ -10,6 +10,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "saml-metadata",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`idp_metadata` is outside the SAML metadata namespace, or lacks an `entityID`, an `IDPSSODescriptor`, its `SingleSignOnService` or a key for signatures.",
     why: "The `entityID` identifies the issuer of assertions, and the `IDPSSODescriptor` has its login address and \

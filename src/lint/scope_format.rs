@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::{
     model::{fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute},
     text::printable,
@@ -13,6 +13,7 @@ pub(crate) static LINT: Lint = Lint {
     name: "scope-format",
     default: Level::Warn,
     needs_whole: false,
+    scope: Scope::Edge,
     summary: "An entry of `scopes` is empty or contains white space, or the scopes of `oidc` lack `openid`.",
     why: "Scopes are joined with spaces and contain none themselves (RFC 6749, section 3.3). A request without `openid` \
           is not an OpenID Connect request, so the provider returns no ID token and nobody can log in.",

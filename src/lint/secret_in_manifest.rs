@@ -1,12 +1,13 @@
 //! `secret-in-manifest`: a secret that everybody with access to the repository can read.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::fault::{Path, Segment};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "secret-in-manifest",
     needs_whole: false,
+    scope: Scope::Estate,
     default: Level::Warn,
     summary: "A secret is plain text instead of `from_env` or `from_file`.",
     why: "Manifests are in version control, where many people can read them and the history keeps everything. A secret \

@@ -2,13 +2,14 @@
 //!
 //! Final line breaks of a file do not count: they are removed when the file is read (D28).
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "secret-with-white-space",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A webhook secret, client secret or client ID starts or ends with white space.",
     why: "White space around a credential usually comes from copying it, and every verification or login fails with it.",

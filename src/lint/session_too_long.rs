@@ -1,6 +1,6 @@
 //! `session-too-long`: a session over a year, or with an interval that is longer than the session.
 
-use super::{Findings, Level, Lint, Subject, World};
+use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::{
     fault::Path,
     kind::https_edge_route::HttpsEdgeRoute,
@@ -11,6 +11,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "session-too-long",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A duration of `oauth`, `saml` or `oidc` is over a year, or `inactivity_timeout` or `auth_check_interval` is longer than `maximum_duration`.",
     why: "Durations are in seconds, so a very large one is usually in milliseconds by mistake. A timeout or interval \

@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{
-    Findings, Level, Lint, Subject, World,
+    Findings, Level, Lint, Scope, Subject, World,
     duplicate_hostport::host_port,
     duplicate_match::{only_port, requests},
     partial_segment_prefix,
@@ -32,6 +32,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "shadowed-route",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A route never receives a request: other routes match first, or the edge cannot see its path.",
     why: "The route never receives a request, so its backend and modules have no effect, although the manifest suggests otherwise.",

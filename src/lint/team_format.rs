@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 use crate::text::printable;
 
@@ -10,6 +10,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "team-format",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Deny,
     summary: "An entry of `teams` under oauth's `github` is not in the form `org/team`, or one of `organizations` is not a slug.",
     why: "A team slug is unique only within its organization, so GitHub resolves only `org/team`. A team or \

@@ -1,6 +1,6 @@
 //! `unknown-label`: a label key that the configuration file does not allow.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::fault::{Aim, Path};
 use crate::text::printable;
 
@@ -8,6 +8,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "unknown-label",
     needs_whole: false,
+    scope: Scope::Estate,
     default: Level::Allow,
     summary: "A label key is not in the configuration file's list of allowed keys.",
     why: "Labels are searched by key, so nobody finds a misspelt one. Without a list in the configuration file, every \

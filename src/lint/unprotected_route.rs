@@ -2,7 +2,7 @@
 //!
 //! Routes whose edge is not in the manifests are skipped: the edge may require client certificates.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{
     fault::Aim,
     key::Key,
@@ -15,6 +15,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "unprotected-route",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Allow,
     summary: "A route exposes a backend without authentication, IP restriction or policy.",
     why: "Everyone who can reach the edge can reach the backend. A public site needs that; an internal service leaks data that way.",

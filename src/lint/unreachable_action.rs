@@ -1,7 +1,7 @@
 //! `unreachable-action`: an action behind one that ends the request.
 
 use super::{
-    Findings, Level, Lint, Subject, World, empty_policy::placed_policies, policy_condition::is_always_true,
+    Findings, Level, Lint, Scope, Subject, World, empty_policy::placed_policies, policy_condition::is_always_true,
     policy_direction::is_misplaced,
 };
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "unreachable-action",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An action or policy follows one that ends every request.",
     why: "Actions run in order, and `deny`, `redirect` and `custom-response` end the request. A `log` after them never \

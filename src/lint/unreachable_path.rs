@@ -1,6 +1,6 @@
 //! `unreachable-path`: a match with a path that no request has.
 
-use super::{Findings, Level, Lint, World, unserved_host::is_regex};
+use super::{Findings, Level, Lint, Scope, World, unserved_host::is_regex};
 use crate::{
     model::kind::https_edge_route::{HttpsEdgeRoute, MatchType},
     text::printable,
@@ -10,6 +10,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "unreachable-path",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The path of a match contains a query, a wildcard, a placeholder, a regular expression, a character that is percent-encoded in a URL, or a broken percent-encoding.",
     why: "A match is compared byte by byte with the path as it is in the URL, without the query. There are no wildcards: \

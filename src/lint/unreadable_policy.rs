@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::{
-    Findings, Level, Lint, World, empty_policy::placed_policies, policy_condition::uses_variable,
+    Findings, Level, Lint, Scope, World, empty_policy::placed_policies, policy_condition::uses_variable,
     unprotected_route::edge_of,
 };
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "unreadable-policy",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A policy needs the request or response, but the edge passes TLS through.",
     why: "A TLS edge, or an edge with `terminate_at: upstream`, sees only connections. A condition on `req` or `res` never \

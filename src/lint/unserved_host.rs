@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    Findings, Level, Lint, Subject, World,
+    Findings, Level, Lint, Scope, Subject, World,
     duplicate_hostport::{host_name, host_port},
     unprotected_route::edge_of,
     unreachable_path,
@@ -24,6 +24,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "unserved-host",
     needs_whole: false,
+    scope: Scope::Estate,
     default: Level::Warn,
     summary: "No hostport of the edge covers the host in a route's match.",
     why: "Everything before the first slash of a match is a host, and a request reaches a route only if its edge serves \

@@ -1,12 +1,13 @@
 //! `unusable-certificate-name`: a wildcard name in a certificate that no client accepts.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::{model::kind::tls_certificate::TlsCertificate, text::printable};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unusable-certificate-name",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A subject alternative name of a certificate has a wildcard that is not its whole first label.",
     why: "Clients accept a wildcard only as the whole first label of a name, and it stands for one label (RFC 9525, \

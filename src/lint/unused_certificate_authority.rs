@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{
     Kind,
     fault::{Aim, Path},
@@ -13,6 +13,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "unused-certificate-authority",
     needs_whole: true,
+    scope: Scope::Estate,
     default: Level::Warn,
     summary: "No declared edge uses a CertificateAuthority in `mutual_tls`.",
     why: "A certificate authority only serves to validate client certificates. An unused one is a leftover, or an edge \
@@ -41,7 +42,7 @@ spec:
 fn check(world: &World<'_>, findings: &mut Findings) {
     let edges = world.all::<HttpsEdge>().filter_map(|(_, edge)| edge.mutual_tls.as_ref());
     let named: HashSet<&str> = edges.flat_map(|tls| &tls.certificate_authority_ids).map(String::as_str).collect();
-    for authority in world.judged() {
+    for authority in world.judged {
         let key = &authority.key;
         if key.kind == Kind::CertificateAuthority && !named.contains(key.id.as_str()) {
             let message = format!("no edge uses the certificate authority `{}`", authority.claim.name);

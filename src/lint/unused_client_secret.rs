@@ -1,6 +1,6 @@
 //! `unused-client-secret`: a client secret without a client ID.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -10,6 +10,7 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "unused-client-secret",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An `oauth` provider has a `client_secret` but no `client_id`.",
     why: "Without `client_id`, users log in through the service's managed app, and the secret of your own app is not \

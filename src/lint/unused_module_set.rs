@@ -1,12 +1,13 @@
 //! `unused-module-set`: a module set that no route uses.
 
-use super::{Findings, Level, Lint, Subject, World};
+use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::fault::{Aim, Path};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unused-module-set",
     needs_whole: true,
+    scope: Scope::Estate,
     default: Level::Warn,
     summary: "No route lists a ModuleSet in `modules_from`.",
     why: "A module set has no effect by itself. An unused one is a leftover, or a route lacks a login or restriction \

@@ -3,12 +3,13 @@
 //! Clients trust a root without checking its signature, so its digest does not matter. A self-signed leaf is not a
 //! root.
 
-use super::{Findings, Level, Lint, World, expired_certificate::chains};
+use super::{Findings, Level, Lint, Scope, World, expired_certificate::chains};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "weak-key",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A certificate has an RSA key under 2048 bits or a key on an uncommon curve, or is signed with MD2, MD5 or SHA-1.",
     why: "Modern clients reject all of them: short keys can be factored, broken digests let signatures be forged, and browsers only know the curves P-256, P-384 and P-521.",

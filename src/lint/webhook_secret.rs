@@ -2,7 +2,7 @@
 //!
 //! Only what the providers document is judged: most of them accept any text as a shared secret.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::{
     model::{
         kind::https_edge_route::HttpsEdgeRoute,
@@ -15,6 +15,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "webhook-secret",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A webhook secret is set for `sns`, or the one for `sendgrid` is not an ECDSA public key.",
     why: "`sns` signs with a certificate that it publishes, so a secret has no effect. `sendgrid` signs with an ECDSA \

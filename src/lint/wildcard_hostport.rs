@@ -4,7 +4,7 @@ use crate::text::printable;
 use std::collections::HashMap;
 
 use super::{
-    Findings, Level, Lint, Subject, World,
+    Findings, Level, Lint, Scope, Subject, World,
     duplicate_hostport::{host_port, wildcard_over},
 };
 use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
@@ -13,6 +13,7 @@ use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
 pub(crate) static LINT: Lint = Lint {
     name: "wildcard-hostport",
     needs_whole: false,
+    scope: Scope::Estate,
     default: Level::Warn,
     summary: "A wildcard hostport of another edge covers a hostport of this edge.",
     why: "Only precedence decides which edge gets the traffic. A login on the wildcard edge seems to protect every name under it, but does not protect this one.",

@@ -1,12 +1,13 @@
 //! `wrong-certificate-purpose`: a certificate whose extended key usage excludes what it is used for.
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::model::kind::{certificate_authority::CertificateAuthority, tls_certificate::TlsCertificate};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "wrong-certificate-purpose",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The extended key usage of a `certificate_pem` excludes servers, or that of a `ca_pem` excludes clients.",
     why: "A certificate with an extended key usage is valid only for the purposes that it lists (RFC 5280, section \

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, World};
+use super::{Findings, Level, Lint, Scope, World};
 use crate::{
     model::{
         Kind,
@@ -21,6 +21,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "wrong-id-prefix",
     needs_whole: false,
+    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The prefix of an ID belongs to another kind of resource than its field.",
     why: "IDs of backends, IP policies and TLS edges belong to other systems, so the API accepts any. An ID with the \
@@ -59,7 +60,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         modules(findings, key, route.backend.as_deref(), route.ip_restriction.as_deref());
     }
     let mut last = None;
-    for key in world.judged().map(|desired| &desired.key) {
+    for key in world.judged.iter().map(|desired| &desired.key) {
         match (key.kind, &key.parent) {
             (Kind::TlsEdge, _) => judge_own(findings, key, &key.id, TLS_EDGE),
             // A subscription exists only as the parent of its sources, and its document declares all of them.

@@ -8,7 +8,7 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
-use super::origin::{DocumentKey, Origin, Part};
+use super::origin::{DocumentKey, DocumentPart, Origin};
 use crate::{
     lint::Level,
     model::{
@@ -60,7 +60,7 @@ impl Declaration {
     pub(super) fn parent_path(&self) -> Path {
         match self.is_inside_of_parent() {
             true => self.origin.path(),
-            false => Part::Spec.path().join("edge"),
+            false => DocumentPart::Spec.path().join("edge"),
         }
     }
 }

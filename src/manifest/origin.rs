@@ -49,7 +49,7 @@ impl ManifestFile {
 
 /// A part of a document that declares something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum DocumentPart {
     /// The whole document.
     Document,
     /// Its `spec`.
@@ -58,13 +58,13 @@ pub(crate) enum Part {
     Entry(&'static str, usize),
 }
 
-impl Part {
+impl DocumentPart {
     /// The path from the document.
     pub(crate) fn path(self) -> Path {
         match self {
-            Part::Document => Path::root(),
-            Part::Spec => Path::root().join("spec"),
-            Part::Entry(list, index) => Path(vec!["spec".into(), list.into(), index.into()]),
+            DocumentPart::Document => Path::root(),
+            DocumentPart::Spec => Path::root().join("spec"),
+            DocumentPart::Entry(list, index) => Path(vec!["spec".into(), list.into(), index.into()]),
         }
     }
 }
@@ -77,18 +77,18 @@ pub(super) type DocumentKey = (*const ManifestFile, usize);
 pub(crate) struct Origin {
     file: Arc<ManifestFile>,
     document: usize,
-    part: Part,
+    part: DocumentPart,
 }
 
 impl Origin {
     /// The document at an index, from 0.
     pub(crate) fn new(file: Arc<ManifestFile>, document: usize) -> Self {
-        Self { file, document, part: Part::Document }
+        Self { file, document, part: DocumentPart::Document }
     }
 
     /// The origin of a part of the document.
     #[must_use]
-    pub(crate) fn part(&self, part: Part) -> Self {
+    pub(crate) fn part(&self, part: DocumentPart) -> Self {
         Self { part, ..self.clone() }
     }
 
@@ -99,13 +99,13 @@ impl Origin {
 
     /// Whether this is an entry of a list in a document.
     pub(crate) fn is_entry(&self) -> bool {
-        matches!(self.part, Part::Entry(..))
+        matches!(self.part, DocumentPart::Entry(..))
     }
 
     /// The whole document.
     #[must_use]
     pub(crate) fn document(&self) -> Self {
-        self.part(Part::Document)
+        self.part(DocumentPart::Document)
     }
 
     /// Compares the names of the files.

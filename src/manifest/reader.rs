@@ -9,7 +9,7 @@ use super::{
     document::{API_VERSION, Document, Envelope, Metadata},
     findings::FileFindings,
     kinds::{self, ManifestKind},
-    origin::{Origin, Part},
+    origin::{DocumentPart, Origin},
     values::Values,
 };
 use crate::{
@@ -69,12 +69,12 @@ impl Reader<'_> {
     }
 
     /// Reports a fault of a part.
-    fn report_in(&mut self, part: Part, fault: Fault) {
+    fn report_in(&mut self, part: DocumentPart, fault: Fault) {
         self.findings.error(|| self.origin.part(part).diagnostic(fault));
     }
 
     /// Decodes a field of a mapping; returns the default if it is missing or invalid.
-    fn field<T: DeserializeOwned + Default>(&mut self, node: &Node, part: Part, name: &str) -> T {
+    fn field<T: DeserializeOwned + Default>(&mut self, node: &Node, part: DocumentPart, name: &str) -> T {
         match node.get(name).filter(|value| !value.is_null()) {
             Some(value) => {
                 let (value, faults) = decode_field::<T>(value, name, Some(self.values));
@@ -89,7 +89,13 @@ impl Reader<'_> {
     }
 
     /// Decodes and checks a spec.
-    fn spec(&mut self, kind: Kind, node: &Node, part: Part, elsewhere: &[&str]) -> Option<Arc<dyn AnyResource>> {
+    fn spec(
+        &mut self,
+        kind: Kind,
+        node: &Node,
+        part: DocumentPart,
+        elsewhere: &[&str],
+    ) -> Option<Arc<dyn AnyResource>> {
         let (spec, mut faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
         if let Some(spec) = &spec {
             let mut found = Faults::new();
@@ -105,7 +111,7 @@ impl Reader<'_> {
     }
 
     /// Warns about `compression:` without a value, which looks as if it configured something (D38).
-    fn warn_of_null_modules(&mut self, kind: Kind, node: &Node, part: Part) {
+    fn warn_of_null_modules(&mut self, kind: Kind, node: &Node, part: DocumentPart) {
         for slot in kind.info().slots.iter().filter(|slot| node.get(slot.name).is_some_and(Node::is_null)) {
             let fault =
                 Fault::new(Code::NullModule, format!("`{}` is null, so the module is not configured", slot.name))
@@ -120,7 +126,7 @@ impl Reader<'_> {
     fn warn_of_null_list(&mut self, node: &Node, name: &str) {
         if node.get(name).is_some_and(Node::is_null) {
             let fault = Fault::new(Code::NullModule, format!("`{name}` is null, so the list is empty"))
-                .at(Part::Spec.path().join(name))
+                .at(DocumentPart::Spec.path().join(name))
                 .of_key()
                 .help(format!("use `{name}: []` if that is intended, or remove the key"));
             self.findings.warning(|| self.origin.warning(fault));
@@ -245,7 +251,7 @@ impl Reader<'_> {
 
     fn body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: &Node) {
         if spec.entries().is_none() {
-            return self.report(kinds::bad_spec(kind, spec).at(Part::Spec.path()));
+            return self.report(kinds::bad_spec(kind, spec).at(DocumentPart::Spec.path()));
         }
         if let Some(resource) = kind.resource {
             self.check_identity(metadata, resource.info());
@@ -257,13 +263,13 @@ impl Reader<'_> {
     fn spec_of(&mut self, body: &Body<'_>) -> Option<(Kind, Arc<dyn AnyResource>)> {
         let kind = body.kind.resource?;
         let extra: Vec<&str> = body.kind.fields.iter().map(|field| field.name).collect();
-        Some((kind, self.spec(kind, body.spec, Part::Spec, &extra)?))
+        Some((kind, self.spec(kind, body.spec, DocumentPart::Spec, &extra)?))
     }
 
     /// Reads a resource whose `spec` is its Spec.
     pub(super) fn plain(&mut self, body: &Body<'_>) {
         if let Some((kind, resource)) = self.spec_of(body) {
-            let declaration = self.declare(kind, body.metadata, None, resource, Part::Spec);
+            let declaration = self.declare(kind, body.metadata, None, resource, DocumentPart::Spec);
             self.declared.resources.push(Arc::new(declaration));
         }
     }
@@ -277,18 +283,18 @@ impl Reader<'_> {
     /// Reads a route that names its edge.
     pub(super) fn route(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = body;
-        let edge: String = self.field(spec, Part::Spec, "edge");
+        let edge: String = self.field(spec, DocumentPart::Spec, "edge");
         if spec.get("edge").is_none_or(Node::is_null) {
             self.report(
                 Fault::new(Code::Required, "`edge` is missing: the name or ID of the route's edge")
-                    .at(Part::Spec.path().join("edge"))
+                    .at(DocumentPart::Spec.path().join("edge"))
                     .of_key(),
             );
         }
-        let modules_from = self.field(spec, Part::Spec, "modules_from");
+        let modules_from = self.field(spec, DocumentPart::Spec, "modules_from");
         let route = self.spec_of(body);
         if let (Some((kind, route)), false) = (route, edge.is_empty()) {
-            let declaration = self.declare(kind, metadata, Some(edge.into()), route, Part::Spec);
+            let declaration = self.declare(kind, metadata, Some(edge.into()), route, DocumentPart::Spec);
             self.declared.resources.push(Arc::new(Declaration { modules_from, ..declaration }));
         }
     }
@@ -296,14 +302,14 @@ impl Reader<'_> {
     /// Reads an API key and the file for its token.
     pub(super) fn api_key(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = body;
-        let token_file: Option<PathBuf> = self.field(spec, Part::Spec, "token_file");
+        let token_file: Option<PathBuf> = self.field(spec, DocumentPart::Spec, "token_file");
         if spec.get("token_file").is_none_or(Node::is_null) {
             let fault = Fault::new(Code::Required, "`token_file` is missing: the file to write the token to");
-            self.report(fault.at(Part::Spec.path().join("token_file")).of_key());
+            self.report(fault.at(DocumentPart::Spec.path().join("token_file")).of_key());
         }
         let token_file = token_file.and_then(|file| self.token_file(file));
         if let Some((kind, key)) = self.spec_of(body) {
-            let declaration = self.declare(kind, metadata, None, key, Part::Spec);
+            let declaration = self.declare(kind, metadata, None, key, DocumentPart::Spec);
             self.declared.resources.push(Arc::new(Declaration { token_file, ..declaration }));
         }
     }
@@ -312,7 +318,7 @@ impl Reader<'_> {
         match self.values.token_file(file) {
             Ok(file) => Some(file),
             Err(fault) => {
-                self.report(fault.at(Part::Spec.path().join("token_file")));
+                self.report(fault.at(DocumentPart::Spec.path().join("token_file")));
                 None
             }
         }
@@ -339,7 +345,7 @@ impl Reader<'_> {
         metadata: &Metadata,
         parent: Option<Arc<str>>,
         spec: Arc<dyn AnyResource>,
-        part: Part,
+        part: DocumentPart,
     ) -> Declaration {
         let declaration = Declaration {
             kind,
@@ -368,7 +374,7 @@ impl Reader<'_> {
             Some(Node::Seq(items)) => items,
             Some(other) => {
                 let fault = not_a_list(&format!("`{name}`"), name, Some(sample), other);
-                self.report(fault.at(Part::Spec.path().join(name)));
+                self.report(fault.at(DocumentPart::Spec.path().join(name)));
                 &[]
             }
         }
@@ -378,7 +384,7 @@ impl Reader<'_> {
     fn routes(&mut self, edge: &str, spec: &Node) {
         let edge: Arc<str> = Arc::from(edge);
         for (index, node) in self.items(spec, ROUTES).iter().enumerate() {
-            let part = Part::Entry(ROUTES.0, index);
+            let part = DocumentPart::Entry(ROUTES.0, index);
             if node.entries().is_none() {
                 self.report_in(part, not_an_entry(ROUTES.0, ROUTES.1, node));
                 continue;
@@ -417,7 +423,7 @@ impl Reader<'_> {
         }
         let parent: Arc<str> = Arc::from(metadata.id.as_deref().unwrap_or(&metadata.name));
         for (index, node) in self.items(spec, SOURCES).iter().enumerate() {
-            let part = Part::Entry(SOURCES.0, index);
+            let part = DocumentPart::Entry(SOURCES.0, index);
             if node.entries().is_none() {
                 self.report_in(part, not_an_entry(SOURCES.0, SOURCES.1, node));
                 continue;
@@ -443,7 +449,7 @@ impl Reader<'_> {
             let Some(slot) = slots.iter().find(|slot| slot.name == key) else {
                 let fault = || unknown_field(key, slots.iter().map(|slot| slot.name));
                 let path = || Path::root().join(key.as_str());
-                self.findings.error(|| self.origin.part(Part::Spec).diagnostic(fault().at(path())));
+                self.findings.error(|| self.origin.part(DocumentPart::Spec).diagnostic(fault().at(path())));
                 continue;
             };
             if node.is_null() {
@@ -460,14 +466,14 @@ impl Reader<'_> {
             }
             for fault in faults {
                 let path = fault.path.under(&Path::root().join(slot.name));
-                self.report_in(Part::Spec, fault.at(path));
+                self.report_in(DocumentPart::Spec, fault.at(path));
             }
             modules.extend(module.map(|module| (slot, module)));
         }
-        self.warn_of_null_modules(Kind::HttpsEdgeRoute, spec, Part::Spec);
+        self.warn_of_null_modules(Kind::HttpsEdgeRoute, spec, DocumentPart::Spec);
         let mut facts = self.facts.clone();
         facts.plain_secrets = secrets;
-        let origin = self.origin.part(Part::Spec);
+        let origin = self.origin.part(DocumentPart::Spec);
         let set = ModuleSet { modules, origin, facts, faulty: false };
         self.declared.sets.entry(metadata.name.clone()).or_insert_with(|| Arc::new(set));
     }

@@ -100,6 +100,12 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
 }
 
 impl Resolved {
+    /// The resources without errors, by key.
+    pub(crate) fn judged(&self) -> Vec<&Desired> {
+        let all = self.desired.values();
+        if self.faulty.is_empty() { all.collect() } else { all.filter(|it| !self.faulty.contains(&it.key)).collect() }
+    }
+
     /// Marks the dependents of faulty resources as faulty, too.
     pub(crate) fn spread_faults(&mut self) {
         while !self.faulty.is_empty() {
@@ -158,7 +164,7 @@ struct Missing {
 
 /// The names that are known before the declarations of a kind are resolved.
 #[derive(Clone, Copy)]
-struct Names<'n, 'a> {
+struct KnownNames<'n, 'a> {
     sets: &'a BTreeMap<String, Arc<ModuleSet>>,
     known: &'n Known<'a>,
     ids: &'n HashMap<(Kind, &'a str), Id>,
@@ -166,7 +172,7 @@ struct Names<'n, 'a> {
     offline: bool,
 }
 
-impl<'a> Names<'_, 'a> {
+impl<'a> KnownNames<'_, 'a> {
     /// A declaration with its parent's id, module sets and references resolved, if there is a parent, and what is
     /// missing.
     fn read(self, declaration: &'a Arc<Declaration>) -> (Option<Result<Wanted<'a>, JsonError>>, Vec<Missing>) {
@@ -291,7 +297,7 @@ impl<'a> Names<'_, 'a> {
 impl<'a> Resolver<'a> {
     /// Resolves the declarations of one kind. Their ids are chosen together, because one may take over another's name.
     fn resolve(&mut self, declarations: &[&'a Arc<Declaration>]) {
-        let names = Names {
+        let names = KnownNames {
             sets: &self.loaded.declared.sets,
             known: &self.known,
             ids: &self.ids,
@@ -320,14 +326,15 @@ impl<'a> Resolver<'a> {
             if let Some(rival) = identity.rival.and_then(|rival| keys.get(rival)) {
                 self.out.faulty.insert(rival.clone());
             }
-            settled.push((key.clone(), self.settle(it, identity, key)));
+            let position = u32::try_from(settled.len()).unwrap_or(u32::MAX);
+            settled.push((key.clone(), self.settle(it, identity, key, position)));
         }
         // A map of sorted entries is made at once.
         settled.par_sort_by(|(one, _), (other, _)| one.cmp(other));
         self.out.desired.append(&mut settled.into_iter().collect());
     }
 
-    fn settle(&mut self, wanted: Wanted<'a>, identity: Identity, key: &Key) -> Desired {
+    fn settle(&mut self, wanted: Wanted<'a>, identity: Identity, key: &Key, position: u32) -> Desired {
         let Wanted { declaration, spec, faulty, .. } = wanted;
         let found = self.out.diagnostics.len();
         self.out.diagnostics.extend(identity.fault);
@@ -356,9 +363,8 @@ impl<'a> Resolver<'a> {
             self.out.diagnostics.push(diagnostic);
             self.out.faulty.insert(other_key);
         }
-        let desired = Desired { key: key.clone(), spec, claim, token_file: declaration.token_file.clone() };
-        let position = self.out.facts.order.len();
-        self.out.facts.order.entry(key.clone()).or_insert(position);
+        let token_file = declaration.token_file.clone();
+        let desired = Desired { key: key.clone(), spec, claim, position, token_file };
         self.note_facts(|| Subject::Resource(key.clone()), &declaration.facts);
         if let Some(first) = self.out.origins.insert(key.clone(), Arc::clone(declaration)) {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));

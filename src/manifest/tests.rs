@@ -17,12 +17,13 @@ fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
     fs::write(folder.path().join("example.yaml"), lint.example).unwrap();
     let tree = Disk::new([folder.path()]);
     let resolved = resolve(&load(&tree), &Snapshot::default(), "test", true);
+    let judged = resolved.judged();
     let end: jiff::Timestamp = "2030-01-15T00:00:00Z".parse().unwrap();
     for (days, said) in [(365, false), (31, false), (29, true), (1, true), (-1, false)] {
         let now = end - jiff::SignedDuration::from_hours(days * 24);
         let world = World {
             desired: &resolved.desired,
-            left_out: &resolved.faulty,
+            judged: &judged,
             is_whole: true,
             others: &[],
             manifests: &resolved.facts,

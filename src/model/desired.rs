@@ -13,6 +13,8 @@ pub struct Desired {
     pub spec: Arc<dyn AnyResource>,
     /// The source's claim.
     pub claim: Claim,
+    /// The position among the resources of its kind, in the order of files and lines.
+    pub position: u32,
     /// The file for an API key's token, written once (D27).
     pub token_file: Option<PathBuf>,
 }

@@ -37,9 +37,10 @@ pub(super) fn findings(
     lints: &LintLevels,
     is_whole: bool,
 ) -> (Vec<Diagnostic>, Vec<Key>) {
+    let judged = resolved.judged();
     let world = World {
         desired: &resolved.desired,
-        left_out: &resolved.faulty,
+        judged: &judged,
         is_whole,
         others,
         manifests: &resolved.facts,

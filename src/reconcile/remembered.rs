@@ -22,7 +22,7 @@ use crate::{
     lint::{self, horizon::holds_until},
     manifest::{
         ManifestFile,
-        tree::{Reading, Recorder},
+        tree::{ReadDigests, Recorder},
     },
     model::{
         code::Code,
@@ -46,7 +46,7 @@ struct RememberedRun {
     /// The fingerprint of the store.
     state: String,
     /// What was read.
-    reading: Reading,
+    reading: ReadDigests,
     /// The time from which lints may report something else.
     until: Option<Timestamp>,
     revision: u64,

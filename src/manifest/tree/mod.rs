@@ -18,7 +18,7 @@ pub(crate) use commit::revisions;
 pub use disk::Disk;
 pub(crate) use jail::find;
 pub use recorder::Recorder;
-pub(crate) use recorder::{Reading, collect};
+pub(crate) use recorder::{ReadDigests, collect};
 pub(crate) use sent::SharedFile;
 pub use sent::{Sent, SentFile, SentValue};
 

@@ -17,7 +17,7 @@ use crate::{
 
 /// What was read, by digests.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Reading {
+pub(crate) struct ReadDigests {
     /// The digest of the manifests' names and texts.
     manifests: String,
     /// The key of the digests of values.
@@ -59,7 +59,12 @@ struct Memory {
     noted: HashSet<(String, String, String)>,
     /// Whether a read failed.
     faulty: bool,
+    /// Manifests that were read ahead, for the next read: standard input can be read only once.
+    ahead: Option<Manifests>,
 }
+
+/// The manifests of a tree, and the errors in reading them.
+type Manifests = (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
 
 /// Reads manifests and returns them with the files to send.
 pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
@@ -105,7 +110,7 @@ impl Recorder {
     }
 
     /// What was read last, or none if that had failures. `salt` makes the digests of values useless elsewhere.
-    pub(crate) fn reading(&self, salt: String) -> Option<Reading> {
+    pub(crate) fn reading(&self, salt: String) -> Option<ReadDigests> {
         let memory = self.memory();
         if memory.faulty {
             return None;
@@ -118,28 +123,35 @@ impl Recorder {
             digest: ReadValue::digest(&salt, it.value.expose()),
         });
         let values = values.collect();
-        Some(Reading { manifests: memory.manifests?.to_hex().to_string(), values, salt })
+        Some(ReadDigests { manifests: memory.manifests?.to_hex().to_string(), values, salt })
     }
 
-    /// Reads the manifests and values of an earlier reading. Returns the files if nothing has changed.
-    pub(crate) fn reads_again(&self, earlier: &Reading) -> Option<Vec<Arc<ManifestFile>>> {
+    /// Reads the manifests and values of an earlier reading. Returns the files if nothing has changed. Otherwise, the next
+    /// read returns the same manifests.
+    pub(crate) fn reads_again(&self, earlier: &ReadDigests) -> Option<Vec<Arc<ManifestFile>>> {
         let (files, diagnostics) = self.manifests();
         let same = |digest: blake3::Hash| digest.to_hex().as_str() == earlier.manifests;
-        if !diagnostics.is_empty() || !self.memory().manifests.is_some_and(same) {
+        let is_same =
+            diagnostics.is_empty() && self.memory().manifests.is_some_and(same) && self.takes(&files, earlier);
+        if !is_same {
+            self.memory().ahead = Some((files, diagnostics));
             return None;
         }
+        Some(files)
+    }
+
+    /// Whether manifests take the values of an earlier reading.
+    fn takes(&self, files: &[Arc<ManifestFile>], earlier: &ReadDigests) -> bool {
         let by_name: HashMap<&str, &ManifestFile> =
             files.iter().map(|file| (file.source.name.as_str(), file.as_ref())).collect();
-        let is_same = |it: &ReadValue| {
-            let manifest = by_name.get(it.manifest.as_str())?;
+        earlier.values.iter().all(|it| {
+            let Some(manifest) = by_name.get(it.manifest.as_str()) else { return false };
             let value = match it.from_file.as_str() {
                 "" => self.variable(manifest, &it.from_env),
                 file => self.file(manifest, file),
             };
-            (ReadValue::digest(&earlier.salt, &value.ok()?) == it.digest).then_some(())
-        };
-        earlier.values.iter().try_for_each(is_same)?;
-        Some(files)
+            value.is_ok_and(|value| ReadValue::digest(&earlier.salt, &value) == it.digest)
+        })
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -184,7 +196,8 @@ fn digest(files: &[Arc<ManifestFile>]) -> blake3::Hash {
 
 impl Tree for Recorder {
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
-        let (files, diagnostics) = self.tree.manifests();
+        let ahead = self.memory().ahead.take();
+        let (files, diagnostics) = ahead.unwrap_or_else(|| self.tree.manifests());
         let (manifests, faulty) = (Some(digest(&files)), !diagnostics.is_empty());
         *self.memory() = Memory { manifests, faulty, ..Memory::default() };
         (files, diagnostics)

@@ -271,6 +271,10 @@ impl Engine for FolderEngine {
     ) -> Result<(), StoreError> {
         let Some((generation, tip)) = self.writing().rotated.take() else { return Ok(()) };
         let path = Part::Base.path(&self.folder, generation);
+        // A base is never ahead of the head, or it would look like one of another store.
+        let head = self.writing().head.handle();
+        let synced = head.and_then(|head| head.sync_all());
+        synced.map_err(|error| StoreError::io("sync", &head::path(&self.folder), &error))?;
         // Batches that are appended while the base is written count for the next checkpoint.
         self.since_base.store(0, Ordering::Relaxed);
         base::write(&path, &base::Header::new(tip, &self.root_secret), state)?;

@@ -49,8 +49,8 @@ fn commands_that_read_change_nothing() {
     allow(0o400, 0o500);
     let before = state(&folder.path("store"));
     let lines = [
-        "plan m",
-        "reconcile --dry-run m",
+        "plan --no-cache m",
+        "reconcile --dry-run --no-cache m",
         "export",
         "history",
         "history --changes --format json",
