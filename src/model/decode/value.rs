@@ -41,6 +41,7 @@ impl<'de> NodeValue<'de, '_> {
             Node::Seq(_) => Unexpected::Seq,
             Node::Map(_) => Unexpected::Map,
             Node::NotFinite => Unexpected::Other("a number that is not finite"),
+            Node::LongInteger => Unexpected::Other("an integer of more than 64 bits"),
             Node::Tagged(_) => return tagged(),
         };
         de::Error::invalid_type(found, expected)
@@ -207,7 +208,7 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
             Node::String(text) => visitor.visit_borrowed_str(text),
             Node::Seq(items) => visitor.visit_seq(Items { items: items.iter().enumerate(), of: &self }),
             Node::Map(entries) => self.entries(entries, None, visitor),
-            Node::NotFinite => Err(self.unexpected(&visitor)),
+            Node::NotFinite | Node::LongInteger => Err(self.unexpected(&visitor)),
             Node::Tagged(_) => Err(tagged()),
         }
     }
@@ -257,7 +258,7 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
             }
             Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(unmasked(&self.resolve(entries)?)?),
             // The number may be an unquoted secret.
-            Node::Number(_) | Node::NotFinite | Node::Bool(_) if name == SOURCED_SECRET => {
+            Node::Number(_) | Node::NotFinite | Node::LongInteger | Node::Bool(_) if name == SOURCED_SECRET => {
                 let found = self.node.describe_type();
                 let message = match self.subject() {
                     Some((subject, _)) => format!("{subject} must be a string (found {found})"),
