@@ -3,7 +3,7 @@
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
 use super::{
-    Aside, At, Context, DecodeError, FREE_FORM, PathStep,
+    Aside, At, BLANK_IS_UNSET, Context, DecodeError, FREE_FORM, PathStep,
     form::{list, not_a_list, not_a_mapping, of_scalar, sample},
     unknown_field,
 };
@@ -110,7 +110,7 @@ impl<'de> NodeValue<'de, '_> {
             Some(_) => (&[][..], &[][..]),
         };
         if let Some(fields) = fields {
-            for (key, _) in entries.iter().filter(|(_, node)| !(self.context.ignores_null && node.is_null())) {
+            for (key, _) in entries.iter().filter(|(_, node)| !(self.context.is_request && node.is_null())) {
                 let known = fields.contains(&key.as_str()) || elsewhere.contains(&key.as_str());
                 if !known && !self.is_set_aside(PathStep::Key(key)) {
                     let others = elsewhere.iter().filter(|field| !fields.contains(*field));
@@ -265,6 +265,9 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
                     None => format!("expected a string, found {found}"),
                 };
                 Err(DecodeError::new(Fault::new(Code::WrongType, message).help("quote it")))
+            }
+            Node::String(text) if name == BLANK_IS_UNSET && text.is_empty() && self.context.is_request => {
+                visitor.visit_none()
             }
             // In this position null is data rather than unset.
             Node::Map(_) if name == FREE_FORM => {
