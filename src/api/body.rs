@@ -12,6 +12,7 @@ use super::{answer::ApiError, work::with_body};
 use crate::model::{
     code::Code,
     fault::Fault,
+    long_integer,
     node::Node,
     unbounded::{self, Excess},
 };
@@ -49,7 +50,7 @@ impl Limits {
     }
 }
 
-/// Reads a JSON body, and returns it with the faults of duplicate keys and its size. An empty body is null.
+/// Reads a JSON body, and returns it with the faults of its keys and numbers, and its size. An empty body is null.
 pub(crate) async fn read(
     headers: &HeaderMap,
     body: Body,
@@ -87,7 +88,7 @@ pub(crate) async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Res
     Ok(bytes)
 }
 
-/// Parses the bytes as JSON, and returns the faults of duplicate keys. An empty body is null.
+/// Parses the bytes as JSON, and returns the faults of its keys and numbers. An empty body is null.
 pub(crate) fn parse(bytes: &[u8], limits: Limits) -> Result<(Node, Vec<Fault>), ApiError> {
     if bytes.is_empty() {
         return Ok((Node::Null, Vec::new()));
@@ -114,6 +115,7 @@ pub(crate) fn parse(bytes: &[u8], limits: Limits) -> Result<(Node, Vec<Fault>), 
         }
     }
     let mut node: Node = unbounded::from_slice(bytes).map_err(syntax)?;
+    long_integer::mark(&mut node, bytes);
     let faults = node.take_faults();
     Ok((node, faults))
 }

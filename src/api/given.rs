@@ -11,7 +11,7 @@ use crate::{
         fault::{Fault, Faults, Path, Segment, add_untold},
         module::{AnyModule, Slot},
         node::Node,
-        resource::{AccessList, AnyResource, KindInfo},
+        resource::{AccessList, AnyResource, Beside, KindInfo},
     },
     text::printable,
 };
@@ -41,19 +41,11 @@ pub(super) fn module_body(slot: &Slot, node: Node) -> Result<Node, ApiError> {
     Err(ApiError::new(Fault::new(Code::Syntax, message).help(help)))
 }
 
-/// The path parameters that a body repeats.
-#[derive(Default)]
-pub(super) struct RepeatedParameters {
-    /// Whether there are any.
-    pub any: bool,
-    /// The faults of those with another value.
-    pub faults: Vec<Fault>,
-}
-
-/// Removes the path parameters that a body repeats: some clients send their whole argument.
-pub(super) fn take_parameters(node: &mut Node, endpoint: &Endpoint, values: &[String]) -> RepeatedParameters {
-    let mut repeated = RepeatedParameters::default();
-    let Node::Map(entries) = node else { return repeated };
+/// Removes the path parameters that a body repeats: some clients send their whole argument. Returns the faults of those
+/// with another value.
+pub(super) fn take_parameters(node: &mut Node, endpoint: &Endpoint, values: &[String]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let Node::Map(entries) = node else { return faults };
     let names = endpoint.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
     // The type of an event source is also a field, and compared like any other fixed field.
     let fixed = endpoint.kind.info().fixed;
@@ -62,16 +54,15 @@ pub(super) fn take_parameters(node: &mut Node, endpoint: &Endpoint, values: &[St
             if key != name {
                 return true;
             }
-            repeated.any |= !node.is_null();
             if !node.is_null() && node.as_str() != Some(value.as_str()) {
                 let fault = Fault::new(Code::UnknownValue, format!("`{name}` must match the path"));
                 let help = format!("use `{}`, or remove `{name}`", printable(value));
-                repeated.faults.push(fault.help(help).at(Path::root().join(name)));
+                faults.push(fault.help(help).at(Path::root().join(name)));
             }
             false
         });
     }
-    repeated
+    faults
 }
 
 /// The fields of a PATCH that are not null.
@@ -79,21 +70,34 @@ pub(super) fn take_parameters(node: &mut Node, endpoint: &Endpoint, values: &[St
 pub(super) struct PatchFields {
     /// Those that it changes.
     pub changed: Vec<String>,
-    /// Those that are blank because the client sends every field (D65). They are not changed.
-    pub blank: Vec<String>,
+    /// Those of `changed` that it clears beside other fields, which its client may not have meant.
+    pub cleared: Vec<String>,
+    /// Those that are blank because their client writes a blank for a field that it was not given. They do not change.
+    pub unchanged: Vec<String>,
 }
 
-/// Returns the fields of a PATCH. A blank field is not given if it can never be blank (D6), or if the body shows that
-/// its client writes a blank for each field that it was not given: the body repeats path parameters, or has a blank in
-/// a field that can never be blank (D65).
-pub(super) fn patch_fields(info: &KindInfo, node: &Node, repeats_parameters: bool) -> PatchFields {
+/// Returns the fields of a PATCH, with each blank where D65 puts it.
+pub(super) fn patch_fields(info: &KindInfo, node: &Node) -> PatchFields {
     let entries = node.entries().unwrap_or_default();
-    let unset = |key: &str, value: &Node| info.blank_is_unset.contains(&key) && value.as_str() == Some("");
-    let writes_blanks = repeats_parameters || entries.iter().any(|(key, value)| unset(key, value));
+    let given: Vec<&str> = entries.iter().filter(|(_, value)| !value.is_null()).map(|(key, _)| key.as_str()).collect();
     let mut fields = PatchFields::default();
     for (key, value) in entries.iter().filter(|(_, value)| !value.is_null()) {
-        let kept = if is_blank(value) && writes_blanks { &mut fields.blank } else { &mut fields.changed };
-        kept.push(key.clone());
+        let name = key.as_str();
+        let others = || given.iter().copied().filter(move |other| *other != name);
+        let unmeant = match info.unmeant_blanks.iter().find(|(field, _)| *field == name) {
+            _ if !is_blank(value) => false,
+            Some((_, Beside::Anything)) => others().next().is_some(),
+            Some((_, Beside::AnyOf(these))) => others().any(|other| these.contains(&other)),
+            None => info.blank_is_unset.contains(&name) && value.as_str().is_some(),
+        };
+        if unmeant {
+            fields.unchanged.push(key.clone());
+            continue;
+        }
+        fields.changed.push(key.clone());
+        if is_blank(value) && others().next().is_some() {
+            fields.cleared.push(key.clone());
+        }
     }
     fields
 }
@@ -103,23 +107,30 @@ fn is_blank(value: &Node) -> bool {
     value.as_str() == Some("") || matches!(value, Node::Seq(items) if items.is_empty())
 }
 
-/// Warns of blank fields that were left unchanged, although they had a value.
-pub(super) fn unchanged_blanks(
+/// Warns of blank fields that had a value, whether they were left unchanged or cleared.
+pub(super) fn blank_fields(
     info: &KindInfo,
-    blank: &[String],
+    fields: &PatchFields,
     before: &dyn AnyResource,
     patch: &dyn AnyResource,
 ) -> Vec<String> {
-    let differs = |field: &&String| {
+    let had_value = |field: &&String| {
         let cleared = before.patched(patch, std::slice::from_ref(*field));
         cleared.is_ok_and(|cleared| !cleared.same(before))
     };
-    let warning = |field: &String| {
-        let cannot_be_blank = info.fixed.contains(&field.as_str()) || info.blank_is_unset.contains(&field.as_str());
-        let advice = if cannot_be_blank { "" } else { "; to clear it, send only this field" };
+    // Many clients show only the first header of a name, so the fields that can be cleared come first.
+    let (never_blank, clearable): (Vec<&String>, Vec<&String>) =
+        fields.unchanged.iter().filter(had_value).partition(|field| info.blank_is_unset.contains(&field.as_str()));
+    let unchanged = clearable.into_iter().chain(never_blank).map(|field| {
+        let advice = match info.unmeant_blanks.iter().find(|(name, _)| name == field) {
+            Some((_, Beside::Anything)) => "; to clear it, send only this field".to_owned(),
+            Some((_, Beside::AnyOf(others))) => format!("; to clear it, leave out {}", list(others)),
+            None => String::new(),
+        };
         format!("`{field}` is blank and was left unchanged{advice}")
-    };
-    blank.iter().filter(differs).map(warning).collect()
+    });
+    let cleared = fields.cleared.iter().filter(had_value).map(|field| format!("`{field}` is empty now"));
+    unchanged.chain(cleared).collect()
 }
 
 /// Warns of enforced lists in the changed fields that decide who has access, and are empty now.
@@ -166,7 +177,7 @@ pub(super) fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Decod
     let blank = |field: &&&str| {
         given.is_some_and(|given| !given.iter().any(|it| it == **field)) && node.get(field).is_some_and(is_blank)
     };
-    let blank: Vec<&str> = info.blank_is_unset.iter().chain(info.fixed).filter(blank).copied().collect();
+    let blank: Vec<&str> = info.blank_is_unset.iter().filter(blank).copied().collect();
     let fixed = if given.is_some() { info.fixed } else { &[][..] };
     let (spec, mut faults) = (info.decode_request)(node, &blank, fixed);
     if let Some(spec) = &spec {

@@ -15,8 +15,7 @@ use super::{
     auth::{self, Caller},
     body::{self, Limits},
     endpoint::{Action, Endpoint},
-    given::{self, PatchFields, RepeatedParameters},
-    list, query,
+    given, list, query,
     render::{self, render, render_module},
     work::with_body,
 };
@@ -51,8 +50,8 @@ struct ApiRequest<'a> {
     headers: HeaderMap,
     /// The size of the body in bytes.
     size: usize,
-    /// The path parameters that the body repeats.
-    repeated: RepeatedParameters,
+    /// The faults of path parameters that the body repeats.
+    repeated: Vec<Fault>,
 }
 
 /// An endpoint of an [`App`].
@@ -208,16 +207,17 @@ impl ApiRequest<'_> {
 
     async fn patch(&self, key: Key, node: Node) -> Result<Response, ApiError> {
         let info = self.kind.info();
-        let PatchFields { changed: mut fields, blank } = given::patch_fields(info, &node, self.repeated.any);
-        let (kind, named) = (self.kind, fields.clone());
+        let patch = given::patch_fields(info, &node);
+        let (kind, named) = (self.kind, patch.changed.clone());
         let (spec, found) = with_body(self.size, move || given::decode(kind, &node, Some(&named))).await?;
         let before = self.snapshot.get(&key).map(|entry| Arc::clone(entry.spec()));
+        let mut fields = patch.changed.clone();
         let mut faults = given::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
         faults.extend(found);
         let spec = given::without_faults(spec, self.with_faults(faults))?;
         let mut warnings = Vec::new();
         if let Some(before) = &before {
-            warnings.extend(given::unchanged_blanks(info, &blank, before.as_ref(), spec.as_ref()));
+            warnings.extend(given::blank_fields(info, &patch, before.as_ref(), spec.as_ref()));
         }
         let operation = Operation::Patch { key: key.clone(), spec, fields: fields.clone() };
         let snapshot = self.commit(&key, None, vec![operation]).await?;
@@ -293,7 +293,7 @@ impl ApiRequest<'_> {
 
     /// Adds the faults of repeated path parameters to those of the other fields.
     fn with_faults(&self, found: Vec<Fault>) -> Vec<Fault> {
-        self.repeated.faults.iter().cloned().chain(found).collect()
+        self.repeated.iter().cloned().chain(found).collect()
     }
 
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {

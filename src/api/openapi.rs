@@ -218,7 +218,7 @@ fn responses(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Val
         let etag = json!({"description": "The strong ETag of the response.", "schema": {"type": "string"}});
         let location = json!({"description": "The URI of the resource.", "schema": {"type": "string"}});
         let warning = json!({
-            "description": "Warns that the change emptied an enforced restriction, or left a blank field unchanged.",
+            "description": "Warns that the change left a blank field unchanged, cleared a field beside others, or emptied an enforced restriction.",
             "schema": {"type": "string"},
             "x-extension": true,
         });

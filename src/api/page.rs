@@ -29,7 +29,7 @@ impl Page {
     pub(super) fn from_query(query: Option<&str>) -> Result<Self, ApiError> {
         let mut page = Page { limit: None, before_id: None };
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            match name.as_ref() {
+            match query::canonical(&name) {
                 "limit" => {
                     let limit = value.parse::<usize>().ok().filter(|limit| (1..=MOST_LIMIT).contains(limit));
                     let message = || format!("`limit` must be a whole number from 1 to {MOST_LIMIT}");

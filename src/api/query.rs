@@ -14,6 +14,15 @@ use crate::{
     text::printable,
 };
 
+/// Returns the name of a parameter that a client may have sent under another one.
+pub(super) fn canonical(name: &str) -> &str {
+    match name {
+        // A client in TypeScript sends the name of its own parameter.
+        "beforeId" => "before_id",
+        other => other,
+    }
+}
+
 /// Rejects a query with an unknown or repeated parameter. If a misspelt `limit` were ignored, the response would
 /// contain more than requested, and a script that deletes the listed resources would delete too much.
 pub(super) fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError> {
@@ -25,6 +34,8 @@ pub(super) fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError>
     }
     let mut counts: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     for (name, _) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        let known_as = canonical(&name);
+        let name = if known.contains(&known_as) { Cow::Owned(known_as.to_owned()) } else { name };
         *counts.entry(name).or_default() += 1;
     }
     let faults = counts.iter().filter_map(|(name, count)| {
@@ -66,7 +77,15 @@ mod tests {
     #[test]
     fn only_known_parameters_pass_and_each_of_them_once() {
         let known = ["limit", "before_id"];
-        for query in [None, Some(""), Some("&"), Some("limit=1"), Some("before_id=x&limit=1"), Some("%6Cimit=1")] {
+        for query in [
+            None,
+            Some(""),
+            Some("&"),
+            Some("limit=1"),
+            Some("before_id=x&limit=1"),
+            Some("%6Cimit=1"),
+            Some("beforeId=x"),
+        ] {
             assert!(check(query, &known).is_ok(), "{query:?}");
         }
         for query in [
@@ -74,6 +93,8 @@ mod tests {
             "LIMIT=1",
             "limit=1&limit=1",
             "limit=1&%6cimit=2",
+            "before_id=x&beforeId=x",
+            "beforeid=x",
             "=",
             "x",
             "limit=1&x=2",
@@ -85,5 +106,6 @@ mod tests {
         }
         assert!(check(None, &[]).is_ok());
         assert!(check(Some("limit=1"), &[]).is_err());
+        assert!(check(Some("beforeId=x"), &["limit"]).is_err());
     }
 }

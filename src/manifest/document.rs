@@ -15,6 +15,7 @@ use super::{
 use crate::model::{
     code::Code,
     diagnostic::Diagnostic,
+    long_integer,
     node::{Allowance, Counted, Node},
     unbounded,
 };
@@ -93,7 +94,8 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
     };
     let broken = if is_json {
         match unbounded::from_str::<Node>(text) {
-            Ok(node) => {
+            Ok(mut node) => {
+                long_integer::mark(&mut node, text.as_bytes());
                 take(0, node, findings);
                 None
             }

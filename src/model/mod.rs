@@ -11,6 +11,7 @@ pub(crate) mod json;
 pub(crate) mod key;
 pub(crate) mod kind;
 pub(crate) mod lazy_spec;
+pub(crate) mod long_integer;
 pub(crate) mod module;
 pub(crate) mod near;
 pub(crate) mod node;

@@ -28,6 +28,9 @@ pub(crate) enum Node {
     Number(serde_json::Number),
     /// A number that JSON cannot hold: `.inf` or `.nan` in YAML. [`Node::take_faults`] reports and removes it.
     NotFinite,
+    /// An integer of more than 64 bits, which would lose digits as a number of JSON. [`Node::take_faults`] reports and
+    /// removes it.
+    LongInteger,
     /// A text.
     String(String),
     /// A list.
@@ -64,7 +67,7 @@ impl Node {
     pub(crate) fn to_json(&self) -> serde_json::Value {
         use serde_json::Value;
         match self {
-            Node::Null | Node::NotFinite | Node::Tagged(_) => Value::Null,
+            Node::Null | Node::NotFinite | Node::LongInteger | Node::Tagged(_) => Value::Null,
             Node::Bool(value) => Value::Bool(*value),
             Node::Number(number) => Value::Number(number.clone()),
             Node::String(text) => Value::String(text.clone()),
@@ -94,7 +97,7 @@ impl Node {
         match self {
             Node::Null => "nothing (null)",
             Node::Bool(_) => "a boolean",
-            Node::Number(_) | Node::NotFinite => "a number",
+            Node::Number(_) | Node::NotFinite | Node::LongInteger => "a number",
             Node::String(_) => "a string",
             Node::Seq(_) => "a list",
             Node::Map(_) => "a mapping",
@@ -103,7 +106,8 @@ impl Node {
     }
 
     /// Removes and reports invalid content: later values of a duplicate key, keys that are too long, and numbers that
-    /// JSON cannot represent. Only the first hundred faults are reported, the last one with the number of the others.
+    /// JSON cannot represent exactly. Only the first hundred faults are reported, the last one with the number of the
+    /// others.
     pub(crate) fn take_faults(&mut self) -> Vec<Fault> {
         let mut found = CappedFaults::default();
         self.visit(&mut Path::root(), &mut found);
@@ -119,6 +123,14 @@ impl Node {
                     Fault::new(Code::WrongType, "a number must be finite: JSON has no infinity and no NaN")
                         .at(path.clone())
                         .help("write a finite number, or put the text in quotes")
+                });
+                *self = Node::Null;
+            }
+            Node::LongInteger => {
+                found.add(|| {
+                    Fault::new(Code::OutOfRange, format!("an integer must be from {} to {}", i64::MIN, u64::MAX))
+                        .at(path.clone())
+                        .help("use a smaller number, or put its digits in quotes")
                 });
                 *self = Node::Null;
             }
@@ -142,7 +154,7 @@ impl Node {
     }
 
     fn is_visited(&self) -> bool {
-        matches!(self, Node::Seq(_) | Node::Map(_) | Node::NotFinite)
+        matches!(self, Node::Seq(_) | Node::Map(_) | Node::NotFinite | Node::LongInteger)
     }
 }
 
@@ -298,11 +310,12 @@ impl<'de> de::Visitor<'de> for Counted<'_> {
     fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
         Ok(serde_json::Number::from_f64(value).map_or(Node::NotFinite, Node::Number))
     }
-    fn visit_i128<E: de::Error>(self, value: i128) -> Result<Node, E> {
-        self.visit_f64(value as f64)
+    // The reader of YAML passes only integers that do not fit in 64 bits.
+    fn visit_i128<E>(self, _: i128) -> Result<Node, E> {
+        Ok(Node::LongInteger)
     }
-    fn visit_u128<E: de::Error>(self, value: u128) -> Result<Node, E> {
-        self.visit_f64(value as f64)
+    fn visit_u128<E>(self, _: u128) -> Result<Node, E> {
+        Ok(Node::LongInteger)
     }
     fn visit_str<E: de::Error>(self, value: &str) -> Result<Node, E> {
         if !self.0.take_text(value) {
@@ -325,7 +338,9 @@ impl<'de> de::Visitor<'de> for Counted<'_> {
                 Node::Number(number) => number.to_string(),
                 Node::Bool(value) => value.to_string(),
                 Node::Null => "null".to_owned(),
-                Node::NotFinite => return Err(de::Error::custom("a key must be a string, not a number")),
+                Node::NotFinite | Node::LongInteger => {
+                    return Err(de::Error::custom("a key must be a string, not a number"));
+                }
                 other => return Err(de::Error::custom(format!("a key must be a string, not {}", other.describe()))),
             };
             entries.push((key, value));
@@ -370,6 +385,16 @@ mod tests {
         let found = faults("a: .inf\nb: [1, -.INF, {c: .nan}]\nd: '.nan'\n");
         let found: Vec<(Code, &str)> = found.iter().map(|(code, path, _)| (*code, path.as_str())).collect();
         assert_eq!(found, [(Code::WrongType, "/a"), (Code::WrongType, "/b/1"), (Code::WrongType, "/b/2/c")]);
+    }
+
+    #[test]
+    fn integers_of_more_than_64_bits_are_faults_at_their_places() {
+        let found = faults(
+            "a: 18446744073709551616\nb: [1, -9223372036854775809, {c: 0x10000000000000000}]\nd: '18446744073709551616'\n\
+             e: [18446744073709551615, -9223372036854775808, 1e22, 18446744073709551616.0]\n",
+        );
+        let found: Vec<(Code, &str)> = found.iter().map(|(code, path, _)| (*code, path.as_str())).collect();
+        assert_eq!(found, [(Code::OutOfRange, "/a"), (Code::OutOfRange, "/b/1"), (Code::OutOfRange, "/b/2/c")]);
     }
 
     #[test]

@@ -159,6 +159,14 @@ pub(crate) type DecodeSpec = fn(&Node, &[&str], Option<&dyn ValueSource>) -> Dec
 /// Decodes a request body, ignoring the fields of the first list, and never suggesting those of the second.
 pub(crate) type DecodeRequest = fn(&Node, &[&str], &[&str]) -> Decoded<SpecArc>;
 
+/// The other fields of a PATCH beside which a blank means "not given" (D65).
+pub(crate) enum Beside {
+    /// Any other field.
+    Anything,
+    /// Any of these.
+    AnyOf(&'static [&'static str]),
+}
+
 /// The description of a kind. [`Kind::all`] lists all kinds.
 pub struct KindInfo {
     /// The kind.
@@ -173,6 +181,9 @@ pub struct KindInfo {
     pub(crate) constraints: fn() -> Vec<Constraint>,
     /// The fields that clients send empty when they mean "not given" (D6).
     pub(crate) blank_is_unset: &'static [&'static str],
+    /// The other fields of which a blank in a PATCH may stand for nothing, because clients write it whatever they were
+    /// given (D65).
+    pub(crate) unmeant_blanks: &'static [(&'static str, Beside)],
     /// The endpoints.
     pub offers: Offers,
     /// The module slots.
@@ -205,6 +216,7 @@ impl KindInfo {
             required: &[],
             constraints: Vec::new,
             blank_is_unset: &[],
+            unmeant_blanks: &[],
             offers: Offers::ALL,
             slots: &[],
             example: R::example,

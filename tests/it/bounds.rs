@@ -107,6 +107,18 @@ fn numbers_without_a_form_in_json_are_faults() {
 }
 
 #[test]
+fn integers_that_would_lose_digits_are_faults() {
+    refused(&format!("{HEAD}  description: 12345678901234567890123\n"), "OUT_OF_RANGE", "m/a.yaml:5:16");
+    refused(&format!("{HEAD}  ip_policy_ids: [1e22, -9223372036854775809]\n"), "OUT_OF_RANGE", "m/a.yaml:5:25");
+    let folder = Folder::new();
+    let head = r#"{"apiVersion": "edgewright/v1", "kind": "IpRestriction", "metadata": {"name": "a"},"#;
+    folder
+        .write("m/a.json", &format!("{head}\n\"spec\": {{\"type\": \"api\", \"metadata\": 18446744073709551616}}}}\n"));
+    let all = folder.run("validate m --format json").all();
+    assert!(all.contains("ERR_EDGEWRIGHT_OUT_OF_RANGE") && all.contains("m/a.json:2:37"), "{all}");
+}
+
+#[test]
 fn a_file_whose_name_is_not_utf8_is_an_error() {
     let folder = Folder::new();
     folder.write("m/a.yaml", &format!("{HEAD}  type: dashboard\n"));

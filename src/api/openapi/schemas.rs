@@ -118,6 +118,7 @@ impl Schemas {
         let mut requests = self.requests.take_definitions(true);
         refine(&mut requests, Kind::constraints());
         requests.values_mut().for_each(write_form);
+        allow_blank_variants(&mut requests);
         let mut responses = self.responses.take_definitions(true);
         describe(&mut responses);
         responses.values_mut().for_each(response_form);
@@ -276,6 +277,32 @@ fn tell_default(property: &mut Value) {
     if !text.contains("default") {
         let text = format!("{text} Default: `{default}`.");
         property.insert("description".into(), json!(text.trim()));
+    }
+}
+
+/// Allows an empty string in every optional field with variants, where it means "not given" (D62).
+fn allow_blank_variants(requests: &mut Map<String, Value>) {
+    let with_variants = requests.iter().filter(|(_, definition)| definition.get("enum").is_some());
+    let variants: Vec<Value> = with_variants.map(|(name, _)| json!({"$ref": format!("#{REQUESTS}/{name}")})).collect();
+    for definition in requests.values_mut() {
+        let required: Vec<Value> = definition.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut blank = Vec::new();
+        let properties = definition.get_mut("properties").and_then(Value::as_object_mut);
+        for (name, property) in properties.into_iter().flatten() {
+            let options = property.get("anyOf").and_then(Value::as_array);
+            let has_variants = options.is_some_and(|options| options.iter().any(|option| variants.contains(option)));
+            if has_variants && !required.contains(&json!(name)) {
+                or_blank(property);
+                blank.push(name.clone());
+            }
+        }
+        // Where a rule wants null, a blank means null.
+        let ruled = definition.pointer_mut("/then/properties").and_then(Value::as_object_mut);
+        for (name, rule) in ruled.into_iter().flatten() {
+            if blank.contains(name) && *rule == json!({"type": "null"}) {
+                *rule = json!({"type": ["string", "null"], "maxLength": 0});
+            }
+        }
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn sample(fields: &[&str]) -> Option<String> {
 pub(super) fn of_scalar(name: &str, expected: &str, found: &Node) -> Option<String> {
     let start = start(name);
     match (expected, found) {
-        ("a string", Node::Bool(_) | Node::Number(_) | Node::NotFinite) => None,
+        ("a string", Node::Bool(_) | Node::Number(_) | Node::NotFinite | Node::LongInteger) => None,
         ("a string", _) => Some(format!("write `{start} text`")),
         ("true or false", _) => Some(format!("write `{start} true` or `{start} false`")),
         ("a whole number", Node::String(text)) => Some(match (text.parse::<u32>(), seconds(text)) {

@@ -9,10 +9,13 @@ mod form;
 mod tests;
 mod value;
 
-use std::{cell::RefCell, collections::HashMap, fmt};
+use std::{cell::RefCell, collections::HashMap, fmt, marker::PhantomData};
 
 pub(crate) use form::{list, not_a_list, not_an_entry};
-use serde::de::{self, DeserializeOwned, Unexpected};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, DeserializeOwned, Unexpected},
+};
 use value::NodeValue;
 
 use super::{
@@ -38,6 +41,35 @@ pub(crate) type Decoded<T> = (Option<T>, Vec<Fault>);
 /// The newtype name of a field that accepts any object.
 pub(crate) const FREE_FORM: &str = "edgewright::FreeForm";
 
+/// The newtype name of a field of which a blank in a request means "not given".
+const BLANK_IS_UNSET: &str = "edgewright::BlankIsUnset";
+
+/// Deserializes an optional field with variants. In a request, a blank is its default: some clients send one for a field
+/// that they were not given (D62).
+pub(crate) fn variant_or_blank<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    struct VariantVisitor<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de> + Default> de::Visitor<'de> for VariantVisitor<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+        fn visit_none<E>(self) -> Result<T, E> {
+            Ok(T::default())
+        }
+        fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+            T::deserialize(deserializer)
+        }
+    }
+
+    deserializer.deserialize_newtype_struct(BLANK_IS_UNSET, VariantVisitor(PhantomData))
+}
+
 /// Decodes a document. Returns all faults, and the value without its faulty entries, or `None` if the whole document is
 /// faulty.
 pub(crate) fn decode<T: DeserializeOwned>(node: &Node, sources: Option<&dyn ValueSource>) -> Decoded<T> {
@@ -55,10 +87,10 @@ pub(crate) fn decode_with<T: DeserializeOwned>(
 }
 
 /// Like [`decode_with`], for the body of a request: a null field is ignored even if it is unknown, because generated
-/// clients send every unset field of their own version of the API (D62). The `fixed` top-level fields are known, but
-/// never suggested for a misspelt one, because a PATCH cannot change them.
+/// clients send every unset field of their own version of the API, and a blank can be unset (D62). The `fixed` top-level
+/// fields are known, but never suggested for a misspelt one, because a PATCH cannot change them.
 pub(crate) fn decode_request<T: DeserializeOwned>(node: &Node, known_elsewhere: &[&str], fixed: &[&str]) -> Decoded<T> {
-    run(node, Context { known_elsewhere, fixed, ignores_null: true, ..Context::default() })
+    run(node, Context { known_elsewhere, fixed, is_request: true, ..Context::default() })
 }
 
 /// Like [`decode`], for the value of a field: faults of the whole value name the field.
@@ -98,8 +130,8 @@ struct Context<'a> {
     known_elsewhere: &'a [&'a str],
     /// Known fields that are not suggested.
     fixed: &'a [&'a str],
-    /// Whether an unknown field can be null.
-    ignores_null: bool,
+    /// Whether an unknown field can be null, and an optional variant blank.
+    is_request: bool,
     sources: Option<&'a dyn ValueSource>,
     /// The name of the whole value, if it is the value of a field.
     name: Option<&'a str>,

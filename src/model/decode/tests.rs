@@ -217,3 +217,33 @@ fn what_may_be_a_secret_is_not_quoted() {
     let messages: Vec<String> = decode::<Login>(&node, None).1.into_iter().map(|fault| fault.message).collect();
     assert_eq!(messages, ["`client_secret` must be a string (found a boolean)"]);
 }
+
+#[test]
+fn a_blank_variant_is_unset_in_a_request_only() {
+    #[derive(Debug, Default, Deserialize, PartialEq)]
+    enum Size {
+        Small,
+        #[default]
+        Large,
+    }
+    #[derive(Debug, Default, Deserialize, PartialEq)]
+    #[serde(default)]
+    struct Shirt {
+        #[serde(deserialize_with = "variant_or_blank")]
+        size: Size,
+        #[serde(deserialize_with = "variant_or_blank")]
+        sleeves: Option<Size>,
+    }
+    let node = |json: &str| serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
+    let paths = |faults: Vec<Fault>| faults.into_iter().map(|fault| fault.path.to_string()).collect::<Vec<_>>();
+    let blank = node(r#"{"size": "", "sleeves": ""}"#);
+    assert_eq!(decode_request::<Shirt>(&blank, &[], &[]), (Some(Shirt::default()), vec![]));
+    assert_eq!(paths(decode::<Shirt>(&blank, None).1), ["/size", "/sleeves"]);
+    let given = node(r#"{"size": "Small", "sleeves": "Large"}"#);
+    let shirt = Shirt { size: Size::Small, sleeves: Some(Size::Large) };
+    assert_eq!(decode_request::<Shirt>(&given, &[], &[]), (Some(shirt), vec![]));
+    let wrong = node(r#"{"size": "Medium", "sleeves": 1}"#);
+    assert_eq!(paths(decode_request::<Shirt>(&wrong, &[], &[]).1), ["/size", "/sleeves"]);
+    let stored = serde_json::from_str::<Shirt>(r#"{"size": "Small", "sleeves": null}"#);
+    assert_eq!(stored.ok(), Some(Shirt { size: Size::Small, sleeves: None }));
+}

@@ -3,7 +3,7 @@
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
 use super::{
-    Aside, At, Context, DecodeError, FREE_FORM, PathStep,
+    Aside, At, BLANK_IS_UNSET, Context, DecodeError, FREE_FORM, PathStep,
     form::{list, not_a_list, not_a_mapping, of_scalar, sample},
     unknown_field,
 };
@@ -41,6 +41,7 @@ impl<'de> NodeValue<'de, '_> {
             Node::Seq(_) => Unexpected::Seq,
             Node::Map(_) => Unexpected::Map,
             Node::NotFinite => Unexpected::Other("a number that is not finite"),
+            Node::LongInteger => Unexpected::Other("an integer of more than 64 bits"),
             Node::Tagged(_) => return tagged(),
         };
         de::Error::invalid_type(found, expected)
@@ -109,7 +110,7 @@ impl<'de> NodeValue<'de, '_> {
             Some(_) => (&[][..], &[][..]),
         };
         if let Some(fields) = fields {
-            for (key, _) in entries.iter().filter(|(_, node)| !(self.context.ignores_null && node.is_null())) {
+            for (key, _) in entries.iter().filter(|(_, node)| !(self.context.is_request && node.is_null())) {
                 let known = fields.contains(&key.as_str()) || elsewhere.contains(&key.as_str());
                 if !known && !self.is_set_aside(PathStep::Key(key)) {
                     let others = elsewhere.iter().filter(|field| !fields.contains(*field));
@@ -207,7 +208,7 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
             Node::String(text) => visitor.visit_borrowed_str(text),
             Node::Seq(items) => visitor.visit_seq(Items { items: items.iter().enumerate(), of: &self }),
             Node::Map(entries) => self.entries(entries, None, visitor),
-            Node::NotFinite => Err(self.unexpected(&visitor)),
+            Node::NotFinite | Node::LongInteger => Err(self.unexpected(&visitor)),
             Node::Tagged(_) => Err(tagged()),
         }
     }
@@ -257,13 +258,16 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
             }
             Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(unmasked(&self.resolve(entries)?)?),
             // The number may be an unquoted secret.
-            Node::Number(_) | Node::NotFinite | Node::Bool(_) if name == SOURCED_SECRET => {
+            Node::Number(_) | Node::NotFinite | Node::LongInteger | Node::Bool(_) if name == SOURCED_SECRET => {
                 let found = self.node.describe_type();
                 let message = match self.subject() {
                     Some((subject, _)) => format!("{subject} must be a string (found {found})"),
                     None => format!("expected a string, found {found}"),
                 };
                 Err(DecodeError::new(Fault::new(Code::WrongType, message).help("quote it")))
+            }
+            Node::String(text) if name == BLANK_IS_UNSET && text.is_empty() && self.context.is_request => {
+                visitor.visit_none()
             }
             // In this position null is data rather than unset.
             Node::Map(_) if name == FREE_FORM => {

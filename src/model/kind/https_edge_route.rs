@@ -9,7 +9,7 @@ use crate::model::{
     code::Code,
     fault::{Check, Fault, Faults},
     module::{self, slots},
-    resource::{KindInfo, Offers, Resource, ViewContext},
+    resource::{Beside, KindInfo, Offers, Resource, ViewContext},
 };
 
 slots! {
@@ -124,12 +124,16 @@ impl Check for HttpsEdgeRoute {
     }
 }
 
+/// The fields that select requests.
+const MATCH: &[&str] = &["match_type", "match"];
+
 impl Resource for HttpsEdgeRoute {
     const INFO: KindInfo = KindInfo {
-        blank_is_unset: &["match_type", "match"],
+        blank_is_unset: MATCH,
+        unmeant_blanks: &[("description", Beside::AnyOf(MATCH)), ("metadata", Beside::AnyOf(MATCH))],
         offers: Offers::EDGE,
         slots: HttpsEdgeRoute::SLOTS,
-        required: &["match_type", "match"],
+        required: MATCH,
         ..KindInfo::of::<HttpsEdgeRoute>(Kind::HttpsEdgeRoute)
     };
 

@@ -8,7 +8,7 @@ use crate::model::{
     Kind, check,
     code::Code,
     fault::{Check, Fault, Faults},
-    resource::{AccessList, KindInfo, Resource, ViewContext},
+    resource::{AccessList, Beside, KindInfo, Resource, ViewContext},
     site::Ref,
 };
 
@@ -82,8 +82,12 @@ impl Check for IpRestriction {
 }
 
 impl Resource for IpRestriction {
-    const INFO: KindInfo =
-        KindInfo { fixed: &["type"], required: &["type"], ..KindInfo::of::<IpRestriction>(Kind::IpRestriction) };
+    const INFO: KindInfo = KindInfo {
+        fixed: &["type"],
+        required: &["type"],
+        unmeant_blanks: &[("ip_policy_ids", Beside::Anything)],
+        ..KindInfo::of::<IpRestriction>(Kind::IpRestriction)
+    };
 
     type View = IpRestrictionView;
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::Module;
 use crate::model::{
     code::Code,
+    decode::variant_or_blank,
     fault::{Check, Fault, Faults},
     key::Key,
     schema::{Constraint, condition},
@@ -21,8 +22,10 @@ pub struct TlsTermination {
     /// Whether the module applies to traffic.
     pub enabled: bool,
     /// Where TLS terminates: at the `edge`, or at the `upstream`, which disallows most other modules.
+    #[serde(deserialize_with = "variant_or_blank")]
     pub terminate_at: TerminateAt,
     /// The minimum TLS version; defaults to `1.2`, and must be null for `upstream`.
+    #[serde(deserialize_with = "variant_or_blank")]
     pub min_version: Option<TlsVersion>,
 }
 

@@ -111,6 +111,20 @@ fn duplicate_rows() -> Vec<Row> {
             )
             .fails(400, "DUPLICATE_KEY", "/oauth/provider/github")
             .also("DUPLICATE_KEY", "/policies/inbound/0/name"),
+        row("an integer that would lose digits is refused, however deep it stands (D48)")
+            .send_bytes(
+                "PUT /edges/tls/edgtls_{n}/policies",
+                r#"{"inbound": [{"actions": [{"type": "log", "config": {"Metadata": {"n": 12345678901234567890123}}}]}]}"#,
+            )
+            .fails(400, "OUT_OF_RANGE", "/inbound/0/actions/0/config/Metadata/n")
+            .send_bytes("POST /api_keys", "18446744073709551616")
+            .fails(400, "OUT_OF_RANGE", "")
+            .send_bytes(
+                "PUT /edges/tls/edgtls_{n}/policies",
+                r#"{"inbound": [{"actions": [{"type": "log", "config": {"a": 18446744073709551615, "b": 1e22}}]}]}"#,
+            )
+            .succeeds(200)
+            .shows("/inbound/0/actions/0/config", json!({"a": u64::MAX, "b": 1e22})),
         row("null and a value are two keys as well")
             .send_bytes("POST /api_keys", r#"{"description": null, "description": "a"}"#)
             .fails(400, "DUPLICATE_KEY", "/description"),

@@ -150,8 +150,15 @@ fn null_rows() -> Vec<Row> {
 
 const WARNING: &str = "Edgewright-Warning";
 
-fn left(field: &str) -> String {
-    format!("`{field}` is blank and was left unchanged; to clear it, send only this field")
+/// The warning about a blank that is not given, and how to clear the field.
+fn left(field: &str, advice: &str) -> String {
+    format!("`{field}` is blank and was left unchanged; to clear it, {advice}")
+}
+
+const WITHOUT_MATCH: &str = "leave out `match_type`, `match`";
+
+fn cleared(field: &str) -> String {
+    format!("`{field}` is empty now")
 }
 
 fn emptied(field: &str) -> String {
@@ -166,68 +173,146 @@ fn restriction() -> Value {
 
 /// A blank that stands for nothing changes nothing; one that was meant clears the field (D65).
 fn blank_rows() -> Vec<Row> {
-    let patch = "PATCH /ip_restrictions/{ipx}";
-    let blanks = json!({"description": "", "metadata": "", "ip_policy_ids": []});
-    vec![
-        row("blank texts beside a blank match are not given")
-            .route()
-            .send(&format!("PATCH {ROUTE}"), json!({"description": "d", "metadata": "m"}))
+    [route_blank_rows(), restriction_blank_rows(), text_blank_rows()].concat()
+}
+
+fn route_blank_rows() -> Vec<Row> {
+    let patch = format!("PATCH {ROUTE}");
+    let described = || row("").route().send(&patch, json!({"description": "d", "metadata": "m"})).succeeds(200);
+    let mut rows = Vec::new();
+    let beside = [
+        ("a blank match", json!({"match_type": "", "match": ""})),
+        ("a new match", json!({"match_type": "exact_path", "match": "/p2"})),
+        ("a blank match and one path parameter", json!({"match": "", "id": "{route}"})),
+        ("a match alone", json!({"match": "/p2"})),
+        ("a match type alone", json!({"match_type": "exact_path"})),
+    ];
+    rows.extend(beside.map(|(what, body)| {
+        Row { name: format!("blank texts of a route beside {what} are not given"), ..described() }
+            .send(&patch, with(body.clone(), json!({"description": "", "metadata": "", "compression": {}})))
             .succeeds(200)
-            .send(
-                &format!("PATCH {ROUTE}"),
-                json!({"match_type": "", "match": "", "description": "", "metadata": "n", "compression": {}}),
-            )
+            .shows("/description", json!("d"))
+            .shows("/metadata", json!("m"))
+            .shows("/compression", json!({"enabled": true}))
+            .carries(WARNING, &left("description", WITHOUT_MATCH))
+            .carries(WARNING, &left("metadata", WITHOUT_MATCH))
+            .send(&patch, with(body, json!({"description": "", "metadata": "n"})))
             .succeeds(200)
             .shows("/description", json!("d"))
             .shows("/metadata", json!("n"))
-            .shows("/compression", json!({"enabled": true}))
-            .carries(WARNING, &left("description"))
+            .carries(WARNING, &left("description", WITHOUT_MATCH))
+    }));
+    let blanks = json!({"match_type": "", "match": "", "description": "", "metadata": ""});
+    rows.push(
+        Row { name: "four blank texts of a route change nothing, and each of them is named".into(), ..described() }
+            .send(&patch, blanks.clone())
+            .succeeds(200)
+            .shows("/description", json!("d"))
+            .carries(WARNING, &left("description", WITHOUT_MATCH))
+            .carries(WARNING, &left("metadata", WITHOUT_MATCH))
+            .carries(WARNING, "`match_type` is blank and was left unchanged")
             .carries(WARNING, "`match` is blank and was left unchanged")
-            .send(&format!("PATCH {ROUTE}"), json!({"match_type": "exact_path", "match": "/x", "description": ""}))
+            .send(&patch, json!({"edge_id": "{edge}", "id": "{route}", "description": "", "match": null}))
             .succeeds(200)
             .shows("/description", json!(""))
-            .shows("/metadata", json!("n"))
-            .lacks(WARNING),
-        row("blanks beside a repeated path parameter are not given")
-            .given("ipx", "POST /ip_restrictions", restriction())
-            .send(patch, with(blanks.clone(), json!({"id": "{ipx}", "enforced": true, "description": "new"})))
-            .succeeds(200)
-            .shows("/description", json!("new"))
             .shows("/metadata", json!("m"))
-            .shows("/ip_policies/0/id", json!("ipp_1"))
-            .carries(WARNING, &left("metadata"))
-            .send(patch, json!({"id": "{ipx}", "type": "", "description": "newer"}))
+            .lacks(WARNING)
+            .send(&patch, json!({"metadata": "", "compression": {}}))
             .succeeds(200)
-            .shows("/description", json!("newer"))
-            .carries(WARNING, "`type` is blank and was left unchanged")
-            .given("edge", "POST /edges/https", json!({"hostports": ["a.example:443"]}))
-            .send("PATCH /edges/https/{edge}", json!({"id": "{edge}", "description": "", "hostports": []}))
-            .succeeds(200)
-            .shows("/hostports", json!(["a.example:443"]))
-            .carries(WARNING, &left("hostports"))
-            .send("PATCH /edges/https/{edge}", json!({"id": "{edge}", "description": "", "metadata": ""}))
+            .shows("/metadata", json!(""))
+            .carries(WARNING, &cleared("metadata"))
+            .send(&patch, with(blanks, json!({"match_type": null, "match": null})))
             .succeeds(200)
             .lacks(WARNING),
-        row("any other blank clears its field")
+    );
+    rows
+}
+
+fn restriction_blank_rows() -> Vec<Row> {
+    let patch = "PATCH /ip_restrictions/{ipx}";
+    let only = "send only this field";
+    let kept = |body: Value| {
+        row(format!("an empty list of IP policies is not given in {body}"))
             .given("ipx", "POST /ip_restrictions", restriction())
-            .send(patch, with(blanks, json!({"enforced": false})))
+            .send(patch, with(body, json!({"ip_policy_ids": []})))
             .succeeds(200)
+            .shows("/ip_policies/0/id", json!("ipp_1"))
+            .carries(WARNING, &left("ip_policy_ids", only))
+    };
+    vec![
+        kept(json!({"description": "new"})).shows("/description", json!("new")).shows("/metadata", json!("m")),
+        kept(json!({"id": "{ipx}", "description": "new", "metadata": null, "enforced": null})),
+        kept(json!({"enforced": false})).shows("/enforced", json!(false)),
+        kept(json!({"type": "api"})),
+        kept(json!({"description": "", "metadata": ""}))
             .shows("/description", json!(""))
             .shows("/metadata", json!(""))
+            .carries(WARNING, &cleared("description"))
+            .carries(WARNING, &cleared("metadata")),
+        row("an empty list of IP policies alone removes them, whatever is null and repeats the path")
+            .given("ipx", "POST /ip_restrictions", with(restriction(), json!({"enforced": false})))
+            .send(patch, json!({"id": "{ipx}", "description": null, "enforced": null, "ip_policy_ids": []}))
+            .succeeds(200)
             .shows("/ip_policies", json!([]))
             .lacks(WARNING)
-            .given("edge", "POST /edges/https", json!({"hostports": ["a.example:443"]}))
-            .send("PATCH /edges/https/{edge}", json!({"description": null, "hostports": []}))
+            .send(patch, json!({"description": "new", "ip_policy_ids": []}))
             .succeeds(200)
-            .shows("/hostports", json!([]))
             .lacks(WARNING),
+        row("a blank in a fixed field is another value")
+            .given("ipx", "POST /ip_restrictions", restriction())
+            .send(patch, json!({"id": "{ipx}", "type": "", "description": "new"}))
+            .fails(400, "IMMUTABLE", "/type")
+            .also("UNKNOWN_VALUE", "/type"),
         row("a blank field that does not exist, or has another type, is a fault even if it is not given")
             .given("ipx", "POST /ip_restrictions", restriction())
-            .send(patch, json!({"id": "{ipx}", "descripton": "", "enforced": "", "metadata": []}))
+            .send(patch, json!({"id": "{ipx}", "descripton": "", "enforced": "", "ip_policy_ids": ""}))
             .fails(400, "UNKNOWN_FIELD", "/descripton")
             .also("WRONG_TYPE", "/enforced")
+            .also("WRONG_TYPE", "/ip_policy_ids")
+            .send(patch, json!({"descripton": "", "metadata": []}))
+            .fails(400, "UNKNOWN_FIELD", "/descripton")
             .also("WRONG_TYPE", "/metadata"),
     ]
+}
+
+fn text_blank_rows() -> Vec<Row> {
+    let pair = json!({"certificate_pem": samples::SHOP_CHAIN, "private_key_pem": samples::SHOP_KEY});
+    let kinds = [
+        ("/api_keys", json!({})),
+        ("/ip_restrictions", json!({"type": "agent"})),
+        ("/certificate_authorities", json!({"ca_pem": samples::STAFF_CA})),
+        ("/tls_certificates", pair),
+        ("/edges/https", json!({})),
+    ];
+    let rows = kinds.map(|(path, body)| {
+        let patch = format!("PATCH {path}/{{it}}");
+        row(format!("a blank text of {path} clears it, also beside a path parameter and other fields"))
+            .given("it", &format!("POST {path}"), with(body, json!({"description": "d", "metadata": "m"})))
+            .send(&patch, json!({"id": "{it}", "description": ""}))
+            .succeeds(200)
+            .shows("/description", json!(""))
+            .shows("/metadata", json!("m"))
+            .lacks(WARNING)
+            .send(&patch, json!({"id": "{it}", "description": "", "metadata": ""}))
+            .succeeds(200)
+            .shows("/metadata", json!(""))
+            .carries(WARNING, &cleared("metadata"))
+    });
+    let mut rows = Vec::from(rows);
+    rows.push(
+        row("an empty list of hostports removes them, also beside other fields")
+            .given("edge", "POST /edges/https", json!({"hostports": ["a.example:443"]}))
+            .send("PATCH /edges/https/{edge}", json!({"id": "{edge}", "description": null, "hostports": []}))
+            .succeeds(200)
+            .shows("/hostports", json!([]))
+            .lacks(WARNING)
+            .given("edge", "POST /edges/https", json!({"hostports": ["b.example:443"]}))
+            .send("PATCH /edges/https/{edge}", json!({"description": "", "hostports": []}))
+            .succeeds(200)
+            .shows("/hostports", json!([]))
+            .carries(WARNING, &cleared("hostports")),
+    );
+    rows
 }
 
 /// Who empties a restriction hears of it (D65).
@@ -246,11 +331,6 @@ fn emptied_rows() -> Vec<Row> {
             .send("PATCH /ip_restrictions/{ipx}", json!({"ip_policy_ids": []}))
             .succeeds(200)
             .lacks(WARNING),
-        row("a PATCH that enforces an IP restriction and empties it warns")
-            .given("ipx", "POST /ip_restrictions", with(restriction(), json!({"enforced": false})))
-            .send("PATCH /ip_restrictions/{ipx}", json!({"enforced": true, "ip_policy_ids": []}))
-            .succeeds(200)
-            .carries(WARNING, &emptied("ip_policy_ids")),
         row("a PATCH that takes the authorities from mutual_tls warns")
             .ca()
             .given("edge", "POST /edges/https", json!({"mutual_tls": {"certificate_authority_ids": ["{ca}"]}}))

@@ -38,6 +38,8 @@ pub(super) fn rows() -> Vec<Row> {
         ("before_id=", "/before_id"),
         ("before_id={edge}&before_id={edge}", "/before_id"),
         ("limit=1&before_id={route}", "/before_id"),
+        ("limit=1&beforeId={route}", "/before_id"),
+        ("before_id={edge}&beforeId={edge}", "/before_id"),
     ];
     let mut rows = Vec::from(bad.map(|(query, field)| {
         row(format!("`?{query}` is refused")).route().call(&format!("GET /edges/https?{query}")).fails(
@@ -59,7 +61,10 @@ pub(super) fn rows() -> Vec<Row> {
             .call("GET /edges/https?before_id={new}&limit=1")
             .succeeds(200)
             .shows("/https_edges/0/id", json!("{old}"))
-            .shows("/uri", json!("{base}/edges/https")),
+            .shows("/uri", json!("{base}/edges/https"))
+            .call("GET /edges/https?beforeId={new}&limit=1")
+            .succeeds(200)
+            .shows("/https_edges/0/id", json!("{old}")),
     );
     rows
 }
