@@ -164,8 +164,12 @@ fn write(data: &[u8]) -> io::Result<()> {
 
 /// Writes text with colours, which are stripped if stdout is not a terminal.
 fn print_coloured(text: &str) -> Result<(), Failure> {
-    let mut stdout = anstream::stdout().lock();
-    unless_closed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+    // Written at once: a plan can have millions of lines, and a stripping stream would write each by itself.
+    let written = match anstream::AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => write(anstream::adapter::strip_str(text).to_string().as_bytes()),
+        _ => write(text.as_bytes()),
+    };
+    unless_closed(written)
 }
 
 fn unwritable(error: &io::Error) -> Failure {

@@ -3,7 +3,7 @@
 use std::{fs, io::Read, path::PathBuf};
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs,
+    CommandResult, Exit, Failure, StoreArgs, leave,
     output::{Output, Started, unless_closed},
     show::{self, say},
     source::{Manifests, Ownership},
@@ -129,6 +129,7 @@ impl PlanArgs {
             Some(started) => self.output.finish(started, &report)?,
             None => self.output.conclude(&report)?,
         }
+        leave(report);
         if !isolated {
             return Ok(exit);
         }

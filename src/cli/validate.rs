@@ -1,6 +1,6 @@
 //! `edgewright validate`.
 
-use super::{CommandResult, Exit, output::Output, progress::during, source::Manifests};
+use super::{CommandResult, Exit, leave, output::Output, progress::during, source::Manifests};
 use crate::reconcile::{LintLevels, validate};
 
 /// Check manifests against every rule and lint, using only the files.
@@ -19,6 +19,8 @@ impl Args {
         let report = validated.report("validate");
         self.output.announce(&report)?;
         self.output.conclude(&report)?;
-        Ok(if report.has_errors() { Exit::Invalid } else { Exit::Done })
+        let exit = if report.has_errors() { Exit::Invalid } else { Exit::Done };
+        leave((validated, report));
+        Ok(exit)
     }
 }

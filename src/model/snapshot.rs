@@ -1,5 +1,7 @@
 //! All resources at one revision: immutable, cheap to clone, shared by every reader.
 
+mod apply;
+
 use std::{
     collections::BTreeSet,
     sync::{Arc, OnceLock},
@@ -8,17 +10,16 @@ use std::{
 use bytes::Bytes;
 use imbl::{OrdMap, OrdSet};
 use jiff::Timestamp;
+use rayon::slice::ParallelSliceMut;
 
 use super::{
     Kind,
-    code::Code,
-    fault::{Fault, Faults},
+    fault::Fault,
     id::Id,
     key::Key,
     lazy_spec::LazySpec,
-    operation::{Claim, Operation},
+    operation::Claim,
     resource::{AnyResource, Resource},
-    rules,
     secret::Secret,
 };
 
@@ -128,10 +129,20 @@ impl Snapshot {
     ) -> Self {
         let deleted = deleted.into_iter().collect();
         let mut snapshot = Self { revision, next_order, deleted, ..Self::default() };
-        for entry in entries {
-            // Nobody has seen a parent without its children yet, so none needs a refresh: that would copy it once per child.
-            snapshot.place(entry);
-        }
+        let mut entries: Vec<Arc<Entry>> = entries.into_iter().map(Arc::new).collect();
+        // Sorted entries go to the end of each map, where the memory was just used.
+        entries.par_sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        snapshot.next_order = entries.iter().map(|entry| entry.order + 1).fold(next_order, u64::max);
+        let (by_key, (by_order, (parents, users))) = rayon::join(
+            || entries.iter().map(|entry| (entry.key.clone(), Arc::clone(entry))).collect(),
+            || {
+                let place = |entry: &Arc<Entry>| (entry.key.kind, entry.key.parent.clone(), entry.order);
+                let mut places: Vec<_> = entries.iter().map(|entry| (place(entry), entry.key.clone())).collect();
+                places.sort_unstable();
+                (places.into_iter().collect(), (parents_of(&entries), users_of(&entries)))
+            },
+        );
+        (snapshot.entries, snapshot.by_order, snapshot.parents, snapshot.users) = (by_key, by_order, parents, users);
         snapshot
     }
 
@@ -245,169 +256,6 @@ impl Snapshot {
         self.users.get(key).into_iter().flatten()
     }
 
-    /// Applies operations in order. Returns the next revision, which is not published yet, and the changed keys. After
-    /// each operation all references resolve; rules that span several resources hold at the end.
-    pub fn apply(&self, operations: &[Operation], now: Timestamp) -> Result<(Snapshot, BTreeSet<Key>), Refusal> {
-        let mut next = self.clone();
-        next.revision += 1;
-        let mut touched = BTreeSet::new();
-        for operation in operations {
-            next.apply_one(operation, now, &mut touched)?;
-        }
-        match rules::check(self, &next, &touched) {
-            Some((key, faults)) => Err(Refusal { key, faults }),
-            None => Ok((next, touched)),
-        }
-    }
-
-    fn apply_one(&mut self, operation: &Operation, now: Timestamp, touched: &mut BTreeSet<Key>) -> Result<(), Refusal> {
-        match operation {
-            Operation::Create { key, spec, claim, token } => {
-                if key.kind == Kind::Owner && self.entries.contains_key(key) {
-                    // Two new keys may create the same owner.
-                    return Ok(());
-                }
-                if self.entries.contains_key(key) {
-                    return Err(Refusal::new(key, Fault::new(Code::Conflict, format!("{key} already exists"))));
-                }
-                if let Some(parent) = key.parent_key() {
-                    self.require_parent(&parent, key, now, touched)?;
-                }
-                let entry = self.new_entry(key.clone(), Arc::clone(spec), now);
-                self.put(Entry { claim: claim.clone(), token: token.clone(), ..entry }, touched)
-            }
-            Operation::Patch { key, spec, fields } => {
-                let entry = self.require(key)?;
-                let patched = entry
-                    .spec()
-                    .patched(spec.as_ref(), fields)
-                    .map_err(|error| Refusal::new(key, Fault::new(Code::Internal, error.to_string())))?;
-                self.change(&entry, patched, touched)
-            }
-            Operation::PutModule { host, slot, module } => {
-                let entry = match self.entries.get(host) {
-                    Some(entry) => Arc::clone(entry),
-                    None if host.kind.info().implicit => {
-                        Arc::new(self.new_entry(host.clone(), (host.kind.info().empty)(), now))
-                    }
-                    None => return Err(not_found(host)),
-                };
-                self.change(&entry, entry.spec().with_modules(&[(slot, Some(Arc::clone(module)))]), touched)
-            }
-            Operation::DeleteModule { host, slot } => {
-                let entry = self.require(host)?;
-                if entry.spec().module(slot).is_none() {
-                    return Err(Refusal::new(
-                        host,
-                        Fault::new(Code::NotFound, format!("{host} has no {} module", slot.name)),
-                    ));
-                }
-                let spec = entry.spec().with_modules(&[(slot, None)]);
-                let info = host.kind.info();
-                if info.implicit && info.slots.iter().all(|slot| spec.module(slot).is_none()) {
-                    self.remove(host, touched);
-                    return Ok(());
-                }
-                self.change(&entry, spec, touched)
-            }
-            Operation::Delete { key, with_children } => {
-                self.require(key)?;
-                if let Some(kind) = key.kind.info().children {
-                    let children: Vec<Key> = self.children(key, kind).map(|child| child.key.clone()).collect();
-                    if !with_children && !children.is_empty() {
-                        return Err(Refusal::new(key, in_use(key, &children)));
-                    }
-                    for child in children {
-                        self.remove(&child, touched);
-                    }
-                }
-                let users: Vec<Key> = self.users(key).cloned().collect();
-                if !users.is_empty() {
-                    return Err(Refusal::new(key, in_use(key, &users)));
-                }
-                self.remove(key, touched);
-                if let Some(parent) = key.parent_key()
-                    && parent.kind.info().implicit
-                    && self.children(&parent, key.kind).next().is_none()
-                {
-                    self.remove(&parent, touched);
-                }
-                Ok(())
-            }
-            Operation::Claim { key, claim } => {
-                let entry = self.require(key)?;
-                let entry = Entry { claim: claim.clone(), ..Entry::clone(&entry) };
-                self.insert(entry);
-                touched.insert(key.clone());
-                Ok(())
-            }
-        }
-    }
-
-    fn require(&self, key: &Key) -> Result<Arc<Entry>, Refusal> {
-        self.entries.get(key).cloned().ok_or_else(|| not_found(key))
-    }
-
-    fn require_parent(
-        &mut self,
-        parent: &Key,
-        child: &Key,
-        now: Timestamp,
-        touched: &mut BTreeSet<Key>,
-    ) -> Result<(), Refusal> {
-        if self.entries.contains_key(parent) {
-            return Ok(());
-        }
-        if !parent.kind.info().implicit {
-            return Err(Refusal { key: child.clone(), ..not_found(parent) });
-        }
-        let entry = self.new_entry(parent.clone(), (parent.kind.info().empty)(), now);
-        self.put(entry, touched)
-    }
-
-    fn new_entry(&mut self, key: Key, spec: Arc<dyn AnyResource>, created_at: Timestamp) -> Entry {
-        let order = self.next_order;
-        self.next_order += 1;
-        let lazy_spec = LazySpec::new(spec);
-        Entry { key, lazy_spec, created_at, order, claim: None, token: None, rendered: Arc::default() }
-    }
-
-    /// Replaces an entry's spec.
-    fn change(
-        &mut self,
-        entry: &Entry,
-        spec: Arc<dyn AnyResource>,
-        touched: &mut BTreeSet<Key>,
-    ) -> Result<(), Refusal> {
-        self.put(Entry { lazy_spec: LazySpec::new(spec), rendered: Arc::default(), ..entry.clone() }, touched)
-    }
-
-    /// Checks an entry and its references, and inserts it.
-    fn put(&mut self, entry: Entry, touched: &mut BTreeSet<Key>) -> Result<(), Refusal> {
-        let mut faults = Faults::new();
-        entry.spec().check(&mut faults);
-        let mut faults = faults.into_vec();
-        entry.spec().references(&mut |reference| {
-            if !self.entries.contains_key(&reference.target) {
-                faults.push(rules::unknown_reference(&reference));
-            }
-        });
-        if !faults.is_empty() {
-            return Err(Refusal { key: entry.key, faults });
-        }
-        touched.insert(entry.key.clone());
-        self.insert(entry);
-        Ok(())
-    }
-
-    fn insert(&mut self, entry: Entry) {
-        let parent = entry.key.parent_key();
-        self.place(entry);
-        if let Some(parent) = parent {
-            self.refresh(&parent);
-        }
-    }
-
     fn place(&mut self, entry: Entry) {
         let key = entry.key.clone();
         self.forget_references(&key);
@@ -421,16 +269,6 @@ impl Snapshot {
             self.parents.insert((key.kind, key.id.clone()), parent);
         }
         self.entries.insert(key, Arc::new(entry));
-    }
-
-    fn remove(&mut self, key: &Key, touched: &mut BTreeSet<Key>) {
-        if let Some(entry) = self.take_out(key) {
-            self.deleted.insert(key.clone(), Tombstone { order: entry.order, revision: self.revision });
-        }
-        if let Some(parent) = key.parent_key() {
-            self.refresh(&parent);
-        }
-        touched.insert(key.clone());
     }
 
     fn take_out(&mut self, key: &Key) -> Option<Arc<Entry>> {
@@ -464,19 +302,25 @@ impl Snapshot {
     }
 }
 
+/// The parents of children with ids of their own.
+fn parents_of(entries: &[Arc<Entry>]) -> OrdMap<(Kind, Id), Id> {
+    let children = entries.iter().filter(|entry| has_own_id(entry.key.kind));
+    children.filter_map(|entry| Some(((entry.key.kind, entry.key.id.clone()), entry.key.parent.clone()?))).collect()
+}
+
+/// The resources that reference each resource.
+fn users_of(entries: &[Arc<Entry>]) -> OrdMap<Key, OrdSet<Key>> {
+    let mut users: OrdMap<Key, OrdSet<Key>> = OrdMap::new();
+    for entry in entries {
+        for target in entry.lazy_spec.references() {
+            users.entry(target.clone()).or_default().insert(entry.key.clone());
+        }
+    }
+    users
+}
+
 /// Whether the ids of a kind are unique in a store, and not only within their parent.
 fn has_own_id(kind: Kind) -> bool {
     let info = kind.info();
     info.parent.is_some() && !info.prefix.is_empty()
-}
-
-fn not_found(key: &Key) -> Refusal {
-    Refusal::new(key, Fault::new(Code::NotFound, format!("{key} does not exist")))
-}
-
-fn in_use(key: &Key, users: &[Key]) -> Fault {
-    let named: Vec<String> = users.iter().take(10).map(ToString::to_string).collect();
-    let more = users.len().saturating_sub(named.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Fault::new(Code::InUse, format!("{key} is in use by {}{more}", named.join(", ")))
 }

@@ -74,6 +74,15 @@ struct Unchained {
     changes: Vec<RecordChange>,
 }
 
+/// A batch before its position is known.
+struct PreparedBatch {
+    /// Without the resources.
+    record: Record,
+    /// Each as JSON.
+    resources: Vec<Vec<u8>>,
+    changes: Vec<RecordChange>,
+}
+
 /// What a waiting writer is told.
 enum Turn {
     /// To lead the queue, in which it is the first.
@@ -180,13 +189,13 @@ impl Store {
         attempt: &Attempt,
         operations: &[Operation],
         applied: &Applied,
-    ) -> Result<(Record, Vec<RecordChange>), StoreError> {
+    ) -> Result<PreparedBatch, StoreError> {
         let Applied { before, after, changed } = applied;
         let changes = codec::changes(after, changed)?;
         let calls = operations.iter().map(ToString::to_string).collect();
         let mut record = record(attempt, Outcome::Applied, String::new(), calls);
         record.revision = Some(after.revision);
-        record.resources = touched(before, after, changed, &attempt.places, &self.digest_key)
+        let resources = touched(before, after, changed, &attempt.places, &self.digest_key)
             .map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
         let mut hasher = blake3::Hasher::new_keyed(&self.digest_key);
         for (key, value) in &changes {
@@ -196,7 +205,7 @@ impl Store {
             }
         }
         record.changes = hasher.finalize().to_hex().to_string();
-        Ok((record, changes))
+        Ok(PreparedBatch { record, resources, changes })
     }
 
     fn unchanged(
@@ -204,8 +213,9 @@ impl Store {
         outcome: Outcome,
         message: String,
         calls: Vec<String>,
-    ) -> Result<(Record, Vec<RecordChange>), StoreError> {
-        Ok((record(attempt, outcome, message, calls), Vec::new()))
+    ) -> Result<PreparedBatch, StoreError> {
+        let record = record(attempt, outcome, message, calls);
+        Ok(PreparedBatch { record, resources: Vec::new(), changes: Vec::new() })
     }
 
     /// Prepares the batch of a ticket outside the lock, and waits until it is settled.
@@ -213,13 +223,13 @@ impl Store {
         &self,
         ticket: Ticket,
         line: MutexGuard<'_, Line>,
-        prepare: impl Fn() -> Result<(Record, Vec<RecordChange>), StoreError>,
+        prepare: impl Fn() -> Result<PreparedBatch, StoreError>,
     ) -> Result<(), StoreError> {
         let position = line.position;
         drop(line);
         let prepared = catch_unwind(AssertUnwindSafe(|| {
-            let (record, changes) = prepare()?;
-            let record = Record { position, ..record }.to_bytes()?.into();
+            let PreparedBatch { record, resources, changes } = prepare()?;
+            let record = Record { position, ..record }.to_bytes_with(&resources)?.into();
             Ok(Unchained { record, changes })
         }));
         // A writer that panicked must still lead if it is its turn, or all others would wait for ever.

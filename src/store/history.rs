@@ -103,6 +103,26 @@ impl Record {
             .map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))
     }
 
+    /// Returns the canonical form of this record with the given resources, each as the JSON of a [`Touched`].
+    pub(super) fn to_bytes_with(&self, resources: &[Vec<u8>]) -> Result<Vec<u8>, StoreError> {
+        let changes = json::bytes(&self.changes, Secrets::Masked)
+            .map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))?;
+        let mut bytes = Self { resources: Vec::new(), changes: String::new(), ..self.clone() }.to_bytes()?;
+        bytes.reserve(resources.iter().map(|resource| resource.len() + 1).sum::<usize>() + 128);
+        bytes.pop();
+        for (number, resource) in resources.iter().enumerate() {
+            bytes.extend_from_slice(if number == 0 { br#","resources":["# } else { b"," });
+            bytes.extend_from_slice(resource);
+        }
+        bytes.extend_from_slice(if resources.is_empty() { b"" } else { b"]" });
+        if !self.changes.is_empty() {
+            bytes.extend_from_slice(br#","changes":"#);
+            bytes.extend_from_slice(&changes);
+        }
+        bytes.push(b'}');
+        Ok(bytes)
+    }
+
     /// Returns whether a query asks for this record.
     pub fn matches(&self, query: &Query) -> bool {
         match query {

@@ -13,14 +13,15 @@ use crate::model::{
     snapshot::{Entry, Snapshot},
 };
 
-/// Describes the resources that differ between two revisions. Secrets are digests with the given key.
+/// Describes the resources that differ between two revisions, each as the JSON of a [`Touched`]. Secrets are digests with
+/// the given key.
 pub(super) fn touched(
     before: &Snapshot,
     after: &Snapshot,
     changed: &BTreeSet<Key>,
     places: &Places,
     digest_key: &[u8; 32],
-) -> Result<Vec<Touched>, JsonError> {
+) -> Result<Vec<Vec<u8>>, JsonError> {
     let describe = |key: &Key| {
         let (old, new) = (before.get(key), after.get(key));
         let masked = |entry: Option<&Arc<Entry>>| entry.map(|entry| fields(entry, digest_key)).transpose();
@@ -33,14 +34,16 @@ pub(super) fn touched(
             }
         }
         let claim = new.or(old).and_then(|entry| entry.claim.as_ref());
-        Ok(Touched {
+        let touched = Touched {
             kind: key.kind,
             path: key.path(),
             name: claim.map(|claim| claim.name.clone()),
             declared_at: places.get(key).cloned(),
             before: was.map(Value::Object),
             after: is.map(Value::Object),
-        })
+        };
+        // A large commit has more of them than should be in memory as values.
+        json::bytes(&touched, Secrets::Masked)
     };
     let keys: Vec<&Key> = changed.iter().collect();
     keys.into_par_iter().with_min_len(256).map(describe).collect()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{PlanFile, Proposal, Target};
 use crate::{
-    cli::{Exit, Failure, StoreArgs, progress::during, snapshot_of},
+    cli::{Exit, Failure, StoreArgs, leave, progress::during, snapshot_of},
     manifest::tree::{Recorder, Tree},
     plan::{
         Effect,
@@ -111,6 +111,13 @@ impl Local {
     }
 }
 
+/// Closes the store. The process ends soon.
+impl Drop for Local {
+    fn drop(&mut self) {
+        leave((self.planned.take(), self.store.as_ref().map(Store::snapshot)));
+    }
+}
+
 impl Target for Local {
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         match self.dry {
@@ -129,6 +136,7 @@ impl Target for Local {
         let store = self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
         let applied = during("Applying", || apply(store, &self.options, &planned));
+        leave(planned);
         applied.map_err(|error| {
             let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
             Failure { diagnostics: vec![error.diagnostic()], exit: if stale { Exit::Stale } else { Exit::Error } }

@@ -60,11 +60,11 @@ struct Memory {
     /// Whether a read failed.
     faulty: bool,
     /// Manifests that were read ahead, for the next read: standard input can be read only once.
-    ahead: Option<Manifests>,
+    ahead: Option<TreeFiles>,
 }
 
 /// The manifests of a tree, and the errors in reading them.
-type Manifests = (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
+type TreeFiles = (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
 
 /// Reads manifests and returns them with the files to send.
 pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {

@@ -1,0 +1,250 @@
+//! The effect of operations on a state: the only place where an operation takes effect.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+
+use super::{Entry, Refusal, Snapshot, Tombstone};
+use crate::model::{
+    Kind,
+    code::Code,
+    fault::{Fault, Faults},
+    key::Key,
+    lazy_spec::LazySpec,
+    operation::Operation,
+    resource::AnyResource,
+    rules,
+};
+
+impl Snapshot {
+    /// Applies operations in order. Returns the next revision, which is not published yet, and the changed keys. After
+    /// each operation all references resolve; rules that span several resources hold at the end.
+    pub fn apply(&self, operations: &[Operation], now: Timestamp) -> Result<(Snapshot, BTreeSet<Key>), Refusal> {
+        let mut next = self.clone();
+        next.revision += 1;
+        let mut touched = BTreeSet::new();
+        let checked = checked(operations);
+        for operation in operations {
+            next.apply_one(operation, now, checked, &mut touched)?;
+        }
+        next.refresh_parents(&touched);
+        match rules::check(self, &next, &touched) {
+            Some((key, faults)) => Err(Refusal { key, faults }),
+            None => Ok((next, touched)),
+        }
+    }
+
+    fn apply_one(
+        &mut self,
+        operation: &Operation,
+        now: Timestamp,
+        checked: Checked,
+        touched: &mut BTreeSet<Key>,
+    ) -> Result<(), Refusal> {
+        match operation {
+            Operation::Create { key, spec, claim, token } => {
+                if key.kind == Kind::Owner && self.entries.contains_key(key) {
+                    // Two new keys may create the same owner.
+                    return Ok(());
+                }
+                if self.entries.contains_key(key) {
+                    return Err(Refusal::new(key, Fault::new(Code::Conflict, format!("{key} already exists"))));
+                }
+                if let Some(parent) = key.parent_key() {
+                    self.require_parent(&parent, key, now, touched)?;
+                }
+                let entry = self.new_entry(key.clone(), Arc::clone(spec), now);
+                self.put(Entry { claim: claim.clone(), token: token.clone(), ..entry }, checked, touched)
+            }
+            Operation::Patch { key, spec, fields } => {
+                let entry = self.require(key)?;
+                let patched = entry
+                    .spec()
+                    .patched(spec.as_ref(), fields)
+                    .map_err(|error| Refusal::new(key, Fault::new(Code::Internal, error.to_string())))?;
+                self.change(&entry, patched, touched)
+            }
+            Operation::PutModule { host, slot, module } => {
+                let entry = match self.entries.get(host) {
+                    Some(entry) => Arc::clone(entry),
+                    None if host.kind.info().implicit => {
+                        Arc::new(self.new_entry(host.clone(), (host.kind.info().empty)(), now))
+                    }
+                    None => return Err(not_found(host)),
+                };
+                self.change(&entry, entry.spec().with_modules(&[(slot, Some(Arc::clone(module)))]), touched)
+            }
+            Operation::DeleteModule { host, slot } => {
+                let entry = self.require(host)?;
+                if entry.spec().module(slot).is_none() {
+                    return Err(Refusal::new(
+                        host,
+                        Fault::new(Code::NotFound, format!("{host} has no {} module", slot.name)),
+                    ));
+                }
+                let spec = entry.spec().with_modules(&[(slot, None)]);
+                let info = host.kind.info();
+                if info.implicit && info.slots.iter().all(|slot| spec.module(slot).is_none()) {
+                    self.remove(host, touched);
+                    return Ok(());
+                }
+                self.change(&entry, spec, touched)
+            }
+            Operation::Delete { key, with_children } => {
+                self.require(key)?;
+                if let Some(kind) = key.kind.info().children {
+                    let children: Vec<Key> = self.children(key, kind).map(|child| child.key.clone()).collect();
+                    if !with_children && !children.is_empty() {
+                        return Err(Refusal::new(key, in_use(key, &children)));
+                    }
+                    for child in children {
+                        self.remove(&child, touched);
+                    }
+                }
+                let users: Vec<Key> = self.users(key).cloned().collect();
+                if !users.is_empty() {
+                    return Err(Refusal::new(key, in_use(key, &users)));
+                }
+                self.remove(key, touched);
+                if let Some(parent) = key.parent_key()
+                    && parent.kind.info().implicit
+                    && self.children(&parent, key.kind).next().is_none()
+                {
+                    self.remove(&parent, touched);
+                }
+                Ok(())
+            }
+            Operation::Claim { key, claim } => {
+                let entry = self.require(key)?;
+                let entry = Entry { claim: claim.clone(), ..Entry::clone(&entry) };
+                self.place(entry);
+                touched.insert(key.clone());
+                Ok(())
+            }
+        }
+    }
+
+    fn require(&self, key: &Key) -> Result<Arc<Entry>, Refusal> {
+        self.entries.get(key).cloned().ok_or_else(|| not_found(key))
+    }
+
+    fn require_parent(
+        &mut self,
+        parent: &Key,
+        child: &Key,
+        now: Timestamp,
+        touched: &mut BTreeSet<Key>,
+    ) -> Result<(), Refusal> {
+        if self.entries.contains_key(parent) {
+            return Ok(());
+        }
+        if !parent.kind.info().implicit {
+            return Err(Refusal { key: child.clone(), ..not_found(parent) });
+        }
+        let entry = self.new_entry(parent.clone(), (parent.kind.info().empty)(), now);
+        self.put(entry, Checked::No, touched)
+    }
+
+    fn new_entry(&mut self, key: Key, spec: Arc<dyn AnyResource>, created_at: Timestamp) -> Entry {
+        let order = self.next_order;
+        self.next_order += 1;
+        let lazy_spec = LazySpec::new(spec);
+        Entry { key, lazy_spec, created_at, order, claim: None, token: None, rendered: Arc::default() }
+    }
+
+    /// Replaces an entry's spec.
+    fn change(
+        &mut self,
+        entry: &Entry,
+        spec: Arc<dyn AnyResource>,
+        touched: &mut BTreeSet<Key>,
+    ) -> Result<(), Refusal> {
+        self.put(
+            Entry { lazy_spec: LazySpec::new(spec), rendered: Arc::default(), ..entry.clone() },
+            Checked::No,
+            touched,
+        )
+    }
+
+    /// Checks an entry and its references, and inserts it.
+    fn put(&mut self, entry: Entry, checked: Checked, touched: &mut BTreeSet<Key>) -> Result<(), Refusal> {
+        let mut faults = match checked {
+            Checked::Yes => Vec::new(),
+            Checked::No => faults_of(entry.spec().as_ref()),
+        };
+        if !entry.lazy_spec.references().is_empty() {
+            entry.spec().references(&mut |reference| {
+                if !self.entries.contains_key(&reference.target) {
+                    faults.push(rules::unknown_reference(&reference));
+                }
+            });
+        }
+        if !faults.is_empty() {
+            return Err(Refusal { key: entry.key, faults });
+        }
+        touched.insert(entry.key.clone());
+        self.place(entry);
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &Key, touched: &mut BTreeSet<Key>) {
+        if let Some(entry) = self.take_out(key) {
+            self.deleted.insert(key.clone(), Tombstone { order: entry.order, revision: self.revision });
+        }
+        touched.insert(key.clone());
+    }
+
+    /// Drops the cached responses of the parents of changed resources: each once, however many of its children change.
+    fn refresh_parents(&mut self, touched: &BTreeSet<Key>) {
+        let mut last = None;
+        // The children of a parent are neighbours.
+        for key in touched.iter().filter(|key| key.parent.is_some()) {
+            let parent = key.parent_key();
+            if parent != last {
+                parent.iter().for_each(|parent| self.refresh(parent));
+                last = parent;
+            }
+        }
+    }
+}
+
+/// Whether the Specs of the operations that create resources were checked before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Checked {
+    Yes,
+    No,
+}
+
+/// The operations from which on it pays to check Specs on all cores.
+const MANY_OPERATIONS: usize = 1000;
+
+/// Checks what many operations create on all cores. If there is a fault, the operations check one after another, which
+/// finds the first one.
+fn checked(operations: &[Operation]) -> Checked {
+    if operations.len() < MANY_OPERATIONS {
+        return Checked::No;
+    }
+    let is_good = |operation: &Operation| match operation {
+        Operation::Create { spec, .. } => faults_of(spec.as_ref()).is_empty(),
+        _ => true,
+    };
+    if operations.par_iter().with_min_len(256).all(is_good) { Checked::Yes } else { Checked::No }
+}
+
+fn faults_of(spec: &dyn AnyResource) -> Vec<Fault> {
+    let mut faults = Faults::new();
+    spec.check(&mut faults);
+    faults.into_vec()
+}
+
+fn not_found(key: &Key) -> Refusal {
+    Refusal::new(key, Fault::new(Code::NotFound, format!("{key} does not exist")))
+}
+
+fn in_use(key: &Key, users: &[Key]) -> Fault {
+    let named: Vec<String> = users.iter().take(10).map(ToString::to_string).collect();
+    let more = users.len().saturating_sub(named.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Fault::new(Code::InUse, format!("{key} is in use by {}{more}", named.join(", ")))
+}
