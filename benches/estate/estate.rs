@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Turns the cache of parsed files off.
-pub(crate) const UNCACHED: [(&str, &str); 1] = [("EDGEWRIGHT_CACHE", "off")];
+pub(crate) const UNCACHED: [(&str, &str); 1] = [("EDGEWRIGHT_NO_CACHE", "true")];
 /// The folder of the manifests, in the scratch folder.
 const MANIFESTS: &str = "manifests";
 /// The store that the manifests are applied to.
