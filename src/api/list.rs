@@ -183,6 +183,7 @@ fn etag(items: &[Rendered], masked: bool, uri: &str, next: Option<&str>) -> Arc<
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
 

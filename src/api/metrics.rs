@@ -229,6 +229,7 @@ fn page_of(app: &App) -> Response {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
 

@@ -77,6 +77,7 @@ pub(super) fn takes_long<'e>(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
     use crate::{

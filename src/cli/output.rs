@@ -13,6 +13,8 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic},
     plan::{
         format::{Format, render},
+        outline::Outline,
+        render::pieces,
         report::Report,
     },
 };
@@ -55,7 +57,7 @@ impl Output {
             show::count(&report.diagnostics, report.files);
         }
         match &report.plan {
-            Some(plan) if self.shows_text() => print_coloured(&crate::plan::render::text(plan)),
+            Some(plan) if self.shows_text() => print_plan(plan),
             _ => Ok(()),
         }
     }
@@ -160,6 +162,14 @@ fn write(data: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(data)?;
     stdout.flush()
+}
+
+/// Writes a plan as text. It can have millions of lines.
+fn print_plan(plan: &Outline) -> Result<(), Failure> {
+    let coloured = !matches!(anstream::AutoStream::choice(&io::stdout()), anstream::ColorChoice::Never);
+    let strip = |text: String| if coloured { text } else { anstream::adapter::strip_str(&text).to_string() };
+    let pieces = pieces(plan, strip);
+    unless_closed(pieces.iter().try_for_each(|piece| write(piece.as_bytes())))
 }
 
 /// Writes text with colours, which are stripped if stdout is not a terminal.

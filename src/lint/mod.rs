@@ -9,8 +9,10 @@ use std::{
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
+pub(crate) use parts::KnownFindings;
+use parts::{WorldPart, of_kind};
+
 use crate::model::{
-    Kind,
     desired::Desired,
     fault::{Aim, Path, Segment},
     key::Key,
@@ -60,6 +62,7 @@ pub(crate) mod old_tls_version;
 pub(crate) mod open_login;
 pub(crate) mod open_user_agent_filter;
 pub(crate) mod partial_segment_prefix;
+mod parts;
 pub(crate) mod plain_http_hostport;
 pub(crate) mod plain_http_jwks;
 pub(crate) mod plain_http_saml;
@@ -306,42 +309,9 @@ impl World<'_> {
     }
 }
 
-/// The resources of a kind, which are neighbours: keys sort by kind first.
-fn of_kind<'d, 'a>(sorted: &'d [&'a Desired], kind: Kind) -> &'d [&'a Desired] {
-    let from = sorted.partition_point(|desired| desired.key.kind < kind);
-    let to = sorted.partition_point(|desired| desired.key.kind <= kind);
-    sorted.get(from..to).unwrap_or_default()
-}
-
-/// The most edges that lints judge at once. Their routes fit into a processor's cache, so that only the first lint waits
-/// for the memory.
-const EDGES_AT_ONCE: usize = 64;
-
-/// Divides resources into edges with their routes, and all others.
-fn divide<'a>(judged: &[&'a Desired]) -> Vec<Vec<&'a Desired>> {
-    let (edges, mut routes) = (of_kind(judged, Kind::HttpsEdge), of_kind(judged, Kind::HttpsEdgeRoute));
-    let other = |desired: &&&'a Desired| !matches!(desired.key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute);
-    let mut parts: Vec<Vec<&'a Desired>> = vec![judged.iter().filter(other).copied().collect()];
-    let mut chunks = edges.chunks(EDGES_AT_ONCE).peekable();
-    if chunks.peek().is_none() {
-        parts.push(routes.to_vec());
-    }
-    while let Some(chunk) = chunks.next() {
-        // Routes are sorted by their edges. Those of an edge elsewhere go with the edges before it.
-        let next = chunks.peek().and_then(|chunk| chunk.first()).map(|edge| &edge.key.id);
-        let count = match next {
-            Some(next) => routes.partition_point(|route| route.key.parent.as_ref() < Some(next)),
-            None => routes.len(),
-        };
-        let (own, rest) = routes.split_at(count);
-        parts.push(chunk.iter().chain(own).copied().collect());
-        routes = rest;
-    }
-    parts
-}
-
-/// Runs every lint, except those that the errors in the manifests would mislead.
-pub(crate) fn run(world: &World<'_>) -> Vec<Finding> {
+/// Runs every lint, except those that the errors in the manifests would mislead. `known` has the findings of the last run
+/// of a server on the same source.
+pub(crate) fn run(world: &World<'_>, known: Option<&KnownFindings>) -> Vec<Finding> {
     let runs = |lint: &Lint| world.is_whole || !lint.needs_whole;
     let findings = |at: usize, lint: &Lint, world: &World<'_>| {
         let mut findings = Findings::default();
@@ -351,18 +321,23 @@ pub(crate) fn run(world: &World<'_>) -> Vec<Finding> {
     };
     let numbered = || LINTS.iter().copied().enumerate().filter(|(_, lint)| runs(lint));
     let whole: Vec<(usize, &Lint)> = numbered().filter(|(_, lint)| lint.scope == Scope::Estate).collect();
-    let parts = divide(world.judged);
+    let parts = known.map_or_else(|| WorldPart::all(world), |known| known.divide(world));
     let (of_whole, of_parts) = rayon::join(
         || whole.par_iter().map(|(at, lint)| findings(*at, lint, world)).collect::<Vec<_>>(),
         || {
-            let of_part = |part: &Vec<&Desired>| {
-                let world = World { judged: part, ..*world };
-                let local = numbered().filter(|(_, lint)| lint.scope == Scope::Edge);
-                local.flat_map(|(at, lint)| findings(at, lint, &world)).collect::<Vec<_>>()
+            let of_part = |part: &WorldPart<'_>| {
+                part.findings(|judged| {
+                    let world = World { judged, ..*world };
+                    let local = numbered().filter(|(_, lint)| lint.scope == Scope::Edge);
+                    local.flat_map(|(at, lint)| findings(at, lint, &world)).collect::<Vec<_>>()
+                })
             };
             parts.par_iter().map(of_part).collect::<Vec<_>>()
         },
     );
+    if let Some(known) = known {
+        known.keep(world, &parts, &of_parts);
+    }
     // The facts about the manifests include those of resources that are not judged.
     let is_judged = |finding: &Finding| match &finding.subject {
         Subject::Resource(key) => world.judges(key),

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, hash_map},
     path::PathBuf,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// A resource as a manifest declares it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Declaration {
     pub kind: Kind,
     /// The name, unique per kind and parent.
@@ -43,6 +43,39 @@ pub(super) struct Declaration {
     pub facts: Facts,
     /// Whether its document has errors, so that the declaration may be incomplete.
     pub faulty: bool,
+    /// Its spec with the modules of its sets, when it was last resolved.
+    pub merged: Merged,
+}
+
+/// A spec with the modules of sets, kept while the sets are the same.
+#[derive(Debug, Default)]
+pub(super) struct Merged(Mutex<Option<MergedSpec>>);
+
+type MergedSpec = (Vec<Arc<ModuleSet>>, Arc<dyn AnyResource>);
+
+/// A copy is made to differ, so it starts anew.
+impl Clone for Merged {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Merged {
+    /// The spec with these sets, made only if they differ from the last ones.
+    pub(super) fn with(
+        &self,
+        sets: Vec<Arc<ModuleSet>>,
+        make: impl FnOnce() -> Arc<dyn AnyResource>,
+    ) -> Arc<dyn AnyResource> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |(of, _): &&MergedSpec| of.iter().map(Arc::as_ptr).eq(sets.iter().map(Arc::as_ptr));
+        if let Some((_, spec)) = kept.as_ref().filter(same) {
+            return Arc::clone(spec);
+        }
+        let spec = make();
+        *kept = Some((sets, Arc::clone(&spec)));
+        spec
+    }
 }
 
 impl Declaration {
@@ -86,7 +119,7 @@ impl Origins {
 }
 
 /// A set of modules for routes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ModuleSet {
     pub modules: Vec<(&'static Slot, SharedModule)>,
     /// The origin of the `spec`.
@@ -108,7 +141,7 @@ pub(super) struct Facts {
 }
 
 /// A name of a document or of an entry in it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct DeclaredName {
     kind: &'static str,
     parent: Option<Arc<str>>,
@@ -128,7 +161,7 @@ impl DeclaredName {
 }
 
 /// The `metadata.id` of a document.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct StatedId {
     kind: &'static str,
     /// The edge that the document names, if any.
@@ -141,7 +174,7 @@ struct StatedId {
 }
 
 /// All declarations.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Declared {
     pub resources: Vec<Arc<Declaration>>,
     pub sets: BTreeMap<String, Arc<ModuleSet>>,
@@ -173,10 +206,9 @@ impl Declared {
 
     /// Marks the declarations of one document as faulty: all resources from index `from` on, and its module set.
     pub(super) fn mark_faulty(&mut self, from: usize, set: &str) {
-        // Nothing else shares them before all files are read.
-        self.resources.iter_mut().skip(from).filter_map(Arc::get_mut).for_each(|it| it.faulty = true);
-        if let Some(set) = self.sets.get_mut(set).and_then(Arc::get_mut) {
-            set.faulty = true;
+        self.resources.iter_mut().skip(from).for_each(|it| Arc::make_mut(it).faulty = true);
+        if let Some(set) = self.sets.get_mut(set) {
+            Arc::make_mut(set).faulty = true;
         }
     }
 
@@ -255,9 +287,9 @@ impl Declared {
             return;
         }
         let marked = self.resources.iter_mut().filter(|it| faulty.contains(&it.head().document_key()));
-        marked.filter_map(Arc::get_mut).for_each(|declaration| declaration.faulty = true);
+        marked.for_each(|declaration| Arc::make_mut(declaration).faulty = true);
         let marked = self.sets.values_mut().filter(|set| faulty.contains(&set.origin.document_key()));
-        marked.filter_map(Arc::get_mut).for_each(|set| set.faulty = true);
+        marked.for_each(|set| Arc::make_mut(set).faulty = true);
         let mut seen = HashSet::new();
         self.resources.retain(|it| {
             !repeating.contains(&it.head().document_key())

@@ -84,8 +84,11 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
         if node.is_null() {
             return;
         }
-        let mut faults = node.take_faults();
-        faults.extend(merge::apply(&mut node));
+        let mut faults = Vec::new();
+        if !node.is_plain() {
+            faults = node.take_faults();
+            faults.extend(merge::apply(&mut node));
+        }
         let faulty = !faults.is_empty();
         for fault in faults {
             findings.error(|| origin.diagnostic(fault));

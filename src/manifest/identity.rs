@@ -1,6 +1,6 @@
 //! Chooses the id of each declared resource: the stated, the previous, or a derived one (D11, D54).
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{cell::OnceCell, collections::VecDeque, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
@@ -61,6 +61,8 @@ pub(super) struct Wanted<'a> {
     pub faulty: bool,
     /// The immutable content.
     fixed: Vec<String>,
+    /// The first derived id, once it was needed.
+    first: OnceCell<Id>,
 }
 
 impl<'a> Wanted<'a> {
@@ -71,7 +73,15 @@ impl<'a> Wanted<'a> {
         faulty: bool,
     ) -> Result<Self, JsonError> {
         let fixed = fixed_content(spec.as_ref())?;
-        Ok(Self { declaration, parent, spec, faulty, fixed })
+        Ok(Self { declaration, parent, spec, faulty, fixed, first: OnceCell::new() })
+    }
+
+    /// Derives the id now if the resource is probably new, while others do the same on other cores.
+    pub(super) fn prepare(&self, known: &Known<'_>) {
+        let (kind, name) = (self.declaration.kind, self.name());
+        if self.declaration.id.is_none() && known.named(kind, self.parent.as_ref(), name).is_empty() {
+            self.derived(0);
+        }
     }
 
     pub(super) fn key(&self, id: Id) -> Key {
@@ -103,7 +113,8 @@ impl<'a> Wanted<'a> {
     }
 
     fn derived(&self, number: u32) -> Id {
-        derived(self.declaration.kind, self.parent.as_ref(), self.name(), &self.fixed, number)
+        let derive = || derived(self.declaration.kind, self.parent.as_ref(), self.name(), &self.fixed, number);
+        if number == 0 { self.first.get_or_init(derive).clone() } else { derive() }
     }
 }
 

@@ -5,10 +5,8 @@ use std::collections::HashSet;
 use crate::model::{
     code::Code,
     fault::{Fault, MOST_FAULTS, Path, Segment},
-    node::Node,
+    node::{MERGE_KEY, Node},
 };
-
-const MERGE: &str = "<<";
 
 /// Applies the merge keys of a document and reports invalid ones.
 pub(super) fn apply(node: &mut Node) -> Vec<Fault> {
@@ -35,9 +33,9 @@ fn visit(node: &mut Node, path: &mut Path, faults: &mut Vec<Fault>) {
             }
             // Sources were visited above, so their own merge keys are already applied.
             let mut merged = Vec::new();
-            while let Some(at) = entries.iter().position(|(key, _)| key == MERGE) {
+            while let Some(at) = entries.iter().position(|(key, _)| key == MERGE_KEY) {
                 let (_, source) = entries.remove(at);
-                gather(source, &path.join(MERGE), &mut merged, faults);
+                gather(source, &path.join(MERGE_KEY), &mut merged, faults);
             }
             if merged.is_empty() {
                 return;

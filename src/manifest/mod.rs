@@ -11,6 +11,7 @@ mod findings;
 pub(crate) mod format;
 mod identity;
 mod kinds;
+mod known_names;
 mod locate;
 mod merge;
 mod origin;
@@ -30,7 +31,8 @@ pub(crate) use origin::Origin;
 
 use std::sync::Arc;
 
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use foldhash::HashMap;
+use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::model::diagnostic::{Diagnostic, sort};
 use declaration::Declared;
@@ -47,33 +49,79 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// The files.
     pub files: Vec<Arc<ManifestFile>>,
+    /// What was read of each file, to load a changed source again.
+    reads: Vec<Arc<FileRead>>,
+}
+
+/// What one file declares.
+#[derive(Debug, Clone, Default)]
+struct FileRead {
+    declared: Declared,
+    diagnostics: Vec<Diagnostic>,
+    /// Whether it depends on more than the text of the file.
+    looked_outside: bool,
 }
 
 /// Loads manifests. File order does not matter, because names are resolved at the end.
 pub fn load(tree: &dyn Tree) -> Loaded {
-    let (files, mut diagnostics) = tree.manifests();
-    let read: Vec<(Declared, Vec<Diagnostic>)> = files
-        .par_iter()
-        .map(|file| {
-            let mut declared = Declared::default();
-            let mut findings = FileFindings::default();
-            let values = Values::new(tree, file);
-            let documents = document::read(file, &mut findings);
-            if findings.is_cut() {
-                declared.note_unread(&file.source.text);
-            }
-            for document in documents {
-                declare(&document, &values, &mut declared, &mut findings);
-            }
-            (declared, findings.into_diagnostics())
-        })
+    let (files, diagnostics) = tree.manifests();
+    let reads = files.par_iter().map(|file| Arc::new(read(tree, file))).collect();
+    Loaded { files, diagnostics, ..Loaded::default() }.with(reads)
+}
+
+/// Loads the manifests of a source again: only files that have changed since, or that depend on more than their text,
+/// are parsed.
+pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
+    let known: HashMap<&str, (&Arc<ManifestFile>, &Arc<FileRead>)> = earlier
+        .files
+        .iter()
+        .zip(&earlier.reads)
+        .map(|(file, read)| (file.source.name.as_str(), (file, read)))
         .collect();
+    let (files, diagnostics) = tree.manifests();
+    let (files, reads): (Vec<_>, Vec<_>) = files
+        .into_par_iter()
+        .map(|file| match known.get(file.source.name.as_str()) {
+            Some((same, read)) if !read.looked_outside && same.is_same(&file) => (Arc::clone(same), Arc::clone(read)),
+            _ => {
+                let read = Arc::new(read(tree, &file));
+                (file, read)
+            }
+        })
+        .unzip();
+    Loaded { files, diagnostics, reads: reads.clone(), ..Loaded::default() }.with(reads)
+}
+
+/// Reads one file.
+fn read(tree: &dyn Tree, file: &Arc<ManifestFile>) -> FileRead {
     let mut declared = Declared::default();
-    for (part, found) in read {
-        declared.append(part);
-        diagnostics.extend(found);
+    let mut findings = FileFindings::default();
+    let values = Values::new(tree, file);
+    let documents = document::read(file, &mut findings);
+    if findings.is_cut() {
+        declared.note_unread(&file.source.text);
     }
-    declared.settle(&mut diagnostics);
-    sort(&mut diagnostics);
-    Loaded { declared, diagnostics, files }
+    for document in documents {
+        declare(&document, &values, &mut declared, &mut findings);
+    }
+    FileRead { declared, diagnostics: findings.into_diagnostics(), looked_outside: values.looked_outside() }
+}
+
+impl Loaded {
+    /// Keeps what was read of each file, to load the source again.
+    pub(crate) fn load(tree: &dyn Tree) -> Self {
+        load_again(tree, &Self::default())
+    }
+
+    fn with(mut self, reads: Vec<Arc<FileRead>>) -> Self {
+        for read in reads {
+            // What nobody keeps is moved.
+            let FileRead { declared, diagnostics, .. } = Arc::unwrap_or_clone(read);
+            self.declared.append(declared);
+            self.diagnostics.extend(diagnostics);
+        }
+        self.declared.settle(&mut self.diagnostics);
+        sort(&mut self.diagnostics);
+        self
+    }
 }

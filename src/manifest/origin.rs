@@ -36,6 +36,12 @@ impl ManifestFile {
         Self { source: Arc::new(SourceFile::shared(name, text)), folder, root, map: OnceLock::new() }
     }
 
+    /// Whether another file has the same name, text and place.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let (one, two) = (&self.source, &other.source);
+        one.name == two.name && self.folder == other.folder && self.root == other.root && one.text == two.text
+    }
+
     /// The positions in the file, computed on first use.
     pub(crate) fn map(&self) -> &SourceMap {
         self.map.get_or_init(|| SourceMap::new(&self.source.text))

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use serde::de::DeserializeOwned;
 
 use super::{
-    declaration::{Declaration, Declared, Facts, ModuleSet},
+    declaration::{Declaration, Declared, Facts, Merged, ModuleSet},
     document::{API_VERSION, Document, Envelope, Metadata},
     findings::FileFindings,
     kinds::{self, ManifestKind},
@@ -360,6 +360,7 @@ impl Reader<'_> {
             origin: self.origin.part(part),
             facts: self.facts.clone(),
             faulty: false,
+            merged: Merged::default(),
         };
         // The labels belong to the document, not to the routes inside it.
         self.facts.labels.clear();

@@ -13,10 +13,10 @@ use rayon::{
 };
 
 use super::{
-    Loaded, Origin,
+    Loaded,
     declaration::{Declaration, Facts, ModuleSet, Origins},
-    identity::{Identity, Known, Wanted, choose, derived},
-    kinds::MODULE_SET,
+    identity::{Identity, Known, Wanted, choose},
+    known_names::{KnownNames, Missing},
 };
 use crate::{
     lint::{ManifestFacts, Subject},
@@ -27,15 +27,13 @@ use crate::{
         diagnostic::Diagnostic,
         fault::{Aim, Fault, Path},
         id::Id,
-        json::JsonError,
         key::Key,
         kind::https_edge::HttpsEdge,
-        module::{SharedModule, Slot},
         near::Suggestions,
         operation::Claim,
         resource::AnyResource,
         rules,
-        snapshot::{Entry, Snapshot},
+        snapshot::Snapshot,
     },
     text::printable,
 };
@@ -151,147 +149,6 @@ struct Resolver<'a> {
     /// Whether there is no store to look up identifiers in.
     offline: bool,
     out: Resolved,
-}
-
-/// A reference that leads nowhere.
-struct Missing {
-    kind: &'static str,
-    prefix: &'static str,
-    name: String,
-    origin: Origin,
-    path: Path,
-}
-
-/// The names that are known before the declarations of a kind are resolved.
-#[derive(Clone, Copy)]
-struct KnownNames<'n, 'a> {
-    sets: &'a BTreeMap<String, Arc<ModuleSet>>,
-    known: &'n Known<'a>,
-    ids: &'n HashMap<(Kind, &'a str), Id>,
-    desired: &'n BTreeMap<Key, Desired>,
-    offline: bool,
-}
-
-impl<'a> KnownNames<'_, 'a> {
-    /// A declaration with its parent's id, module sets and references resolved, if there is a parent, and what is
-    /// missing.
-    fn read(self, declaration: &'a Arc<Declaration>) -> (Option<Result<Wanted<'a>, JsonError>>, Vec<Missing>) {
-        let mut missing = Vec::new();
-        let parent = match &declaration.parent {
-            None => None,
-            Some(name) => match self.parent(declaration, name, &mut missing) {
-                Some(parent) => Some(parent),
-                None => return (None, missing),
-            },
-        };
-        let faulty_set = |set: Option<&Arc<ModuleSet>>| set.is_none_or(|set| set.faulty);
-        let faulty = declaration.faulty || declaration.sets(self.sets).any(|(.., set)| faulty_set(set));
-        let spec = self.with_module_sets(declaration, &mut missing);
-        let spec = self.with_ids(declaration, spec, &mut missing);
-        (Some(Wanted::new(declaration, parent, spec, faulty || !missing.is_empty())), missing)
-    }
-
-    /// The id of a declaration's edge or subscription.
-    fn parent(self, declaration: &Declaration, name: &str, missing: &mut Vec<Missing>) -> Option<Id> {
-        let kind = declaration.kind.info().parent?;
-        if kind == Kind::EventSubscription {
-            // Subscriptions belong to another system: without an id, one is derived from the name.
-            return Some(if name.contains('_') { Id::new(name) } else { derived(kind, None, name, &[], 0) });
-        }
-        let found = self.find(kind, name);
-        if found.is_none() {
-            let (origin, path) = (declaration.head(), declaration.parent_path());
-            missing.push(Missing {
-                kind: kind.info().name,
-                prefix: kind.info().prefix,
-                name: name.to_owned(),
-                origin,
-                path,
-            });
-        }
-        found
-    }
-
-    /// The id of a resource given by name or id: declared in this source, or in the store.
-    fn find(self, kind: Kind, name: &str) -> Option<Id> {
-        if name.contains('_') {
-            let key = Key::new(kind, Id::new(name));
-            let known = match self.offline {
-                true => name.starts_with(kind.info().prefix),
-                false => self.known.snapshot.get(&key).is_some() || self.desired.contains_key(&key),
-            };
-            return known.then_some(key.id);
-        }
-        self.ids.get(&(kind, name)).cloned().or_else(|| self.in_store(kind, name))
-    }
-
-    /// Looks up a name in the store. A name of this source does not count if its resource will be pruned or was
-    /// declared under another name.
-    fn in_store(self, kind: Kind, name: &str) -> Option<Id> {
-        let entry: &Entry = self.known.named(kind, None, name).first()?;
-        let goes = self.known.prune && entry.is_owned_by(self.known.source);
-        (!goes && !self.desired.contains_key(&entry.key)).then(|| entry.key.id.clone())
-    }
-
-    /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override
-    /// all.
-    fn with_module_sets(self, declaration: &Declaration, missing: &mut Vec<Missing>) -> Arc<dyn AnyResource> {
-        let mut taken: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
-        for (index, name, set) in declaration.sets(self.sets) {
-            let Some(set) = set else {
-                missing.push(Missing {
-                    kind: MODULE_SET,
-                    prefix: "",
-                    name: name.clone(),
-                    origin: declaration.origin.clone(),
-                    path: Path::root().join("modules_from").join(index),
-                });
-                continue;
-            };
-            for (slot, module) in &set.modules {
-                if declaration.spec.module(slot).is_none() && taken.iter().all(|(other, _)| other != slot) {
-                    taken.push((slot, Some(Arc::clone(module))));
-                }
-            }
-        }
-        if taken.is_empty() { Arc::clone(&declaration.spec) } else { declaration.spec.with_modules(&taken) }
-    }
-
-    /// The spec with names replaced by identifiers.
-    fn with_ids(
-        self,
-        declaration: &Declaration,
-        spec: Arc<dyn AnyResource>,
-        missing: &mut Vec<Missing>,
-    ) -> Arc<dyn AnyResource> {
-        let mut resolved: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
-        for slot in declaration.kind.info().slots {
-            let Some(module) = spec.module(slot) else { continue };
-            let mut references = Vec::new();
-            module.references(&mut |reference| references.push(reference));
-            if references.is_empty() {
-                continue;
-            }
-            let targets: Vec<Id> = references
-                .into_iter()
-                .map(|reference| {
-                    let (kind, name) = (reference.target.kind, reference.target.id.as_str());
-                    self.find(kind, name).unwrap_or_else(|| {
-                        missing.push(Missing {
-                            kind: kind.info().name,
-                            prefix: kind.info().prefix,
-                            name: name.to_owned(),
-                            origin: declaration.origin.clone(),
-                            path: reference.path.under(&Path::root().join(slot.name)),
-                        });
-                        reference.target.id.clone()
-                    })
-                })
-                .collect();
-            resolved.push((slot, Some(module.with_references(&targets))));
-        }
-        if resolved.is_empty() { spec } else { spec.with_modules(&resolved) }
-    }
 }
 
 impl<'a> Resolver<'a> {

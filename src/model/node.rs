@@ -14,6 +14,9 @@ use super::{
 };
 use crate::text::printable;
 
+/// The key of a YAML mapping that takes the entries of another mapping.
+pub(crate) const MERGE_KEY: &str = "<<";
+
 /// The longest key of a mapping (D48): a fault holds the path to its field, so keys must be short enough to copy.
 const MOST_KEY_BYTES: usize = 4096;
 
@@ -105,6 +108,16 @@ impl Node {
         }
     }
 
+    /// Whether there is nothing to remove, report or merge, as in most documents. Allocates nothing.
+    pub(crate) fn is_plain(&self) -> bool {
+        match self {
+            Node::NotFinite | Node::LongInteger => false,
+            Node::Seq(items) => items.iter().all(Node::is_plain),
+            Node::Map(entries) => are_plain(entries) && entries.iter().all(|(_, value)| value.is_plain()),
+            _ => true,
+        }
+    }
+
     /// Removes and reports invalid content: later values of a duplicate key, keys that are too long, and numbers that
     /// JSON cannot represent exactly. Only the first hundred faults are reported, the last one with the number of the
     /// others.
@@ -156,6 +169,16 @@ impl Node {
     fn is_visited(&self) -> bool {
         matches!(self, Node::Seq(_) | Node::Map(_) | Node::NotFinite | Node::LongInteger)
     }
+}
+
+/// Whether a few keys differ, and none is long or a merge key.
+fn are_plain(entries: &[(String, Node)]) -> bool {
+    let is_new = |at: usize, key: &String| entries.iter().take(at).all(|(earlier, _)| earlier != key);
+    entries.len() <= 32
+        && entries
+            .iter()
+            .enumerate()
+            .all(|(at, (key, _))| key.len() <= MOST_KEY_BYTES && key != MERGE_KEY && is_new(at, key))
 }
 
 /// The faults of a document: the first hundred, and the number of the others.

@@ -123,6 +123,10 @@ fn call(
 /// The changed lines of an operation. Secrets show only as "(secret)" and whether they changed.
 fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<Vec<String>, JsonError> {
     let (old, new) = forms(before, operation)?;
+    if old.is_empty() {
+        // Most of a large plan creates.
+        return Ok(new.lines().map(|line| format!("+ {line}")).collect());
+    }
     let diff = TextDiff::from_lines(old.as_str(), new.as_str());
     let mut lines = Vec::new();
     for (index, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use owo_colors::OwoColorize;
+use rayon::{iter::ParallelIterator, slice::ParallelSlice};
 
 use super::{
     Effect,
@@ -10,18 +11,29 @@ use super::{
 };
 use crate::text::escaped;
 
+/// How many changes are rendered at once.
+const CHANGES_AT_ONCE: usize = 256;
+
 /// Renders the plan with colour codes; the caller strips them if needed.
 pub(crate) fn text(plan: &Outline) -> String {
-    let mut out = String::new();
-    for change in &plan.changes {
-        let _ = write_change(&mut out, change);
-    }
-    if plan.is_empty() {
-        let _ = writeln!(out, "No changes: {} unchanged.", plan.unchanged);
-    } else {
-        let _ = writeln!(out, "{}", plan.summary().bold());
-    }
-    out
+    pieces(plan, |piece| piece).concat()
+}
+
+/// Renders the plan with colour codes, in pieces; `finish` completes each piece, such as by stripping the codes.
+pub(crate) fn pieces(plan: &Outline, finish: impl Fn(String) -> String + Sync) -> Vec<String> {
+    let piece = |changes: &[OutlinedChange]| {
+        let mut out = String::new();
+        for change in changes {
+            let _ = write_change(&mut out, change);
+        }
+        finish(out)
+    };
+    let mut pieces: Vec<String> = plan.changes.par_chunks(CHANGES_AT_ONCE).map(piece).collect();
+    pieces.push(finish(match plan.is_empty() {
+        true => format!("No changes: {} unchanged.\n", plan.unchanged),
+        false => format!("{}\n", plan.summary().bold()),
+    }));
+    pieces
 }
 
 /// The sign in front of a change.

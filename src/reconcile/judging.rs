@@ -8,7 +8,7 @@ use std::{
 
 use super::LintLevels;
 use crate::{
-    lint::{self, Finding, Level, Subject, World},
+    lint::{self, Finding, KnownFindings, Level, Subject, World},
     manifest::resolve::Resolved,
     model::{
         diagnostic::{Diagnostic, Name, Place, Severity},
@@ -36,6 +36,7 @@ pub(super) fn findings(
     others: &[Arc<Entry>],
     lints: &LintLevels,
     is_whole: bool,
+    known: Option<&KnownFindings>,
 ) -> (Vec<Diagnostic>, Vec<Key>) {
     let judged = resolved.judged();
     let world = World {
@@ -50,7 +51,7 @@ pub(super) fn findings(
     };
     let (mut shown, mut denied) = (Vec::new(), Vec::new());
     let mut of_sets: BTreeMap<SetFinding, Vec<Finding>> = BTreeMap::new();
-    let mut found = lint::run(&world);
+    let mut found = lint::run(&world, known);
     drop_redundant(resolved, lints, &mut found);
     for finding in found {
         if let Some(set) = set_of(resolved, &finding) {
@@ -96,7 +97,7 @@ fn drop_redundant(resolved: &Resolved, lints: &LintLevels, found: &mut Vec<Findi
     found.retain(|finding| {
         let Some(lint) = finding.yields_to else { return true };
         let better = better.get(&(lint, place(finding), related(finding)));
-        !better.is_some_and(|better| level(finding).is_none_or(|own| *better <= own))
+        better.is_none_or(|better| level(finding).is_some_and(|own| *better > own))
     });
 }
 

@@ -47,7 +47,9 @@ struct RememberedRun {
     state: String,
     /// What was read.
     reading: ReadDigests,
-    /// The time from which lints may report something else.
+    /// The time of the run, before which lints may report something else.
+    at: Timestamp,
+    /// The time from which they may.
     until: Option<Timestamp>,
     revision: u64,
     unchanged: usize,
@@ -82,7 +84,8 @@ pub(crate) struct Recalled {
 pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> Option<Recalled> {
     let (question, state) = (question(options)?, store.fingerprint.to_hex());
     let run = read(&store.folder).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
-    if run.until.is_some_and(|until| until <= mint::now()) {
+    let now = mint::now();
+    if now < run.at || run.until.is_some_and(|until| until <= now) {
         return None;
     }
     let files = recorder.reads_again(&run.reading)?;
@@ -106,12 +109,14 @@ fn run_of(store: &OnDisk, options: &Options, recorder: &Recorder, planned: &Plan
     if planned.has_errors() || !planned.left_out.is_empty() {
         return None;
     }
+    let now = mint::now();
     let days = options.lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS);
     Some(RememberedRun {
         question: question(options)?,
         state: store.fingerprint.to_hex().to_string(),
         reading: recorder.reading(mint::salt())?,
-        until: holds_until(&planned.desired, mint::now(), days),
+        at: now,
+        until: holds_until(&planned.desired, now, days),
         revision: plan.base,
         unchanged: plan.unchanged,
         warnings: planned

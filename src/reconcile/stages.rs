@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{LintLevels, Options, Planned, judging::findings};
 use crate::{
-    lint::Subject,
+    lint::{KnownFindings, Subject},
     manifest::{
         self, Loaded,
         resolve::{Resolved, resolve, resolve_offline},
@@ -28,7 +28,9 @@ use crate::{
 pub(crate) struct Prepared {
     /// The options of the run.
     pub options: Options,
-    loaded: Loaded,
+    loaded: Arc<Loaded>,
+    /// The findings of the last run, for a source that is loaded again and again.
+    findings: Option<Arc<KnownFindings>>,
 }
 
 /// Resolved resources with the findings of all rules and lints.
@@ -47,7 +49,7 @@ pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
 /// Like [`validate`], for loaded manifests.
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels) -> Planned {
     let resolved = resolve_offline(loaded, super::DEFAULT_SOURCE);
-    judge(loaded, resolved, &[], lints).capped().planned(loaded, None)
+    judge(loaded, resolved, &[], lints, None).capped().planned(loaded, None)
 }
 
 /// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
@@ -58,8 +60,19 @@ pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
 impl Prepared {
     /// Reads the manifests.
     pub(crate) fn load(options: Options) -> Self {
-        let loaded = manifest::load(options.tree.as_ref());
-        Self { options, loaded }
+        let loaded = Arc::new(manifest::load(options.tree.as_ref()));
+        Self { options, loaded, findings: None }
+    }
+
+    /// Reads the manifests of a source that is followed. What has not changed since the last run is not read, merged or
+    /// judged again.
+    pub(crate) fn load_again(options: Options, last: Option<Self>) -> Self {
+        let tree = options.tree.as_ref();
+        let (loaded, findings) = match last {
+            Some(last) => (manifest::load_again(tree, &last.loaded), last.findings),
+            None => (Loaded::load(tree), None),
+        };
+        Self { options, loaded: Arc::new(loaded), findings: Some(findings.unwrap_or_default()) }
     }
 
     /// Plans the changes from `snapshot` to the desired state. Changes nothing.
@@ -71,7 +84,7 @@ impl Prepared {
         }
         let resolved = resolve(loaded, snapshot, &options.source, options.prune);
         let others = others(snapshot, &options.source);
-        let judged = judge(loaded, resolved, &others, &options.lints);
+        let judged = judge(loaded, resolved, &others, &options.lints, self.findings.as_deref());
         if stops() {
             return judged.capped().planned(loaded, None).given_up();
         }
@@ -120,13 +133,19 @@ fn others(snapshot: &Snapshot, source: &str) -> Vec<Arc<Entry>> {
 }
 
 /// Checks the rules and the lints. An error in one resource does not hide the findings in others.
-fn judge(loaded: &Loaded, mut resolved: Resolved, others: &[Arc<Entry>], lints: &LintLevels) -> Judged {
+fn judge(
+    loaded: &Loaded,
+    mut resolved: Resolved,
+    others: &[Arc<Entry>],
+    lints: &LintLevels,
+    known: Option<&KnownFindings>,
+) -> Judged {
     let mut diagnostics = loaded.diagnostics.clone();
     diagnostics.append(&mut resolved.diagnostics);
     let mut judged = Judged { resolved, diagnostics, set_aside: Vec::new() };
     let is_whole = !judged.has_errors();
     judged.resolved.spread_faults();
-    let (found, denied) = findings(&judged.resolved, others, lints, is_whole);
+    let (found, denied) = findings(&judged.resolved, others, lints, is_whole, known);
     judged.diagnostics.extend(found);
     judged.resolved.faulty.extend(denied);
     judged
@@ -137,7 +156,7 @@ fn isolate(mut judged: Judged, others: &[Arc<Entry>], lints: &LintLevels) -> Jud
     judged.set_aside.extend(judged.resolved.set_aside());
     // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
     // switch them off. Findings that are already known are dropped with the other duplicates.
-    let (found, denied) = findings(&judged.resolved, others, lints, true);
+    let (found, denied) = findings(&judged.resolved, others, lints, true, None);
     judged.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
     judged.resolved.faulty = denied.into_iter().collect();
     judged.set_aside.extend(judged.resolved.set_aside());

@@ -143,9 +143,9 @@ impl Drop for Handle {
 }
 
 /// Reconciles once, like the `reconcile` command. `in_sync` sees a plan without changes.
-pub(crate) fn run_once(store: &Store, options: &Options, in_sync: impl FnOnce(&Planned)) -> RunReport {
+fn run_once(store: &Store, prepared: &Prepared, in_sync: impl FnOnce(&Planned)) -> RunReport {
     let began = Instant::now();
-    let report = look(store, options, in_sync);
+    let report = look(store, prepared, in_sync);
     let result = match report {
         RunReport::Applied(_) => "applied",
         RunReport::InSync { .. } => "in_sync",
@@ -157,7 +157,7 @@ pub(crate) fn run_once(store: &Store, options: &Options, in_sync: impl FnOnce(&P
     report
 }
 
-fn look(store: &Store, options: &Options, in_sync: impl FnOnce(&Planned)) -> RunReport {
+fn look(store: &Store, prepared: &Prepared, in_sync: impl FnOnce(&Planned)) -> RunReport {
     /// Why a plan must not run.
     enum RunStop {
         Invalid(Box<Planned>),
@@ -169,14 +169,13 @@ fn look(store: &Store, options: &Options, in_sync: impl FnOnce(&Planned)) -> Run
             RunStop::Failed(error)
         }
     }
-    let prepared = Prepared::load(options.clone());
-    let author = options.author();
+    let author = prepared.options.author();
     let accept = |_: &Snapshot, planned: Planned| match &planned.plan {
         None => Err(RunStop::Invalid(Box::new(planned))),
         Some(plan) if !plan.refusals.is_empty() => Err(RunStop::Refused(plan.refusals.clone())),
         Some(_) => Ok(planned),
     };
-    match apply_current(store, &prepared, author, &mut TokenFiles::default(), accept) {
+    match apply_current(store, prepared, author, &mut TokenFiles::default(), accept) {
         Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
         Ok((Planned { plan: Some(plan), .. }, Some(_))) => RunReport::Applied(plan),
         Ok((planned, _)) => {
@@ -222,6 +221,7 @@ pub fn follow(
         report,
         reported: None,
         settled: None,
+        prepared: None,
         following: Arc::clone(&following),
     };
     let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || watch.run(&received, looked));
@@ -238,6 +238,8 @@ struct Loop<F> {
     /// The digest of the last report. A persistent error is reported once, not with every run.
     reported: Option<blake3::Hash>,
     settled: Option<Settled>,
+    /// What the last run read.
+    prepared: Option<Prepared>,
     following: Arc<Following>,
 }
 
@@ -300,7 +302,9 @@ impl<F: FnMut(RunReport)> Loop<F> {
                 remember(&on_disk, &self.options, &self.recorder, planned);
             }
         };
-        let outcome = run_once(self.store.as_ref(), &self.options, remember);
+        let prepared = Prepared::load_again(self.options.clone(), self.prepared.take());
+        let outcome = run_once(self.store.as_ref(), &prepared, remember);
+        self.prepared = Some(prepared);
         // A cancelled run has no result.
         if self.following.cancel.is_cancelled() && matches!(outcome, RunReport::Invalid(_)) {
             return;
