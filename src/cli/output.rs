@@ -13,7 +13,7 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic},
     plan::{
         format::{Format, render},
-        outline::Outline,
+        outline::{Bodies, Outline},
         render::pieces,
         report::Report,
     },
@@ -60,6 +60,11 @@ impl Output {
             Some(plan) if self.shows_text() => print_plan(plan),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the report shows the bodies of calls.
+    pub(super) fn bodies(&self) -> Bodies {
+        if self.format == Format::Json { Bodies::All } else { Bodies::None }
     }
 
     /// Starts the report of a plan before the plan runs: creates its destination and writes the first character, which

@@ -155,9 +155,9 @@ impl PlanArgs {
             Some(url) => Box::new(ServerTarget::new(url, &self.server, options)?),
             None if dry_run => {
                 let remembers = if self.no_cache { Remembers::No } else { Remembers::Yes };
-                Box::new(Local::to_read(options, self.store.clone(), remembers))
+                Box::new(Local::to_read(options, self.store.clone(), remembers, self.output.bodies()))
             }
-            None => Box::new(Local::open(options, self.store.clone())?),
+            None => Box::new(Local::open(options, self.store.clone(), self.output.bodies())?),
         })
     }
 

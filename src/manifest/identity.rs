@@ -1,6 +1,10 @@
 //! Chooses the id of each declared resource: the stated, the previous, or a derived one (D11, D54).
 
-use std::{cell::OnceCell, collections::VecDeque, sync::Arc};
+use std::{
+    cell::OnceCell,
+    collections::{VecDeque, hash_map},
+    sync::Arc,
+};
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
@@ -20,7 +24,13 @@ use crate::model::{
 
 /// Owned resources by kind, parent and name. A name can be used by two sources, or by a replacement and its predecessor
 /// that was not pruned.
-type NameIndex<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), Vec<&'a Arc<Entry>>>;
+type NameIndex<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), NamedEntries<'a>>;
+
+/// The owned resources with a name: nearly always one.
+struct NamedEntries<'a> {
+    first: &'a Arc<Entry>,
+    others: Vec<&'a Arc<Entry>>,
+}
 
 /// The names in a store, as one source sees them.
 pub(super) struct Known<'a> {
@@ -34,22 +44,35 @@ pub(super) struct Known<'a> {
 
 impl<'a> Known<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, declared: &'a Declared) -> Self {
-        let mut names = NameIndex::new();
+        let mut names = NameIndex::with_capacity(snapshot.len());
         for entry in snapshot.iter() {
             let Some(claim) = &entry.claim else { continue };
-            let named = names.entry((entry.key.kind, entry.key.parent.as_ref(), claim.name.as_str())).or_default();
-            if entry.is_owned_by(source) {
-                named.insert(0, entry);
-            } else {
-                named.push(entry);
+            match names.entry((entry.key.kind, entry.key.parent.as_ref(), claim.name.as_str())) {
+                hash_map::Entry::Vacant(named) => {
+                    named.insert(NamedEntries { first: entry, others: Vec::new() });
+                }
+                hash_map::Entry::Occupied(named) => {
+                    let named = named.into_mut();
+                    if entry.is_owned_by(source) {
+                        named.others.insert(0, std::mem::replace(&mut named.first, entry));
+                    } else {
+                        named.others.push(entry);
+                    }
+                }
             }
         }
         Self { snapshot, source, prune, declared, names }
     }
 
     /// The owned resources with a name, those of this source first.
-    pub(super) fn named<'k>(&'k self, kind: Kind, parent: Option<&'k Id>, name: &'k str) -> &'k [&'a Arc<Entry>] {
-        self.names.get(&(kind, parent, name)).map(Vec::as_slice).unwrap_or_default()
+    pub(super) fn named<'k>(
+        &'k self,
+        kind: Kind,
+        parent: Option<&'k Id>,
+        name: &'k str,
+    ) -> impl Iterator<Item = &'a Arc<Entry>> + use<'k, 'a> {
+        let named = self.names.get(&(kind, parent, name));
+        named.into_iter().flat_map(|named| std::iter::once(named.first).chain(named.others.iter().copied()))
     }
 }
 
@@ -79,7 +102,7 @@ impl<'a> Wanted<'a> {
     /// Derives the id now if the resource is probably new, while others do the same on other cores.
     pub(super) fn prepare(&self, known: &Known<'_>) {
         let (kind, name) = (self.declaration.kind, self.name());
-        if self.declaration.id.is_none() && known.named(kind, self.parent.as_ref(), name).is_empty() {
+        if self.declaration.id.is_none() && known.named(kind, self.parent.as_ref(), name).next().is_none() {
             self.derived(0);
         }
     }
@@ -199,7 +222,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
     /// The source's resource with a name that can be updated to this one.
     fn free(&self, it: &Wanted<'_>, name: &str) -> Option<&'k Entry> {
         let known: &'k Known<'a> = self.known;
-        let named = known.named(it.declaration.kind, it.parent.as_ref(), name).iter().copied();
+        let named = known.named(it.declaration.kind, it.parent.as_ref(), name);
         let mut free =
             named.filter(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fits(entry));
         free.next().map(|entry| entry.as_ref())
@@ -239,8 +262,8 @@ impl<'k, 'a> Chooser<'k, 'a> {
 
     /// Whether the source already owns a resource with this name, so that an unknown id is a mistake.
     fn is_misnamed(&self, it: &Wanted<'_>) -> bool {
-        let named = self.known.named(it.declaration.kind, it.parent.as_ref(), it.name());
-        !it.declaration.kind.info().implicit && named.first().is_some_and(|entry| entry.is_owned_by(self.known.source))
+        let mut named = self.known.named(it.declaration.kind, it.parent.as_ref(), it.name());
+        !it.declaration.kind.info().implicit && named.next().is_some_and(|entry| entry.is_owned_by(self.known.source))
     }
 
     /// Applies `metadata.renamed_from`, and returns the resources that swap names.

@@ -106,7 +106,7 @@ impl<'a> KnownNames<'_, 'a> {
     /// Looks up a name in the store. A name of this source does not count if its resource will be pruned or was
     /// declared under another name.
     fn in_store(self, kind: Kind, name: &str) -> Option<Id> {
-        let entry: &Entry = self.known.named(kind, None, name).first()?;
+        let entry: &Entry = self.known.named(kind, None, name).next()?;
         let goes = self.known.prune && entry.is_owned_by(self.known.source);
         (!goes && !self.desired.contains_key(&entry.key)).then(|| entry.key.id.clone())
     }

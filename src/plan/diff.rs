@@ -38,12 +38,21 @@ pub(crate) fn diff(
 ) -> Plan {
     let plan = Plan { base: snapshot.revision, ..Plan::default() };
     let mut planner = Planner { snapshot, desired, source, owners: HashSet::new(), plan };
-    let mut wanted: Vec<&Desired> = desired.values().collect();
+    let all: Vec<&Desired> = desired.values().collect();
+    // Whether the Spec is the same, of those that are not the same as a whole.
+    let difference = |wanted: &&'_ Desired| {
+        let entry = snapshot.get(&wanted.key);
+        let same = entry.is_some_and(|entry| entry.lazy_spec.same(&wanted.spec));
+        let whole = same && entry.is_some_and(|entry| entry.claim.as_ref() == Some(&wanted.claim));
+        (!whole).then_some(same)
+    };
+    let differences: Vec<Option<bool>> = all.par_iter().with_min_len(256).map(difference).collect();
+    let mut wanted: Vec<(&Desired, bool)> =
+        all.into_iter().zip(differences).filter_map(|(wanted, same)| Some((wanted, same?))).collect();
+    planner.plan.unchanged = desired.len() - wanted.len();
     // Sorted by name within a kind, because ids mean nothing to a reader.
-    wanted.sort_by_cached_key(|wanted| (wanted.key.kind, planner.full_name(&wanted.key, &wanted.claim)));
-    let is_same = |wanted: &&Desired| snapshot.get(&wanted.key).is_some_and(|entry| entry.lazy_spec.same(&wanted.spec));
-    let same: Vec<bool> = wanted.par_iter().with_min_len(256).map(is_same).collect();
-    for (wanted, same) in wanted.into_iter().zip(same) {
+    wanted.sort_by_cached_key(|(wanted, _)| (wanted.key.kind, planner.full_name(&wanted.key, &wanted.claim)));
+    for (wanted, same) in wanted {
         planner.settle(wanted, same);
     }
     if prune {

@@ -31,6 +31,13 @@ pub struct Outline {
     pub changes: Vec<OutlinedChange>,
 }
 
+/// Whether an outline has the bodies of the calls. They take most of its memory, and only some formats show them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bodies {
+    All,
+    None,
+}
+
 /// The change of one resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "PlannedChange")]
@@ -65,6 +72,11 @@ pub struct Call {
 impl Outline {
     /// Returns a plan without its secrets.
     pub fn of(plan: &Plan) -> Result<Self, JsonError> {
+        Self::with(plan, Bodies::All)
+    }
+
+    /// Like [`Outline::of`], with or without the bodies of the calls.
+    pub(crate) fn with(plan: &Plan, bodies: Bodies) -> Result<Self, JsonError> {
         // For a replacement, a reviewer wants the difference between the old and the new resource.
         let replaced = plan.changes.iter().filter(|change| change.effect == Effect::Replaced);
         let replaced: HashMap<_, _> = replaced.map(|change| (change.identity(), &change.before)).collect();
@@ -73,7 +85,7 @@ impl Outline {
                 Effect::Replace => replaced.get(&change.identity()).copied().unwrap_or(&None),
                 _ => &change.before,
             };
-            outlined(change, before)
+            outlined(change, before, bodies)
         });
         let changes = changes.collect::<Result<Vec<OutlinedChange>, JsonError>>()?;
         Ok(Self { base: plan.base, unchanged: plan.unchanged, changes })
@@ -90,10 +102,14 @@ impl Outline {
     }
 }
 
-fn outlined(change: &Change, before: &Option<Arc<dyn AnyResource>>) -> Result<OutlinedChange, JsonError> {
+fn outlined(
+    change: &Change,
+    before: &Option<Arc<dyn AnyResource>>,
+    bodies: Bodies,
+) -> Result<OutlinedChange, JsonError> {
     let calls = change.operations.iter().filter_map(|operation| {
         let (method, path) = operation.call()?;
-        Some(call(change.effect, before.as_deref(), operation, method, path))
+        Some(call(change.effect, before.as_deref(), operation, method, path, bodies))
     });
     Ok(OutlinedChange {
         effect: change.effect,
@@ -111,13 +127,18 @@ fn call(
     operation: &Operation,
     method: &str,
     path: String,
+    bodies: Bodies,
 ) -> Result<Call, JsonError> {
     let lines = match effect {
         // They are shown with the new resource.
         Effect::Replaced => Vec::new(),
         _ => lines(before, operation)?,
     };
-    Ok(Call { method: method.to_owned(), path, body: operation.body(Secrets::Planned)?, lines })
+    let body = match bodies {
+        Bodies::All => operation.body(Secrets::Planned)?,
+        Bodies::None => Value::Null,
+    };
+    Ok(Call { method: method.to_owned(), path, body, lines })
 }
 
 /// The changed lines of an operation. Secrets show only as "(secret)" and whether they changed.

@@ -14,7 +14,11 @@ use crate::{
         fault::{Aim, Path},
         key::Key,
     },
-    plan::{Plan, outline::Outline, report::Report},
+    plan::{
+        Plan,
+        outline::{Bodies, Outline},
+        report::Report,
+    },
     store::history::Places,
 };
 
@@ -85,8 +89,13 @@ impl Planned {
 
     /// Creates the report of a command.
     pub fn report(&self, command: &'static str) -> Report {
+        self.report_with(command, Bodies::All)
+    }
+
+    /// Creates the report of a command, with or without the bodies of the calls.
+    pub(crate) fn report_with(&self, command: &'static str, bodies: Bodies) -> Report {
         let mut diagnostics = self.diagnostics.clone();
-        let plan = self.plan.as_ref().map(Outline::of).transpose().unwrap_or_else(|error| {
+        let plan = self.plan.as_ref().map(|plan| Outline::with(plan, bodies)).transpose().unwrap_or_else(|error| {
             // A plan that cannot be shown must not be applied.
             diagnostics.push(error.into());
             None

@@ -8,7 +8,7 @@ use crate::{
     manifest::tree::{Recorder, Tree},
     plan::{
         Effect,
-        outline::Outline,
+        outline::{Bodies, Outline},
         report::Report,
         saved::{Guard, Pin, SavedPlan},
     },
@@ -32,20 +32,22 @@ pub(crate) struct Local {
     args: StoreArgs,
     /// For a dry run: whether it may answer from an earlier one.
     dry: Option<Remembers>,
+    /// Whether the report needs the bodies of calls.
+    bodies: Bodies,
     store: Option<Store>,
     planned: Option<Planned>,
 }
 
 impl Local {
     /// Opens the store if it exists; for a dry run, only for reading.
-    pub(crate) fn open(options: Options, args: StoreArgs) -> Result<Self, Failure> {
+    pub(crate) fn open(options: Options, args: StoreArgs, bodies: Bodies) -> Result<Self, Failure> {
         let store = args.open_if_there()?;
-        Ok(Self { options, args, dry: None, store, planned: None })
+        Ok(Self { options, args, dry: None, bodies, store, planned: None })
     }
 
     /// For a dry run, which only reads the store.
-    pub(crate) fn to_read(options: Options, args: StoreArgs, remembers: Remembers) -> Self {
-        Self { options, args, dry: Some(remembers), store: None, planned: None }
+    pub(crate) fn to_read(options: Options, args: StoreArgs, remembers: Remembers, bodies: Bodies) -> Self {
+        Self { options, args, dry: Some(remembers), bodies, store: None, planned: None }
     }
 
     /// Answers from an earlier dry run, or plans.
@@ -104,7 +106,7 @@ impl Local {
         let changes = planned.plan.iter().flat_map(|plan| &plan.changes);
         let created = changes.filter(|change| matches!(change.effect, Effect::Create | Effect::Replace));
         let unwritable = created.filter_map(|change| planned.token_fault(&change.key)).collect();
-        let (report, left_out) = (planned.report("plan"), planned.left_out_names());
+        let (report, left_out) = (planned.report_with("plan", self.bodies), planned.left_out_names());
         let proposal = Proposal { report, left_out, saved, unwritable };
         self.planned = Some(planned);
         Ok(proposal)
