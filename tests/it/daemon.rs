@@ -248,21 +248,23 @@ fn reconciliations_beyond_the_limit_are_turned_away_until_others_are_gone() {
     let body = json!({"files": [{"name": "one.yaml", "text": edge("first")}], "dry_run": true});
     let whole = post(&serve, &body);
     let (most, _) = whole.split_at(whole.len() - 10);
-    // More than there are places: an early `ask` may have one while these arrive.
-    let waiting: Vec<TcpStream> = (0..14)
-        .map(|_| {
-            let mut connection = TcpStream::connect(&serve.address).unwrap();
-            connection.write_all(most.as_bytes()).unwrap();
-            connection
-        })
-        .collect();
+    let wait = || {
+        let mut connection = TcpStream::connect(&serve.address).unwrap();
+        connection.write_all(most.as_bytes()).unwrap();
+        connection
+    };
+    let mut waiting: Vec<TcpStream> = Vec::new();
     let ask = || {
         let mut connection = TcpStream::connect(&serve.address).unwrap();
         connection.set_read_timeout(Some(PATIENCE)).unwrap();
         connection.write_all(whole.as_bytes()).unwrap();
         String::from_utf8(read_answer(&mut connection)).unwrap()
     };
-    let refused = until("a full house", || Some(ask()).filter(|text| text.starts_with("HTTP/1.1 503")));
+    // While an `ask` has a place, one that comes to wait is turned away, so another one comes each time.
+    let refused = until("a full house", || {
+        waiting.push(wait());
+        Some(ask()).filter(|text| text.starts_with("HTTP/1.1 503"))
+    });
     assert!(refused.contains("ERR_EDGEWRIGHT_UNAVAILABLE"), "{refused}");
     assert!(refused.to_lowercase().contains("\r\nretry-after: 5\r\n"), "{refused}");
     assert_eq!(serve.get("/edges/https").status, 200, "other requests are answered");
