@@ -2,8 +2,9 @@
 //!
 //! Email addresses and domains are the subject of `email-not-lowercase`.
 
-use std::{collections::HashMap, net::Ipv6Addr};
+use std::{collections::HashMap, net::Ipv6Addr, sync::LazyLock};
 
+use schemars::SchemaGenerator;
 use serde_json::Value;
 
 use super::{
@@ -17,6 +18,7 @@ use crate::{
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction},
+        module::Slot,
         secret::Secrets,
     },
     text::printable,
@@ -46,6 +48,18 @@ spec:
 const SETS: &[&str] =
     &["authorized_groups", "certificate_authority_ids", "ip_policy_ids", "organizations", "scopes", "teams"];
 
+/// The slots of modules with such a field, by their schemas. Other modules, which most routes have, are not written.
+static SLOTS_WITH_SETS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let has_set = |slot: &Slot| {
+        let mut generator = SchemaGenerator::default();
+        (slot.spec_schema)(&mut generator);
+        let schema = Value::Object(generator.take_definitions(true)).to_string();
+        SETS.iter().any(|set| schema.contains(&format!("\"{set}\":")))
+    };
+    let slots = Kind::all().flat_map(|info| info.slots);
+    slots.filter(|slot| has_set(slot)).map(|slot| slot.name).collect()
+});
+
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, edge) in world.all::<HttpsEdge>() {
         repeated(findings, key, &Path::root(), "hostports", &edge.hostports, spelled_alike);
@@ -64,7 +78,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
     for desired in world.judged {
         let key = &desired.key;
-        for (slot, module) in desired.spec.modules() {
+        for (slot, module) in desired.spec.modules().filter(|(slot, _)| SLOTS_WITH_SETS.contains(&slot.name)) {
             // A module that cannot be written is reported when it is planned.
             if let Ok(module) = module.to_json(Secrets::Planned) {
                 visit(world, findings, key, &Path::root().join(slot.name), &module);
