@@ -169,22 +169,23 @@ fn write(data: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Writes a plan as text. It can have millions of lines.
+/// Writes a plan as text. It can have millions of lines, of which a stripping stream would write each by itself.
 fn print_plan(plan: &Outline) -> Result<(), Failure> {
-    let coloured = !matches!(anstream::AutoStream::choice(&io::stdout()), anstream::ColorChoice::Never);
-    let strip = |text: String| if coloured { text } else { anstream::adapter::strip_str(&text).to_string() };
-    let pieces = pieces(plan, strip);
+    let pieces = pieces(plan, for_stdout);
     unless_closed(pieces.iter().try_for_each(|piece| write(piece.as_bytes())))
 }
 
 /// Writes text with colours, which are stripped if stdout is not a terminal.
 fn print_coloured(text: &str) -> Result<(), Failure> {
-    // Written at once: a plan can have millions of lines, and a stripping stream would write each by itself.
-    let written = match anstream::AutoStream::choice(&io::stdout()) {
-        anstream::ColorChoice::Never => write(anstream::adapter::strip_str(text).to_string().as_bytes()),
-        _ => write(text.as_bytes()),
-    };
-    unless_closed(written)
+    unless_closed(write(for_stdout(text.to_owned()).as_bytes()))
+}
+
+/// The text without colours if stdout is not a terminal.
+fn for_stdout(text: String) -> String {
+    match anstream::AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => anstream::adapter::strip_str(&text).to_string(),
+        _ => text,
+    }
 }
 
 fn unwritable(error: &io::Error) -> Failure {

@@ -4,16 +4,9 @@
 //! What is remembered is never trusted over the files: it counts only if everything that the run depended on has the
 //! same digest. A file that is damaged or missing only costs time.
 
-use std::{
-    fs,
-    hash::{DefaultHasher, Hash, Hasher},
-    io::Write,
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::SystemTime,
-};
+use std::{fs, sync::Arc};
 
+use foldhash::HashMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +19,9 @@ use crate::{
     },
     model::{
         code::Code,
-        diagnostic::{Diagnostic, Name, Place, Severity},
+        diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
     },
-    store::{engine::OnDisk, mint},
+    store::{engine::OnDisk, mint, read_beside, write_beside},
 };
 
 /// The file, beside the files of the store.
@@ -83,7 +76,7 @@ pub(crate) struct Recalled {
 /// `recorder`.
 pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> Option<Recalled> {
     let (question, state) = (question(options)?, store.fingerprint.to_hex());
-    let run = read(&store.folder).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
+    let run = read(store).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
     let now = mint::now();
     if now < run.at || run.until.is_some_and(|until| until <= now) {
         return None;
@@ -96,12 +89,12 @@ pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> 
 /// Remembers a run if it had nothing to do. `store` must have the state that was planned on.
 pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, planned: &Planned) {
     let Some(run) = run_of(store, options, recorder, planned) else { return };
-    let mut runs = read(&store.folder);
+    let mut runs = read(store);
     runs.retain(|other| other.question != run.question);
     runs.insert(0, run);
     runs.truncate(MOST_RUNS);
     // Without it, the next run takes longer.
-    let _ = write(&store.folder, &runs);
+    let _ = lines_of(&runs).map(|text| write_beside(store, FILE, &text));
 }
 
 fn run_of(store: &OnDisk, options: &Options, recorder: &Recorder, planned: &Planned) -> Option<RememberedRun> {
@@ -109,6 +102,7 @@ fn run_of(store: &OnDisk, options: &Options, recorder: &Recorder, planned: &Plan
     if planned.has_errors() || !planned.left_out.is_empty() {
         return None;
     }
+    let indices = planned.files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();
     let now = mint::now();
     let days = options.lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS);
     Some(RememberedRun {
@@ -119,20 +113,14 @@ fn run_of(store: &OnDisk, options: &Options, recorder: &Recorder, planned: &Plan
         until: holds_until(&planned.desired, now, days),
         revision: plan.base,
         unchanged: plan.unchanged,
-        warnings: planned
-            .diagnostics
-            .iter()
-            .map(|it| RememberedWarning::new(it, &planned.files))
-            .collect::<Option<_>>()?,
+        warnings: planned.diagnostics.iter().map(|it| RememberedWarning::new(it, &indices)).collect::<Option<_>>()?,
     })
 }
 
 impl RememberedWarning {
-    fn new(diagnostic: &Diagnostic, files: &[Arc<ManifestFile>]) -> Option<Self> {
-        let place = |place: &Place| {
-            let file = files.iter().position(|file| Arc::ptr_eq(&file.source, &place.file))?;
-            Some((file, place.span.start, place.span.end))
-        };
+    /// `files` has the index of each file.
+    fn new(diagnostic: &Diagnostic, files: &HashMap<*const SourceFile, usize>) -> Option<Self> {
+        let place = |place: &Place| Some((*files.get(&Arc::as_ptr(&place.file))?, place.span.start, place.span.end));
         let related = diagnostic.related.iter().map(|(at, label)| {
             let (file, start, end) = place(at)?;
             Some((file, start, end, label.clone()))
@@ -176,31 +164,21 @@ impl RememberedWarning {
 /// The digest of the program and of the options that a plan depends on.
 fn question(options: &Options) -> Option<String> {
     let program = std::env::current_exe().and_then(fs::metadata).ok()?;
-    let mut hasher = DefaultHasher::new();
-    program.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.hash(&mut hasher);
+    let modified = program.modified().ok()?;
     // The tree is known by what is read from it.
     let Options { tree: _, source, prune, isolate, budget, lints, cancel: _ } = options;
     let folder = std::env::current_dir().ok()?;
     let asked = format!(
-        "{} {} {} {folder:?} {source:?} {prune} {isolate} {budget:?} {lints:?}",
+        "{} {} {modified:?} {folder:?} {source:?} {prune} {isolate} {budget:?} {lints:?}",
         env!("CARGO_PKG_VERSION"),
         program.len(),
-        hasher.finish(),
     );
     Some(blake3::hash(asked.as_bytes()).to_hex().to_string())
 }
 
-fn file_of(store: &Path) -> PathBuf {
-    store.join(FILE)
-}
-
 /// Reads the runs: one a line, each behind its checksum. A damaged line is none.
-fn read(store: &Path) -> Vec<RememberedRun> {
-    let path = file_of(store);
-    if fs::symlink_metadata(&path).map_or(true, |facts| !facts.is_file() || facts.len() > MOST_BYTES as u64) {
-        return Vec::new();
-    }
-    let Ok(text) = fs::read(&path) else { return Vec::new() };
+fn read(store: &OnDisk) -> Vec<RememberedRun> {
+    let text = read_beside(store, FILE, MOST_BYTES as u64).unwrap_or_default();
     let runs = text.split(|byte| *byte == b'\n').filter_map(|line| {
         let (sum, run) = line.split_at_checked(64)?;
         (blake3::hash(run).to_hex().as_bytes() == sum).then(|| serde_json::from_slice(run).ok()).flatten()
@@ -208,8 +186,7 @@ fn read(store: &Path) -> Vec<RememberedRun> {
     runs.collect()
 }
 
-/// Replaces the file at once, so that a concurrent reader finds either content.
-fn write(store: &Path, runs: &[RememberedRun]) -> std::io::Result<()> {
+fn lines_of(runs: &[RememberedRun]) -> Result<Vec<u8>, serde_json::Error> {
     let mut text = Vec::new();
     for run in runs {
         let line = serde_json::to_vec(run)?;
@@ -220,16 +197,5 @@ fn write(store: &Path, runs: &[RememberedRun]) -> std::io::Result<()> {
         text.extend_from_slice(&line);
         text.push(b'\n');
     }
-    let path = file_of(store);
-    let temporary = store.join(format!("{FILE}.{}.tmp", std::process::id()));
-    let mut options = fs::OpenOptions::new();
-    let opened = options.write(true).create(true).truncate(true).mode(0o600).custom_flags(NO_LINKS).open(&temporary);
-    let written = opened.and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&temporary, &path));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    Ok(text)
 }
-
-/// Does not follow a link in place of the file.
-const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;

@@ -184,3 +184,40 @@ impl Verified {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_has_one_form_whether_its_resources_are_written_before_or_not() {
+        let touched = |path: &str| Touched {
+            kind: Kind::HttpsEdge,
+            path: path.into(),
+            name: None,
+            declared_at: Some("a.yaml:1".into()),
+            before: None,
+            after: Some(serde_json::json!({"b": 1, "a": "\"}"})),
+        };
+        for paths in [vec![], vec!["/a"], vec!["/a", "/b"]] {
+            for changes in ["", "00ff"] {
+                let record = Record {
+                    position: 1,
+                    revision: Some(1),
+                    at: Timestamp::UNIX_EPOCH,
+                    milliseconds: 0,
+                    author: Author::Local,
+                    outcome: Outcome::Applied,
+                    message: String::new(),
+                    calls: vec!["POST /edges/https".into()],
+                    resources: paths.iter().copied().map(touched).collect(),
+                    changes: changes.into(),
+                };
+                let resources = record.resources.iter().map(|it| json::bytes(it, Secrets::Masked).unwrap());
+                let written = record.to_bytes_with(&resources.collect::<Vec<_>>()).unwrap();
+                assert_eq!(String::from_utf8(written).unwrap(), String::from_utf8(record.to_bytes().unwrap()).unwrap());
+            }
+        }
+    }
+}

@@ -38,8 +38,8 @@ use crate::model::{
 };
 use engine::OnDisk;
 use engine::{Engine, Query, Statistics, Tip};
-pub(crate) use folder::on_disk;
 use folder::{FolderEngine, FolderReader};
+pub(crate) use folder::{on_disk, read_beside, write_beside};
 use group::Queue;
 use history::{Outcome, Places, Record, Retention, Verified};
 

@@ -452,3 +452,12 @@ fn one_name_means_one_type() {
     let offenders: Vec<String> = repeated.map(|(name, files)| format!("{name}: {}", files.join(", "))).collect();
     assert_none("names of several types", &offenders);
 }
+
+#[test]
+fn a_lint_of_one_edge_looks_at_nothing_else() {
+    // A server keeps its findings until the edge changes (D74).
+    let others = ["of_others", "world.others", "plain_secrets", "unused_module_sets"];
+    let looks = |file: &Source| others.into_iter().any(|other| file.code().contains(other));
+    let lints = sources("src/lint", "rs").into_iter().filter(|file| file.code().contains("scope: Scope::Edge"));
+    assert_none("lints of one edge that look further", &lints.filter(looks).map(|it| it.name).collect::<Vec<_>>());
+}

@@ -11,8 +11,10 @@
 //! | `head` | the position up to which the log was acknowledged |
 //! | `index/` | the location of each history record, in sled |
 //! | `lock` | locked by a writer, shared by readers |
+//! | `remembered` | dry runs that had nothing to do (D73), which are no part of the store |
 
 mod base;
+mod beside;
 mod catch_up;
 mod files;
 mod fingerprint;
@@ -44,6 +46,7 @@ use journal::{AppendError, Journal};
 use librarian::Librarian;
 use reader::{LogReader, Rest};
 
+pub(crate) use beside::{read_beside, write_beside};
 pub(crate) use fingerprint::on_disk;
 pub(crate) use readonly::FolderReader;
 
@@ -384,7 +387,7 @@ fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> 
 /// Returns whether a folder has files other than those of an interrupted creation.
 fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
-        ["lock", "index", "kept", "head.tmp"].contains(&name)
+        ["lock", "index", "kept", "head.tmp", "remembered", "remembered.tmp"].contains(&name)
             || ["base.", "journal.", "history."].iter().any(|part| name.starts_with(part))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| {

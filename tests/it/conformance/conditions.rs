@@ -49,27 +49,32 @@ fn readable() -> Vec<(Row, String)> {
     ]
 }
 
+/// A GET, and the same with its ETag, alone and among others, and with another one.
+fn honours_if_none_match(given: Row, get: &str) -> Row {
+    given
+        .call(get)
+        .succeeds(200)
+        .keep_etag("etag")
+        .call(get)
+        .with("If-None-Match", "{etag}")
+        .succeeds(304)
+        .carries("ETag", "{etag}")
+        .call(get)
+        .with("If-None-Match", "\"other\", W/{etag}")
+        .succeeds(304)
+        .call(get)
+        .with("If-None-Match", "\"other\"")
+        .succeeds(200)
+        .carries("ETag", "{etag}")
+}
+
 fn read_rows() -> Vec<Row> {
     let rows = readable().into_iter().map(|(given, path)| {
         let get = format!("GET {path}");
-        given
-            .call(&get)
-            .succeeds(200)
-            .keep_etag("etag")
-            .call(&get)
-            .with("If-None-Match", "{etag}")
-            .succeeds(304)
-            .carries("ETag", "{etag}")
-            .call(&get)
-            .with("If-None-Match", "\"other\", W/{etag}")
-            .succeeds(304)
+        honours_if_none_match(given, &get)
             .call(&get)
             .with("If-None-Match", "*")
             .succeeds(304)
-            .call(&get)
-            .with("If-None-Match", "\"other\"")
-            .succeeds(200)
-            .carries("ETag", "{etag}")
             // If-Match is for writes.
             .call(&get)
             .with("If-Match", "\"other\"")
@@ -85,22 +90,7 @@ fn list_rows() -> Vec<Row> {
     let secret = json!({"client_id": "one", "client_secret": "list-etag-secret"});
     let other = json!({"match_type": "path_prefix", "match": "/other"});
     vec![
-        row("a list: an ETag, and 304 for whoever has it")
-            .route()
-            .call(&get)
-            .succeeds(200)
-            .keep_etag("etag")
-            .call(&get)
-            .with("If-None-Match", "{etag}")
-            .succeeds(304)
-            .carries("ETag", "{etag}")
-            .call(&get)
-            .with("If-None-Match", "\"other\", W/{etag}")
-            .succeeds(304)
-            .call(&get)
-            .with("If-None-Match", "\"other\"")
-            .succeeds(200)
-            .carries("ETag", "{etag}"),
+        honours_if_none_match(row("a list: an ETag, and 304 for whoever has it").route(), &get),
         row("the ETag of a list fits until one of its resources changes, whatever happens to others")
             .route()
             .call(&get)
