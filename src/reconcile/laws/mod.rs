@@ -101,6 +101,20 @@ fn state(snapshot: &Snapshot) -> Vec<(Key, Value)> {
     snapshot.iter().map(whole).collect()
 }
 
+/// What a snapshot finds by other ways than the key: users, children in order, and addresses without the parent.
+fn found_by(snapshot: &Snapshot) -> Vec<(Key, Vec<Key>, Vec<Key>, bool)> {
+    let found = |entry: &Arc<Entry>| {
+        let key = entry.key.clone();
+        let children = key.kind.info().children.into_iter().flat_map(|kind| snapshot.children(&key, kind));
+        let children = children.map(|child| child.key.clone()).collect();
+        let users = snapshot.users(&key).cloned().collect();
+        let is_listed = snapshot.newest_first(key.kind, key.parent.as_ref(), u64::MAX).any(|other| other.key == key);
+        let is_known = key.parent.is_none() || snapshot.find_child(key.kind, &key.id).is_some();
+        (key, users, children, is_listed && is_known)
+    };
+    snapshot.iter().map(found).collect()
+}
+
 fn holds_exactly(snapshot: &Snapshot, world: &Estate) -> Law {
     for wanted in world.values() {
         let key = &wanted.key;
@@ -348,6 +362,12 @@ proptest! {
             store.commit(Commit { base: Some(plan.base), operations, author: Author::Local, at }).unwrap();
         }
         let (kept, root_secret) = (store.snapshot(), store.root_secret());
+        let tombstones = kept.tombstones().map(|(key, tombstone)| (key.clone(), tombstone));
+        let entries = kept.iter().map(|entry| Entry::clone(entry));
+        let restored = Snapshot::restore(kept.revision, kept.next_order(), tombstones, entries);
+        prop_assert_eq!(state(&restored), state(&kept));
+        prop_assert_eq!(found_by(&restored), found_by(&kept));
+        prop_assert_eq!(restored.next_order(), kept.next_order());
         drop(store);
         let store = reopened(&path);
         let read = store.snapshot();
