@@ -151,13 +151,11 @@ impl PlanArgs {
             // Only the reviewed plan can run, and it was within the limit when it was saved.
             options.budget = Budget::Percent(100.0);
         }
+        let (remembers, bodies) = (if self.no_cache { Remembers::No } else { Remembers::Yes }, self.output.bodies());
         Ok(match self.server.url() {
             Some(url) => Box::new(ServerTarget::new(url, &self.server, options)?),
-            None if dry_run => {
-                let remembers = if self.no_cache { Remembers::No } else { Remembers::Yes };
-                Box::new(Local::to_read(options, self.store.clone(), remembers, self.output.bodies()))
-            }
-            None => Box::new(Local::open(options, self.store.clone(), self.output.bodies())?),
+            None if dry_run => Box::new(Local::to_read(options, self.store.clone(), remembers, bodies)),
+            None => Box::new(Local::open(options, self.store.clone(), remembers, bodies)?),
         })
     }
 

@@ -155,14 +155,14 @@ fn trimmed(url: String) -> String {
 
 fn log(report: &RunReport, store: &Store) {
     match report {
-        RunReport::Applied(plan) => {
+        RunReport::Applied { plan, revision } => {
             for change in plan.changes.iter().take(SHOWN_CHANGES) {
                 say(&format!("{} {} {}", sign(change.effect), change.key.kind, change.name));
             }
             if plan.changes.len() > SHOWN_CHANGES {
                 say(&format!("… and {} more", plan.changes.len() - SHOWN_CHANGES));
             }
-            say(&format!("Applied as revision {}: {}.", store.snapshot().revision, plan.summary()));
+            say(&format!("Applied as revision {revision}: {}.", plan.summary()));
         }
         RunReport::InSync { unchanged, .. } => say(&format!("In sync with the manifests: {unchanged} unchanged.")),
         RunReport::Invalid(planned) => {

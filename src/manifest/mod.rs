@@ -39,7 +39,7 @@ use declaration::Declared;
 use findings::FileFindings;
 use reader::declare;
 use tree::Tree;
-use values::Values;
+use values::{Taken, Values};
 
 /// The loaded manifests.
 #[derive(Debug, Default)]
@@ -58,8 +58,8 @@ pub struct Loaded {
 struct FileRead {
     declared: Declared,
     diagnostics: Vec<Diagnostic>,
-    /// Whether it depends on more than the text of the file.
-    looked_outside: bool,
+    /// What it took from outside of the text of the file.
+    taken: Vec<Taken>,
 }
 
 /// Loads manifests. File order does not matter, because names are resolved at the end.
@@ -69,8 +69,7 @@ pub fn load(tree: &dyn Tree) -> Loaded {
     Loaded { files, diagnostics, ..Loaded::default() }.with(reads)
 }
 
-/// Loads the manifests of a source again: only files that have changed since, or that depend on more than their text,
-/// are parsed.
+/// Loads the manifests of a source again: only files whose text or values have changed since are parsed.
 pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
     let known: HashMap<&str, (&Arc<ManifestFile>, &Arc<FileRead>)> = earlier
         .files
@@ -82,7 +81,7 @@ pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
     let (files, reads): (Vec<_>, Vec<_>) = files
         .into_par_iter()
         .map(|file| match known.get(file.source.name.as_str()) {
-            Some((same, read)) if !read.looked_outside && same.is_same(&file) => (Arc::clone(same), Arc::clone(read)),
+            Some((same, read)) if same.is_same(&file) && read.holds(tree, same) => (Arc::clone(same), Arc::clone(read)),
             _ => {
                 let read = Arc::new(read(tree, &file));
                 (file, read)
@@ -104,7 +103,14 @@ fn read(tree: &dyn Tree, file: &Arc<ManifestFile>) -> FileRead {
     for document in documents {
         declare(&document, &values, &mut declared, &mut findings);
     }
-    FileRead { declared, diagnostics: findings.into_diagnostics(), looked_outside: values.looked_outside() }
+    FileRead { declared, diagnostics: findings.into_diagnostics(), taken: values.into_taken() }
+}
+
+impl FileRead {
+    /// Whether the file would take the same values again.
+    fn holds(&self, tree: &dyn Tree, file: &ManifestFile) -> bool {
+        self.taken.iter().all(|taken| taken.is_same(tree, file))
+    }
 }
 
 impl Loaded {

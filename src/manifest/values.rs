@@ -1,10 +1,6 @@
 //! Values from the environment or from files (D28), for one manifest.
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::BTreeSet,
-    path::PathBuf,
-};
+use std::{cell::RefCell, collections::BTreeSet, path::PathBuf};
 
 use super::{origin::ManifestFile, tree::Tree};
 use crate::model::{
@@ -17,14 +13,37 @@ pub(super) struct Values<'a> {
     tree: &'a dyn Tree,
     manifest: &'a ManifestFile,
     plain_secrets: RefCell<BTreeSet<FieldPath>>,
-    /// Whether something outside of the manifest was read.
-    looked_outside: Cell<bool>,
+    taken: RefCell<Vec<Taken>>,
+}
+
+/// What a manifest took from outside of its text.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Taken {
+    /// A value.
+    Value { source: String, argument: String, digest: blake3::Hash },
+    /// The path to write a token to.
+    TokenFile { given: PathBuf, path: PathBuf },
+    /// Nothing, because it was missing or not allowed.
+    Nothing,
+}
+
+impl Taken {
+    /// Whether a manifest would take the same again. What was missing may come at any time.
+    pub(super) fn is_same(&self, tree: &dyn Tree, manifest: &ManifestFile) -> bool {
+        let values = Values::new(tree, manifest);
+        let _ = match self {
+            Taken::Value { source, argument, .. } => values.resolve(source, argument).map(drop),
+            Taken::TokenFile { given, .. } => values.token_file(given.clone()).map(drop),
+            Taken::Nothing => return false,
+        };
+        values.taken.take().first() == Some(self)
+    }
 }
 
 impl<'a> Values<'a> {
     /// Resolves the values of a manifest of `tree`.
     pub(super) fn new(tree: &'a dyn Tree, manifest: &'a ManifestFile) -> Self {
-        Self { tree, manifest, plain_secrets: RefCell::default(), looked_outside: Cell::new(false) }
+        Self { tree, manifest, plain_secrets: RefCell::default(), taken: RefCell::default() }
     }
 
     /// Returns the plain-text secrets decoded since the last call.
@@ -32,15 +51,17 @@ impl<'a> Values<'a> {
         self.plain_secrets.take().into_iter().collect()
     }
 
-    /// Whether the manifest depends on more than its own text: values, or the place of a token file.
-    pub(super) fn looked_outside(&self) -> bool {
-        self.looked_outside.get()
+    /// What the manifest took from outside of its text: values, and the places of token files.
+    pub(super) fn into_taken(self) -> Vec<Taken> {
+        self.taken.into_inner()
     }
 
     /// The path to write a token to.
     pub(super) fn token_file(&self, file: PathBuf) -> Result<PathBuf, Fault> {
-        self.looked_outside.set(true);
-        self.tree.token_file(self.manifest, file)
+        let path = self.tree.token_file(self.manifest, file.clone());
+        let taken = path.as_ref().map(|path| Taken::TokenFile { given: file, path: path.clone() });
+        self.taken.borrow_mut().push(taken.unwrap_or(Taken::Nothing));
+        path
     }
 }
 
@@ -50,10 +71,15 @@ impl ValueSource for Values<'_> {
     }
 
     fn resolve(&self, source: &str, argument: &str) -> Result<String, Fault> {
-        self.looked_outside.set(true);
-        match source {
+        let value = match source {
             "from_file" => self.tree.file(self.manifest, argument),
             _ => self.tree.variable(self.manifest, argument),
-        }
+        };
+        let taken = value.as_ref().map(|value| {
+            let (source, argument) = (source.to_owned(), argument.to_owned());
+            Taken::Value { source, argument, digest: blake3::hash(value.as_bytes()) }
+        });
+        self.taken.borrow_mut().push(taken.unwrap_or(Taken::Nothing));
+        value
     }
 }

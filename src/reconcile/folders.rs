@@ -105,6 +105,11 @@ fn establish(
             if comes_or_goes && event.paths.iter().any(|at| whole.iter().any(|path| path.starts_with(at))) {
                 moved.store(true, Ordering::Release);
             }
+            // The folder above may hold logs, or anything else that changes all the time.
+            let is_near = |at: &PathBuf| whole.iter().any(|path| path.starts_with(at) || at.starts_with(path));
+            if !event.paths.is_empty() && !event.paths.iter().any(is_near) {
+                return;
+            }
         }
         changed();
     })?;

@@ -68,6 +68,12 @@ impl Planned {
         self.diagnostics.iter().any(|it| it.severity == Severity::Error)
     }
 
+    /// Whether the store matches all manifests once the plan is applied.
+    pub(super) fn settles(&self) -> bool {
+        let applies = self.plan.as_ref().is_some_and(|plan| plan.refusals.is_empty());
+        applies && !self.has_errors() && self.left_out.is_empty()
+    }
+
     /// Marks a cancelled run, which has no plan.
     pub(super) fn given_up(mut self) -> Self {
         self.diagnostics.push(Diagnostic::error(Code::Unavailable, "the run was cancelled"));

@@ -86,9 +86,10 @@ pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> 
     Some(Recalled { warnings, unchanged: run.unchanged, revision: run.revision, files })
 }
 
-/// Remembers a run if it had nothing to do. `store` must have the state that was planned on.
-pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, planned: &Planned) {
-    let Some(run) = run_of(store, options, recorder, planned) else { return };
+/// Remembers a run that had nothing to do, or whose plan was applied as `revision`: then the next run has nothing to do.
+/// `store` must have the state of this revision.
+pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, planned: &Planned, revision: u64) {
+    let Some(run) = run_of(store, options, recorder, planned, revision) else { return };
     let mut runs = read(store);
     runs.retain(|other| other.question != run.question);
     runs.insert(0, run);
@@ -97,9 +98,15 @@ pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, p
     let _ = lines_of(&runs).map(|text| write_beside(store, FILE, &text));
 }
 
-fn run_of(store: &OnDisk, options: &Options, recorder: &Recorder, planned: &Planned) -> Option<RememberedRun> {
-    let plan = planned.plan.as_ref().filter(|plan| plan.is_empty() && plan.refusals.is_empty())?;
-    if planned.has_errors() || !planned.left_out.is_empty() {
+fn run_of(
+    store: &OnDisk,
+    options: &Options,
+    recorder: &Recorder,
+    planned: &Planned,
+    revision: u64,
+) -> Option<RememberedRun> {
+    let plan = planned.plan.as_ref().filter(|plan| plan.is_empty() || plan.base < revision)?;
+    if !planned.settles() {
         return None;
     }
     let indices = planned.files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();
@@ -111,8 +118,8 @@ fn run_of(store: &OnDisk, options: &Options, recorder: &Recorder, planned: &Plan
         reading: recorder.reading(mint::salt())?,
         at: now,
         until: holds_until(&planned.desired, now, days),
-        revision: plan.base,
-        unchanged: plan.unchanged,
+        revision,
+        unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },
         warnings: planned.diagnostics.iter().map(|it| RememberedWarning::new(it, &indices)).collect::<Option<_>>()?,
     })
 }

@@ -54,7 +54,12 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub enum RunReport {
     /// A plan was applied.
-    Applied(Plan),
+    Applied {
+        /// The plan.
+        plan: Plan,
+        /// The new revision of the store.
+        revision: u64,
+    },
     /// The store matches the folder.
     InSync {
         /// The number of resources of the source.
@@ -142,12 +147,13 @@ impl Drop for Handle {
     }
 }
 
-/// Reconciles once, like the `reconcile` command. `in_sync` sees a plan without changes.
-fn run_once(store: &Store, prepared: &Prepared, in_sync: impl FnOnce(&Planned)) -> RunReport {
+/// Reconciles once, like the `reconcile` command. `settled` is called if the store matches the manifests now, with its
+/// revision.
+fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunReport {
     let began = Instant::now();
-    let report = look(store, prepared, in_sync);
+    let report = look(store, prepared, settled);
     let result = match report {
-        RunReport::Applied(_) => "applied",
+        RunReport::Applied { .. } => "applied",
         RunReport::InSync { .. } => "in_sync",
         RunReport::Invalid(_) => "invalid",
         RunReport::Partly(_) => "partly_applied",
@@ -157,7 +163,7 @@ fn run_once(store: &Store, prepared: &Prepared, in_sync: impl FnOnce(&Planned)) 
     report
 }
 
-fn look(store: &Store, prepared: &Prepared, in_sync: impl FnOnce(&Planned)) -> RunReport {
+fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunReport {
     /// Why a plan must not run.
     enum RunStop {
         Invalid(Box<Planned>),
@@ -177,11 +183,14 @@ fn look(store: &Store, prepared: &Prepared, in_sync: impl FnOnce(&Planned)) -> R
     };
     match apply_current(store, prepared, author, &mut TokenFiles::default(), accept) {
         Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
-        Ok((Planned { plan: Some(plan), .. }, Some(_))) => RunReport::Applied(plan),
-        Ok((planned, _)) => {
-            in_sync(&planned);
-            let (unchanged, revision) = planned.plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
-            RunReport::InSync { unchanged, revision }
+        Ok((planned, applied)) => {
+            let plan = planned.plan.as_ref();
+            let (unchanged, base) = plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
+            settled(&planned, applied.unwrap_or(base));
+            match (planned.plan, applied) {
+                (Some(plan), Some(revision)) => RunReport::Applied { plan, revision },
+                _ => RunReport::InSync { unchanged, revision: base },
+            }
         }
         Err(RunStop::Invalid(planned)) => RunReport::Invalid(*planned),
         Err(RunStop::Refused(refusals)) => RunReport::Failed(refusals),
@@ -293,13 +302,16 @@ impl<F: FnMut(RunReport)> Loop<F> {
             && let Some(report) = self.recalled()
         {
             measure("in_sync", began);
-            self.settled = Settled::of(&report);
+            if let RunReport::InSync { revision, .. } = report {
+                self.settled = Some(Settled::at(revision));
+            }
             return self.tell(report);
         }
-        let remember = |planned: &Planned| {
-            let revision = planned.plan.as_ref().map_or(0, |plan| plan.base);
+        let mut settled = None;
+        let remember = |planned: &Planned, revision: u64| {
+            settled = planned.settles().then(|| Settled::at(revision));
             if let Some(on_disk) = self.store.on_disk(revision) {
-                remember(&on_disk, &self.options, &self.recorder, planned);
+                remember(&on_disk, &self.options, &self.recorder, planned, revision);
             }
         };
         let prepared = Prepared::load_again(self.options.clone(), self.prepared.take());
@@ -309,7 +321,7 @@ impl<F: FnMut(RunReport)> Loop<F> {
         if self.following.cancel.is_cancelled() && matches!(outcome, RunReport::Invalid(_)) {
             return;
         }
-        self.settled = Settled::of(&outcome);
+        self.settled = settled;
         self.tell(outcome);
     }
 
@@ -349,7 +361,7 @@ impl<F> Loop<F> {
         let outcome = match report {
             RunReport::Invalid(_) => AttemptOutcome::Refused,
             RunReport::Failed(_) => AttemptOutcome::Failed,
-            RunReport::Applied(_) | RunReport::InSync { .. } | RunReport::Partly(_) => return,
+            RunReport::Applied { .. } | RunReport::InSync { .. } | RunReport::Partly(_) => return,
         };
         if let Err(error) = self.store.note(Attempt::new(self.options.author()), outcome, report.condition().1) {
             tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
@@ -374,7 +386,7 @@ impl RunReport {
             format!("{count} error{} in the manifests", if count == 1 { "" } else { "s" })
         };
         match self {
-            RunReport::Applied(plan) => (Reason::Applied, plan.summary().to_string()),
+            RunReport::Applied { plan, .. } => (Reason::Applied, plan.summary().to_string()),
             RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
             RunReport::Invalid(planned) => (Reason::Invalid, errors(planned)),
             RunReport::Partly(planned) => (Reason::PartlyApplied, errors(planned)),
@@ -398,9 +410,8 @@ struct Settled {
 }
 
 impl Settled {
-    fn of(report: &RunReport) -> Option<Self> {
-        let RunReport::InSync { revision, .. } = report else { return None };
-        Some(Self { revision: *revision, at: Instant::now() })
+    fn at(revision: u64) -> Self {
+        Self { revision, at: Instant::now() }
     }
 
     /// Whether the store is unchanged since. Expires, because lints depend on the time.

@@ -73,6 +73,27 @@ fn a_folder_whose_parent_is_made_again_is_followed() {
 }
 
 #[test]
+fn what_changes_beside_the_followed_folder_causes_no_run() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m");
+    serve.wait_for("Applied as revision 2");
+    let runs = || {
+        let text = serve.get("/metrics").body;
+        let count = text.lines().find_map(|line| line.strip_prefix("edgewright_reconcile_duration_seconds_count "));
+        count.unwrap_or_default().to_owned()
+    };
+    let before = runs();
+    for at in 0..5 {
+        folder.write("serve.log", &format!("{at}\n"));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    folder.write("m/one.yaml", &edge("second"));
+    soon_shown(&serve, "second");
+    assert_eq!((before.as_str(), runs().as_str()), ("1", "2"));
+}
+
+#[test]
 fn a_hangup_means_look_again_and_nothing_where_no_folder_is_followed() {
     let folder = Folder::new();
     let route = "{name: hook, match_type: exact_path, match: /, backend: {backend_id: bkd_1}, \
@@ -172,7 +193,7 @@ fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
     let (sender, reports) = mpsc::channel();
     let mut panics = true;
     let handle = follow(Arc::clone(&store), Options::new(tree), &paths, move |report| {
-        let applied = matches!(report, RunReport::Applied(_));
+        let applied = matches!(report, RunReport::Applied { .. });
         let _ = sender.send(report);
         if applied && std::mem::take(&mut panics) {
             panic!("on purpose");
@@ -189,7 +210,7 @@ fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
     let following = handle.following();
     let health = &following.health;
     assert_eq!(health.condition().reason, Reason::Panicked);
-    assert!(matches!(next(), RunReport::Applied(_)), "the next run does its work");
+    assert!(matches!(next(), RunReport::Applied { .. }), "the next run does its work");
     let report = next();
     assert!(internal(&report), "its report has panicked: {report:?}");
     assert!(matches!(next(), RunReport::InSync { unchanged: 1, .. }));

@@ -37,8 +37,8 @@ fn a_remembered_dry_run_says_the_same_as_the_first() {
 
 #[test]
 fn a_remembered_dry_run_reads_no_state() {
+    // The apply is remembered, too.
     let folder = applied();
-    folder.ok("plan storefront");
     // A fault inside a record is only found by reading it. Length and time stay as they were.
     let files = fs::read_dir(folder.path("store")).unwrap().map(|entry| entry.unwrap().path());
     let journal = files.into_iter().find(|path| path.to_string_lossy().contains("/journal.")).unwrap();
@@ -134,4 +134,8 @@ fn a_server_starts_from_what_is_remembered() {
     folder.edit(SHOP, "Product pages", "All products");
     let served = folder.serve("--manifests storefront");
     assert!(served.get("/edges/https").body.contains("All products"));
+    assert_eq!(served.stop().code, 0);
+    let applied = fs::read(folder.path(MEMORY)).unwrap();
+    assert_ne!(applied, first);
+    assert_eq!(started("--manifests storefront"), applied);
 }

@@ -14,12 +14,12 @@ use crate::{
     },
     reconcile::{
         ApplyError, Options, Planned, apply, plan,
-        remembered::{Recalled, recall, remember},
+        remembered::{self, Recalled, recall},
     },
     store::{self, Attempt, CommitError, Store, history::Outcome, mint},
 };
 
-/// Whether a dry run that has nothing to do is remembered and recalled (D73).
+/// Whether a run after which there is nothing to do is remembered, and recalled by a dry run (D73).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remembers {
     Yes,
@@ -29,9 +29,11 @@ pub(crate) enum Remembers {
 /// Plans against a local store, which is created only when a valid plan is applied.
 pub(crate) struct Local {
     options: Options,
+    /// What the run reads, if it is to be remembered.
+    recorder: Option<Arc<Recorder>>,
     args: StoreArgs,
-    /// For a dry run: whether it may answer from an earlier one.
-    dry: Option<Remembers>,
+    /// Whether it only reads the store.
+    is_dry: bool,
     /// Whether the report needs the bodies of calls.
     bodies: Bodies,
     store: Option<Store>,
@@ -39,34 +41,49 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Opens the store if it exists; for a dry run, only for reading.
-    pub(crate) fn open(options: Options, args: StoreArgs, bodies: Bodies) -> Result<Self, Failure> {
+    /// Opens the store if it exists.
+    pub(crate) fn open(
+        options: Options,
+        args: StoreArgs,
+        remembers: Remembers,
+        bodies: Bodies,
+    ) -> Result<Self, Failure> {
         let store = args.open_if_there()?;
-        Ok(Self { options, args, dry: None, bodies, store, planned: None })
+        let mut local = Self::to_read(options, args, remembers, bodies);
+        (local.store, local.is_dry) = (store, false);
+        Ok(local)
     }
 
     /// For a dry run, which only reads the store.
-    pub(crate) fn to_read(options: Options, args: StoreArgs, remembers: Remembers, bodies: Bodies) -> Self {
-        Self { options, args, dry: Some(remembers), bodies, store: None, planned: None }
+    pub(crate) fn to_read(mut options: Options, args: StoreArgs, remembers: Remembers, bodies: Bodies) -> Self {
+        let recorder = (remembers == Remembers::Yes).then(|| Arc::new(Recorder::new(Arc::clone(&options.tree))));
+        if let Some(recorder) = &recorder {
+            options.tree = Arc::clone(recorder) as Arc<dyn Tree>;
+        }
+        Self { options, recorder, args, is_dry: true, bodies, store: None, planned: None }
     }
 
-    /// Answers from an earlier dry run, or plans.
+    /// Answers from an earlier run, or plans.
     fn dry_run(&mut self) -> Result<Proposal, Failure> {
-        let recorder = Arc::new(Recorder::new(Arc::clone(&self.options.tree)));
-        if let Some(on_disk) = store::on_disk(self.args.folder())?
-            && let Some(recalled) = recall(&on_disk, &self.options, &recorder)
+        if let Some(recorder) = &self.recorder
+            && let Some(on_disk) = store::on_disk(self.args.folder())?
+            && let Some(recalled) = recall(&on_disk, &self.options, recorder)
         {
             return Ok(recalled.into());
         }
         self.store = self.args.read_if_there()?;
-        self.options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
         let proposal = self.plan(None)?;
-        if let (Some(store), Some(planned)) = (&self.store, &self.planned)
-            && let Some(on_disk) = store.on_disk(store.snapshot().revision)
-        {
-            remember(&on_disk, &self.options, &recorder, planned);
+        if let (Some(store), Some(planned)) = (&self.store, &self.planned) {
+            remember(self.recorder.as_deref(), store, &self.options, planned, store.snapshot().revision);
         }
         Ok(proposal)
+    }
+}
+
+/// Remembers a run whose plan, if any, is applied as a revision.
+fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, planned: &Planned, revision: u64) {
+    if let (Some(recorder), Some(on_disk)) = (recorder, store.on_disk(revision)) {
+        remembered::remember(&on_disk, options, recorder, planned, revision);
     }
 }
 
@@ -122,10 +139,11 @@ impl Drop for Local {
 
 impl Target for Local {
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
-        match self.dry {
-            Some(Remembers::Yes) if document.is_none() => return self.dry_run(),
-            Some(_) => self.store = self.args.read_if_there()?,
-            None => {}
+        if self.is_dry && document.is_none() {
+            return self.dry_run();
+        }
+        if self.is_dry {
+            self.store = self.args.read_if_there()?;
         }
         self.plan(document)
     }
@@ -135,9 +153,12 @@ impl Target for Local {
             Some(store) => store,
             None => self.args.open()?,
         };
-        let store = self.store.insert(store);
+        let store = &*self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
         let applied = during("Applying", || apply(store, &self.options, &planned));
+        if let Ok(revision) = applied {
+            remember(self.recorder.as_deref(), store, &self.options, &planned, revision);
+        }
         leave(planned);
         applied.map_err(|error| {
             let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));

@@ -1,4 +1,5 @@
 //! A source that is loaded again and again gives what loading it from scratch gives: plans, diagnostics and their order.
+//! Once its plan is applied there is nothing to do, and the same is said of the manifests.
 
 use std::{fmt::Write, fs, path::Path};
 
@@ -22,30 +23,48 @@ impl Dice {
 /// A file of the estate, now and then with a mistake, a duplicate or another order.
 fn file(dice: &mut Dice, number: u64) -> String {
     let mut text = String::new();
-    for _ in 0..=dice.roll(3) {
-        let name = if dice.roll(20) == 0 { dice.roll(24) } else { number * 3 + dice.roll(3) };
+    for place in 0..=dice.roll(3) {
+        let name = if dice.roll(40) == 0 { dice.roll(28) } else { number * 4 + place };
         let _ = match dice.roll(12) {
-            0 => writeln!(
-                text,
-                "---\napiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {{name: set-{}}}\nspec: {{compression: {{}}, request_headers: {{add: {{X-A: '{}'}}}}}}",
-                dice.roll(3),
-                dice.roll(4)
-            ),
+            0 if dice.roll(6) == 0 => module_set(&mut text, dice, name % 3),
             1 => writeln!(
                 text,
                 "---\napiVersion: edgewright/v1\nkind: IpRestriction\nmetadata: {{name: office-{name}}}\nspec: {{type: api, ip_policy_ids: [ipp_{}]}}",
                 dice.roll(3)
             ),
-            2 if dice.roll(3) == 0 => writeln!(text, "---\nkind: ["),
+            2 if dice.roll(12) == 0 => writeln!(text, "---\nkind: ["),
+            4 => writeln!(
+                text,
+                "---\napiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {{name: hook-{name}}}\nspec: {{webhook_verification: {{provider: github, secret: {{from_file: secret-{}}}}}}}\n---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: hook-{name}}}\nspec: {{edge: edge-24, match_type: path_prefix, match: /hook{name}, backend: {{backend_id: bkd_1}}, modules_from: [hook-{name}]}}",
+                dice.roll(3)
+            ),
             3 => writeln!(
                 text,
                 "---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: extra-{name}}}\nspec: {{edge: edge-{}, match_type: path_prefix, match: /x{}, backend: {{backend_id: bkd_1}}}}",
-                dice.roll(24),
+                if dice.roll(6) == 0 { dice.roll(28) } else { 24 },
                 dice.roll(3)
             ),
             _ => edge(&mut text, dice, name),
         };
     }
+    text
+}
+
+fn module_set(text: &mut String, dice: &mut Dice, name: u64) -> std::fmt::Result {
+    let value = dice.roll(4);
+    writeln!(
+        text,
+        "---\napiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {{name: set-{name}}}\nspec: {{compression: {{}}, request_headers: {{add: {{X-A: '{value}'}}}}}}"
+    )
+}
+
+/// The module sets and the edge that others use.
+fn shared(dice: &mut Dice) -> String {
+    let mut text = String::new();
+    for name in 0..3 {
+        let _ = module_set(&mut text, dice, name);
+    }
+    let _ = edge(&mut text, dice, 24);
     text
 }
 
@@ -58,10 +77,10 @@ fn edge(text: &mut String, dice: &mut Dice, name: u64) -> std::fmt::Result {
         name + dice.roll(30) / 29
     )?;
     for route in 0..=dice.roll(3) {
-        let field = if dice.roll(25) == 0 { "bakcend" } else { "backend" };
+        let field = if dice.roll(120) == 0 { "bakcend" } else { "backend" };
         writeln!(
             text,
-            "    - {{name: r{route}, match_type: path_prefix, match: /p{}, {field}: {{backend_id: bkd_{}}}, modules_from: [set-{}]}}",
+            "    - {{name: r{route}, match_type: path_prefix, match: /p{route}{}, {field}: {{backend_id: bkd_{}}}, modules_from: [set-{}]}}",
             dice.roll(3),
             dice.roll(2),
             dice.roll(3)
@@ -70,15 +89,21 @@ fn edge(text: &mut String, dice: &mut Dice, name: u64) -> std::fmt::Result {
     Ok(())
 }
 
-fn shown(planned: &Planned) -> String {
+/// The diagnostics of a run.
+fn said(planned: &Planned) -> String {
     let mut text = String::new();
     for it in &planned.diagnostics {
         let related: Vec<_> = it.related.iter().map(|(at, label)| (&at.file.name, at.line_column(), label)).collect();
         let _ = writeln!(text, "{:?} {} {:?} {:?} {related:?}", it.position(), it.code, it.message, it.help);
     }
+    text
+}
+
+fn shown(planned: &Planned) -> String {
+    let mut text = said(planned);
     let changes = planned.plan.iter().flat_map(|plan| &plan.changes);
     for operation in changes.flat_map(|change| &change.operations) {
-        let _ = writeln!(text, "{operation} {:?}", operation.body(Secrets::Masked).ok());
+        let _ = writeln!(text, "{operation} {:?}", operation.body(Secrets::Revealed).ok());
     }
     let _ = writeln!(text, "{:?} {:?}", planned.plan.as_ref().map(|plan| plan.unchanged), planned.left_out_names());
     text
@@ -90,17 +115,29 @@ fn options(folder: &Path, isolate: bool) -> Options {
 
 #[test]
 fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
-    let (mut invalid, mut applied) = (0, 0);
+    let (mut invalid, mut applied, mut settled) = (0, 0, 0);
     for seed in 0..6 {
         let mut dice = Dice(seed);
         let folder = tempfile::tempdir().unwrap();
+        for number in 0..3 {
+            fs::write(folder.path().join(format!("secret-{number}")), "hunter").unwrap();
+        }
+        fs::write(folder.path().join("shared.yaml"), shared(&mut dice)).unwrap();
         let mut snapshot = Snapshot::default();
         let mut last = None;
         for _ in 0..40 {
             let path = folder.path().join(format!("{}.yaml", dice.roll(7)));
-            match dice.roll(8) {
-                0 => drop(fs::remove_file(&path)),
-                1 => drop(fs::rename(&path, folder.path().join(format!("{}.yaml", dice.roll(7))))),
+            match dice.roll(10) {
+                0 | 1 => {
+                    let value = folder.path().join(format!("secret-{}", dice.roll(3)));
+                    match dice.roll(8) {
+                        0 => drop(fs::remove_file(value)),
+                        _ => fs::write(value, format!("hunter{}", dice.roll(3))).unwrap(),
+                    }
+                }
+                2 => drop(fs::remove_file(&path)),
+                4 => fs::write(folder.path().join("shared.yaml"), shared(&mut dice)).unwrap(),
+                3 => drop(fs::rename(&path, folder.path().join(format!("{}.yaml", dice.roll(7))))),
                 _ => {
                     let number = dice.roll(7);
                     fs::write(&path, file(&mut dice, number)).unwrap();
@@ -112,6 +149,8 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
             let scratch = Prepared::load(options(folder.path(), isolate)).plan(&snapshot);
             assert_eq!(shown(&planned), shown(&scratch), "seed {seed}");
             last = Some(again);
+            let settles = planned.settles();
+            let (before, desired) = (said(&planned), planned.desired.len());
             let Some(plan) = planned.plan.filter(|plan| plan.refusals.is_empty()) else {
                 invalid += 1;
                 continue;
@@ -121,8 +160,14 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
                 snapshot = snapshot.apply(&operations, mint::now()).unwrap().0;
                 applied += 1;
             }
+            if settles {
+                let next = Prepared::load(options(folder.path(), isolate)).plan(&snapshot);
+                let rest = next.plan.as_ref().map(|plan| (plan.is_empty(), plan.unchanged));
+                assert_eq!((rest, said(&next)), (Some((true, desired)), before), "seed {seed}");
+                settled += 1;
+            }
         }
     }
-    // Both kinds of runs were tried.
-    assert!(invalid > 10 && applied > 20, "{invalid} invalid, {applied} applied");
+    // All kinds of runs were tried.
+    assert!(invalid > 10 && applied > 20 && settled > 20, "{invalid} invalid, {applied} applied, {settled} settled");
 }
