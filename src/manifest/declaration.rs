@@ -16,6 +16,7 @@ use crate::{
         code::Code,
         diagnostic::Diagnostic,
         fault::{Aim, Fault, Path},
+        id::Id,
         key::Key,
         module::{SharedModule, Slot},
         resource::AnyResource,
@@ -47,11 +48,14 @@ pub(super) struct Declaration {
     pub merged: Merged,
 }
 
-/// A spec with the modules of sets, kept while the sets are the same.
+/// The resolved forms of a spec, each kept while what it is made of is the same.
 #[derive(Debug, Default)]
-pub(super) struct Merged(Mutex<Option<MergedSpec>>);
-
-type MergedSpec = (Vec<Arc<ModuleSet>>, Arc<dyn AnyResource>);
+pub(super) struct Merged {
+    /// With the modules of sets.
+    with_sets: Mutex<Option<(Vec<Arc<ModuleSet>>, Arc<dyn AnyResource>)>>,
+    /// This form, or the spec itself, with identifiers in place of names.
+    with_ids: Mutex<Option<(Arc<dyn AnyResource>, Vec<Id>, Arc<dyn AnyResource>)>>,
+}
 
 /// A copy is made to differ, so it starts anew.
 impl Clone for Merged {
@@ -62,19 +66,40 @@ impl Clone for Merged {
 
 impl Merged {
     /// The spec with these sets, made only if they differ from the last ones.
-    pub(super) fn with(
+    pub(super) fn with_sets(
         &self,
         sets: Vec<Arc<ModuleSet>>,
         make: impl FnOnce() -> Arc<dyn AnyResource>,
     ) -> Arc<dyn AnyResource> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |(of, _): &&MergedSpec| of.iter().map(Arc::as_ptr).eq(sets.iter().map(Arc::as_ptr));
-        if let Some((_, spec)) = kept.as_ref().filter(same) {
+        let mut kept = self.with_sets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, spec)) = kept.as_ref()
+            && of.iter().map(Arc::as_ptr).eq(sets.iter().map(Arc::as_ptr))
+        {
             return Arc::clone(spec);
         }
         let spec = make();
         *kept = Some((sets, Arc::clone(&spec)));
         spec
+    }
+
+    /// A spec with these identifiers as the targets of its references, made only if the spec or a target differs from
+    /// the last ones.
+    pub(super) fn with_ids(
+        &self,
+        spec: Arc<dyn AnyResource>,
+        targets: Vec<Id>,
+        make: impl FnOnce(&dyn AnyResource, &[Id]) -> Arc<dyn AnyResource>,
+    ) -> Arc<dyn AnyResource> {
+        let mut kept = self.with_ids.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, ids, with_ids)) = kept.as_ref()
+            && Arc::ptr_eq(of, &spec)
+            && *ids == targets
+        {
+            return Arc::clone(with_ids);
+        }
+        let with_ids = make(spec.as_ref(), &targets);
+        *kept = Some((spec, targets, Arc::clone(&with_ids)));
+        with_ids
     }
 }
 

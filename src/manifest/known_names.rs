@@ -136,7 +136,7 @@ impl<'a> KnownNames<'_, 'a> {
         }
         match taken.is_empty() {
             true => Arc::clone(&declaration.spec),
-            false => declaration.merged.with(used, || declaration.spec.with_modules(&taken)),
+            false => declaration.merged.with_sets(used, || declaration.spec.with_modules(&taken)),
         }
     }
 
@@ -147,32 +147,43 @@ impl<'a> KnownNames<'_, 'a> {
         spec: Arc<dyn AnyResource>,
         missing: &mut Vec<Missing>,
     ) -> Arc<dyn AnyResource> {
-        let mut resolved: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
+        let mut targets = Vec::new();
         for slot in declaration.kind.info().slots {
             let Some(module) = spec.module(slot) else { continue };
-            let mut references = Vec::new();
-            module.references(&mut |reference| references.push(reference));
-            if references.is_empty() {
-                continue;
-            }
-            let targets: Vec<Id> = references
-                .into_iter()
-                .map(|reference| {
-                    let (kind, name) = (reference.target.kind, reference.target.id.as_str());
-                    self.find(kind, name).unwrap_or_else(|| {
-                        missing.push(Missing {
-                            kind: kind.info().name,
-                            prefix: kind.info().prefix,
-                            name: name.to_owned(),
-                            origin: declaration.origin.clone(),
-                            path: reference.path.under(&Path::root().join(slot.name)),
-                        });
-                        reference.target.id.clone()
-                    })
-                })
-                .collect();
-            resolved.push((slot, Some(module.with_references(&targets))));
+            module.references(&mut |reference| {
+                let (kind, name) = (reference.target.kind, reference.target.id.as_str());
+                let found = self.find(kind, name);
+                if found.is_none() {
+                    missing.push(Missing {
+                        kind: kind.info().name,
+                        prefix: kind.info().prefix,
+                        name: name.to_owned(),
+                        origin: declaration.origin.clone(),
+                        path: reference.path.under(&Path::root().join(slot.name)),
+                    });
+                }
+                targets.push(found.unwrap_or(reference.target.id));
+            });
         }
-        if resolved.is_empty() { spec } else { spec.with_modules(&resolved) }
+        match targets.is_empty() {
+            true => spec,
+            false => declaration.merged.with_ids(spec, targets, referencing),
+        }
     }
+}
+
+/// A spec with these identifiers as the targets of its references, in their order.
+fn referencing(spec: &dyn AnyResource, targets: &[Id]) -> Arc<dyn AnyResource> {
+    let mut targets = targets;
+    let mut resolved: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
+    for slot in spec.kind().info().slots {
+        let Some(module) = spec.module(slot) else { continue };
+        let mut count = 0;
+        module.references(&mut |_| count += 1);
+        if let Some((own, others)) = targets.split_at_checked(count).filter(|_| count > 0) {
+            resolved.push((slot, Some(module.with_references(own))));
+            targets = others;
+        }
+    }
+    spec.with_modules(&resolved)
 }

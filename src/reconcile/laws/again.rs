@@ -1,11 +1,11 @@
 //! A source that is loaded again and again gives what loading it from scratch gives: plans, diagnostics and their order.
 //! Once its plan is applied there is nothing to do, and the same is said of the manifests.
 
-use std::{fmt::Write, fs, path::Path};
+use std::{fmt::Write, fs, path::Path, sync::Arc};
 
 use crate::{
     manifest::tree::Disk,
-    model::{operation::Operation, secret::Secrets, snapshot::Snapshot},
+    model::{Kind, operation::Operation, secret::Secrets, snapshot::Snapshot},
     reconcile::{Options, Planned, Prepared},
     store::mint,
 };
@@ -170,4 +170,16 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
     }
     // All kinds of runs were tried.
     assert!(invalid > 10 && applied > 20 && settled > 20, "{invalid} invalid, {applied} applied, {settled} settled");
+}
+
+#[test]
+fn what_has_not_changed_is_not_made_again() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/storefront");
+    let snapshot = Snapshot::default();
+    let first = Prepared::load_again(options(&folder, false), None);
+    let before = first.plan(&snapshot).desired;
+    let again = Prepared::load_again(options(&folder, false), Some(first)).plan(&snapshot).desired;
+    let made_again = again.values().filter(|it| !Arc::ptr_eq(&it.spec, &before[&it.key].spec));
+    assert_eq!(made_again.map(|it| it.key.to_string()).collect::<Vec<_>>(), Vec::<String>::new());
+    assert!(again.values().any(|it| it.key.kind == Kind::HttpsEdgeRoute && it.spec.modules().count() > 1));
 }
