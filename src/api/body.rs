@@ -13,7 +13,7 @@ use crate::model::{
     code::Code,
     fault::Fault,
     long_integer,
-    node::Node,
+    node::Tape,
     unbounded::{self, Excess},
 };
 
@@ -55,11 +55,11 @@ pub(crate) async fn read(
     headers: &HeaderMap,
     body: Body,
     limits: Limits,
-) -> Result<(Node, Vec<Fault>, usize), ApiError> {
+) -> Result<(Tape, Vec<Fault>, usize), ApiError> {
     let bytes = take(headers, body, limits).await?;
     let size = bytes.len();
-    let (node, faults) = with_body(size, move || parse(&bytes, limits)).await??;
-    Ok((node, faults, size))
+    let (content, faults) = with_body(size, move || parse(&bytes, limits)).await??;
+    Ok((content, faults, size))
 }
 
 /// Reads the bytes of a body with a JSON content type, or of an empty body.
@@ -89,9 +89,9 @@ pub(crate) async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Res
 }
 
 /// Parses the bytes as JSON, and returns the faults of its keys and numbers. An empty body is null.
-pub(crate) fn parse(bytes: &[u8], limits: Limits) -> Result<(Node, Vec<Fault>), ApiError> {
+pub(crate) fn parse(bytes: &[u8], limits: Limits) -> Result<(Tape, Vec<Fault>), ApiError> {
     if bytes.is_empty() {
-        return Ok((Node::Null, Vec::new()));
+        return Ok((Tape::default(), Vec::new()));
     }
     let syntax = |error: serde_json::Error| {
         let text = error.to_string();
@@ -114,10 +114,10 @@ pub(crate) fn parse(bytes: &[u8], limits: Limits) -> Result<(Node, Vec<Fault>), 
             return Err(ApiError::of(Code::BodyTooLarge, message));
         }
     }
-    let mut node: Node = unbounded::from_slice(bytes).map_err(syntax)?;
-    long_integer::mark(&mut node, bytes);
-    let faults = node.take_faults();
-    Ok((node, faults))
+    let mut content: Tape = unbounded::from_slice(bytes).map_err(syntax)?;
+    long_integer::mark(&mut content, bytes);
+    let faults = content.take_faults();
+    Ok((content, faults))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

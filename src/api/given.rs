@@ -10,27 +10,27 @@ use crate::{
         decode::{Decoded, list},
         fault::{Fault, Faults, Path, Segment, add_untold},
         module::{AnyModule, Slot},
-        node::Node,
+        node::{Node, Tape},
         resource::{AccessList, AnyResource, Beside, KindInfo},
     },
     text::printable,
 };
 
 /// Returns a body that is not null.
-pub(super) fn body(node: Node) -> Result<Node, ApiError> {
-    if node.is_null() {
+pub(super) fn body(content: Tape) -> Result<Tape, ApiError> {
+    if content.root().is_null() {
         return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
     }
-    Ok(node)
+    Ok(content)
 }
 
 /// Returns the body of a PUT. Without one, a module whose defaults are harmless is configured with them (D64).
-pub(super) fn module_body(slot: &Slot, node: Node) -> Result<Node, ApiError> {
-    if !node.is_null() {
-        return Ok(node);
+pub(super) fn module_body(slot: &Slot, content: Tape) -> Result<Tape, ApiError> {
+    if !content.root().is_null() {
+        return Ok(content);
     }
     if slot.empty_is_harmless {
-        return Ok(Node::Map(Vec::new()));
+        return Ok(Tape::empty_mapping());
     }
     let message = match slot.required {
         [] => format!("a request body is required: the defaults of `{}` are rarely intended", slot.name),
@@ -43,24 +43,19 @@ pub(super) fn module_body(slot: &Slot, node: Node) -> Result<Node, ApiError> {
 
 /// Removes the path parameters that a body repeats: some clients send their whole argument. Returns the faults of those
 /// with another value.
-pub(super) fn take_parameters(node: &mut Node, endpoint: &Endpoint, values: &[String]) -> Vec<Fault> {
+pub(super) fn take_parameters(content: &mut Tape, endpoint: &Endpoint, values: &[String]) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let Node::Map(entries) = node else { return faults };
     let names = endpoint.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
     // The type of an event source is also a field, and compared like any other fixed field.
     let fixed = endpoint.kind.info().fixed;
     for (name, value) in names.zip(values).filter(|(name, _)| !fixed.contains(name)) {
-        entries.retain(|(key, node)| {
-            if key != name {
-                return true;
-            }
-            if !node.is_null() && node.as_str() != Some(value.as_str()) {
-                let fault = Fault::new(Code::UnknownValue, format!("`{name}` must match the path"));
-                let help = format!("use `{}`, or remove `{name}`", printable(value));
-                faults.push(fault.help(help).at(Path::root().join(name)));
-            }
-            false
-        });
+        let Some(node) = content.root().get(name) else { continue };
+        if !node.is_null() && node.as_str() != Some(value.as_str()) {
+            let fault = Fault::new(Code::UnknownValue, format!("`{name}` must match the path"));
+            let help = format!("use `{}`, or remove `{name}`", printable(value));
+            faults.push(fault.help(help).at(Path::root().join(name)));
+        }
+        content.remove(name);
     }
     faults
 }
@@ -77,13 +72,12 @@ pub(super) struct PatchFields {
 }
 
 /// Returns the fields of a PATCH, with each blank where D65 puts it.
-pub(super) fn patch_fields(info: &KindInfo, node: &Node) -> PatchFields {
-    let entries = node.entries().unwrap_or_default();
-    let given: Vec<&str> = entries.iter().filter(|(_, value)| !value.is_null()).map(|(key, _)| key.as_str()).collect();
+pub(super) fn patch_fields(info: &KindInfo, node: Node<'_>) -> PatchFields {
+    let entries = node.entries().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let entries: Vec<(&str, Node<'_>)> = entries.collect();
     let mut fields = PatchFields::default();
-    for (key, value) in entries.iter().filter(|(_, value)| !value.is_null()) {
-        let name = key.as_str();
-        let others = || given.iter().copied().filter(move |other| *other != name);
+    for (name, value) in entries.iter().copied() {
+        let others = || entries.iter().map(|(other, _)| *other).filter(move |other| *other != name);
         let unmeant = match info.unmeant_blanks.iter().find(|(field, _)| *field == name) {
             _ if !is_blank(value) => false,
             Some((_, Beside::Anything)) => others().next().is_some(),
@@ -91,20 +85,20 @@ pub(super) fn patch_fields(info: &KindInfo, node: &Node) -> PatchFields {
             None => info.blank_is_unset.contains(&name) && value.as_str().is_some(),
         };
         if unmeant {
-            fields.unchanged.push(key.clone());
+            fields.unchanged.push(name.to_owned());
             continue;
         }
-        fields.changed.push(key.clone());
+        fields.changed.push(name.to_owned());
         if is_blank(value) && others().next().is_some() {
-            fields.cleared.push(key.clone());
+            fields.cleared.push(name.to_owned());
         }
     }
     fields
 }
 
 /// Whether a value is an empty text or list.
-fn is_blank(value: &Node) -> bool {
-    value.as_str() == Some("") || matches!(value, Node::Seq(items) if items.is_empty())
+fn is_blank(value: Node<'_>) -> bool {
+    value.as_str() == Some("") || value.items().is_some_and(|mut items| items.next().is_none())
 }
 
 /// Warns of blank fields that had a value, whether they were left unchanged or cleared.
@@ -171,7 +165,7 @@ pub(super) fn take_fixed(
 }
 
 /// Decodes a body and checks the Spec's rules; for a PATCH, only those of the `given` fields.
-pub(super) fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Decoded<Arc<dyn AnyResource>> {
+pub(super) fn decode(kind: Kind, node: Node<'_>, given: Option<&[String]>) -> Decoded<Arc<dyn AnyResource>> {
     let info = kind.info();
     // A blank that is not given need not be a valid value.
     let blank = |field: &&&str| {
@@ -193,7 +187,7 @@ pub(super) fn decode(kind: Kind, node: &Node, given: Option<&[String]>) -> Decod
 }
 
 /// Decodes a body and checks the module's rules.
-pub(super) fn decode_module(slot: &Slot, node: &Node) -> Decoded<Arc<dyn AnyModule>> {
+pub(super) fn decode_module(slot: &Slot, node: Node<'_>) -> Decoded<Arc<dyn AnyModule>> {
     let (module, mut faults) = (slot.decode_request)(node);
     if let Some(module) = &module {
         let mut found = Faults::new();

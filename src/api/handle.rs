@@ -32,7 +32,7 @@ use crate::{
             owner::{Owner, Role},
         },
         module::Slot,
-        node::Node,
+        node::Tape,
         operation::Operation,
         rules,
         secret::{Secret, Secrets},
@@ -87,40 +87,40 @@ pub(super) async fn handle(
     let (parts, body) = request.into_parts();
     let (mut snapshot, mut caller) = served.admit(&parts)?;
     query::check(parts.uri.query(), known)?;
-    let (mut node, mut size) = (Node::Null, 0);
+    let (mut content, mut size) = (Tape::default(), 0);
     if matches!(parts.method, Method::POST | Method::PATCH | Method::PUT) {
         // An old state is not kept while the body is received, and the key may be revoked meanwhile.
         drop((snapshot, caller));
         let faults;
-        (node, faults, size) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+        (content, faults, size) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
         if !faults.is_empty() {
             return Err(ApiError::from_faults(faults));
         }
         (snapshot, caller) = served.admit(&parts)?;
     }
-    let repeated = given::take_parameters(&mut node, endpoint, &parameters);
+    let repeated = given::take_parameters(&mut content, endpoint, &parameters);
     let call = ApiRequest { app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size, repeated };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
     let key = Key { kind: endpoint.kind, parent, id };
     match endpoint.action {
-        Action::Create => call.create(key, given::body(node)?).await,
+        Action::Create => call.create(key, given::body(content)?).await,
         Action::List => {
             let ApiRequest { caller, snapshot, headers, .. } = call;
             list::list(app, caller.role, snapshot, key, parts.uri.query(), headers).await
         }
         Action::Get => call.get(&key).await,
         // The PATCH without fields accepts an empty body (D5).
-        Action::Patch if node.is_null() && endpoint.kind == Kind::EventSource => {
-            call.patch(key, Node::Map(Vec::new())).await
+        Action::Patch if content.root().is_null() && endpoint.kind == Kind::EventSource => {
+            call.patch(key, Tape::empty_mapping()).await
         }
-        Action::Patch => call.patch(key, given::body(node)?).await,
+        Action::Patch => call.patch(key, given::body(content)?).await,
         Action::Delete => call
             .commit(&key, None, vec![Operation::Delete { key: key.clone(), with_children: true }])
             .await
             .map(|_| no_content()),
-        Action::PutModule(slot) => call.put_module(key, slot, given::module_body(slot, node)?).await,
+        Action::PutModule(slot) => call.put_module(key, slot, given::module_body(slot, content)?).await,
         Action::GetModule(slot) => call.get_module(&key, slot),
         Action::DeleteModule(slot) => call
             .commit(&key, Some(slot), vec![Operation::DeleteModule { host: key.clone(), slot }])
@@ -138,9 +138,9 @@ pub(super) fn not_found(what: &str) -> ApiError {
 }
 
 impl ApiRequest<'_> {
-    async fn create(&self, mut key: Key, node: Node) -> Result<Response, ApiError> {
+    async fn create(&self, mut key: Key, content: Tape) -> Result<Response, ApiError> {
         let (kind, info) = (self.kind, self.kind.info());
-        let (spec, faults) = with_body(self.size, move || given::decode(kind, &node, None)).await?;
+        let (spec, faults) = with_body(self.size, move || given::decode(kind, content.root(), None)).await?;
         let mut spec = given::without_faults(spec, self.with_faults(faults))?;
         let mut operations = Vec::new();
         let mut token = None;
@@ -205,11 +205,11 @@ impl ApiRequest<'_> {
         Ok(self.conditional(&rendered))
     }
 
-    async fn patch(&self, key: Key, node: Node) -> Result<Response, ApiError> {
+    async fn patch(&self, key: Key, content: Tape) -> Result<Response, ApiError> {
         let info = self.kind.info();
-        let patch = given::patch_fields(info, &node);
+        let patch = given::patch_fields(info, content.root());
         let (kind, named) = (self.kind, patch.changed.clone());
-        let (spec, found) = with_body(self.size, move || given::decode(kind, &node, Some(&named))).await?;
+        let (spec, found) = with_body(self.size, move || given::decode(kind, content.root(), Some(&named))).await?;
         let before = self.snapshot.get(&key).map(|entry| Arc::clone(entry.spec()));
         let mut fields = patch.changed.clone();
         let mut faults = given::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
@@ -230,9 +230,9 @@ impl ApiRequest<'_> {
         Ok(response)
     }
 
-    async fn put_module(&self, host: Key, slot: &'static Slot, node: Node) -> Result<Response, ApiError> {
+    async fn put_module(&self, host: Key, slot: &'static Slot, content: Tape) -> Result<Response, ApiError> {
         check_id(Some(host.kind), &host.id)?;
-        let (module, faults) = with_body(self.size, move || given::decode_module(slot, &node)).await?;
+        let (module, faults) = with_body(self.size, move || given::decode_module(slot, content.root())).await?;
         let module = given::without_faults(module, self.with_faults(faults))?;
         let operation = Operation::PutModule { host: host.clone(), slot, module };
         let snapshot =

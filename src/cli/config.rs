@@ -18,7 +18,7 @@ use crate::{
         decode::decode,
         diagnostic::Diagnostic,
         fault::{Fault, Path as FieldPath},
-        node::Node,
+        node::Tape,
     },
     reconcile::LintLevels,
 };
@@ -73,15 +73,15 @@ impl Config {
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         let fail = |fault: Fault| unusable(path, &fault);
-        let mut node: Node = serde_yaml::from_str(text)
+        let mut content: Tape = serde_yaml::from_str(text)
             .map_err(|error| fail(Fault::new(Code::Syntax, syntax::reason_and_place(&error))))?;
-        if node.is_null() {
+        if content.root().is_null() {
             return Ok(Self::default());
         }
-        if let Some(fault) = node.take_faults().into_iter().next() {
+        if let Some(fault) = content.take_faults().into_iter().next() {
             return Err(fail(fault));
         }
-        let (file, faults) = decode::<File>(&node, None);
+        let (file, faults) = decode::<File>(content.root(), None);
         if let Some(fault) = faults.into_iter().next() {
             return Err(fail(fault));
         }

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize, de::DeserializeSeed};
 use super::{
     bounds,
     findings::FileFindings,
-    merge,
     origin::{ManifestFile, Origin},
     syntax,
 };
@@ -16,7 +15,7 @@ use crate::model::{
     code::Code,
     diagnostic::Diagnostic,
     long_integer,
-    node::{Allowance, Counted, Node},
+    node::{Allowance, Counted, Node, Tape},
     unbounded,
 };
 
@@ -56,12 +55,18 @@ pub(super) struct Metadata {
 
 /// A document of a file.
 pub(super) struct Document {
-    /// The content.
-    pub node: Node,
+    content: Tape,
     /// The position in the file.
     pub origin: Origin,
-    /// Whether the document has errors already, so that `node` may be incomplete.
+    /// Whether the document has errors already, so that the content may be incomplete.
     pub faulty: bool,
+}
+
+impl Document {
+    /// Returns the content.
+    pub(super) fn node(&self) -> Node<'_> {
+        self.content.root()
+    }
 }
 
 /// Reads the documents of a file up to the first syntax error.
@@ -78,28 +83,25 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
         return Vec::new();
     }
     let mut documents = Vec::new();
-    let mut take = |number: usize, mut node: Node, findings: &mut FileFindings| {
+    let mut take = |number: usize, mut content: Tape, findings: &mut FileFindings| {
         let origin = Origin::new(Arc::clone(file), number);
         // An empty document between two separators declares nothing.
-        if node.is_null() {
+        if content.root().is_null() {
             return;
         }
-        let mut faults = Vec::new();
-        if !node.is_plain() {
-            faults = node.take_faults();
-            faults.extend(merge::apply(&mut node));
-        }
+        let mut faults = content.take_faults();
+        faults.extend(content.merge());
         let faulty = !faults.is_empty();
         for fault in faults {
             findings.error(|| origin.diagnostic(fault));
         }
-        documents.push(Document { node, origin, faulty });
+        documents.push(Document { content, origin, faulty });
     };
     let broken = if is_json {
-        match unbounded::from_str::<Node>(text) {
-            Ok(mut node) => {
-                long_integer::mark(&mut node, text.as_bytes());
-                take(0, node, findings);
+        match unbounded::from_str::<Tape>(text) {
+            Ok(mut content) => {
+                long_integer::mark(&mut content, text.as_bytes());
+                take(0, content, findings);
                 None
             }
             Err(error) => Some((json_message(&error), offset(text, error.line(), error.column()))),
@@ -109,7 +111,7 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
         let mut broken = None;
         for (number, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
             match Counted(&allowance).deserialize(document) {
-                Ok(node) => take(number, node, findings),
+                Ok(content) => take(number, content, findings),
                 // After a syntax error the reader would repeat it forever, so the rest of the file is not read.
                 Err(error) => {
                     let place = error.location().map(|place| offset(text, place.line(), place.column()));

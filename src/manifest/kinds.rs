@@ -132,7 +132,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The fault of a `spec` that is not a mapping, with fields of the kind.
-pub(super) fn bad_spec(kind: &ManifestKind, spec: &Node) -> Fault {
+pub(super) fn bad_spec(kind: &ManifestKind, spec: Node<'_>) -> Fault {
     let message = format!("the `spec` of {} must be a mapping (found {})", kind.name, spec.describe());
     let example = kind.resource.and_then(|kind| (kind.info().example)());
     let fields: Vec<&str> = match example.as_ref().and_then(Value::as_object) {

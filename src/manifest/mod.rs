@@ -13,7 +13,6 @@ mod identity;
 mod kinds;
 mod known_names;
 mod locate;
-mod merge;
 mod origin;
 mod reader;
 pub(crate) mod resolve;

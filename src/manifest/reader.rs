@@ -21,7 +21,7 @@ use crate::{
         fault::{Fault, Faults, Path, add_untold, nearest},
         id::{is_name, is_opaque_id},
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
-        node::Node,
+        node::{Node, NodeItems, NodeShape},
         resource::{AnyResource, KindInfo, Resource},
     },
     text::printable,
@@ -48,7 +48,7 @@ pub(super) struct Reader<'a> {
 pub(super) struct Body<'a> {
     kind: &'static ManifestKind,
     metadata: &'a Metadata,
-    spec: &'a Node,
+    spec: Node<'a>,
 }
 
 /// Reads the declarations of a document.
@@ -56,9 +56,9 @@ pub(super) fn declare(document: &Document, values: &Values<'_>, declared: &mut D
     let facts = Facts::default();
     let mut reader = Reader { origin: document.origin.clone(), values, declared, findings, facts };
     let (resources, errors) = (reader.declared.resources.len(), reader.findings.errors());
-    reader.document(&document.node);
+    reader.document(document.node());
     if reader.findings.errors() > errors || document.faulty {
-        let name = document.node.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Node::as_str);
+        let name = document.node().get("metadata").and_then(|metadata| metadata.get("name")).and_then(Node::as_str);
         reader.declared.mark_faulty(resources, name.unwrap_or_default());
     }
 }
@@ -74,7 +74,7 @@ impl Reader<'_> {
     }
 
     /// Decodes a field of a mapping; returns the default if it is missing or invalid.
-    fn field<T: DeserializeOwned + Default>(&mut self, node: &Node, part: DocumentPart, name: &str) -> T {
+    fn field<T: DeserializeOwned + Default>(&mut self, node: Node<'_>, part: DocumentPart, name: &str) -> T {
         match node.get(name).filter(|value| !value.is_null()) {
             Some(value) => {
                 let (value, faults) = decode_field::<T>(value, name, Some(self.values));
@@ -92,7 +92,7 @@ impl Reader<'_> {
     fn spec(
         &mut self,
         kind: Kind,
-        node: &Node,
+        node: Node<'_>,
         part: DocumentPart,
         elsewhere: &[&str],
     ) -> Option<Arc<dyn AnyResource>> {
@@ -111,7 +111,7 @@ impl Reader<'_> {
     }
 
     /// Warns about `compression:` without a value, which looks as if it configured something (D38).
-    fn warn_of_null_modules(&mut self, kind: Kind, node: &Node, part: DocumentPart) {
+    fn warn_of_null_modules(&mut self, kind: Kind, node: Node<'_>, part: DocumentPart) {
         for slot in kind.info().slots.iter().filter(|slot| node.get(slot.name).is_some_and(Node::is_null)) {
             let fault =
                 Fault::new(Code::NullModule, format!("`{}` is null, so the module is not configured", slot.name))
@@ -123,7 +123,7 @@ impl Reader<'_> {
     }
 
     /// Warns about `routes:` without a value, which may be a truncated file.
-    fn warn_of_null_list(&mut self, node: &Node, name: &str) {
+    fn warn_of_null_list(&mut self, node: Node<'_>, name: &str) {
         if node.get(name).is_some_and(Node::is_null) {
             let fault = Fault::new(Code::NullModule, format!("`{name}` is null, so the list is empty"))
                 .at(DocumentPart::Spec.path().join(name))
@@ -133,7 +133,7 @@ impl Reader<'_> {
         }
     }
 
-    fn document(&mut self, node: &Node) {
+    fn document(&mut self, node: Node<'_>) {
         let root = Path::root();
         let Some(entries) = node.entries() else {
             let fault =
@@ -145,7 +145,7 @@ impl Reader<'_> {
             self.report(fault);
         }
         let Some(envelope) = envelope else { return };
-        let given = |name: &str| entries.iter().any(|(key, value)| key == name && !value.is_null());
+        let given = |name: &str| entries.clone().any(|(key, value)| key == name && !value.is_null());
         if envelope.api_version != API_VERSION {
             let fault = match envelope.api_version.as_str() {
                 "" => Fault::new(Code::ApiVersion, "`apiVersion` is missing").of_key(),
@@ -222,15 +222,22 @@ impl Reader<'_> {
     }
 
     /// Checks the document's name.
-    fn name(&mut self, metadata: &Metadata, node: &Node) -> bool {
+    fn name(&mut self, metadata: &Metadata, node: Node<'_>) -> bool {
         let path = Path::root().join("metadata").join("name");
         let written = node.get("metadata").and_then(|metadata| metadata.get("name"));
         if metadata.name.is_empty() {
             // A name or metadata of the wrong type was reported already.
-            let readable = matches!(node.get("metadata"), None | Some(Node::Null | Node::Map(_)));
+            let readable =
+                matches!(node.get("metadata").map(Node::shape), None | Some(NodeShape::Null | NodeShape::Map(_)));
             let wrong_name = matches!(
-                written,
-                Some(Node::Number(_) | Node::Bool(_) | Node::Seq(_) | Node::Map(_) | Node::Tagged(_))
+                written.map(Node::shape),
+                Some(
+                    NodeShape::Number(_)
+                        | NodeShape::Bool(_)
+                        | NodeShape::Seq(_)
+                        | NodeShape::Map(_)
+                        | NodeShape::Tagged
+                )
             );
             if readable && !wrong_name {
                 self.report(Fault::new(Code::Required, "`metadata.name` is missing").at(path).of_key());
@@ -249,7 +256,7 @@ impl Reader<'_> {
         good
     }
 
-    fn body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: &Node) {
+    fn body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: Node<'_>) {
         if spec.entries().is_none() {
             return self.report(kinds::bad_spec(kind, spec).at(DocumentPart::Spec.path()));
         }
@@ -282,7 +289,7 @@ impl Reader<'_> {
 
     /// Reads a route that names its edge.
     pub(super) fn route(&mut self, body: &Body<'_>) {
-        let Body { metadata, spec, .. } = body;
+        let Body { metadata, spec, .. } = *body;
         let edge: String = self.field(spec, DocumentPart::Spec, "edge");
         if spec.get("edge").is_none_or(Node::is_null) {
             self.report(
@@ -301,7 +308,7 @@ impl Reader<'_> {
 
     /// Reads an API key and the file for its token.
     pub(super) fn api_key(&mut self, body: &Body<'_>) {
-        let Body { metadata, spec, .. } = body;
+        let Body { metadata, spec, .. } = *body;
         let token_file: Option<PathBuf> = self.field(spec, DocumentPart::Spec, "token_file");
         if spec.get("token_file").is_none_or(Node::is_null) {
             let fault = Fault::new(Code::Required, "`token_file` is missing: the file to write the token to");
@@ -368,23 +375,20 @@ impl Reader<'_> {
     }
 
     /// The entries of the list `name`, which are mappings like `sample`.
-    fn items<'n>(&mut self, node: &'n Node, (name, sample): (&str, &str)) -> &'n [Node] {
+    fn items<'n>(&mut self, node: Node<'n>, (name, sample): (&str, &str)) -> Option<NodeItems<'n>> {
         self.warn_of_null_list(node, name);
-        match node.get(name) {
-            None | Some(Node::Null) => &[],
-            Some(Node::Seq(items)) => items,
-            Some(other) => {
-                let fault = not_a_list(&format!("`{name}`"), name, Some(sample), other);
-                self.report(fault.at(DocumentPart::Spec.path().join(name)));
-                &[]
-            }
+        let list = node.get(name).filter(|list| !list.is_null())?;
+        if list.items().is_none() {
+            let fault = not_a_list(&format!("`{name}`"), name, Some(sample), list);
+            self.report(fault.at(DocumentPart::Spec.path().join(name)));
         }
+        list.items()
     }
 
     /// Decodes the routes inside an edge.
-    fn routes(&mut self, edge: &str, spec: &Node) {
+    fn routes(&mut self, edge: &str, spec: Node<'_>) {
         let edge: Arc<str> = Arc::from(edge);
-        for (index, node) in self.items(spec, ROUTES).iter().enumerate() {
+        for (index, node) in self.items(spec, ROUTES).into_iter().flatten().enumerate() {
             let part = DocumentPart::Entry(ROUTES.0, index);
             if node.entries().is_none() {
                 self.report_in(part, not_an_entry(ROUTES.0, ROUTES.1, node));
@@ -415,7 +419,7 @@ impl Reader<'_> {
 
     /// Reads the sources of a subscription, which is no resource of its own.
     pub(super) fn subscription(&mut self, body: &Body<'_>) {
-        let Body { metadata, spec, .. } = body;
+        let Body { metadata, spec, .. } = *body;
         self.spec_of(body);
         if metadata.renamed_from.is_some() && metadata.id.is_none() {
             let path = Path::root().join("metadata").join("renamed_from");
@@ -423,7 +427,7 @@ impl Reader<'_> {
             self.report(fault.at(path).help("set `metadata.id` to the subscription's ID"));
         }
         let parent: Arc<str> = Arc::from(metadata.id.as_deref().unwrap_or(&metadata.name));
-        for (index, node) in self.items(spec, SOURCES).iter().enumerate() {
+        for (index, node) in self.items(spec, SOURCES).into_iter().flatten().enumerate() {
             let part = DocumentPart::Entry(SOURCES.0, index);
             if node.entries().is_none() {
                 self.report_in(part, not_an_entry(SOURCES.0, SOURCES.1, node));
@@ -443,13 +447,13 @@ impl Reader<'_> {
 
     /// Reads a set of modules.
     pub(super) fn module_set(&mut self, body: &Body<'_>) {
-        let Body { metadata, spec, .. } = body;
+        let Body { metadata, spec, .. } = *body;
         let slots = HttpsEdgeRoute::INFO.slots;
         let (mut modules, mut secrets) = (Vec::new(), Vec::new());
-        for (key, node) in spec.entries().unwrap_or_default() {
+        for (key, node) in spec.entries().into_iter().flatten() {
             let Some(slot) = slots.iter().find(|slot| slot.name == key) else {
                 let fault = || unknown_field(key, slots.iter().map(|slot| slot.name));
-                let path = || Path::root().join(key.as_str());
+                let path = || Path::root().join(key);
                 self.findings.error(|| self.origin.part(DocumentPart::Spec).diagnostic(fault().at(path())));
                 continue;
             };

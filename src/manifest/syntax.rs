@@ -74,6 +74,7 @@ const VALUES: &[(&str, &str)] = &[
     (": a key must be a string, not a mapping", "a key must be a string, not a mapping"),
     (": a key must be a string, not a value with a tag", "a key must be a string, not a value with a tag"),
     (": the aliases expand to too many values", "the aliases expand to too many values"),
+    (": the document is larger than 4 GiB", "the document is larger than 4 GiB"),
     (": recursion limit exceeded", "recursion limit exceeded"),
 ];
 
@@ -102,10 +103,10 @@ fn phrase(text: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::node::Node;
+    use crate::model::node::Tape;
 
     fn read(text: &str) -> Option<String> {
-        serde_yaml::from_str::<Node>(text).err().map(|error| reason_and_place(&error))
+        serde_yaml::from_str::<Tape>(text).err().map(|error| reason_and_place(&error))
     }
 
     #[test]

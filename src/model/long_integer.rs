@@ -1,28 +1,12 @@
 //! Integers of more than 64 bits in a JSON text. Its reader would round them to a float without a word.
 
-use std::{iter::Peekable, vec};
-
-use super::node::Node;
+use super::node::Tape;
 
 /// Marks the integers of more than 64 bits in a document, which was read from this JSON text and is otherwise unchanged.
-pub(crate) fn mark(node: &mut Node, json: &[u8]) {
+pub(crate) fn mark(document: &mut Tape, json: &[u8]) {
     let found = positions(json);
     if !found.is_empty() {
-        mark_numbers(node, &mut 0, &mut found.into_iter().peekable());
-    }
-}
-
-fn mark_numbers(node: &mut Node, count: &mut usize, positions: &mut Peekable<vec::IntoIter<usize>>) {
-    match node {
-        Node::Number(_) => {
-            if positions.next_if_eq(&*count).is_some() {
-                *node = Node::LongInteger;
-            }
-            *count += 1;
-        }
-        Node::Seq(items) => items.iter_mut().for_each(|item| mark_numbers(item, count, positions)),
-        Node::Map(entries) => entries.iter_mut().for_each(|(_, value)| mark_numbers(value, count, positions)),
-        _ => {}
+        document.set_long_integers(&found);
     }
 }
 
@@ -70,9 +54,9 @@ mod tests {
             18446744073709551615, 18446744073709551616, -9223372036854775808, -9223372036854775809, 1e22,
             18446744073709551616.0, null], "c": 99999999999999999999}"#;
         assert_eq!(positions(json), [4, 6, 9]);
-        let mut node = unbounded::from_slice::<Node>(json).unwrap_or(Node::Null);
-        mark(&mut node, json);
-        let paths: Vec<String> = node.take_faults().iter().map(|fault| fault.path.to_string()).collect();
+        let mut document = unbounded::from_slice::<Tape>(json).unwrap_or_default();
+        mark(&mut document, json);
+        let paths: Vec<String> = document.take_faults().iter().map(|fault| fault.path.to_string()).collect();
         assert_eq!(paths, ["/b/5", "/b/7", "/c"]);
         assert_eq!(positions(b"18446744073709551616"), [0]);
     }

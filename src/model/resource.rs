@@ -155,9 +155,9 @@ impl Offers {
 
 type SpecArc = Arc<dyn AnyResource>;
 /// Decodes a spec from a manifest, ignoring the given fields that are known elsewhere.
-pub(crate) type DecodeSpec = fn(&Node, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
+pub(crate) type DecodeSpec = fn(Node<'_>, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
 /// Decodes a request body, ignoring the fields of the first list, and never suggesting those of the second.
-pub(crate) type DecodeRequest = fn(&Node, &[&str], &[&str]) -> Decoded<SpecArc>;
+pub(crate) type DecodeRequest = fn(Node<'_>, &[&str], &[&str]) -> Decoded<SpecArc>;
 
 /// The other fields of a PATCH beside which a blank means "not given" (D65).
 pub(crate) enum Beside {
@@ -396,13 +396,14 @@ mod tests {
     use crate::model::{
         kind::{https_edge_route::HttpsEdgeRoute, tls_certificate::TlsCertificate},
         module::saml::Saml,
+        node::Tape,
         secret::Text,
     };
 
     fn described<R: Resource>(before: &R, description: &str) -> R {
         let patch = R::INFO.decode;
-        let node = Node::Map(vec![("description".into(), Node::String(description.into()))]);
-        let patch = patch(&node, &[], None).0.unwrap_or_else(R::INFO.empty);
+        let body = serde_json::from_value::<Tape>(json!({"description": description})).unwrap_or_default();
+        let patch = patch(body.root(), &[], None).0.unwrap_or_else(R::INFO.empty);
         let patched = AnyResource::patched(before, patch.as_ref(), &["description".to_owned()]);
         patched.ok().and_then(|it| it.as_any().downcast_ref::<R>().cloned()).unwrap_or_default()
     }

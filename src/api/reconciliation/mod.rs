@@ -61,13 +61,13 @@ pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<
     metrics::counter!("edgewright_reconciliation_request_bytes_total").increment(bytes.len() as u64);
     let run = move |cancel: Cancel| {
         let caller = auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
-        let (node, mut faults) = body::parse(&bytes, Limits::MANIFESTS)?;
-        if node.is_null() {
+        let (content, mut faults) = body::parse(&bytes, Limits::MANIFESTS)?;
+        if content.root().is_null() {
             return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
         }
-        let (request, found) = decode::<Request>(&node, None);
+        let (request, found) = decode::<Request>(content.root(), None);
         faults.extend(found);
-        drop(node);
+        drop(content);
         match request {
             Some(request) if faults.is_empty() => {
                 ReconciliationJob::new(&app, parts.headers, caller, request, cancel)?.run()

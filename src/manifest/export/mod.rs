@@ -23,7 +23,7 @@ use crate::{
         json::JsonError,
         key::Key,
         kind::event_source::EventSource,
-        node::Node,
+        node::Tape,
         operation::Claim,
         resource::AnyResource,
         secret::{MASK, Secrets},
@@ -278,7 +278,7 @@ impl Exporter<'_> {
         let (mut masked, revealed) = (named.to_json(Secrets::Masked)?, named.to_json(Secrets::Revealed)?);
         let mut defaults = (info.empty)().to_json(Secrets::Masked)?;
         for slot in info.slots {
-            if let (Some(module), _) = (slot.decode)(&Node::Map(Vec::new()), None) {
+            if let (Some(module), _) = (slot.decode)(Tape::empty_mapping().root(), None) {
                 defaults.insert(slot.name.to_owned(), module.to_json(Secrets::Masked)?);
             }
         }

@@ -10,7 +10,7 @@ use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use super::{bounds, syntax};
-use crate::model::node::{Allowance, Counted, Node};
+use crate::model::node::{Allowance, Counted, Node, NodeShape, Tape};
 use lines::{LineKind, ManifestLine, split};
 
 /// The order of a manifest's keys; other keys follow.
@@ -31,7 +31,7 @@ fn rank(key: &str) -> usize {
 
 fn json(text: &str) -> Result<String, String> {
     let reason = |error: serde_json::Error| format!("invalid JSON: {error}");
-    let before: Node = serde_json::from_str(text).map_err(reason)?;
+    let before: Tape = serde_json::from_str(text).map_err(reason)?;
     let value = match serde_json::from_str::<Value>(text).map_err(reason)? {
         Value::Object(entries) => {
             let mut entries: Vec<(String, Value)> = entries.into_iter().collect();
@@ -41,13 +41,13 @@ fn json(text: &str) -> Result<String, String> {
         other => other,
     };
     let formatted = format!("{value:#}\n");
-    let after: Node = serde_json::from_str(&formatted).map_err(reason)?;
-    if in_order(before) == in_order(after) { Ok(formatted) } else { Err("duplicate key".into()) }
+    let after: Tape = serde_json::from_str(&formatted).map_err(reason)?;
+    if is_same(&before, &after) { Ok(formatted) } else { Err("duplicate key".into()) }
 }
 
 fn yaml(text: &str) -> Result<String, String> {
     let before = documents(text)?;
-    if before.iter().any(has_tag) {
+    if before.iter().any(|document| has_tag(document.root())) {
         return Err("YAML tags are not supported".into());
     }
     let letters_before = letters(text);
@@ -55,36 +55,47 @@ fn yaml(text: &str) -> Result<String, String> {
     for (sorted, indented) in [(true, true), (false, true), (true, false), (false, false)] {
         let Some(lines) = split(text, indented) else { continue };
         let formatted = join(if sorted { sort(lines) } else { lines });
-        if documents(&formatted).is_ok_and(|after| after == before) && letters(&formatted) == letters_before {
+        let is_equivalent = documents(&formatted).is_ok_and(|after| {
+            before.len() == after.len() && before.iter().zip(&after).all(|(before, after)| is_same(before, after))
+        });
+        if is_equivalent && letters(&formatted) == letters_before {
             return Ok(formatted);
         }
     }
     Err("the formatted file might not be equivalent".into())
 }
 
-/// The documents of a file with sorted keys.
-fn documents(text: &str) -> Result<Vec<Node>, String> {
+/// The documents of a file.
+fn documents(text: &str) -> Result<Vec<Tape>, String> {
     if let Some(found) = bounds::of_yaml(text) {
         return Err(found.message);
     }
     let allowance = Allowance::new(bounds::allowance(text));
     let documents = serde_yaml::Deserializer::from_str(text);
-    let read = documents.map(|document| Counted(&allowance).deserialize(document).map(in_order));
+    let read = documents.map(|document| Counted(&allowance).deserialize(document));
     read.collect::<Result<_, _>>().map_err(|error| format!("invalid YAML: {}", syntax::reason_and_place(&error)))
 }
 
-fn in_order(mut node: Node) -> Node {
-    if let Node::Map(entries) = &mut node {
-        entries.sort_by_key(|(key, _)| rank(key));
-    }
-    node
+/// The entries of a document's mapping, sorted by key.
+fn in_order(document: &Tape) -> Option<Vec<(&str, Node<'_>)>> {
+    let mut entries: Vec<_> = document.root().entries()?.collect();
+    entries.sort_by_key(|(key, _)| rank(key));
+    Some(entries)
 }
 
-fn has_tag(node: &Node) -> bool {
-    match node {
-        Node::Tagged(_) => true,
-        Node::Seq(items) => items.iter().any(has_tag),
-        Node::Map(entries) => entries.iter().any(|(_, value)| has_tag(value)),
+/// Whether two documents are equal if their top-level keys are sorted.
+fn is_same(one: &Tape, other: &Tape) -> bool {
+    match (in_order(one), in_order(other)) {
+        (None, None) => one.root() == other.root(),
+        (one, other) => one == other,
+    }
+}
+
+fn has_tag(node: Node<'_>) -> bool {
+    match node.shape() {
+        NodeShape::Tagged => true,
+        NodeShape::Seq(mut items) => items.any(has_tag),
+        NodeShape::Map(mut entries) => entries.any(|(_, value)| has_tag(value)),
         _ => false,
     }
 }

@@ -1,27 +1,31 @@
 //! The faults of values of the wrong type: what the field must be, and a form to copy.
 
-use crate::model::{code::Code, fault::Fault, node::Node};
+use crate::model::{
+    code::Code,
+    fault::Fault,
+    node::{Node, NodeShape},
+};
 
 /// Creates the fault of a value that should be a list; `subject` is what it belongs to, and `name` its field. The
 /// entries are like `sample`, or texts.
-pub(crate) fn not_a_list(subject: &str, name: &str, sample: Option<&str>, found: &Node) -> Fault {
+pub(crate) fn not_a_list(subject: &str, name: &str, sample: Option<&str>, found: Node<'_>) -> Fault {
     let fault = Fault::new(Code::WrongType, format!("{subject} must be a list (found {})", found.describe()));
-    fault.help(match (found, sample) {
-        (Node::Map(_), _) => format!("start each entry below `{name}:` with `- `"),
+    fault.help(match (found.shape(), sample) {
+        (NodeShape::Map(_), _) => format!("start each entry below `{name}:` with `- `"),
         (_, Some(sample)) => format!("write a list of mappings, such as `{name}: [{sample}]`"),
         (_, None) => format!("write a list, such as `{name}: [first, second]`"),
     })
 }
 
 /// Creates the fault of an entry of the list `name` that should be a mapping like `sample`.
-pub(crate) fn not_an_entry(name: &str, sample: &str, found: &Node) -> Fault {
+pub(crate) fn not_an_entry(name: &str, sample: &str, found: Node<'_>) -> Fault {
     let message = format!("each entry of `{name}` must be a mapping (found {})", found.describe());
     Fault::new(Code::WrongType, message).help(format!("write `- {sample}`"))
 }
 
 /// Creates the fault of a value that should be a mapping with `fields`, or with any keys if there are none; the
 /// name of an entry of a list is `-`.
-pub(super) fn not_a_mapping(subject: &str, name: &str, fields: &[&str], found: &Node) -> Fault {
+pub(super) fn not_a_mapping(subject: &str, name: &str, fields: &[&str], found: Node<'_>) -> Fault {
     let fault = Fault::new(Code::WrongType, format!("{subject} must be a mapping (found {})", found.describe()));
     let start = start(name);
     fault.help(match sample(fields) {
@@ -38,13 +42,13 @@ pub(super) fn sample(fields: &[&str]) -> Option<String> {
 }
 
 /// Returns the form of a field that must be a single value; the name of an entry of a list is `-`.
-pub(super) fn of_scalar(name: &str, expected: &str, found: &Node) -> Option<String> {
+pub(super) fn of_scalar(name: &str, expected: &str, found: Node<'_>) -> Option<String> {
     let start = start(name);
-    match (expected, found) {
-        ("a string", Node::Bool(_) | Node::Number(_) | Node::NotFinite | Node::LongInteger) => None,
+    match (expected, found.shape()) {
+        ("a string", NodeShape::Bool(_) | NodeShape::Number(_) | NodeShape::NotFinite | NodeShape::LongInteger) => None,
         ("a string", _) => Some(format!("write `{start} text`")),
         ("true or false", _) => Some(format!("write `{start} true` or `{start} false`")),
-        ("a whole number", Node::String(text)) => Some(match (text.parse::<u32>(), seconds(text)) {
+        ("a whole number", NodeShape::String(text)) => Some(match (text.parse::<u32>(), seconds(text)) {
             (Ok(number), _) => format!("write `{start} {number}` without quotes"),
             (_, Some(seconds)) => format!("write the number of seconds, such as `{start} {seconds}`"),
             _ => format!("write a number, such as `{start} 30`"),

@@ -72,14 +72,14 @@ where
 
 /// Decodes a document. Returns all faults, and the value without its faulty entries, or `None` if the whole document is
 /// faulty.
-pub(crate) fn decode<T: DeserializeOwned>(node: &Node, sources: Option<&dyn ValueSource>) -> Decoded<T> {
+pub(crate) fn decode<T: DeserializeOwned>(node: Node<'_>, sources: Option<&dyn ValueSource>) -> Decoded<T> {
     decode_with(node, &[], sources)
 }
 
 /// Decodes like [`decode`], but skips the top-level fields in `known_elsewhere`. They still count as known fields, also
 /// as suggestions for misspelt ones.
 pub(crate) fn decode_with<T: DeserializeOwned>(
-    node: &Node,
+    node: Node<'_>,
     known_elsewhere: &[&str],
     sources: Option<&dyn ValueSource>,
 ) -> Decoded<T> {
@@ -89,20 +89,24 @@ pub(crate) fn decode_with<T: DeserializeOwned>(
 /// Like [`decode_with`], for the body of a request: a null field is ignored even if it is unknown, because generated
 /// clients send every unset field of their own version of the API, and a blank can be unset (D62). The `fixed` top-level
 /// fields are known, but never suggested for a misspelt one, because a PATCH cannot change them.
-pub(crate) fn decode_request<T: DeserializeOwned>(node: &Node, known_elsewhere: &[&str], fixed: &[&str]) -> Decoded<T> {
+pub(crate) fn decode_request<T: DeserializeOwned>(
+    node: Node<'_>,
+    known_elsewhere: &[&str],
+    fixed: &[&str],
+) -> Decoded<T> {
     run(node, Context { known_elsewhere, fixed, is_request: true, ..Context::default() })
 }
 
 /// Like [`decode`], for the value of a field: faults of the whole value name the field.
 pub(crate) fn decode_field<T: DeserializeOwned>(
-    node: &Node,
+    node: Node<'_>,
     name: &str,
     sources: Option<&dyn ValueSource>,
 ) -> Decoded<T> {
     run(node, Context { name: Some(name), sources, ..Context::default() })
 }
 
-fn run<T: DeserializeOwned>(node: &Node, context: Context<'_>) -> Decoded<T> {
+fn run<T: DeserializeOwned>(node: Node<'_>, context: Context<'_>) -> Decoded<T> {
     let mut faults = Vec::new();
     let mut aside = Aside::default();
     loop {

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::*;
+use crate::model::node::Tape;
 
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
@@ -12,9 +13,13 @@ struct Sample {
     tags: Vec<String>,
 }
 
+fn tape(json: &str) -> Tape {
+    serde_json::from_str(json).unwrap_or_default()
+}
+
 fn sample(json: &str) -> (Option<Sample>, Vec<(Code, String)>) {
-    let node = serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
-    let (value, faults) = decode(&node, None);
+    let document = tape(json);
+    let (value, faults) = decode(document.root(), None);
     (value, faults.into_iter().map(|f| (f.code, f.path.to_string())).collect())
 }
 
@@ -46,8 +51,8 @@ fn a_value_of_the_wrong_shape_names_its_field_and_shows_the_form() {
         labels: std::collections::BTreeMap<String, String>,
     }
     let told = |json: &str| {
-        let node = serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
-        let (_, faults) = decode::<Outer>(&node, None);
+        let document = tape(json);
+        let (_, faults) = decode::<Outer>(document.root(), None);
         let told = faults.into_iter().map(|it| (it.code, it.message, it.help.unwrap_or_default()));
         told.collect::<Vec<_>>()
     };
@@ -105,7 +110,7 @@ fn a_value_of_the_wrong_shape_names_its_field_and_shows_the_form() {
     ] {
         assert_eq!(told(json), [(Code::WrongType, message.to_owned(), help)], "{json}");
     }
-    let (_, faults) = decode_field::<Sample>(&Node::Bool(true), "sample", None);
+    let (_, faults) = decode_field::<Sample>(tape("true").root(), "sample", None);
     let messages: Vec<&str> = faults.iter().map(|it| it.message.as_str()).collect();
     assert_eq!(messages, ["`sample` must be a mapping (found the boolean true)"]);
 }
@@ -118,7 +123,7 @@ fn a_value_that_is_no_word_shows_the_known_words() {
         One,
         Two,
     }
-    let (word, faults) = decode_field::<Word>(&Node::Seq(Vec::new()), "word", None);
+    let (word, faults) = decode_field::<Word>(tape("[]").root(), "word", None);
     assert!(word.is_none(), "not {:?} or {:?}", Word::One, Word::Two);
     let told: Vec<_> = faults.into_iter().map(|it| (it.message, it.help.unwrap_or_default())).collect();
     assert_eq!(told, [("`word` must be a string (found a list)".to_owned(), "use one of `one`, `two`".to_owned())]);
@@ -127,8 +132,8 @@ fn a_value_that_is_no_word_shows_the_known_words() {
 #[test]
 fn a_fixed_field_is_never_suggested_for_a_misspelt_one() {
     let help = |json: &str, elsewhere: &[&str], fixed: &[&str]| {
-        let node = serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
-        let (_, faults) = decode_request::<Sample>(&node, elsewhere, fixed);
+        let document = tape(json);
+        let (_, faults) = decode_request::<Sample>(document.root(), elsewhere, fixed);
         faults.into_iter().find_map(|fault| fault.help).unwrap_or_default()
     };
     assert_eq!(help(r#"{"nam": 1}"#, &[], &[]), "did you mean `name`?");
@@ -148,8 +153,8 @@ fn null_means_not_given_but_does_not_hide_an_unknown_field() {
 #[test]
 fn a_request_can_have_unknown_fields_that_are_null() {
     let request = |json: &str| {
-        let node = serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
-        let (value, faults) = decode_request::<Vec<Sample>>(&node, &[], &[]);
+        let document = tape(json);
+        let (value, faults) = decode_request::<Vec<Sample>>(document.root(), &[], &[]);
         (value, faults.into_iter().map(|f| (f.code, f.path.to_string())).collect::<Vec<_>>())
     };
     let named = Sample { name: "x".into(), ..Sample::default() };
@@ -161,10 +166,10 @@ fn a_request_can_have_unknown_fields_that_are_null() {
 fn many_good_values_before_many_faulty_ones_cost_little() {
     let key = "k".repeat(100_000);
     let list = format!("[{}{}1]", "\"a\",".repeat(20_000), "1,".repeat(200));
-    let node = serde_json::from_str::<Node>(&format!(r#"{{"{key}": {list}}}"#)).unwrap_or(Node::Null);
-    let (_, faults) = decode::<std::collections::BTreeMap<String, Vec<String>>>(&node, None);
+    let document = tape(&format!(r#"{{"{key}": {list}}}"#));
+    let (_, faults) = decode::<std::collections::BTreeMap<String, Vec<String>>>(document.root(), None);
     assert_eq!(faults.len(), MOST_FAULTS);
-    let (_, faults) = decode::<Sample>(&node, None);
+    let (_, faults) = decode::<Sample>(document.root(), None);
     assert!(faults.iter().all(|fault| fault.message.len() < 100), "an echo of the key");
 }
 
@@ -177,8 +182,9 @@ fn the_mask_is_no_secret_whatever_it_comes_from() {
         }
     }
     let text = r#"{"a": "********", "b": {"from_env": "MASKED"}, "c": "*********"}"#;
-    let node = serde_json::from_str::<Node>(text).unwrap_or(Node::Null);
-    let (_, faults) = decode::<std::collections::BTreeMap<String, crate::model::secret::Secret>>(&node, Some(&Masked));
+    let document = tape(text);
+    let (_, faults) =
+        decode::<std::collections::BTreeMap<String, crate::model::secret::Secret>>(document.root(), Some(&Masked));
     let faults: Vec<_> = faults.into_iter().map(|fault| (fault.code, fault.path.to_string())).collect();
     assert_eq!(faults, [(Code::InvalidFormat, "/a".to_owned()), (Code::InvalidFormat, "/b".to_owned())]);
 }
@@ -206,15 +212,16 @@ fn what_may_be_a_secret_is_not_quoted() {
         r#"{"client_secret": {"from_env": 4711}}"#,
         r#"{"client_secert": 4711}"#,
     ] {
-        let node = serde_json::from_str::<Node>(text).unwrap_or(Node::Null);
+        let document = tape(text);
         for sources in [None, Some(&Nowhere as &dyn ValueSource)] {
-            let (_, faults) = decode::<Login>(&node, sources);
+            let (_, faults) = decode::<Login>(document.root(), sources);
             assert_eq!(faults.len(), 1, "{text}");
             assert!(!format!("{faults:?}").contains("4711"), "{text}: {faults:?}");
         }
     }
-    let node = serde_json::from_str::<Node>(r#"{"client_secret": true}"#).unwrap_or(Node::Null);
-    let messages: Vec<String> = decode::<Login>(&node, None).1.into_iter().map(|fault| fault.message).collect();
+    let document = tape(r#"{"client_secret": true}"#);
+    let messages: Vec<String> =
+        decode::<Login>(document.root(), None).1.into_iter().map(|fault| fault.message).collect();
     assert_eq!(messages, ["`client_secret` must be a string (found a boolean)"]);
 }
 
@@ -234,16 +241,15 @@ fn a_blank_variant_is_unset_in_a_request_only() {
         #[serde(deserialize_with = "variant_or_blank")]
         sleeves: Option<Size>,
     }
-    let node = |json: &str| serde_json::from_str::<Node>(json).unwrap_or(Node::Null);
     let paths = |faults: Vec<Fault>| faults.into_iter().map(|fault| fault.path.to_string()).collect::<Vec<_>>();
-    let blank = node(r#"{"size": "", "sleeves": ""}"#);
-    assert_eq!(decode_request::<Shirt>(&blank, &[], &[]), (Some(Shirt::default()), vec![]));
-    assert_eq!(paths(decode::<Shirt>(&blank, None).1), ["/size", "/sleeves"]);
-    let given = node(r#"{"size": "Small", "sleeves": "Large"}"#);
+    let blank = tape(r#"{"size": "", "sleeves": ""}"#);
+    assert_eq!(decode_request::<Shirt>(blank.root(), &[], &[]), (Some(Shirt::default()), vec![]));
+    assert_eq!(paths(decode::<Shirt>(blank.root(), None).1), ["/size", "/sleeves"]);
+    let given = tape(r#"{"size": "Small", "sleeves": "Large"}"#);
     let shirt = Shirt { size: Size::Small, sleeves: Some(Size::Large) };
-    assert_eq!(decode_request::<Shirt>(&given, &[], &[]), (Some(shirt), vec![]));
-    let wrong = node(r#"{"size": "Medium", "sleeves": 1}"#);
-    assert_eq!(paths(decode_request::<Shirt>(&wrong, &[], &[]).1), ["/size", "/sleeves"]);
+    assert_eq!(decode_request::<Shirt>(given.root(), &[], &[]), (Some(shirt), vec![]));
+    let wrong = tape(r#"{"size": "Medium", "sleeves": 1}"#);
+    assert_eq!(paths(decode_request::<Shirt>(wrong.root(), &[], &[]).1), ["/size", "/sleeves"]);
     let stored = serde_json::from_str::<Shirt>(r#"{"size": "Small", "sleeves": null}"#);
     assert_eq!(stored.ok(), Some(Shirt { size: Size::Small, sleeves: None }));
 }

@@ -11,7 +11,7 @@ use crate::{
     model::{
         code::Code,
         fault::{Aim, Fault, Path, nearest},
-        node::Node,
+        node::{Node, NodeEntries, NodeItems, NodeShape},
         redact::quotable_key,
         secret::{MASK, SOURCED_SECRET, SOURCED_TEXT},
     },
@@ -20,7 +20,7 @@ use crate::{
 
 #[derive(Clone, Copy)]
 pub(super) struct NodeValue<'de, 'p> {
-    pub node: &'de Node,
+    pub node: Node<'de>,
     pub at: At<'p>,
     pub context: &'p Context<'p>,
     /// The entries set aside inside this value, if any.
@@ -29,20 +29,20 @@ pub(super) struct NodeValue<'de, 'p> {
 
 impl<'de> NodeValue<'de, '_> {
     fn unexpected(self, expected: &dyn de::Expected) -> DecodeError {
-        let found = match self.node {
-            Node::Null => Unexpected::Unit,
-            Node::Bool(value) => Unexpected::Bool(*value),
-            Node::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
+        let found = match self.node.shape() {
+            NodeShape::Null => Unexpected::Unit,
+            NodeShape::Bool(value) => Unexpected::Bool(value),
+            NodeShape::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
                 (Some(number), ..) => Unexpected::Unsigned(number),
                 (_, Some(number), _) => Unexpected::Signed(number),
                 (.., number) => Unexpected::Float(number.unwrap_or_default()),
             },
-            Node::String(text) => Unexpected::Str(text),
-            Node::Seq(_) => Unexpected::Seq,
-            Node::Map(_) => Unexpected::Map,
-            Node::NotFinite => Unexpected::Other("a number that is not finite"),
-            Node::LongInteger => Unexpected::Other("an integer of more than 64 bits"),
-            Node::Tagged(_) => return tagged(),
+            NodeShape::String(text) => Unexpected::Str(text),
+            NodeShape::Seq(_) => Unexpected::Seq,
+            NodeShape::Map(_) => Unexpected::Map,
+            NodeShape::NotFinite => Unexpected::Other("a number that is not finite"),
+            NodeShape::LongInteger => Unexpected::Other("an integer of more than 64 bits"),
+            NodeShape::Tagged => return tagged(),
         };
         de::Error::invalid_type(found, expected)
     }
@@ -62,21 +62,21 @@ impl<'de> NodeValue<'de, '_> {
 
     /// The error for a value that is not a list.
     fn not_a_list<V: Visitor<'de>>(self, visitor: V) -> DecodeError {
-        match (self.node, self.subject()) {
-            (Node::Tagged(_), _) | (_, None) => self.unexpected(&"a list"),
-            (node, Some((subject, name))) => {
+        match (self.node.shape(), self.subject()) {
+            (NodeShape::Tagged, _) | (_, None) => self.unexpected(&"a list"),
+            (_, Some((subject, name))) => {
                 let fields = visitor.visit_seq(Probe).err().and_then(|error| error.fields);
                 let sample = fields.and_then(sample);
-                DecodeError::new(not_a_list(&subject, &name, sample.as_deref(), node))
+                DecodeError::new(not_a_list(&subject, &name, sample.as_deref(), self.node))
             }
         }
     }
 
     /// The error for a value that is not a mapping.
     fn not_a_mapping(self, fields: &[&str]) -> DecodeError {
-        match (self.node, self.subject()) {
-            (Node::Tagged(_), _) | (_, None) => self.unexpected(&"a mapping"),
-            (node, Some((subject, name))) => DecodeError::new(not_a_mapping(&subject, &name, fields, node)),
+        match (self.node.shape(), self.subject()) {
+            (NodeShape::Tagged, _) | (_, None) => self.unexpected(&"a mapping"),
+            (_, Some((subject, name))) => DecodeError::new(not_a_mapping(&subject, &name, fields, self.node)),
         }
     }
 
@@ -101,7 +101,7 @@ impl<'de> NodeValue<'de, '_> {
     /// given.
     fn entries<V: Visitor<'de>>(
         self,
-        entries: &'de [(String, Node)],
+        entries: NodeEntries<'de>,
         fields: Option<&[&str]>,
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
@@ -110,8 +110,8 @@ impl<'de> NodeValue<'de, '_> {
             Some(_) => (&[][..], &[][..]),
         };
         if let Some(fields) = fields {
-            for (key, _) in entries.iter().filter(|(_, node)| !(self.context.is_request && node.is_null())) {
-                let known = fields.contains(&key.as_str()) || elsewhere.contains(&key.as_str());
+            for (key, _) in entries.clone().filter(|(_, node)| !(self.context.is_request && node.is_null())) {
+                let known = fields.contains(&key) || elsewhere.contains(&key);
                 if !known && !self.is_set_aside(PathStep::Key(key)) {
                     let others = elsewhere.iter().filter(|field| !fields.contains(*field));
                     let known = fields.iter().chain(others).copied();
@@ -120,31 +120,23 @@ impl<'de> NodeValue<'de, '_> {
                 }
             }
         }
-        let rest = entries
-            .iter()
-            .filter(|(key, node)| {
-                !node.is_null() && !elsewhere.contains(&key.as_str()) && !self.is_set_aside(PathStep::Key(key))
-            })
-            .map(|(key, node)| (key.as_str(), node))
-            .collect::<Vec<_>>()
-            .into_iter();
-        visitor.visit_map(Entries { rest, next: None, of: &self })
+        visitor.visit_map(Entries { rest: entries, elsewhere, next: None, of: &self })
     }
 
     /// Resolves `{from_env: …}` or `{from_file: …}` to its text, without trailing line breaks.
-    fn resolve(self, entries: &[(String, Node)]) -> Result<String, DecodeError> {
+    fn resolve(self, mut entries: NodeEntries<'de>) -> Result<String, DecodeError> {
         let Some(sources) = self.context.sources else {
             return Err(self.explain(self.unexpected(&"a string")));
         };
         let hint = "use a string, `{from_env: NAME}` or `{from_file: path}`";
-        let [(source, argument)] = entries else {
+        let (Some((source, argument)), None) = (entries.next(), entries.next()) else {
             return Err(DecodeError::new(
                 Fault::new(Code::WrongType, "expected exactly one of `from_env` and `from_file`").help(hint),
             ));
         };
-        let here = |fault: Fault| DecodeError::new(fault.at(Path::root().join(source.as_str())));
+        let here = |fault: Fault| DecodeError::new(fault.at(Path::root().join(source)));
         let known = ["from_env", "from_file"];
-        if !known.contains(&source.as_str()) {
+        if !known.contains(&source) {
             // If it is not a misspelt source, it may be the secret itself in brackets.
             // So neither the message nor the path may contain it.
             return Err(match nearest(source, known) {
@@ -152,15 +144,16 @@ impl<'de> NodeValue<'de, '_> {
                 None => DecodeError::new(Fault::new(Code::UnknownField, "unknown value source").help(hint)),
             });
         }
-        let Node::String(argument) = argument else {
+        let NodeShape::String(argument) = argument.shape() else {
             return Err(here(Fault::new(
                 Code::WrongType,
                 format!("expected a string, found {}", argument.describe_type()),
             )));
         };
         let mut resolved = self.context.resolved.borrow_mut();
-        let answer =
-            resolved.entry((source.clone(), argument.clone())).or_insert_with(|| sources.resolve(source, argument));
+        let answer = resolved
+            .entry((source.to_owned(), argument.to_owned()))
+            .or_insert_with(|| sources.resolve(source, argument));
         let text = answer.clone().map_err(here)?;
         // Line endings depend on the editor and the checkout. If they counted, a key or certificate would seem changed.
         Ok(text.replace("\r\n", "\n").trim_end_matches('\n').to_owned())
@@ -197,19 +190,19 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
     type Error = DecodeError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::Null => visitor.visit_unit(),
-            Node::Bool(value) => visitor.visit_bool(*value),
-            Node::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
+        match self.node.shape() {
+            NodeShape::Null => visitor.visit_unit(),
+            NodeShape::Bool(value) => visitor.visit_bool(value),
+            NodeShape::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
                 (Some(number), ..) => visitor.visit_u64(number),
                 (_, Some(number), _) => visitor.visit_i64(number),
                 (.., number) => visitor.visit_f64(number.unwrap_or_default()),
             },
-            Node::String(text) => visitor.visit_borrowed_str(text),
-            Node::Seq(items) => visitor.visit_seq(Items { items: items.iter().enumerate(), of: &self }),
-            Node::Map(entries) => self.entries(entries, None, visitor),
-            Node::NotFinite | Node::LongInteger => Err(self.unexpected(&visitor)),
-            Node::Tagged(_) => Err(tagged()),
+            NodeShape::String(text) => visitor.visit_borrowed_str(text),
+            NodeShape::Seq(items) => visitor.visit_seq(Items { items: items.enumerate(), of: &self }),
+            NodeShape::Map(entries) => self.entries(entries, None, visitor),
+            NodeShape::NotFinite | NodeShape::LongInteger => Err(self.unexpected(&visitor)),
+            NodeShape::Tagged => Err(tagged()),
         }
     }
 
@@ -221,8 +214,8 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
 
     /// Accepts 5.0 as the integer 5, because JSON has only one number type.
     fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::Number(number) => match number.as_f64() {
+        match self.node.shape() {
+            NodeShape::Number(number) => match number.as_f64() {
                 Some(float)
                     if number.is_f64() && float.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&float) =>
                 {
@@ -247,18 +240,20 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::Map(entries) if name == SOURCED_TEXT => visitor.visit_str(&(self.resolve(entries)? + "\n")),
-            Node::String(text) if name == SOURCED_SECRET && !text.is_empty() => {
+        match self.node.shape() {
+            NodeShape::Map(entries) if name == SOURCED_TEXT => visitor.visit_str(&(self.resolve(entries)? + "\n")),
+            NodeShape::String(text) if name == SOURCED_SECRET && !text.is_empty() => {
                 let text = unmasked(text)?;
                 if let Some(sources) = self.context.sources {
                     sources.plain_secret(self.at.path());
                 }
                 visitor.visit_str(text)
             }
-            Node::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(unmasked(&self.resolve(entries)?)?),
+            NodeShape::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(unmasked(&self.resolve(entries)?)?),
             // The number may be an unquoted secret.
-            Node::Number(_) | Node::NotFinite | Node::LongInteger | Node::Bool(_) if name == SOURCED_SECRET => {
+            NodeShape::Number(_) | NodeShape::NotFinite | NodeShape::LongInteger | NodeShape::Bool(_)
+                if name == SOURCED_SECRET =>
+            {
                 let found = self.node.describe_type();
                 let message = match self.subject() {
                     Some((subject, _)) => format!("{subject} must be a string (found {found})"),
@@ -266,11 +261,11 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
                 };
                 Err(DecodeError::new(Fault::new(Code::WrongType, message).help("quote it")))
             }
-            Node::String(text) if name == BLANK_IS_UNSET && text.is_empty() && self.context.is_request => {
+            NodeShape::String(text) if name == BLANK_IS_UNSET && text.is_empty() && self.context.is_request => {
                 visitor.visit_none()
             }
             // In this position null is data rather than unset.
-            Node::Map(_) if name == FREE_FORM => {
+            NodeShape::Map(_) if name == FREE_FORM => {
                 visitor.visit_newtype_struct(self.node.to_json()).map_err(de::Error::custom)
             }
             _ => visitor.visit_newtype_struct(self),
@@ -278,8 +273,8 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::Seq(_) => self.deserialize_any(visitor),
+        match self.node.shape() {
+            NodeShape::Seq(_) => self.deserialize_any(visitor),
             _ => Err(self.not_a_list(visitor)),
         }
     }
@@ -302,8 +297,8 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::Map(entries) => self.entries(entries, None, visitor),
+        match self.node.shape() {
+            NodeShape::Map(entries) => self.entries(entries, None, visitor),
             _ => Err(self.not_a_mapping(&[])),
         }
     }
@@ -314,8 +309,8 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::Map(entries) => self.entries(entries, Some(fields), visitor),
+        match self.node.shape() {
+            NodeShape::Map(entries) => self.entries(entries, Some(fields), visitor),
             _ => Err(self.not_a_mapping(fields)),
         }
     }
@@ -326,9 +321,9 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::String(text) => visitor.visit_enum(text.as_str().into_deserializer()),
-            Node::Seq(_) | Node::Map(_) => {
+        match self.node.shape() {
+            NodeShape::String(text) => visitor.visit_enum(text.into_deserializer()),
+            NodeShape::Seq(_) | NodeShape::Map(_) => {
                 let mut error = self.explain(self.unexpected(&"a string"));
                 error.fault.help = Some(format!("use one of {}", list(variants)));
                 Err(error)
@@ -376,7 +371,7 @@ impl<'de> de::Deserializer<'de> for ProbedEntry {
 /// Decodes an entry, and adds its position to an error.
 fn descend<'de, T: de::DeserializeSeed<'de>>(
     of: &NodeValue<'de, '_>,
-    node: &'de Node,
+    node: Node<'de>,
     step: PathStep<'de>,
     seed: T,
 ) -> Result<T::Value, DecodeError> {
@@ -386,8 +381,10 @@ fn descend<'de, T: de::DeserializeSeed<'de>>(
 }
 
 struct Entries<'de, 'v, 'p> {
-    rest: std::vec::IntoIter<(&'de str, &'de Node)>,
-    next: Option<(&'de str, &'de Node)>,
+    rest: NodeEntries<'de>,
+    /// The fields that are skipped.
+    elsewhere: &'v [&'v str],
+    next: Option<(&'de str, Node<'de>)>,
     of: &'v NodeValue<'de, 'p>,
 }
 
@@ -395,7 +392,9 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_, '_> {
     type Error = DecodeError;
 
     fn next_key_seed<K: de::DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
-        self.next = self.rest.next();
+        self.next = self.rest.find(|(key, node)| {
+            !node.is_null() && !self.elsewhere.contains(key) && !self.of.is_set_aside(PathStep::Key(key))
+        });
         let Some((key, _)) = self.next else { return Ok(None) };
         let at = At { parent: Some(&self.of.at), step: PathStep::Key(key) };
         let key = de::value::BorrowedStrDeserializer::new(key);
@@ -414,7 +413,7 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_, '_> {
 }
 
 struct Items<'de, 'v, 'p> {
-    items: std::iter::Enumerate<std::slice::Iter<'de, Node>>,
+    items: std::iter::Enumerate<NodeItems<'de>>,
     of: &'v NodeValue<'de, 'p>,
 }
 

@@ -182,7 +182,7 @@ impl<M: Module> AnyModule for M {
 /// A module that several hosts can share, such as those that take it from one module set.
 pub(crate) type SharedModule = Arc<dyn AnyModule>;
 /// Decodes a module from a manifest.
-pub(crate) type DecodeModule = fn(&Node, Option<&dyn ValueSource>) -> Decoded<SharedModule>;
+pub(crate) type DecodeModule = fn(Node<'_>, Option<&dyn ValueSource>) -> Decoded<SharedModule>;
 
 /// A host's field for one module.
 pub struct Slot {
@@ -203,7 +203,7 @@ pub struct Slot {
     /// Decodes the module of a manifest.
     pub(crate) decode: DecodeModule,
     /// Decodes the body of a PUT.
-    pub(crate) decode_request: fn(&Node) -> Decoded<SharedModule>,
+    pub(crate) decode_request: fn(Node<'_>) -> Decoded<SharedModule>,
     /// The schema of the write form.
     pub(crate) spec_schema: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of the response form.
@@ -325,7 +325,7 @@ mod tests {
         made_up::{Host, MadeUp},
         *,
     };
-    use crate::model::{Kind, schema::refine, site::Site};
+    use crate::model::{Kind, node::Tape, schema::refine, site::Site};
 
     #[test]
     fn a_module_with_nothing_but_the_required_items_has_cautious_defaults() {
@@ -333,8 +333,8 @@ mod tests {
         for slot in Host::SLOTS {
             assert_eq!((slot.name, slot.needs_termination, slot.is_login), ("made_up", true, false));
             assert_eq!((slot.empty_is_harmless, slot.required), (false, &[][..]));
-            let example = serde_json::from_value::<Node>((slot.example)()).unwrap_or(Node::Null);
-            let (module, faults) = (slot.decode)(&example, None);
+            let example = serde_json::from_value::<Tape>((slot.example)()).unwrap_or_default();
+            let (module, faults) = (slot.decode)(example.root(), None);
             assert!(faults.is_empty(), "{faults:?}");
             assert!(module.is_some_and(|module| module.enabled() && !module.restricts_access()));
             let mut generator = SchemaGenerator::default();

@@ -30,7 +30,7 @@ use crate::{
             api_key::ApiKey, certificate_authority::CertificateAuthority, event_source::EventSource,
             https_edge::HttpsEdge,
         },
-        node::Node,
+        node::Tape,
         operation::{Author, Claim, Operation},
         resource::AnyResource,
         secret::{MASK, Secret, Secrets, Text},
@@ -179,8 +179,8 @@ fn outcome(base: &Snapshot, operations: &[Operation]) -> Result<Vec<(Key, Value)
     base.apply(operations, time(2)).map(|(next, _)| state(&next)).map_err(|refusal| refusal.faults)
 }
 
-fn is_read_back(spec: &Spec, node: &Node) -> Law {
-    let (read, faults) = (spec.kind().info().decode)(node, &[], None);
+fn is_read_back(spec: &Spec, content: &Tape) -> Law {
+    let (read, faults) = (spec.kind().info().decode)(content.root(), &[], None);
     prop_assert!(faults.is_empty(), "{faults:?}");
     let read = read.unwrap();
     prop_assert_eq!(revealed(&read), revealed(spec));
@@ -298,8 +298,8 @@ proptest! {
     #[test]
     fn a_spec_survives_yaml(spec in any_spec()) {
         let text = serde_yaml::to_string(&revealed(&spec)).unwrap();
-        let node: Node = serde_yaml::from_str(&text).unwrap();
-        is_read_back(&spec, &node).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
+        let content: Tape = serde_yaml::from_str(&text).unwrap();
+        is_read_back(&spec, &content).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
     }
 
     #[test]
@@ -455,5 +455,6 @@ fn spec_of(kind: Kind) -> Arc<dyn AnyResource> {
         Kind::HttpsEdgeRoute => r#"{"match_type": "exact_path", "match": "/"}"#,
         _ => "{}",
     };
-    (kind.info().decode)(&serde_json::from_str(json).unwrap(), &[], None).0.unwrap()
+    let content: Tape = serde_json::from_str(json).unwrap();
+    (kind.info().decode)(content.root(), &[], None).0.unwrap()
 }
