@@ -3,11 +3,13 @@
 use std::{fs, io::Read, path::PathBuf};
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs, leave,
+    CommandResult, Exit, Failure, StoreArgs,
+    caching::Caching,
+    leave,
     output::{Output, Started, unless_closed},
     show::{self, say},
     source::{Manifests, Ownership},
-    target::{Local, PlanFile, Proposal, Remembers, ServerArgs, ServerTarget, Target},
+    target::{Local, PlanFile, Proposal, ServerArgs, ServerTarget, Target},
 };
 use crate::{
     model::{
@@ -43,9 +45,8 @@ pub(super) struct PlanArgs {
     /// Save the plan, so that `reconcile --plan` applies exactly what was reviewed.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_OUT")]
     out: Option<PathBuf>,
-    /// Plan anew, even if the same dry run had nothing to do before.
-    #[arg(long, env = "EDGEWRIGHT_NO_CACHE")]
-    no_cache: bool,
+    #[command(flatten)]
+    caching: Caching,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -154,10 +155,9 @@ impl PlanArgs {
         Ok(match self.server.url() {
             Some(url) => Box::new(ServerTarget::new(url, &self.server, options)?),
             None if dry_run => {
-                let remembers = if self.no_cache { Remembers::No } else { Remembers::Yes };
-                Box::new(Local::to_read(options, self.store.clone(), remembers, self.output.bodies()))
+                Box::new(Local::to_read(options, self.store.clone(), self.caching, self.output.bodies()))
             }
-            None => Box::new(Local::open(options, self.store.clone(), self.output.bodies())?),
+            None => Box::new(Local::open(options, self.store.clone(), self.caching, self.output.bodies())?),
         })
     }
 

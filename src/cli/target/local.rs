@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{PlanFile, Proposal, Target};
 use crate::{
-    cli::{Exit, Failure, StoreArgs, leave, progress::during, snapshot_of},
+    cli::{Exit, Failure, StoreArgs, caching::Caching, leave, progress::during, snapshot_of},
     manifest::tree::{Recorder, Tree},
     plan::{
         Effect,
@@ -13,25 +13,20 @@ use crate::{
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, Options, Planned, apply, plan,
+        ApplyError, Options, Planned, apply, plan_with,
         remembered::{Recalled, recall, remember},
     },
     store::{self, Attempt, CommitError, Store, history::Outcome, mint},
 };
 
-/// Whether a dry run that has nothing to do is remembered and recalled (D73).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Remembers {
-    Yes,
-    No,
-}
-
 /// Plans against a local store, which is created only when a valid plan is applied.
 pub(crate) struct Local {
     options: Options,
     args: StoreArgs,
-    /// For a dry run: whether it may answer from an earlier one.
-    dry: Option<Remembers>,
+    /// Whether this is a dry run, which only reads the store.
+    dry: bool,
+    /// Whether results of earlier runs may be used: parsed files, and the answer of the same dry run (D73).
+    caching: Caching,
     /// Whether the report needs the bodies of calls.
     bodies: Bodies,
     store: Option<Store>,
@@ -40,14 +35,14 @@ pub(crate) struct Local {
 
 impl Local {
     /// Opens the store if it exists; for a dry run, only for reading.
-    pub(crate) fn open(options: Options, args: StoreArgs, bodies: Bodies) -> Result<Self, Failure> {
+    pub(crate) fn open(options: Options, args: StoreArgs, caching: Caching, bodies: Bodies) -> Result<Self, Failure> {
         let store = args.open_if_there()?;
-        Ok(Self { options, args, dry: None, bodies, store, planned: None })
+        Ok(Self { options, args, dry: false, caching, bodies, store, planned: None })
     }
 
     /// For a dry run, which only reads the store.
-    pub(crate) fn to_read(options: Options, args: StoreArgs, remembers: Remembers, bodies: Bodies) -> Self {
-        Self { options, args, dry: Some(remembers), bodies, store: None, planned: None }
+    pub(crate) fn to_read(options: Options, args: StoreArgs, caching: Caching, bodies: Bodies) -> Self {
+        Self { options, args, dry: true, caching, bodies, store: None, planned: None }
     }
 
     /// Answers from an earlier dry run, or plans.
@@ -90,7 +85,8 @@ impl From<Recalled> for Proposal {
 impl Local {
     fn plan(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
-        let planned = during("Planning", || plan(&self.options, &snapshot));
+        let parsed = self.caching.parsed_files(self.store.as_ref());
+        let planned = during("Planning", || plan_with(&self.options, &snapshot, parsed.as_ref()));
         let saved = planned.plan.as_ref().zip(document).map(|(plan, document)| {
             let guard = match (&self.store, document) {
                 (Some(store), _) => Guard::Store(store.root_secret()),
@@ -123,9 +119,9 @@ impl Drop for Local {
 impl Target for Local {
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         match self.dry {
-            Some(Remembers::Yes) if document.is_none() => return self.dry_run(),
-            Some(_) => self.store = self.args.read_if_there()?,
-            None => {}
+            true if document.is_none() && !self.caching.is_off() => return self.dry_run(),
+            true => self.store = self.args.read_if_there()?,
+            false => {}
         }
         self.plan(document)
     }

@@ -10,17 +10,17 @@ use crate::{
 };
 
 /// A sequence of numbers that looks random and is the same in every run.
-struct Dice(u64);
+pub(super) struct Dice(pub u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(super) fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 }
 
 /// A file of the estate, now and then with a mistake, a duplicate or another order.
-fn file(dice: &mut Dice, number: u64) -> String {
+pub(super) fn file(dice: &mut Dice, number: u64) -> String {
     let mut text = String::new();
     for _ in 0..=dice.roll(3) {
         let name = if dice.roll(20) == 0 { dice.roll(24) } else { number * 3 + dice.roll(3) };
@@ -70,7 +70,7 @@ fn edge(text: &mut String, dice: &mut Dice, name: u64) -> std::fmt::Result {
     Ok(())
 }
 
-fn shown(planned: &Planned) -> String {
+pub(super) fn shown(planned: &Planned) -> String {
     let mut text = String::new();
     for it in &planned.diagnostics {
         let related: Vec<_> = it.related.iter().map(|(at, label)| (&at.file.name, at.line_column(), label)).collect();
@@ -84,7 +84,7 @@ fn shown(planned: &Planned) -> String {
     text
 }
 
-fn options(folder: &Path, isolate: bool) -> Options {
+pub(super) fn options(folder: &Path, isolate: bool) -> Options {
     Options { isolate, ..Options::new(Disk::new([folder])) }
 }
 
