@@ -198,6 +198,8 @@
 //! - **a file changes**: the event only triggers a rescan → debounce → the first flow for what has changed (D74) → commit.
 //!   Invalid manifests are reported and change nothing (`reconcile::watch`).
 //! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::remembered`, D73).
+//! - **a dry run after a change of one file**: files → hashes of their texts → declarations from the cache, and one parsed file
+//!   (`manifest::cache`, D75) → the rest of the first flow.
 
 mod api;
 mod cel;

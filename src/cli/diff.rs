@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{CommandResult, Exit, Failure, output::Output, progress::during, show, source::Loading};
+use super::{CommandResult, Exit, Failure, caching::Caching, output::Output, progress::during, show, source::Loading};
 use crate::{
     manifest::tree::{CommitTree, Tree, revisions},
     model::{code::Code, diagnostic::Diagnostic},
@@ -20,6 +20,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "A..B", env = "EDGEWRIGHT_REV")]
     rev: Option<String>,
     #[command(flatten)]
+    caching: Caching,
+    #[command(flatten)]
     output: Output,
     #[command(flatten)]
     loading: Loading,
@@ -33,7 +35,8 @@ impl Args {
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let [old, new] = self.sides()?;
         let options = |tree: Arc<dyn Tree>| Options { tree, lints: lints.clone(), ..Options::default() };
-        let compared = during("Comparing", || compare(&options(old), &options(new)));
+        let parsed = self.caching.parsed_files(None);
+        let compared = during("Comparing", || compare(&options(old), &options(new), parsed.as_ref()));
         let report = compared.report("diff");
         self.output.announce(&report)?;
         // Nothing is applied, but a reviewer should see what reconcile would refuse.

@@ -1,5 +1,6 @@
 //! The command line, one file per command. Data goes to stdout, diagnostics and progress to stderr (D30).
 
+mod caching;
 mod completions;
 mod config;
 mod diff;

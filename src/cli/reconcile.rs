@@ -3,11 +3,13 @@
 use std::{fs, io::Read, path::PathBuf};
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs, leave,
+    CommandResult, Exit, Failure, StoreArgs,
+    caching::Caching,
+    leave,
     output::{Output, Started, unless_closed},
     show::{self, say},
     source::{Manifests, Ownership},
-    target::{Local, PlanFile, Proposal, Remembers, ServerArgs, ServerTarget, Target},
+    target::{Local, PlanFile, Proposal, ServerArgs, ServerTarget, Target},
 };
 use crate::{
     model::{
@@ -43,9 +45,8 @@ pub(super) struct PlanArgs {
     /// Save the plan, so that `reconcile --plan` applies exactly what was reviewed.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_OUT")]
     out: Option<PathBuf>,
-    /// Plan anew, even if the same dry run had nothing to do before.
-    #[arg(long, env = "EDGEWRIGHT_NO_CACHE")]
-    no_cache: bool,
+    #[command(flatten)]
+    caching: Caching,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -151,11 +152,11 @@ impl PlanArgs {
             // Only the reviewed plan can run, and it was within the limit when it was saved.
             options.budget = Budget::Percent(100.0);
         }
-        let (remembers, bodies) = (if self.no_cache { Remembers::No } else { Remembers::Yes }, self.output.bodies());
+        let bodies = self.output.bodies();
         Ok(match self.server.url() {
             Some(url) => Box::new(ServerTarget::new(url, &self.server, options)?),
-            None if dry_run => Box::new(Local::to_read(options, self.store.clone(), remembers, bodies)),
-            None => Box::new(Local::open(options, self.store.clone(), remembers, bodies)?),
+            None if dry_run => Box::new(Local::to_read(options, self.store.clone(), self.caching, bodies)),
+            None => Box::new(Local::open(options, self.store.clone(), self.caching, bodies)?),
         })
     }
 

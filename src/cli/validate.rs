@@ -1,11 +1,13 @@
 //! `edgewright validate`.
 
-use super::{CommandResult, Exit, leave, output::Output, progress::during, source::Manifests};
-use crate::reconcile::{LintLevels, validate};
+use super::{CommandResult, Exit, caching::Caching, leave, output::Output, progress::during, source::Manifests};
+use crate::reconcile::{LintLevels, validate_with};
 
 /// Check manifests against every rule and lint, using only the files.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
+    #[command(flatten)]
+    caching: Caching,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -15,7 +17,8 @@ pub(super) struct Args {
 impl Args {
     /// Runs the command.
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
-        let validated = during("Validating", || validate(&self.manifests.tree(), &lints));
+        let parsed = self.caching.parsed_files(None);
+        let validated = during("Validating", || validate_with(&self.manifests.tree(), &lints, parsed.as_ref()));
         let report = validated.report("validate");
         self.output.announce(&report)?;
         self.output.conclude(&report)?;

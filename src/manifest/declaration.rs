@@ -168,12 +168,12 @@ pub(super) struct Facts {
 /// A name of a document or of an entry in it.
 #[derive(Debug, Clone)]
 pub(super) struct DeclaredName {
-    kind: &'static str,
-    parent: Option<Arc<str>>,
-    name: Arc<str>,
-    origin: Origin,
+    pub kind: &'static str,
+    pub parent: Option<Arc<str>>,
+    pub name: Arc<str>,
+    pub origin: Origin,
     /// The field of an entry that is its name.
-    field: &'static str,
+    pub field: &'static str,
 }
 
 impl DeclaredName {
@@ -187,15 +187,15 @@ impl DeclaredName {
 
 /// The `metadata.id` of a document.
 #[derive(Debug, Clone)]
-struct StatedId {
-    kind: &'static str,
+pub(super) struct StatedId {
+    pub kind: &'static str,
     /// The edge that the document names, if any.
-    parent: String,
-    id: String,
+    pub parent: String,
+    pub id: String,
     /// The document's name.
-    name: String,
+    pub name: String,
     /// The origin of the document.
-    head: Origin,
+    pub head: Origin,
 }
 
 /// All declarations.
@@ -271,6 +271,12 @@ impl Declared {
         self.known.get_or_init(known).contains(&(kind, Arc::from(name)))
             || self.invalid.contains(&(kind, name.to_owned()))
             || self.unread.contains(name)
+    }
+
+    /// The names and stated IDs, if the documents could be read in full.
+    pub(super) fn names_and_ids(&self) -> Option<(&[DeclaredName], &[StatedId])> {
+        let Self { resources: _, sets: _, names, ids, known: _, invalid, unread } = self;
+        (invalid.is_empty() && unread.is_empty()).then_some((names.as_slice(), ids.as_slice()))
     }
 
     /// The names of a kind, for suggestions.

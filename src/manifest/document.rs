@@ -69,6 +69,11 @@ impl Document {
     }
 }
 
+/// Whether a file is read as JSON, and not as YAML.
+pub(super) fn is_json(file: &ManifestFile) -> bool {
+    file.source.name.to_ascii_lowercase().ends_with(".json")
+}
+
 /// Reads the documents of a file up to the first syntax error.
 pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec<Document> {
     let text = file.source.text.as_str();
@@ -76,7 +81,7 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
         findings.error(|| Diagnostic::error(Code::Syntax, message).at(file.place(span)).help(help));
         return Vec::new();
     }
-    let is_json = file.source.name.to_ascii_lowercase().ends_with(".json");
+    let is_json = is_json(file);
     let excess = if is_json { bounds::of_json(text) } else { bounds::of_yaml(text) };
     if let Some(found) = excess {
         findings.error(|| over(file, found));

@@ -4,6 +4,7 @@
 //! return partial results together with every [`Diagnostic`], so that one bad file does not hide the errors of others.
 
 mod bounds;
+mod cache;
 mod declaration;
 mod document;
 pub(crate) mod export;
@@ -24,6 +25,7 @@ mod tests;
 pub(crate) mod tree;
 mod values;
 
+pub(crate) use cache::ParsedFiles;
 pub(crate) use declaration::Origins;
 pub use origin::ManifestFile;
 pub(crate) use origin::Origin;
@@ -63,8 +65,22 @@ struct FileRead {
 
 /// Loads manifests. File order does not matter, because names are resolved at the end.
 pub fn load(tree: &dyn Tree) -> Loaded {
+    load_with(tree, None)
+}
+
+/// Like [`load`], with a cache of parsed files.
+pub(crate) fn load_with(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded {
     let (files, diagnostics) = tree.manifests();
-    let reads = files.par_iter().map(|file| Arc::new(read(tree, file))).collect();
+    let reads = files.par_iter().map(|file| {
+        Arc::new(match parsed {
+            Some(parsed) => parsed.read(file, || read(tree, file)),
+            None => read(tree, file),
+        })
+    });
+    let reads = reads.collect();
+    if let Some(parsed) = parsed {
+        parsed.tidy();
+    }
     Loaded { files, diagnostics, ..Loaded::default() }.with(reads)
 }
 

@@ -98,6 +98,11 @@ impl Origin {
         Self { part, ..self.clone() }
     }
 
+    /// The index of the document, and the part of it.
+    pub(super) fn position(&self) -> (usize, DocumentPart) {
+        (self.document, self.part)
+    }
+
     /// The path of this part in its document.
     pub(crate) fn path(&self) -> Path {
         self.part.path()

@@ -170,17 +170,19 @@ impl RememberedWarning {
 
 /// The digest of the program and of the options that a plan depends on.
 fn question(options: &Options) -> Option<String> {
-    let program = std::env::current_exe().and_then(fs::metadata).ok()?;
-    let modified = program.modified().ok()?;
+    let program = program()?;
     // The tree is known by what is read from it.
     let Options { tree: _, source, prune, isolate, budget, lints, cancel: _ } = options;
     let folder = std::env::current_dir().ok()?;
-    let asked = format!(
-        "{} {} {modified:?} {folder:?} {source:?} {prune} {isolate} {budget:?} {lints:?}",
-        env!("CARGO_PKG_VERSION"),
-        program.len(),
-    );
+    let asked = format!("{program} {folder:?} {source:?} {prune} {isolate} {budget:?} {lints:?}");
     Some(blake3::hash(asked.as_bytes()).to_hex().to_string())
+}
+
+/// What tells this build of the program from others, which may read the same files differently.
+pub(crate) fn program() -> Option<String> {
+    let program = std::env::current_exe().and_then(fs::metadata).ok()?;
+    let modified = program.modified().ok()?;
+    Some(format!("{} {} {modified:?}", env!("CARGO_PKG_VERSION"), program.len()))
 }
 
 /// Reads the runs: one a line, each behind its checksum. A damaged line is none.

@@ -9,7 +9,7 @@ use super::{LintLevels, Options, Planned, judging::findings};
 use crate::{
     lint::{KnownFindings, Subject},
     manifest::{
-        self, Loaded,
+        self, Loaded, ParsedFiles,
         resolve::{Resolved, resolve, resolve_offline},
         tree::Tree,
     },
@@ -43,7 +43,12 @@ struct Judged {
 
 /// Reads manifests and checks them against every rule and lint, using only the files.
 pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
-    validate_loaded(&manifest::load(tree), lints)
+    validate_with(tree, lints, None)
+}
+
+/// Like [`validate`], with a cache of parsed files.
+pub(crate) fn validate_with(tree: &dyn Tree, lints: &LintLevels, parsed: Option<&ParsedFiles>) -> Planned {
+    validate_loaded(&manifest::load_with(tree, parsed), lints)
 }
 
 /// Like [`validate`], for loaded manifests.
@@ -54,13 +59,23 @@ pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels) -> Planned {
 
 /// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
 pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
-    Prepared::load(options.clone()).plan(snapshot)
+    plan_with(options, snapshot, None)
+}
+
+/// Like [`plan`], with a cache of parsed files.
+pub(crate) fn plan_with(options: &Options, snapshot: &Snapshot, parsed: Option<&ParsedFiles>) -> Planned {
+    Prepared::load_with(options.clone(), parsed).plan(snapshot)
 }
 
 impl Prepared {
     /// Reads the manifests.
     pub(crate) fn load(options: Options) -> Self {
-        let loaded = Arc::new(manifest::load(options.tree.as_ref()));
+        Self::load_with(options, None)
+    }
+
+    /// Reads the manifests, with a cache of parsed files.
+    fn load_with(options: Options, parsed: Option<&ParsedFiles>) -> Self {
+        let loaded = Arc::new(manifest::load_with(options.tree.as_ref(), parsed));
         Self { options, loaded, findings: None }
     }
 
@@ -109,13 +124,13 @@ impl Prepared {
 }
 
 /// Plans the changes from one set of manifests to another, without a store.
-pub(crate) fn compare(old: &Options, new: &Options) -> Planned {
+pub(crate) fn compare(old: &Options, new: &Options, parsed: Option<&ParsedFiles>) -> Planned {
     let lenient = |options: &Options| Options { budget: Budget::Percent(100.0), ..options.clone() };
-    let mut before = plan(&lenient(old), &Snapshot::default());
+    let mut before = plan_with(&lenient(old), &Snapshot::default(), parsed);
     let Some(first) = before.plan.take() else { return before };
     match Snapshot::default().apply(&first.operations(), mint::now()) {
         Ok((snapshot, _)) => {
-            let mut after = plan(&lenient(new), &snapshot);
+            let mut after = plan_with(&lenient(new), &snapshot, parsed);
             after.files.splice(0..0, before.files);
             after
         }

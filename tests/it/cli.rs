@@ -22,6 +22,8 @@ use crate::server::read_answer;
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_edgewright");
 /// The repository.
 pub(crate) const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
+/// A folder for caches that cannot be created.
+pub(crate) const NO_CACHE: &str = "/dev/null";
 /// How long something may take that takes a moment; a test that reaches it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -132,7 +134,8 @@ fn command_in(folder: &Path, line: &str) -> Command {
             command.env_remove(name);
         }
     }
-    command.env("EDGEWRIGHT_STORE", "store");
+    // A test that is about the user's cache has one of its own.
+    command.env("EDGEWRIGHT_STORE", "store").env("XDG_CACHE_HOME", NO_CACHE);
     command
 }
 

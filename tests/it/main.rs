@@ -22,6 +22,7 @@ mod lint_places;
 mod lints;
 mod mistakes;
 mod one_cause;
+mod parsed;
 mod progress;
 mod provenance;
 mod readme;

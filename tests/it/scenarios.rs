@@ -22,7 +22,7 @@ use std::{
 
 use similar::TextDiff;
 
-use crate::cli::{Folder, PROGRAM, REPOSITORY, copy};
+use crate::cli::{Folder, NO_CACHE, PROGRAM, REPOSITORY, copy};
 
 /// Options of a reconcile that are about one run or its report. All have a value.
 const OF_ONE_RUN: [&str; 5] = ["--plan", "--out", "--output", "--format", "--max-deletes"];
@@ -262,7 +262,11 @@ fn run(folder: &Folder, port: u16) -> String {
         }
     }
     command.env("PATH", path).env("HOME", folder.path("work")).env("PORT", port.to_string()).env_remove("ID");
-    command.env("LC_ALL", "C").env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
+    command
+        .env("XDG_CACHE_HOME", NO_CACHE)
+        .env("LC_ALL", "C")
+        .env("NO_PROXY", "127.0.0.1")
+        .env("no_proxy", "127.0.0.1");
     let output = command.output().unwrap();
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

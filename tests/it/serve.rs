@@ -313,7 +313,9 @@ fn keys_and_owners_are_managed_on_a_stopped_servers_store() {
 fn a_closed_pipe_is_no_failure() {
     let folder = Folder::with_storefront();
     let script = format!("set -o pipefail; {} plan storefront | head -n 1", crate::cli::PROGRAM);
-    let output = Command::new("bash").args(["-c", &script]).current_dir(folder.path("")).output().unwrap();
+    let mut command = Command::new("bash");
+    command.args(["-c", &script]).current_dir(folder.path("")).env("XDG_CACHE_HOME", crate::cli::NO_CACHE);
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{PlanFile, Proposal, Target};
 use crate::{
-    cli::{Exit, Failure, StoreArgs, leave, progress::during, snapshot_of},
+    cli::{Exit, Failure, StoreArgs, caching::Caching, leave, progress::during, snapshot_of},
     manifest::tree::{Recorder, Tree},
     plan::{
         Effect,
@@ -13,18 +13,11 @@ use crate::{
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, Options, Planned, apply, plan,
+        ApplyError, Options, Planned, apply, plan_with,
         remembered::{self, Recalled, recall},
     },
     store::{self, Attempt, CommitError, Store, history::Outcome, mint},
 };
-
-/// Whether a run after which there is nothing to do is remembered, and recalled by a dry run (D73).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Remembers {
-    Yes,
-    No,
-}
 
 /// Plans against a local store, which is created only when a valid plan is applied.
 pub(crate) struct Local {
@@ -34,6 +27,8 @@ pub(crate) struct Local {
     args: StoreArgs,
     /// Whether it only reads the store.
     is_dry: bool,
+    /// Whether results of earlier runs may be used: parsed files, and the answer of the same run (D73).
+    caching: Caching,
     /// Whether the report needs the bodies of calls.
     bodies: Bodies,
     store: Option<Store>,
@@ -41,26 +36,20 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Opens the store if it exists.
-    pub(crate) fn open(
-        options: Options,
-        args: StoreArgs,
-        remembers: Remembers,
-        bodies: Bodies,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn open(options: Options, args: StoreArgs, caching: Caching, bodies: Bodies) -> Result<Self, Failure> {
         let store = args.open_if_there()?;
-        let mut local = Self::to_read(options, args, remembers, bodies);
+        let mut local = Self::to_read(options, args, caching, bodies);
         (local.store, local.is_dry) = (store, false);
         Ok(local)
     }
 
     /// For a dry run, which only reads the store.
-    pub(crate) fn to_read(mut options: Options, args: StoreArgs, remembers: Remembers, bodies: Bodies) -> Self {
-        let recorder = (remembers == Remembers::Yes).then(|| Arc::new(Recorder::new(Arc::clone(&options.tree))));
+    pub(crate) fn to_read(mut options: Options, args: StoreArgs, caching: Caching, bodies: Bodies) -> Self {
+        let recorder = (!caching.is_off()).then(|| Arc::new(Recorder::new(Arc::clone(&options.tree))));
         if let Some(recorder) = &recorder {
             options.tree = Arc::clone(recorder) as Arc<dyn Tree>;
         }
-        Self { options, recorder, args, is_dry: true, bodies, store: None, planned: None }
+        Self { options, recorder, args, is_dry: true, caching, bodies, store: None, planned: None }
     }
 
     /// Answers from an earlier run, or plans.
@@ -107,7 +96,8 @@ impl From<Recalled> for Proposal {
 impl Local {
     fn plan(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
-        let planned = during("Planning", || plan(&self.options, &snapshot));
+        let parsed = self.caching.parsed_files(self.store.as_ref());
+        let planned = during("Planning", || plan_with(&self.options, &snapshot, parsed.as_ref()));
         let saved = planned.plan.as_ref().zip(document).map(|(plan, document)| {
             let guard = match (&self.store, document) {
                 (Some(store), _) => Guard::Store(store.root_secret()),

@@ -6,7 +6,7 @@ mod server;
 mod upload;
 
 pub(super) use client::ApiClient;
-pub(super) use local::{Local, Remembers};
+pub(super) use local::Local;
 pub(super) use server::{ServerArgs, ServerTarget};
 
 use super::Failure;

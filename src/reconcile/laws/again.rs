@@ -11,17 +11,17 @@ use crate::{
 };
 
 /// A sequence of numbers that looks random and is the same in every run.
-struct Dice(u64);
+pub(super) struct Dice(pub u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(super) fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 }
 
 /// A file of the estate, now and then with a mistake, a duplicate or another order.
-fn file(dice: &mut Dice, number: u64) -> String {
+pub(super) fn file(dice: &mut Dice, number: u64) -> String {
     let mut text = String::new();
     for place in 0..=dice.roll(3) {
         let name = if dice.roll(40) == 0 { dice.roll(28) } else { number * 4 + place };
@@ -99,7 +99,7 @@ fn said(planned: &Planned) -> String {
     text
 }
 
-fn shown(planned: &Planned) -> String {
+pub(super) fn shown(planned: &Planned) -> String {
     let mut text = said(planned);
     let changes = planned.plan.iter().flat_map(|plan| &plan.changes);
     for operation in changes.flat_map(|change| &change.operations) {
@@ -109,7 +109,7 @@ fn shown(planned: &Planned) -> String {
     text
 }
 
-fn options(folder: &Path, isolate: bool) -> Options {
+pub(super) fn options(folder: &Path, isolate: bool) -> Options {
     Options { isolate, ..Options::new(Disk::new([folder])) }
 }
 
