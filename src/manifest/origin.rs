@@ -98,6 +98,11 @@ impl Origin {
         Self { part, ..self.clone() }
     }
 
+    /// The name of the file.
+    pub(crate) fn file_name(&self) -> &str {
+        &self.file.source.name
+    }
+
     /// The path of this part in its document.
     pub(crate) fn path(&self) -> Path {
         self.part.path()

@@ -22,6 +22,10 @@ use crate::{
     store::history::Places,
 };
 
+/// A larger commit records the files of its resources without lines. For the lines, each file is parsed once more, which
+/// takes longer than the commit, and nobody reads the lines of thousands of resources.
+const MOST_LINES: usize = 2_000;
+
 /// The result of planning.
 #[derive(Debug)]
 pub struct Planned {
@@ -51,11 +55,16 @@ impl Planned {
         })
     }
 
-    /// Returns the file and line of each resource that the plan changes, for the history.
+    /// Returns the file of each resource that the plan changes, for the history; up to 2,000 changes, with the line.
     pub fn places(&self) -> Places {
         let changes = self.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
+        let with_lines = changes.len() <= MOST_LINES;
         let place = |key: &Key| {
-            let place = self.origins.get(key)?.place(&Path::root(), Aim::Value);
+            let origin = self.origins.get(key)?;
+            if !with_lines {
+                return Some(origin.file_name().to_owned());
+            }
+            let place = origin.place(&Path::root(), Aim::Value);
             Some(format!("{}:{}", place.file.name, place.line_column().0))
         };
         // The first look at a file parses it for its positions.

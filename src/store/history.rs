@@ -82,7 +82,7 @@ pub struct Touched {
     /// Its name in the manifests, if a source owns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The file and line that declare it.
+    /// The file and line that declare it; only the file if the attempt changed more than 2,000 resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_at: Option<String>,
     /// The fields before, or none if it did not exist. A secret is a keyed digest, a long text a digest.
@@ -93,7 +93,7 @@ pub struct Touched {
     pub after: Option<Value>,
 }
 
-/// The file and line that declare each resource.
+/// The file that declares each resource, as `file:line` or without the line.
 pub type Places = BTreeMap<Key, String>;
 
 impl Record {

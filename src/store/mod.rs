@@ -84,7 +84,7 @@ pub struct Attempt {
     pub author: Author,
     /// The time at which the attempt began.
     pub at: Timestamp,
-    /// The file and line that declare each resource.
+    /// The file that declares each resource, as `file:line` or without the line.
     pub places: Places,
     /// The clock at the start, to compute the duration.
     pub began: Instant,
