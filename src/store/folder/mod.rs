@@ -40,6 +40,7 @@ use std::{
 
 use base::StoreId;
 use files::Part;
+use frame::Frame;
 use head::{Head, HeadFile};
 use index::Location;
 use journal::{AppendError, Journal};
@@ -160,20 +161,14 @@ impl Engine for FolderEngine {
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
         let Some(last) = batches.last() else { return Ok(()) };
         self.health()?;
-        let mut bytes = Vec::new();
-        let mut lengths = Vec::with_capacity(batches.len());
-        for batch in batches {
-            let start = bytes.len();
-            frame::encode(batch, true, &mut bytes);
-            lengths.push((bytes.len() - start) as u64);
-        }
+        let frames: Vec<Frame<'_>> = batches.iter().map(|batch| Frame::new(batch, true)).collect();
         let mut writing = self.writing();
         if writing.tip.position != after {
             let message = format!("the log is at record {}, not at {after}", writing.tip.position);
             return Err(StoreError::new(Code::StoreFailed, message));
         }
         let mut offset = writing.journal.length();
-        match writing.journal.append(&bytes) {
+        match writing.journal.append(&frames) {
             Ok(()) => {}
             Err(AppendError::Undone(error)) => return Err(error),
             Err(AppendError::Unsure(error)) => {
@@ -189,10 +184,10 @@ impl Engine for FolderEngine {
         let generation = writing.generation;
         drop(writing);
         self.newer.notify_all();
-        self.since_base.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        let located = batches.iter().zip(lengths).map(|(batch, length)| {
-            let location = Location { part: Part::Journal, generation, offset, length };
-            offset += length;
+        self.since_base.fetch_add(frames.iter().map(Frame::length).sum(), Ordering::Relaxed);
+        let located = batches.iter().zip(&frames).map(|(batch, frame)| {
+            let location = Location { part: Part::Journal, generation, offset, length: frame.length() };
+            offset += location.length;
             // The index does not use the changes, which are most of a batch.
             let Batch { position, revision, next_order, hash, .. } = *batch;
             let record = Arc::clone(&batch.record);

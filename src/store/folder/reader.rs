@@ -141,14 +141,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.0000000001");
         let mut journal = journal::Journal::create(path.clone(), [7; 16], Tip::default()).unwrap();
-        let mut bytes = Vec::new();
-        for position in 1..=2000 {
+        let batch = |position: u64| {
             let record = Arc::from(vec![b'x'; 1000]);
             let changes = vec![("r/a".to_owned(), Some(vec![1; 100]))];
-            let batch = Batch { position, revision: position, next_order: 1, record, hash: [2; 32], changes };
-            frame::encode(&batch, true, &mut bytes);
-        }
-        journal.append(&bytes).unwrap();
+            Batch { position, revision: position, next_order: 1, record, hash: [2; 32], changes }
+        };
+        let batches: Vec<Batch> = (1..=2000).map(batch).collect();
+        let frames: Vec<frame::Frame<'_>> = batches.iter().map(|batch| frame::Frame::new(batch, true)).collect();
+        journal.append(&frames).unwrap();
         let mut reader = LogReader::open(&path, true).unwrap();
         let mut count = 0;
         while let Some(framed) = reader.batch().unwrap() {
