@@ -229,7 +229,7 @@ impl Store {
         drop(line);
         let prepared = catch_unwind(AssertUnwindSafe(|| {
             let PreparedBatch { record, resources, changes } = prepare()?;
-            let record = Record { position, ..record }.to_bytes_with(&resources)?.into();
+            let record = Record { position, ..record }.into_bytes_with(&resources)?.into();
             Ok(Unchained { record, changes })
         }));
         // A writer that panicked must still lead if it is its turn, or all others would wait for ever.
