@@ -91,7 +91,7 @@ impl PlanArgs {
         let proposal = target.propose(document)?;
         let Proposal { mut report, left_out, saved, unwritable } = proposal;
         report.command = if dry_run { "plan" } else { "reconcile" };
-        self.output.announce(&report).inspect_err(|_| {
+        self.output.announce(&report, target.plan()).inspect_err(|_| {
             if !dry_run {
                 say("Nothing was applied.");
             }
@@ -155,9 +155,9 @@ impl PlanArgs {
             Some(url) => Box::new(ServerTarget::new(url, &self.server, options)?),
             None if dry_run => {
                 let remembers = if self.no_cache { Remembers::No } else { Remembers::Yes };
-                Box::new(Local::to_read(options, self.store.clone(), remembers, self.output.bodies()))
+                Box::new(Local::to_read(options, self.store.clone(), remembers, self.output.detail()))
             }
-            None => Box::new(Local::open(options, self.store.clone(), self.output.bodies())?),
+            None => Box::new(Local::open(options, self.store.clone(), self.output.detail())?),
         })
     }
 

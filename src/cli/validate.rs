@@ -17,7 +17,7 @@ impl Args {
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let validated = during("Validating", || validate(&self.manifests.tree(), &lints));
         let report = validated.report("validate");
-        self.output.announce(&report)?;
+        self.output.announce(&report, None)?;
         self.output.conclude(&report)?;
         let exit = if report.has_errors() { Exit::Invalid } else { Exit::Done };
         leave((validated, report));

@@ -30,6 +30,9 @@ pub struct Plan {
     pub refusals: Vec<Diagnostic>,
 }
 
+/// What identifies a resource to a person, independent of its id: kind, parent and name.
+type ChangeIdentity<'c> = (Kind, Option<&'c Id>, &'c str);
+
 /// All operations on one resource.
 #[derive(Debug, Clone)]
 pub struct Change {
@@ -101,8 +104,7 @@ impl Plan {
 }
 
 impl Change {
-    /// What identifies the resource to a person, independent of its id.
-    fn identity(&self) -> (Kind, Option<&Id>, &str) {
+    fn identity(&self) -> ChangeIdentity<'_> {
         (self.key.kind, self.key.parent.as_ref(), &self.name)
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     },
     plan::{
         Plan,
-        outline::{Bodies, Outline},
+        outline::{Detail, Outline},
         report::Report,
     },
     store::history::Places,
@@ -98,13 +98,13 @@ impl Planned {
 
     /// Creates the report of a command.
     pub fn report(&self, command: &'static str) -> Report {
-        self.report_with(command, Bodies::All)
+        self.report_with(command, Detail::Bodies)
     }
 
-    /// Creates the report of a command, with or without the bodies of the calls.
-    pub(crate) fn report_with(&self, command: &'static str, bodies: Bodies) -> Report {
+    /// Creates the report of a command with the detail that its format shows.
+    pub(crate) fn report_with(&self, command: &'static str, detail: Detail) -> Report {
         let mut diagnostics = self.diagnostics.clone();
-        let plan = self.plan.as_ref().map(|plan| Outline::with(plan, bodies)).transpose().unwrap_or_else(|error| {
+        let plan = self.plan.as_ref().map(|plan| Outline::with(plan, detail)).transpose().unwrap_or_else(|error| {
             // A plan that cannot be shown must not be applied.
             diagnostics.push(error.into());
             None

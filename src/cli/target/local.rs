@@ -7,8 +7,8 @@ use crate::{
     cli::{Exit, Failure, StoreArgs, leave, progress::during, snapshot_of},
     manifest::tree::{Recorder, Tree},
     plan::{
-        Effect,
-        outline::{Bodies, Outline},
+        Effect, Plan,
+        outline::{Detail, Outline},
         report::Report,
         saved::{Guard, Pin, SavedPlan},
     },
@@ -32,22 +32,22 @@ pub(crate) struct Local {
     args: StoreArgs,
     /// For a dry run: whether it may answer from an earlier one.
     dry: Option<Remembers>,
-    /// Whether the report needs the bodies of calls.
-    bodies: Bodies,
+    /// What the report shows of each change.
+    detail: Detail,
     store: Option<Store>,
     planned: Option<Planned>,
 }
 
 impl Local {
     /// Opens the store if it exists; for a dry run, only for reading.
-    pub(crate) fn open(options: Options, args: StoreArgs, bodies: Bodies) -> Result<Self, Failure> {
+    pub(crate) fn open(options: Options, args: StoreArgs, detail: Detail) -> Result<Self, Failure> {
         let store = args.open_if_there()?;
-        Ok(Self { options, args, dry: None, bodies, store, planned: None })
+        Ok(Self { options, args, dry: None, detail, store, planned: None })
     }
 
     /// For a dry run, which only reads the store.
-    pub(crate) fn to_read(options: Options, args: StoreArgs, remembers: Remembers, bodies: Bodies) -> Self {
-        Self { options, args, dry: Some(remembers), bodies, store: None, planned: None }
+    pub(crate) fn to_read(options: Options, args: StoreArgs, remembers: Remembers, detail: Detail) -> Self {
+        Self { options, args, dry: Some(remembers), detail, store: None, planned: None }
     }
 
     /// Answers from an earlier dry run, or plans.
@@ -60,7 +60,7 @@ impl Local {
         }
         self.store = self.args.read_if_there()?;
         self.options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
-        let proposal = self.plan(None)?;
+        let proposal = self.propose_anew(None)?;
         if let (Some(store), Some(planned)) = (&self.store, &self.planned)
             && let Some(on_disk) = store.on_disk(store.snapshot().revision)
         {
@@ -88,7 +88,8 @@ impl From<Recalled> for Proposal {
 }
 
 impl Local {
-    fn plan(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
+    /// Plans, with what the report shows and the plan as a document, if requested.
+    fn propose_anew(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
         let planned = during("Planning", || plan(&self.options, &snapshot));
         let saved = planned.plan.as_ref().zip(document).map(|(plan, document)| {
@@ -106,7 +107,7 @@ impl Local {
         let changes = planned.plan.iter().flat_map(|plan| &plan.changes);
         let created = changes.filter(|change| matches!(change.effect, Effect::Create | Effect::Replace));
         let unwritable = created.filter_map(|change| planned.token_fault(&change.key)).collect();
-        let (report, left_out) = (planned.report_with("plan", self.bodies), planned.left_out_names());
+        let (report, left_out) = (planned.report_with("plan", self.detail), planned.left_out_names());
         let proposal = Proposal { report, left_out, saved, unwritable };
         self.planned = Some(planned);
         Ok(proposal)
@@ -127,7 +128,7 @@ impl Target for Local {
             Some(_) => self.store = self.args.read_if_there()?,
             None => {}
         }
-        self.plan(document)
+        self.propose_anew(document)
     }
 
     fn apply(&mut self) -> Result<u64, Failure> {
@@ -143,6 +144,10 @@ impl Target for Local {
             let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
             Failure { diagnostics: vec![error.diagnostic()], exit: if stale { Exit::Stale } else { Exit::Error } }
         })
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        self.planned.as_ref()?.plan.as_ref()
     }
 
     fn refuse(&mut self, reason: &str) {

@@ -28,14 +28,14 @@ pub(super) enum Unreadable {
 const CHUNK: usize = 1 << 20;
 
 /// The frame of a batch, which is written in pieces: one with hundreds of megabytes is never in memory as a whole.
-pub(super) struct Frame<'b> {
+pub(super) struct BatchFrame<'b> {
     head: Vec<u8>,
     batch: &'b Batch,
     with_changes: bool,
     length: u64,
 }
 
-impl<'b> Frame<'b> {
+impl<'b> BatchFrame<'b> {
     /// Prepares the frame of a batch. History files have frames without changes.
     pub(super) fn new(batch: &'b Batch, with_changes: bool) -> Self {
         let mut head = Vec::with_capacity(HEAD);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn bytes_of(batch: &Batch, with_changes: bool) -> Vec<u8> {
-        let frame = Frame::new(batch, with_changes);
+        let frame = BatchFrame::new(batch, with_changes);
         let mut bytes = Vec::new();
         let Ok(()) = frame.write(&mut |piece: &[u8]| {
             bytes.extend_from_slice(piece);
@@ -212,7 +212,7 @@ mod tests {
         let changes: Vec<RecordChange> = (0..3000).map(|at| (format!("r/{at}"), Some(vec![7; 1000]))).collect();
         let large = Batch { changes, ..batch() };
         let mut longest = 0;
-        let Ok(()) = Frame::new(&large, true).write(&mut |piece: &[u8]| {
+        let Ok(()) = BatchFrame::new(&large, true).write(&mut |piece: &[u8]| {
             longest = longest.max(piece.len());
             Ok::<(), Infallible>(())
         });

@@ -10,7 +10,7 @@ use std::{
 use super::{
     base::StoreId,
     files,
-    frame::{Frame, hash_at, number},
+    frame::{BatchFrame, hash_at, number},
 };
 use crate::{
     model::code::Code,
@@ -61,7 +61,7 @@ impl Journal {
     }
 
     /// Appends frames durably. On an error the file is unchanged, except after [`AppendError::Unsure`].
-    pub(super) fn append(&mut self, frames: &[Frame<'_>]) -> Result<(), AppendError> {
+    pub(super) fn append(&mut self, frames: &[BatchFrame<'_>]) -> Result<(), AppendError> {
         let end = match self.write(frames) {
             Ok(end) => end,
             Err(error) => {
@@ -85,7 +85,7 @@ impl Journal {
     }
 
     /// Writes frames after the last one: small ones together in one write, large pieces without a copy. Returns the end.
-    fn write(&self, frames: &[Frame<'_>]) -> io::Result<u64> {
+    fn write(&self, frames: &[BatchFrame<'_>]) -> io::Result<u64> {
         let (mut end, mut waiting) = (self.length, Vec::<u8>::new());
         let mut write = |bytes: &[u8]| -> io::Result<()> {
             self.file.write_all_at(bytes, end)?;
@@ -151,7 +151,7 @@ pub(super) fn write_history(
                     return Err(reason);
                 }
             };
-            Frame::new(&batch, false).write(&mut |piece: &[u8]| writer.write_all(piece))?;
+            BatchFrame::new(&batch, false).write(&mut |piece: &[u8]| writer.write_all(piece))?;
         }
     });
     match unreadable {

@@ -40,7 +40,7 @@ use std::{
 
 use base::StoreId;
 use files::Part;
-use frame::Frame;
+use frame::BatchFrame;
 use head::{Head, HeadFile};
 use index::Location;
 use journal::{AppendError, Journal};
@@ -161,7 +161,7 @@ impl Engine for FolderEngine {
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
         let Some(last) = batches.last() else { return Ok(()) };
         self.health()?;
-        let frames: Vec<Frame<'_>> = batches.iter().map(|batch| Frame::new(batch, true)).collect();
+        let frames: Vec<BatchFrame<'_>> = batches.iter().map(|batch| BatchFrame::new(batch, true)).collect();
         let mut writing = self.writing();
         if writing.tip.position != after {
             let message = format!("the log is at record {}, not at {after}", writing.tip.position);
@@ -184,7 +184,7 @@ impl Engine for FolderEngine {
         let generation = writing.generation;
         drop(writing);
         self.newer.notify_all();
-        self.since_base.fetch_add(frames.iter().map(Frame::length).sum(), Ordering::Relaxed);
+        self.since_base.fetch_add(frames.iter().map(BatchFrame::length).sum(), Ordering::Relaxed);
         let located = batches.iter().zip(&frames).map(|(batch, frame)| {
             let location = Location { part: Part::Journal, generation, offset, length: frame.length() };
             offset += location.length;
