@@ -97,6 +97,11 @@ impl Plan {
         self.changes.iter().flat_map(|change| change.operations.iter().cloned()).collect()
     }
 
+    /// All operations, without a copy.
+    pub(crate) fn each_operation(&self) -> Vec<&Operation> {
+        self.changes.iter().flat_map(|change| &change.operations).collect()
+    }
+
     /// The number of changes by effect.
     pub fn summary(&self) -> Summary {
         Summary::of(self.changes.iter().map(|change| change.effect), self.unchanged)

@@ -19,7 +19,7 @@ use crate::{
         outline::{Detail, Outline},
         report::Report,
     },
-    store::history::Places,
+    store::{Tried, history::Places},
 };
 
 /// A larger commit records the files of its resources without lines. For the lines, each file is parsed once more, which
@@ -41,6 +41,8 @@ pub struct Planned {
     pub files: Vec<Arc<ManifestFile>>,
     /// The origin of each declared resource.
     pub(super) origins: Origins,
+    /// What the plan made of the state it was computed from. Whoever can change the plan must not commit this.
+    pub(super) tried: Option<Arc<Tried>>,
 }
 
 impl Planned {

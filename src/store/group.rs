@@ -21,8 +21,9 @@ use super::{
     engine::{Batch, RecordChange, Tip},
     history::{Outcome, Record, chain},
     touched::touched,
+    tried::NextState,
 };
-use crate::model::{code::Code, key::Key, operation::Operation, snapshot::Snapshot};
+use crate::model::{code::Code, key::Key, snapshot::Snapshot};
 
 /// How long to wait after a failed checkpoint before the next one.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(30);
@@ -102,7 +103,7 @@ struct Ticket {
 struct Applied {
     before: Arc<Snapshot>,
     after: Arc<Snapshot>,
-    changed: BTreeSet<Key>,
+    changed: Arc<BTreeSet<Key>>,
 }
 
 impl Queue {
@@ -139,7 +140,7 @@ impl Store {
     pub(super) fn commit_in_group<E>(
         &self,
         attempt: Attempt,
-        make: impl FnOnce(&Snapshot) -> Result<Vec<Operation>, E>,
+        make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
     ) -> Result<Committed, Declined<E>> {
         let failed = |error| Declined::Commit(CommitError::Failed(error));
         self.health().map_err(failed)?;
@@ -148,26 +149,30 @@ impl Store {
         // Even what changes nothing waits: it may rest on a commit that is not durable yet.
         let (durable, outcome) = match make(&before) {
             Err(error) => (self.wait(line.enter(false, None), line), Err(Declined::Declined(error))),
-            Ok(operations) if operations.is_empty() => (self.wait(line.enter(false, None), line), Ok(before)),
-            Ok(operations) => match before.apply(&operations, attempt.at) {
-                Ok((next, changed)) => {
-                    let after = Arc::new(next.without_tombstones(std::mem::take(&mut line.forget)));
-                    let revision =
-                        Revision { snapshot: Arc::clone(&after), changed: changed.iter().cloned().collect() };
-                    let applied = Applied { before, after: Arc::clone(&after), changed };
-                    let ticket = line.enter(true, Some(revision));
-                    (self.prepare_and_wait(ticket, line, || self.applied(&attempt, &operations, &applied)), Ok(after))
+            Ok(proposed) if proposed.is_empty() => (self.wait(line.enter(false, None), line), Ok(before)),
+            Ok(proposed) => {
+                let attempt = proposed.dated(attempt);
+                match proposed.next(&before, attempt.at) {
+                    Ok((next, changed)) => {
+                        let after = Arc::new(next.without_tombstones(std::mem::take(&mut line.forget)));
+                        let revision =
+                            Revision { snapshot: Arc::clone(&after), changed: changed.iter().cloned().collect() };
+                        let applied = Applied { before, after: Arc::clone(&after), changed };
+                        let ticket = line.enter(true, Some(revision));
+                        let prepare = || self.applied(&attempt, proposed.into_calls(), &applied);
+                        (self.prepare_and_wait(ticket, line, prepare), Ok(after))
+                    }
+                    Err(refusal) => {
+                        let message = CommitError::Refused(refusal.clone()).to_string();
+                        let ticket = line.enter(true, None);
+                        let prepare = || Self::unchanged(&attempt, Outcome::Refused, message, proposed.into_calls());
+                        (
+                            self.prepare_and_wait(ticket, line, prepare),
+                            Err(Declined::Commit(CommitError::Refused(refusal))),
+                        )
+                    }
                 }
-                Err(refusal) => {
-                    let message = CommitError::Refused(refusal.clone()).to_string();
-                    let calls = || operations.iter().map(ToString::to_string).collect();
-                    let ticket = line.enter(true, None);
-                    let durable = self.prepare_and_wait(ticket, line, || {
-                        Self::unchanged(&attempt, Outcome::Refused, message.clone(), calls())
-                    });
-                    (durable, Err(Declined::Commit(CommitError::Refused(refusal))))
-                }
-            },
+            }
         };
         match (durable, outcome) {
             (Ok(()), Ok(snapshot)) => Ok(Committed { snapshot }),
@@ -180,19 +185,13 @@ impl Store {
         self.health()?;
         let mut line = self.queue.line();
         let ticket = line.enter(true, None);
-        self.prepare_and_wait(ticket, line, || Self::unchanged(&attempt, outcome, message.clone(), Vec::new()))
+        self.prepare_and_wait(ticket, line, || Self::unchanged(&attempt, outcome, message, Vec::new()))
     }
 
     /// The record and changes of a commit that makes a revision.
-    fn applied(
-        &self,
-        attempt: &Attempt,
-        operations: &[Operation],
-        applied: &Applied,
-    ) -> Result<PreparedBatch, StoreError> {
+    fn applied(&self, attempt: &Attempt, calls: Vec<String>, applied: &Applied) -> Result<PreparedBatch, StoreError> {
         let Applied { before, after, changed } = applied;
         let changes = codec::changes(after, changed)?;
-        let calls = operations.iter().map(ToString::to_string).collect();
         let mut record = record(attempt, Outcome::Applied, String::new(), calls);
         record.revision = Some(after.revision);
         let resources = touched(before, after, changed, &attempt.places, &self.digest_key)
@@ -223,7 +222,7 @@ impl Store {
         &self,
         ticket: Ticket,
         line: MutexGuard<'_, Line>,
-        prepare: impl Fn() -> Result<PreparedBatch, StoreError>,
+        prepare: impl FnOnce() -> Result<PreparedBatch, StoreError>,
     ) -> Result<(), StoreError> {
         let position = line.position;
         drop(line);

@@ -11,6 +11,7 @@ pub(crate) mod memory;
 pub(crate) mod mint;
 mod probe;
 mod touched;
+mod tried;
 
 use std::{
     fmt,
@@ -29,6 +30,7 @@ use jiff::Timestamp;
 
 pub use error::StoreError;
 pub(crate) use probe::probe;
+pub(crate) use tried::{NextState, Tried};
 
 use crate::model::{
     code::Code,
@@ -218,6 +220,15 @@ impl Store {
         &self,
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<Vec<Operation>, E>,
+    ) -> Result<Committed, Declined<E>> {
+        self.commit_in_group(attempt, |current| make(current).map(NextState::Operations))
+    }
+
+    /// Makes the next revision as [`Store::commit_with`] does, also from what was tried before.
+    pub(crate) fn commit_next<E>(
+        &self,
+        attempt: Attempt,
+        make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
     ) -> Result<Committed, Declined<E>> {
         self.commit_in_group(attempt, make)
     }

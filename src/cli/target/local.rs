@@ -13,7 +13,7 @@ use crate::{
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, Options, Planned, apply, plan,
+        ApplyError, Options, Planned, apply_as_tried, plan,
         remembered::{Recalled, recall, remember},
     },
     store::{self, Attempt, CommitError, Store, history::Outcome, mint},
@@ -138,7 +138,7 @@ impl Target for Local {
         };
         let store = self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
-        let applied = during("Applying", || apply(store, &self.options, &planned));
+        let applied = during("Applying", || apply_as_tried(store, &self.options, &planned));
         leave(planned);
         applied.map_err(|error| {
             let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
