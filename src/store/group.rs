@@ -17,7 +17,7 @@ use std::{
 };
 
 use super::{
-    Attempt, CommitError, Committed, Declined, Revision, Store, StoreError, codec,
+    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, codec,
     engine::{Batch, RecordChange, Tip},
     history::{Outcome, Record, chain},
     touched::touched,
@@ -38,7 +38,7 @@ const USE_CHECK: Duration = Duration::from_millis(20);
 /// The commits that are applied but not durable yet.
 pub(crate) struct Queue(Mutex<Line>);
 
-struct Line {
+pub(super) struct Line {
     /// The state after everything in the queue.
     tip: Arc<Snapshot>,
     /// The position of the last batch in the queue.
@@ -114,7 +114,7 @@ impl Queue {
         Self(Mutex::new(Line { tip, position, durable, forget: 0, waiting, led: false, checkpoint_after: None }))
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    pub(super) fn line(&self) -> MutexGuard<'_, Line> {
         // After a panic of another writer the line is as before its commit, because entering the queue comes last.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -284,7 +284,7 @@ impl Store {
             }
             told.push(turn);
         }
-        if appended.is_ok() {
+        if appended.is_ok() && self.stay == Stay::Long {
             self.checkpoint_if_wanted(&mut line);
         }
         line.led = line.waiting.iter().any(|next| next.turn.send(Turn::Lead).is_ok());
@@ -346,7 +346,7 @@ impl Store {
 
     /// Gives the engine the whole state when its log has grown long. The log is cut here, while nothing is being
     /// appended; a separate thread writes the state.
-    fn checkpoint_if_wanted(&self, line: &mut Line) {
+    pub(super) fn checkpoint_if_wanted(&self, line: &mut Line) {
         let early = line.checkpoint_after.is_some_and(|after| Instant::now() < after);
         if early || !self.engine.wants_checkpoint() || self.checkpointing.swap(true, Ordering::AcqRel) {
             return;

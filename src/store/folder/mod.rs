@@ -52,7 +52,7 @@ pub(crate) use fingerprint::on_disk;
 pub(crate) use readonly::FolderReader;
 
 use super::{
-    StoreError,
+    Stay, StoreError,
     engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, Visit},
     history::{Retention, chain},
     mint,
@@ -77,6 +77,7 @@ pub(crate) struct FolderEngine {
     broken: AtomicBool,
     root_secret: [u8; 32],
     id: StoreId,
+    stay: Stay,
     _lock: [File; 2],
 }
 
@@ -105,7 +106,7 @@ impl FolderEngine {
     }
 
     /// Opens the store in a folder. Creates it if the folder is missing or empty.
-    pub(crate) fn open(folder: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open(folder: &Path, stay: Stay) -> Result<Self, StoreError> {
         if !Self::exists(folder)? && holds_something_else(folder) {
             let message = format!("{} contains other files and is not a store", folder.display());
             return Err(StoreError::new(Code::StoreFormat, message));
@@ -129,7 +130,8 @@ impl FolderEngine {
         let sync = writing.head.handle().map_err(|error| StoreError::io("open", &head::path(folder), &error))?;
         Ok(Self {
             folder: folder.to_owned(),
-            librarian: Librarian::start(folder, tip, sync),
+            librarian: Librarian::start(folder, tip, sync, stay),
+            stay,
             newer: Condvar::new(),
             base_bytes: AtomicU64::new(fs::metadata(Part::Base.path(folder, base)).map_or(0, |file| file.len())),
             since_base: AtomicU64::new(content.since_base),
@@ -203,6 +205,9 @@ impl Engine for FolderEngine {
     }
 
     fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+        if self.stay == Stay::Brief {
+            return log::find(&self.folder, query, before, limit);
+        }
         let position = self.writing().tip.position;
         self.librarian.find(query, before, limit, position)
     }
