@@ -106,6 +106,7 @@ impl Local {
         let saved = saved.transpose()?;
         let changes = planned.plan.iter().flat_map(|plan| &plan.changes);
         let created = changes.filter(|change| matches!(change.effect, Effect::Create | Effect::Replace));
+        let created = created.filter(|change| change.token_file.is_some());
         let unwritable = created.filter_map(|change| planned.token_fault(&change.key)).collect();
         let (report, left_out) = (planned.report_with("plan", self.detail), planned.left_out_names());
         let proposal = Proposal { report, left_out, saved, unwritable };

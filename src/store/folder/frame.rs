@@ -164,7 +164,12 @@ pub(super) fn is_anywhere(bytes: &[u8]) -> bool {
 fn checksum(frame: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(frame.get(..CHECKSUM).unwrap_or_default());
-    hasher.update(frame.get(HEAD..).unwrap_or_default());
+    let content = frame.get(HEAD..).unwrap_or_default();
+    if content.len() < CHUNK {
+        hasher.update(content)
+    } else {
+        hasher.update_rayon(content)
+    };
     hasher.finalize().into()
 }
 

@@ -46,6 +46,8 @@ pub(super) struct LogReader {
     file: BufReader<File>,
     path: PathBuf,
     with_changes: bool,
+    /// The length of the file when it was opened.
+    size: u64,
     frame: Vec<u8>,
     /// The store that the file is part of.
     pub store: StoreId,
@@ -66,6 +68,7 @@ impl LogReader {
             io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
             _ => StoreError::io("read", path, &error),
         })?;
+        let size = opened.metadata().map_or(0, |file| file.len());
         let mut file = BufReader::with_capacity(BUFFER, opened);
         let mut head = Vec::with_capacity(journal::HEAD);
         let read = file.by_ref().take(journal::HEAD as u64).read_to_end(&mut head);
@@ -76,6 +79,7 @@ impl LogReader {
             file,
             path: path.to_owned(),
             with_changes,
+            size,
             frame: Vec::new(),
             store,
             start,
@@ -117,6 +121,9 @@ impl LogReader {
     /// Reads on until the frame has `length` bytes or the file ends.
     fn fill(&mut self, length: usize) -> Result<(), StoreError> {
         let missing = length.saturating_sub(self.frame.len()) as u64;
+        // A vector that grows would copy a large frame several times. A damaged length exceeds the file.
+        let left = self.size.saturating_sub(self.end + self.frame.len() as u64);
+        self.frame.reserve_exact(missing.min(left) as usize);
         let read = self.file.by_ref().take(missing).read_to_end(&mut self.frame);
         read.map(|_| ()).map_err(|error| StoreError::io("read", &self.path, &error))
     }
