@@ -37,8 +37,8 @@ impl Args {
         let options = |tree: Arc<dyn Tree>| Options { tree, lints: lints.clone(), ..Options::default() };
         let parsed = self.caching.parsed_files(None);
         let compared = during("Comparing", || compare(&options(old), &options(new), parsed.as_ref()));
-        let report = compared.report("diff");
-        self.output.announce(&report)?;
+        let report = compared.report_with("diff", self.output.detail());
+        self.output.announce(&report, compared.plan.as_ref())?;
         // Nothing is applied, but a reviewer should see what reconcile would refuse.
         show::diagnostics(&report.refusals);
         self.output.conclude(&report)?;

@@ -200,10 +200,19 @@ struct StoreArgs {
 }
 
 impl StoreArgs {
+    /// Opens the store for this command.
     fn open(&self) -> Result<Store, Failure> {
+        Ok(Store::open_briefly(&self.store, self.retention())?)
+    }
+
+    /// Opens the store for as long as the server runs.
+    fn open_to_serve(&self) -> Result<Store, Failure> {
+        Ok(Store::open_with(&self.store, self.retention())?)
+    }
+
+    fn retention(&self) -> Retention {
         let age = Duration::from_secs(u64::from(self.history_days) * 24 * 3600);
-        let retention = Retention { records: self.history_records, age, ..Retention::default() };
-        Ok(Store::open_with(&self.store, retention)?)
+        Retention { records: self.history_records, age, ..Retention::default() }
     }
 
     /// Opens the store, which must exist.

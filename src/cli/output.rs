@@ -12,9 +12,10 @@ use super::{Failure, show};
 use crate::{
     model::{code::Code, diagnostic::Diagnostic},
     plan::{
+        Plan,
         format::{Format, render},
-        outline::{Bodies, Outline},
-        render::pieces,
+        outline::Detail,
+        render::{Colour, Content, stream},
         report::Report,
     },
 };
@@ -50,21 +51,27 @@ impl Output {
         self.format == Format::Text || self.output.is_some()
     }
 
-    /// Prints the diagnostics and the plan. Fails if stdout does: a plan that could not be shown must not be applied.
-    pub(super) fn announce(&self, report: &Report) -> Result<(), Failure> {
+    /// Prints the diagnostics and the plan, whose text is made from `plan` if it is known. Fails if stdout does: a plan
+    /// that could not be shown must not be applied.
+    pub(super) fn announce(&self, report: &Report, plan: Option<&Plan>) -> Result<(), Failure> {
         show::diagnostics(&report.diagnostics);
-        if report.plan.is_none() {
+        let Some(outline) = &report.plan else {
             show::count(&report.diagnostics, report.files);
-        }
-        match &report.plan {
-            Some(plan) if self.shows_text() => print_plan(plan),
-            _ => Ok(()),
+            return Ok(());
+        };
+        match self.shows_text() {
+            true => print_plan(plan.map_or(Content::Outline(outline), Content::Plan)),
+            false => Ok(()),
         }
     }
 
-    /// Whether the report shows the bodies of calls.
-    pub(super) fn bodies(&self) -> Bodies {
-        if self.format == Format::Json { Bodies::All } else { Bodies::None }
+    /// What the report shows of each change. The text of a plan is made from the plan itself.
+    pub(super) fn detail(&self) -> Detail {
+        match self.format {
+            Format::Json => Detail::Bodies,
+            Format::Text if self.output.is_none() => Detail::Effects,
+            _ => Detail::Lines,
+        }
     }
 
     /// Starts the report of a plan before the plan runs: creates its destination and writes the first character, which
@@ -170,9 +177,15 @@ fn write(data: &[u8]) -> io::Result<()> {
 }
 
 /// Writes a plan as text. It can have millions of lines, of which a stripping stream would write each by itself.
-fn print_plan(plan: &Outline) -> Result<(), Failure> {
-    let pieces = pieces(plan, for_stdout);
-    unless_closed(pieces.iter().try_for_each(|piece| write(piece.as_bytes())))
+fn print_plan(content: Content<'_>) -> Result<(), Failure> {
+    let colour = if has_colours() { Colour::Yes } else { Colour::No };
+    let mut closed = false;
+    stream(content, colour, &mut |piece| {
+        // If the reader is done, a change that cannot be shown must still be found.
+        let written = if closed { Ok(()) } else { write(piece.as_bytes()) };
+        closed |= written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        unless_closed(written)
+    })
 }
 
 /// Writes text with colours, which are stripped if stdout is not a terminal.
@@ -182,10 +195,12 @@ fn print_coloured(text: &str) -> Result<(), Failure> {
 
 /// The text without colours if stdout is not a terminal.
 fn for_stdout(text: String) -> String {
-    match anstream::AutoStream::choice(&io::stdout()) {
-        anstream::ColorChoice::Never => anstream::adapter::strip_str(&text).to_string(),
-        _ => text,
-    }
+    if has_colours() { text } else { anstream::adapter::strip_str(&text).to_string() }
+}
+
+/// Whether stdout shows colours.
+fn has_colours() -> bool {
+    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
 }
 
 fn unwritable(error: &io::Error) -> Failure {

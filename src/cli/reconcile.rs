@@ -92,7 +92,7 @@ impl PlanArgs {
         let proposal = target.propose(document)?;
         let Proposal { mut report, left_out, saved, unwritable } = proposal;
         report.command = if dry_run { "plan" } else { "reconcile" };
-        self.output.announce(&report).inspect_err(|_| {
+        self.output.announce(&report, target.plan()).inspect_err(|_| {
             if !dry_run {
                 say("Nothing was applied.");
             }
@@ -152,11 +152,11 @@ impl PlanArgs {
             // Only the reviewed plan can run, and it was within the limit when it was saved.
             options.budget = Budget::Percent(100.0);
         }
-        let bodies = self.output.bodies();
+        let detail = self.output.detail();
         Ok(match self.server.url() {
             Some(url) => Box::new(ServerTarget::new(url, &self.server, options)?),
-            None if dry_run => Box::new(Local::to_read(options, self.store.clone(), self.caching, bodies)),
-            None => Box::new(Local::open(options, self.store.clone(), self.caching, bodies)?),
+            None if dry_run => Box::new(Local::to_read(options, self.store.clone(), self.caching, detail)),
+            None => Box::new(Local::open(options, self.store.clone(), self.caching, detail)?),
         })
     }
 

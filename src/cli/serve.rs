@@ -75,7 +75,7 @@ impl Args {
                 .help("set --listen to an IP address and a free port, such as 127.0.0.1:8484")
         })?;
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
-        let store = Arc::new(self.store.open()?);
+        let store = Arc::new(self.store.open_to_serve()?);
         self.create_admin(&store)?;
         // The first run is over before there is a router.
         install_metrics();

@@ -20,7 +20,7 @@ impl Args {
         let parsed = self.caching.parsed_files(None);
         let validated = during("Validating", || validate_with(&self.manifests.tree(), &lints, parsed.as_ref()));
         let report = validated.report("validate");
-        self.output.announce(&report)?;
+        self.output.announce(&report, None)?;
         self.output.conclude(&report)?;
         let exit = if report.has_errors() { Exit::Invalid } else { Exit::Done };
         leave((validated, report));

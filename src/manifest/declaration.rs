@@ -52,9 +52,38 @@ pub(super) struct Declaration {
 #[derive(Debug, Default)]
 pub(super) struct Merged {
     /// With the modules of sets.
-    with_sets: Mutex<Option<(Vec<Arc<ModuleSet>>, Arc<dyn AnyResource>)>>,
+    with_sets: KeptSpec<Vec<Arc<ModuleSet>>>,
     /// This form, or the spec itself, with identifiers in place of names.
-    with_ids: Mutex<Option<(Arc<dyn AnyResource>, Vec<Id>, Arc<dyn AnyResource>)>>,
+    with_ids: KeptSpec<(Arc<dyn AnyResource>, Vec<Id>)>,
+}
+
+/// A spec, and what it was made of.
+#[derive(Debug)]
+struct KeptSpec<F>(Mutex<Option<(F, Arc<dyn AnyResource>)>>);
+
+impl<F> Default for KeptSpec<F> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<F> KeptSpec<F> {
+    fn of(
+        &self,
+        from: F,
+        is_same: impl FnOnce(&F, &F) -> bool,
+        make: impl FnOnce(&F) -> Arc<dyn AnyResource>,
+    ) -> Arc<dyn AnyResource> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((earlier, spec)) = kept.as_ref()
+            && is_same(earlier, &from)
+        {
+            return Arc::clone(spec);
+        }
+        let spec = make(&from);
+        *kept = Some((from, Arc::clone(&spec)));
+        spec
+    }
 }
 
 /// A copy is made to differ, so it starts anew.
@@ -71,15 +100,8 @@ impl Merged {
         sets: Vec<Arc<ModuleSet>>,
         make: impl FnOnce() -> Arc<dyn AnyResource>,
     ) -> Arc<dyn AnyResource> {
-        let mut kept = self.with_sets.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, spec)) = kept.as_ref()
-            && of.iter().map(Arc::as_ptr).eq(sets.iter().map(Arc::as_ptr))
-        {
-            return Arc::clone(spec);
-        }
-        let spec = make();
-        *kept = Some((sets, Arc::clone(&spec)));
-        spec
+        let are_same = |one: &Vec<_>, other: &Vec<_>| one.iter().map(Arc::as_ptr).eq(other.iter().map(Arc::as_ptr));
+        self.with_sets.of(sets, are_same, |_| make())
     }
 
     /// A spec with these identifiers as the targets of its references, made only if the spec or a target differs from
@@ -90,16 +112,9 @@ impl Merged {
         targets: Vec<Id>,
         make: impl FnOnce(&dyn AnyResource, &[Id]) -> Arc<dyn AnyResource>,
     ) -> Arc<dyn AnyResource> {
-        let mut kept = self.with_ids.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, ids, with_ids)) = kept.as_ref()
-            && Arc::ptr_eq(of, &spec)
-            && *ids == targets
-        {
-            return Arc::clone(with_ids);
-        }
-        let with_ids = make(spec.as_ref(), &targets);
-        *kept = Some((spec, targets, Arc::clone(&with_ids)));
-        with_ids
+        let is_same =
+            |one: &(Arc<_>, Vec<Id>), other: &(Arc<_>, Vec<Id>)| Arc::ptr_eq(&one.0, &other.0) && one.1 == other.1;
+        self.with_ids.of((spec, targets), is_same, |(spec, targets)| make(spec.as_ref(), targets))
     }
 }
 

@@ -103,6 +103,11 @@ impl Origin {
         (self.document, self.part)
     }
 
+    /// The name of the file.
+    pub(crate) fn file_name(&self) -> &str {
+        &self.file.source.name
+    }
+
     /// The path of this part in its document.
     pub(crate) fn path(&self) -> Path {
         self.part.path()

@@ -182,6 +182,14 @@ impl Snapshot {
         self
     }
 
+    /// Whether this is the same state as another snapshot in memory: one is a clone of the other, or both are empty. Two
+    /// stores can have the same revision and other resources.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let entries = self.entries.ptr_eq(&other.entries) || (self.entries.is_empty() && other.entries.is_empty());
+        let deleted = self.deleted.ptr_eq(&other.deleted) || (self.deleted.is_empty() && other.deleted.is_empty());
+        entries && deleted && (self.revision, self.next_order) == (other.revision, other.next_order)
+    }
+
     /// The tombstone of a deleted resource.
     pub fn tombstone(&self, key: &Key) -> Option<Tombstone> {
         self.deleted.get(key).copied()

@@ -30,6 +30,9 @@ pub struct Plan {
     pub refusals: Vec<Diagnostic>,
 }
 
+/// What identifies a resource to a person, independent of its id: kind, parent and name.
+type ChangeIdentity<'c> = (Kind, Option<&'c Id>, &'c str);
+
 /// All operations on one resource.
 #[derive(Debug, Clone)]
 pub struct Change {
@@ -94,6 +97,11 @@ impl Plan {
         self.changes.iter().flat_map(|change| change.operations.iter().cloned()).collect()
     }
 
+    /// All operations, without a copy.
+    pub(crate) fn each_operation(&self) -> Vec<&Operation> {
+        self.changes.iter().flat_map(|change| &change.operations).collect()
+    }
+
     /// The number of changes by effect.
     pub fn summary(&self) -> Summary {
         Summary::of(self.changes.iter().map(|change| change.effect), self.unchanged)
@@ -101,8 +109,7 @@ impl Plan {
 }
 
 impl Change {
-    /// What identifies the resource to a person, independent of its id.
-    fn identity(&self) -> (Kind, Option<&Id>, &str) {
+    fn identity(&self) -> ChangeIdentity<'_> {
         (self.key.kind, self.key.parent.as_ref(), &self.name)
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::{Change, Effect, Plan, Summary};
+use super::{Change, ChangeIdentity, Effect, Plan, Summary};
 use crate::model::{
     json::JsonError,
     operation::Operation,
@@ -31,11 +31,22 @@ pub struct Outline {
     pub changes: Vec<OutlinedChange>,
 }
 
-/// Whether an outline has the bodies of the calls. They take most of its memory, and only some formats show them.
+/// What an outline has of each change. Lines and bodies take most of its memory, and only some formats show them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bodies {
-    All,
-    None,
+pub(crate) enum Detail {
+    /// The effect, without the calls.
+    Effects,
+    /// The calls with their changed lines.
+    Lines,
+    /// The bodies of the calls as well.
+    Bodies,
+}
+
+/// Outlines the changes of a plan, each by itself.
+pub(crate) struct Outliner<'p> {
+    detail: Detail,
+    /// For a replacement, a reviewer wants the difference between the old and the new resource.
+    replaced: HashMap<ChangeIdentity<'p>, &'p Option<Arc<dyn AnyResource>>>,
 }
 
 /// The change of one resource.
@@ -72,21 +83,13 @@ pub struct Call {
 impl Outline {
     /// Returns a plan without its secrets.
     pub fn of(plan: &Plan) -> Result<Self, JsonError> {
-        Self::with(plan, Bodies::All)
+        Self::with(plan, Detail::Bodies)
     }
 
-    /// Like [`Outline::of`], with or without the bodies of the calls.
-    pub(crate) fn with(plan: &Plan, bodies: Bodies) -> Result<Self, JsonError> {
-        // For a replacement, a reviewer wants the difference between the old and the new resource.
-        let replaced = plan.changes.iter().filter(|change| change.effect == Effect::Replaced);
-        let replaced: HashMap<_, _> = replaced.map(|change| (change.identity(), &change.before)).collect();
-        let changes = plan.changes.par_iter().map(|change| {
-            let before = match change.effect {
-                Effect::Replace => replaced.get(&change.identity()).copied().unwrap_or(&None),
-                _ => &change.before,
-            };
-            outlined(change, before, bodies)
-        });
+    /// Like [`Outline::of`], with less detail.
+    pub(crate) fn with(plan: &Plan, detail: Detail) -> Result<Self, JsonError> {
+        let outliner = Outliner::new(plan, detail);
+        let changes = plan.changes.par_iter().map(|change| outliner.outline(change));
         let changes = changes.collect::<Result<Vec<OutlinedChange>, JsonError>>()?;
         Ok(Self { base: plan.base, unchanged: plan.unchanged, changes })
     }
@@ -102,43 +105,50 @@ impl Outline {
     }
 }
 
-fn outlined(
-    change: &Change,
-    before: &Option<Arc<dyn AnyResource>>,
-    bodies: Bodies,
-) -> Result<OutlinedChange, JsonError> {
-    let calls = change.operations.iter().filter_map(|operation| {
-        let (method, path) = operation.call()?;
-        Some(call(change.effect, before.as_deref(), operation, method, path, bodies))
-    });
-    Ok(OutlinedChange {
-        effect: change.effect,
-        kind: change.key.kind.to_string(),
-        name: change.name.clone(),
-        id: change.key.id.to_string(),
-        notes: change.notes.clone(),
-        calls: calls.collect::<Result<Vec<Call>, JsonError>>()?,
-    })
-}
+impl<'p> Outliner<'p> {
+    /// Prepares to outline the changes of a plan.
+    pub(crate) fn new(plan: &'p Plan, detail: Detail) -> Self {
+        let replaced = plan.changes.iter().filter(|change| change.effect == Effect::Replaced);
+        Self { detail, replaced: replaced.map(|change| (change.identity(), &change.before)).collect() }
+    }
 
-fn call(
-    effect: Effect,
-    before: Option<&dyn AnyResource>,
-    operation: &Operation,
-    method: &str,
-    path: String,
-    bodies: Bodies,
-) -> Result<Call, JsonError> {
-    let lines = match effect {
-        // They are shown with the new resource.
-        Effect::Replaced => Vec::new(),
-        _ => lines(before, operation)?,
-    };
-    let body = match bodies {
-        Bodies::All => operation.body(Secrets::Planned)?,
-        Bodies::None => Value::Null,
-    };
-    Ok(Call { method: method.to_owned(), path, body, lines })
+    /// Returns a change without its secrets.
+    pub(crate) fn outline(&self, change: &Change) -> Result<OutlinedChange, JsonError> {
+        let before = match change.effect {
+            Effect::Replace => self.replaced.get(&change.identity()).copied().unwrap_or(&None),
+            _ => &change.before,
+        };
+        let operations: &[Operation] = if self.detail == Detail::Effects { &[] } else { &change.operations };
+        let calls = operations.iter().filter_map(|operation| {
+            let (method, path) = operation.call()?;
+            Some(self.call(change.effect, before.as_deref(), operation, method, path))
+        });
+        Ok(OutlinedChange {
+            effect: change.effect,
+            kind: change.key.kind.to_string(),
+            name: change.name.clone(),
+            id: change.key.id.to_string(),
+            notes: change.notes.clone(),
+            calls: calls.collect::<Result<Vec<Call>, JsonError>>()?,
+        })
+    }
+
+    fn call(
+        &self,
+        effect: Effect,
+        before: Option<&dyn AnyResource>,
+        operation: &Operation,
+        method: &str,
+        path: String,
+    ) -> Result<Call, JsonError> {
+        let lines = match effect {
+            // They are shown with the new resource.
+            Effect::Replaced => Vec::new(),
+            _ => lines(before, operation)?,
+        };
+        let body = if self.detail == Detail::Bodies { operation.body(Secrets::Planned)? } else { Value::Null };
+        Ok(Call { method: method.to_owned(), path, body, lines })
+    }
 }
 
 /// The changed lines of an operation. Secrets show only as "(secret)" and whether they changed.

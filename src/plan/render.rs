@@ -1,39 +1,97 @@
 //! A plan as text for a terminal: each resource with its calls, one per line, and the changed lines (D30).
 
-use std::fmt::Write;
+use std::{borrow::Cow, fmt::Write};
 
 use owo_colors::OwoColorize;
 use rayon::{iter::ParallelIterator, slice::ParallelSlice};
 
 use super::{
-    Effect,
-    outline::{Outline, OutlinedChange},
+    Effect, Plan,
+    outline::{Detail, Outline, OutlinedChange, Outliner},
 };
-use crate::text::escaped;
+use crate::{model::json::JsonError, text::escaped};
 
-/// How many changes are rendered at once.
-const CHANGES_AT_ONCE: usize = 256;
+/// How many changes one thread renders at once.
+const CHANGES_AT_ONCE: usize = 128;
+/// How many changes are in memory as text until they are written.
+const CHANGES_TOGETHER: usize = 32 * CHANGES_AT_ONCE;
+
+/// What a text is rendered from.
+#[derive(Clone, Copy)]
+pub(crate) enum Content<'p> {
+    /// A plan. Each change is outlined when it is rendered, so that a large plan never has all of its lines in memory.
+    Plan(&'p Plan),
+    /// A plan that was outlined before, such as by a server.
+    Outline(&'p Outline),
+}
+
+/// Whether a text has colour codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Yes,
+    No,
+}
 
 /// Renders the plan with colour codes; the caller strips them if needed.
 pub(crate) fn text(plan: &Outline) -> String {
-    pieces(plan, |piece| piece).concat()
+    let mut text = String::new();
+    // An outline has nothing left that can fail.
+    let _ = stream::<JsonError>(Content::Outline(plan), Colour::Yes, &mut |piece| {
+        text.push_str(piece);
+        Ok(())
+    });
+    text
 }
 
-/// Renders the plan with colour codes, in pieces; `finish` completes each piece, such as by stripping the codes.
-pub(crate) fn pieces(plan: &Outline, finish: impl Fn(String) -> String + Sync) -> Vec<String> {
-    let piece = |changes: &[OutlinedChange]| {
+/// Renders a plan, and gives the pieces of the text to `write` in order. Fails if a change cannot be shown.
+pub(crate) fn stream<E: From<JsonError>>(
+    content: Content<'_>,
+    colour: Colour,
+    write: &mut dyn FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    let summary = match content {
+        Content::Plan(plan) => {
+            let outliner = Outliner::new(plan, Detail::Lines);
+            pieces(&plan.changes, |change| outliner.outline(change).map(Cow::Owned), colour, write)?;
+            plan.summary()
+        }
+        Content::Outline(outline) => {
+            pieces(&outline.changes, |change| Ok(Cow::Borrowed(change)), colour, write)?;
+            outline.summary()
+        }
+    };
+    let is_empty = match content {
+        Content::Plan(plan) => plan.is_empty(),
+        Content::Outline(outline) => outline.is_empty(),
+    };
+    let mut last = String::new();
+    let _ = match is_empty {
+        true => writeln!(last, "No changes: {} unchanged.", summary.unchanged),
+        false => put(&mut last, colour, Tint::Bold, &summary.to_string()).and_then(|()| writeln!(last)),
+    };
+    write(&last)
+}
+
+/// Renders changes on all cores, and writes them in order.
+fn pieces<C: Sync, E: From<JsonError>>(
+    changes: &[C],
+    outline: impl for<'c> Fn(&'c C) -> Result<Cow<'c, OutlinedChange>, JsonError> + Sync,
+    colour: Colour,
+    write: &mut dyn FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    let piece = |changes: &[C]| -> Result<String, JsonError> {
         let mut out = String::new();
         for change in changes {
-            let _ = write_change(&mut out, change);
+            let shown = outline(change)?;
+            let _ = write_change(&mut out, &shown, colour);
         }
-        finish(out)
+        Ok(out)
     };
-    let mut pieces: Vec<String> = plan.changes.par_chunks(CHANGES_AT_ONCE).map(piece).collect();
-    pieces.push(finish(match plan.is_empty() {
-        true => format!("No changes: {} unchanged.\n", plan.unchanged),
-        false => format!("{}\n", plan.summary().bold()),
-    }));
-    pieces
+    for together in changes.chunks(CHANGES_TOGETHER) {
+        let pieces: Result<Vec<String>, JsonError> = together.par_chunks(CHANGES_AT_ONCE).map(piece).collect();
+        pieces?.iter().try_for_each(|piece| write(piece))?;
+    }
+    Ok(())
 }
 
 /// The sign in front of a change.
@@ -59,25 +117,89 @@ pub(crate) fn notes(change: &OutlinedChange) -> String {
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
 }
 
-fn write_change(out: &mut String, change: &OutlinedChange) -> std::fmt::Result {
+fn write_change(out: &mut String, change: &OutlinedChange, colour: Colour) -> std::fmt::Result {
     let title = format!("{} {}", change.kind, change.name);
-    let (title, id, notes) = (escaped(&title), escaped(&change.id), notes(change));
-    let sign = sign(change.effect);
-    let sign = match change.effect {
-        Effect::Create | Effect::Replace => sign.green().to_string(),
-        Effect::Delete | Effect::Replaced => sign.red().to_string(),
-        _ => sign.yellow().to_string(),
+    let notes = notes(change);
+    let tint = match change.effect {
+        Effect::Create | Effect::Replace => Tint::Green,
+        Effect::Delete | Effect::Replaced => Tint::Red,
+        _ => Tint::Yellow,
     };
-    writeln!(out, "{sign} {}  {}{}", title.bold(), id.dimmed(), escaped(&notes))?;
+    put(out, colour, tint, sign(change.effect))?;
+    out.push(' ');
+    put(out, colour, Tint::Bold, &escaped(&title))?;
+    out.push_str("  ");
+    put(out, colour, Tint::Dimmed, &escaped(&change.id))?;
+    writeln!(out, "{}", escaped(&notes))?;
     for call in &change.calls {
         writeln!(out, "    {} {}", escaped(&call.method), escaped(&call.path))?;
         for line in call.lines.iter().map(|line| escaped(line)) {
-            match line.as_bytes().first() {
-                Some(b'+') => writeln!(out, "      {}", line.green())?,
-                Some(b'-') => writeln!(out, "      {}", line.red())?,
-                _ => writeln!(out, "      {}", line.dimmed())?,
-            }
+            let tint = match line.as_bytes().first() {
+                Some(b'+') => Tint::Green,
+                Some(b'-') => Tint::Red,
+                _ => Tint::Dimmed,
+            };
+            out.push_str("      ");
+            put(out, colour, tint, &line)?;
+            out.push('\n');
         }
     }
     writeln!(out)
+}
+
+/// The style of a text.
+#[derive(Debug, Clone, Copy)]
+enum Tint {
+    Bold,
+    Dimmed,
+    Green,
+    Red,
+    Yellow,
+}
+
+fn put(out: &mut String, colour: Colour, tint: Tint, text: &str) -> std::fmt::Result {
+    match (colour, tint) {
+        (Colour::No, _) => out.write_str(text),
+        (Colour::Yes, Tint::Bold) => write!(out, "{}", text.bold()),
+        (Colour::Yes, Tint::Dimmed) => write!(out, "{}", text.dimmed()),
+        (Colour::Yes, Tint::Green) => write!(out, "{}", text.green()),
+        (Colour::Yes, Tint::Red) => write!(out, "{}", text.red()),
+        (Colour::Yes, Tint::Yellow) => write!(out, "{}", text.yellow()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
+        plan::Change,
+    };
+
+    #[test]
+    fn a_plan_is_written_in_pieces_that_are_the_text_of_its_outline() {
+        let create = |at: usize| {
+            let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{at}")));
+            let spec = std::sync::Arc::new(HttpsEdge { description: format!("number {at}"), ..HttpsEdge::default() });
+            let operations = vec![Operation::Create { key: key.clone(), spec, claim: None, token: None }];
+            let (notes, effect) = (Vec::new(), Effect::Create);
+            Change { key, name: format!("e{at}"), effect, notes, before: None, operations, token_file: None }
+        };
+        let plan = Plan { changes: (0..2 * CHANGES_TOGETHER + 1).map(create).collect(), ..Plan::default() };
+        let (mut whole, mut longest) = (String::new(), 0);
+        let streamed = stream::<JsonError>(Content::Plan(&plan), Colour::Yes, &mut |piece| {
+            longest = longest.max(piece.len());
+            whole.push_str(piece);
+            Ok(())
+        });
+        assert!(streamed.is_ok() && longest < whole.len() / 10, "{longest} of {}", whole.len());
+        assert_eq!(whole, text(&Outline::of(&plan).unwrap()));
+        let mut plain = String::new();
+        let streamed = stream::<JsonError>(Content::Plan(&plan), Colour::No, &mut |piece| {
+            plain.push_str(piece);
+            Ok(())
+        });
+        assert!(streamed.is_ok() && plain == anstream::adapter::strip_str(&whole).to_string());
+    }
 }

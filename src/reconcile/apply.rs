@@ -1,6 +1,8 @@
 //! Applies a plan as a revision.
 
-use std::{fmt, path::PathBuf, time::Instant};
+use std::{fmt, path::PathBuf, sync::Arc, time::Instant};
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::{
     Options, Planned, Prepared,
@@ -16,7 +18,7 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::Plan,
-    store::{Attempt, CommitError, Declined, Store, history::Places},
+    store::{Attempt, CommitError, Declined, NextState, Store, Tried, history::Places},
 };
 
 /// The number of attempts to plan while others can commit, before the plan is computed under the lock (D59).
@@ -27,6 +29,21 @@ const OPTIMISTIC: usize = 2;
 ///
 /// Fails if the manifests are invalid or a safety limit refuses the plan. On an error, nothing has changed.
 pub fn apply(store: &Store, options: &Options, planned: &Planned) -> Result<u64, ApplyError> {
+    apply_either(store, options, planned, None)
+}
+
+/// Applies as [`apply`] does, but commits what was tried when the plan was made, if the store is still in that state.
+/// The plan must not have been changed since.
+pub(crate) fn apply_as_tried(store: &Store, options: &Options, planned: &Planned) -> Result<u64, ApplyError> {
+    apply_either(store, options, planned, planned.tried.as_ref())
+}
+
+fn apply_either(
+    store: &Store,
+    options: &Options,
+    planned: &Planned,
+    tried: Option<&Arc<Tried>>,
+) -> Result<u64, ApplyError> {
     let Some(plan) = &planned.plan else {
         let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
         return Err(ApplyError::Refused(errors.cloned().collect()));
@@ -34,15 +51,21 @@ pub fn apply(store: &Store, options: &Options, planned: &Planned) -> Result<u64,
     if !plan.refusals.is_empty() {
         return Err(ApplyError::Refused(plan.refusals.clone()));
     }
-    apply_plan(store, plan, planned.places(), options.author())
+    apply_plan(store, plan, tried, planned.places(), options.author())
 }
 
 /// Applies a plan without checking its refusals.
-pub(super) fn apply_plan(store: &Store, plan: &Plan, places: Places, author: Author) -> Result<u64, ApplyError> {
+pub(super) fn apply_plan(
+    store: &Store,
+    plan: &Plan,
+    tried: Option<&Arc<Tried>>,
+    places: Places,
+    author: Author,
+) -> Result<u64, ApplyError> {
     let mut tokens = TokenFiles::default();
     let attempt = Attempt { places, ..Attempt::new(author) };
-    let committed = store.commit_with(attempt, |current| match current.revision == plan.base {
-        true => with_hashes(plan, &mut tokens),
+    let committed = store.commit_next(attempt, |current| match current.revision == plan.base {
+        true => next_state(plan, tried, current, &mut tokens),
         false => Err(ApplyError::Commit(CommitError::Stale { base: plan.base, current: current.revision })),
     });
     let applied = committed.map(|committed| committed.snapshot.revision).map_err(|error| match error {
@@ -53,6 +76,23 @@ pub(super) fn apply_plan(store: &Store, plan: &Plan, places: Places, author: Aut
         tokens.take_back();
     }
     applied
+}
+
+/// What a plan commits: the operations, or what they made of the current state when they were tried on it. A key whose
+/// token is made now was tried without its hash.
+fn next_state(
+    plan: &Plan,
+    tried: Option<&Arc<Tried>>,
+    current: &Snapshot,
+    tokens: &mut dyn Tokens,
+) -> Result<NextState, ApplyError> {
+    match tried.filter(|tried| tried.fits(current)) {
+        Some(tried) if plan.changes.iter().all(|change| change.token_file.is_none()) => {
+            let calls = plan.each_operation().into_par_iter().map(ToString::to_string).collect();
+            Ok(NextState::Tried(Arc::clone(tried), calls))
+        }
+        _ => with_hashes(plan, tokens).map(NextState::Operations),
+    }
 }
 
 /// Applies manifests to the current revision as one commit. If others commit between planning and applying, it plans
@@ -78,15 +118,15 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
             return Ok((planned, None));
         }
         let attempt = Attempt { places: planned.places(), began, ..Attempt::new(author.clone()) };
-        let committed = store.commit_with(attempt, |current| {
+        let committed = store.commit_next(attempt, |current| {
             if current.revision != snapshot.revision {
                 if round < OPTIMISTIC {
                     return Err(Stop::Moved);
                 }
                 planned = accept(current, prepared.plan(current)).map_err(Stop::Declined)?;
             }
-            let plan = planned.plan.as_ref();
-            plan.map_or(Ok(Vec::new()), |plan| with_hashes(plan, tokens)).map_err(|error| Stop::Declined(error.into()))
+            let Some(plan) = &planned.plan else { return Ok(NextState::Operations(Vec::new())) };
+            next_state(plan, planned.tried.as_ref(), current, tokens).map_err(|error| Stop::Declined(error.into()))
         });
         return match committed {
             Ok(committed) => {
@@ -164,3 +204,55 @@ impl fmt::Display for ApplyError {
 }
 
 impl std::error::Error for ApplyError {}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{
+        manifest::tree::{Sent, SentFile},
+        reconcile::plan,
+    };
+
+    fn options(name: &str) -> Options {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{hostports: ['{name}.example.com:443']}}\n"
+        );
+        let file = SentFile { name: format!("{name}.yaml"), text, values: Vec::new() };
+        Options { source: name.to_owned(), ..Options::new(Sent::new(vec![file], None)) }
+    }
+
+    #[test]
+    fn what_was_tried_is_committed_and_not_applied_again() {
+        let store = Store::open("memory:").unwrap();
+        let options = options("one");
+        let planned = plan(&options, &store.snapshot());
+        assert_eq!(apply_as_tried(&store, &options, &planned).unwrap(), 1);
+        let (tried, now) = (planned.tried.as_ref().unwrap(), store.snapshot());
+        let record = store.record(1).unwrap().unwrap();
+        for entry in now.iter() {
+            assert!(Arc::ptr_eq(entry, tried.after().get(&entry.key).unwrap()));
+            assert_eq!(entry.created_at, record.at);
+        }
+        assert_eq!((now.len(), record.calls), (1, vec!["POST /edges/https".to_owned()]));
+        assert!(apply_as_tried(&store, &options, &planned).is_err(), "the store has moved on");
+    }
+
+    #[test]
+    fn what_was_tried_on_one_store_is_not_the_state_of_another() {
+        let (one, other) = (Store::open("memory:").unwrap(), Store::open("memory:").unwrap());
+        for (store, name) in [(&one, "one"), (&other, "other")] {
+            let options = options(name);
+            apply(store, &options, &plan(&options, &store.snapshot())).unwrap();
+        }
+        let options = options("more");
+        let mut planned = plan(&options, &one.snapshot());
+        assert_eq!(apply_as_tried(&other, &options, &planned).unwrap(), 2);
+        let now = other.snapshot();
+        let mut names: Vec<&str> = now.iter().filter_map(|entry| Some(entry.claim.as_ref()?.name.as_str())).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["more", "other"]);
+        planned.plan.as_mut().unwrap().changes.clear();
+        assert_eq!(apply(&one, &options, &planned).unwrap(), 1, "a plan that its holder has changed runs as it is");
+    }
+}

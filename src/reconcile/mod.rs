@@ -15,7 +15,7 @@ pub(crate) mod token;
 pub(crate) mod watch;
 
 pub use apply::{ApplyError, apply};
-pub(crate) use apply::{apply_current, measure};
+pub(crate) use apply::{apply_as_tried, apply_current, measure};
 pub(crate) use options::{DEFAULT_SOURCE, check_source};
 pub use options::{LintLevels, Options};
 pub use planned::Planned;

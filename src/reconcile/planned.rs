@@ -16,11 +16,15 @@ use crate::{
     },
     plan::{
         Plan,
-        outline::{Bodies, Outline},
+        outline::{Detail, Outline},
         report::Report,
     },
-    store::history::Places,
+    store::{Tried, history::Places},
 };
+
+/// A larger commit records the files of its resources without lines. For the lines, each file is parsed once more, which
+/// takes longer than the commit, and nobody reads the lines of thousands of resources.
+const MOST_LINES: usize = 2_000;
 
 /// The result of planning.
 #[derive(Debug)]
@@ -37,6 +41,8 @@ pub struct Planned {
     pub files: Vec<Arc<ManifestFile>>,
     /// The origin of each declared resource.
     pub(super) origins: Origins,
+    /// What the plan made of the state it was computed from. Whoever can change the plan must not commit this.
+    pub(super) tried: Option<Arc<Tried>>,
 }
 
 impl Planned {
@@ -51,11 +57,16 @@ impl Planned {
         })
     }
 
-    /// Returns the file and line of each resource that the plan changes, for the history.
+    /// Returns the file of each resource that the plan changes, for the history; up to 2,000 changes, with the line.
     pub fn places(&self) -> Places {
         let changes = self.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
+        let with_lines = changes.len() <= MOST_LINES;
         let place = |key: &Key| {
-            let place = self.origins.get(key)?.place(&Path::root(), Aim::Value);
+            let origin = self.origins.get(key)?;
+            if !with_lines {
+                return Some(origin.file_name().to_owned());
+            }
+            let place = origin.place(&Path::root(), Aim::Value);
             Some(format!("{}:{}", place.file.name, place.line_column().0))
         };
         // The first look at a file parses it for its positions.
@@ -95,13 +106,13 @@ impl Planned {
 
     /// Creates the report of a command.
     pub fn report(&self, command: &'static str) -> Report {
-        self.report_with(command, Bodies::All)
+        self.report_with(command, Detail::Bodies)
     }
 
-    /// Creates the report of a command, with or without the bodies of the calls.
-    pub(crate) fn report_with(&self, command: &'static str, bodies: Bodies) -> Report {
+    /// Creates the report of a command with the detail that its format shows.
+    pub(crate) fn report_with(&self, command: &'static str, detail: Detail) -> Report {
         let mut diagnostics = self.diagnostics.clone();
-        let plan = self.plan.as_ref().map(|plan| Outline::with(plan, bodies)).transpose().unwrap_or_else(|error| {
+        let plan = self.plan.as_ref().map(|plan| Outline::with(plan, detail)).transpose().unwrap_or_else(|error| {
             // A plan that cannot be shown must not be applied.
             diagnostics.push(error.into());
             None

@@ -21,7 +21,7 @@ use crate::{
         snapshot::{Entry, Refusal, Snapshot},
     },
     plan::{Plan, diff, safety::Budget},
-    store::mint,
+    store::{Tried, mint},
 };
 
 /// Loaded manifests, which can be planned on any revision.
@@ -117,8 +117,8 @@ impl Prepared {
         }
         match try_on(snapshot, &plan) {
             Err(refusal) => judged.refused(refusal).planned(loaded, None),
-            Ok(()) if stops() => judged.planned(loaded, None).given_up(),
-            Ok(()) => judged.planned(loaded, Some(plan)),
+            Ok(_) if stops() => judged.planned(loaded, None).given_up(),
+            Ok(tried) => Planned { tried, ..judged.planned(loaded, Some(plan)) },
         }
     }
 }
@@ -179,11 +179,11 @@ fn isolate(mut judged: Judged, others: &[Arc<Entry>], lints: &LintLevels) -> Jud
 }
 
 /// Tries a plan on the Snapshot, to report now what a commit would refuse.
-fn try_on(snapshot: &Snapshot, plan: &Plan) -> Result<(), Refusal> {
-    if !plan.refusals.is_empty() {
-        return Ok(());
+fn try_on(snapshot: &Snapshot, plan: &Plan) -> Result<Option<Arc<Tried>>, Refusal> {
+    if !plan.refusals.is_empty() || plan.is_empty() {
+        return Ok(None);
     }
-    snapshot.apply(&plan.operations(), mint::now()).map(|_| ())
+    Tried::new(snapshot, &plan.each_operation()).map(|tried| Some(Arc::new(tried)))
 }
 
 impl Judged {
@@ -215,6 +215,7 @@ impl Judged {
             left_out: self.set_aside,
             files: loaded.files.clone(),
             origins: self.resolved.origins,
+            tried: None,
         }
     }
 }

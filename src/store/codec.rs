@@ -1,6 +1,9 @@
 //! How a resource is written into a record, and read from it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
@@ -9,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     StoreError,
-    engine::{Batch, RecordChange, State},
+    engine::{Batch, RecordChange, State, Tip},
 };
 use crate::model::{
     Kind,
@@ -87,9 +90,14 @@ fn damaged(found: String) -> StoreError {
     StoreError::new(Code::StoreCorrupt, format!("the store is damaged: {found}"))
 }
 
+/// From this many changes on, batches are merged into the records if those are not many more.
+const MANY_CHANGES: usize = 1_000;
+
 /// Reads a whole state.
 pub(super) fn restore(state: State) -> Result<Snapshot, StoreError> {
-    let State { tip, records, batches, .. } = state;
+    let changes: usize = state.batches.iter().map(|batch| batch.changes.len()).sum();
+    let many = changes > MANY_CHANGES && changes > state.records.len() / 4;
+    let State { tip, records, batches, .. } = if many { merged(state) } else { state };
     let (deleted, records): (Vec<_>, Vec<_>) = records.into_iter().partition(|(key, _)| key.starts_with(DELETED));
     let entries: Result<Vec<_>, String> =
         records.into_par_iter().map(|(key, value)| decode(key.as_bytes(), &value)).collect();
@@ -98,6 +106,22 @@ pub(super) fn restore(state: State) -> Result<Snapshot, StoreError> {
     let snapshot =
         Snapshot::restore(tip.revision, tip.next_order, deleted.map_err(damaged)?, entries.map_err(damaged)?);
     batches.iter().try_fold(snapshot, |snapshot, batch| advance(&snapshot, batch))
+}
+
+/// Merges the batches of a state into its records: a Snapshot is built in less time than it grows.
+fn merged(state: State) -> State {
+    let State { mut tip, root_secret, records, batches } = state;
+    let mut records: HashMap<String, Vec<u8>> = records.into_iter().collect();
+    for batch in batches {
+        tip = Tip::after(&batch);
+        for (key, value) in batch.changes {
+            match value {
+                Some(value) => records.insert(key, value),
+                None => records.remove(&key),
+            };
+        }
+    }
+    State { tip, root_secret, records: records.into_iter().collect(), batches: Vec::new() }
 }
 
 /// The Snapshot after a batch.
@@ -116,7 +140,7 @@ pub(super) fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, St
 
 /// What a commit changes in the state.
 pub(super) fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<RecordChange>, StoreError> {
-    let encoded: Result<Vec<Vec<RecordChange>>, StoreError> = changed
+    let encoded: Result<Vec<[RecordChange; 2]>, StoreError> = changed
         .iter()
         .collect::<Vec<_>>()
         .into_par_iter()
@@ -124,8 +148,8 @@ pub(super) fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<Re
         .map(|key| {
             let (record, deleted) = (encode_key(RECORD, key), encode_key(DELETED, key));
             Ok(match next.get(key) {
-                Some(entry) => vec![(record, Some(encode(entry)?)), (deleted, None)],
-                None => vec![(record, None), (deleted, next.tombstone(key).map(encode_deleted))],
+                Some(entry) => [(record, Some(encode(entry)?)), (deleted, None)],
+                None => [(record, None), (deleted, next.tombstone(key).map(encode_deleted))],
             })
         })
         .collect();
@@ -182,4 +206,52 @@ fn decode(key: &[u8], value: &[u8]) -> Result<Entry, String> {
         token: read.token,
         rendered: Arc::default(),
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::model::{kind::https_edge::HttpsEdge, operation::Operation};
+
+    #[test]
+    fn many_batches_restore_what_one_after_another_does() {
+        let key = |at: usize| Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{at}")));
+        let create = |at: usize| {
+            let spec = Arc::new(HttpsEdge::default());
+            Operation::Create { key: key(at), spec, claim: None, token: None }
+        };
+        let delete = |at: usize| Operation::Delete { key: key(at), with_children: false };
+        let commits: [Vec<Operation>; 3] =
+            [(0..1500).map(create).collect(), (0..700).map(delete).collect(), (0..100).map(create).collect()];
+        let (mut now, mut batches) = (Snapshot::default(), Vec::new());
+        for (operations, position) in commits.iter().zip(1..) {
+            let (next, changed) = now.apply(operations, Timestamp::UNIX_EPOCH).unwrap();
+            batches.push(Batch {
+                position,
+                revision: next.revision,
+                next_order: next.next_order(),
+                record: Arc::from(b"{}".as_slice()),
+                hash: [0; 32],
+                changes: changes(&next, &changed).unwrap(),
+            });
+            now = next;
+        }
+        let grown = batches.iter().try_fold(Snapshot::default(), |now, batch| advance(&now, batch)).unwrap();
+        let state = State { batches, ..State::default() };
+        assert!(merged(State { batches: state.batches.clone(), ..State::default() }).batches.is_empty());
+        let restored = restore(state).unwrap();
+        for found in [&grown, &restored] {
+            let entries = |of: &Snapshot| of.iter().map(|it| (it.key.clone(), it.order)).collect::<Vec<_>>();
+            let deleted = |of: &Snapshot| of.tombstones().map(|(key, it)| (key.clone(), it)).collect::<Vec<_>>();
+            let listed = |of: &Snapshot| {
+                of.newest_first(Kind::HttpsEdge, None, u64::MAX).map(|it| it.key.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!((found.revision, found.next_order()), (now.revision, now.next_order()));
+            assert_eq!(entries(found), entries(&now));
+            assert_eq!(deleted(found), deleted(&now));
+            assert_eq!(listed(found), listed(&now));
+        }
+        assert_eq!((restored.len(), restored.tombstones().count()), (900, 600));
+    }
 }

@@ -17,12 +17,13 @@ use std::{
 };
 
 use super::{
-    Attempt, CommitError, Committed, Declined, Revision, Store, StoreError, codec,
+    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, codec,
     engine::{Batch, RecordChange, Tip},
     history::{Outcome, Record, chain},
     touched::touched,
+    tried::NextState,
 };
-use crate::model::{code::Code, key::Key, operation::Operation, snapshot::Snapshot};
+use crate::model::{code::Code, key::Key, snapshot::Snapshot};
 
 /// How long to wait after a failed checkpoint before the next one.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(30);
@@ -37,7 +38,7 @@ const USE_CHECK: Duration = Duration::from_millis(20);
 /// The commits that are applied but not durable yet.
 pub(crate) struct Queue(Mutex<Line>);
 
-struct Line {
+pub(super) struct Line {
     /// The state after everything in the queue.
     tip: Arc<Snapshot>,
     /// The position of the last batch in the queue.
@@ -102,7 +103,7 @@ struct Ticket {
 struct Applied {
     before: Arc<Snapshot>,
     after: Arc<Snapshot>,
-    changed: BTreeSet<Key>,
+    changed: Arc<BTreeSet<Key>>,
 }
 
 impl Queue {
@@ -113,7 +114,7 @@ impl Queue {
         Self(Mutex::new(Line { tip, position, durable, forget: 0, waiting, led: false, checkpoint_after: None }))
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    pub(super) fn line(&self) -> MutexGuard<'_, Line> {
         // After a panic of another writer the line is as before its commit, because entering the queue comes last.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,7 +140,7 @@ impl Store {
     pub(super) fn commit_in_group<E>(
         &self,
         attempt: Attempt,
-        make: impl FnOnce(&Snapshot) -> Result<Vec<Operation>, E>,
+        make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
     ) -> Result<Committed, Declined<E>> {
         let failed = |error| Declined::Commit(CommitError::Failed(error));
         self.health().map_err(failed)?;
@@ -148,26 +149,30 @@ impl Store {
         // Even what changes nothing waits: it may rest on a commit that is not durable yet.
         let (durable, outcome) = match make(&before) {
             Err(error) => (self.wait(line.enter(false, None), line), Err(Declined::Declined(error))),
-            Ok(operations) if operations.is_empty() => (self.wait(line.enter(false, None), line), Ok(before)),
-            Ok(operations) => match before.apply(&operations, attempt.at) {
-                Ok((next, changed)) => {
-                    let after = Arc::new(next.without_tombstones(std::mem::take(&mut line.forget)));
-                    let revision =
-                        Revision { snapshot: Arc::clone(&after), changed: changed.iter().cloned().collect() };
-                    let applied = Applied { before, after: Arc::clone(&after), changed };
-                    let ticket = line.enter(true, Some(revision));
-                    (self.prepare_and_wait(ticket, line, || self.applied(&attempt, &operations, &applied)), Ok(after))
+            Ok(proposed) if proposed.is_empty() => (self.wait(line.enter(false, None), line), Ok(before)),
+            Ok(proposed) => {
+                let attempt = proposed.dated(attempt);
+                match proposed.next(&before, attempt.at) {
+                    Ok((next, changed)) => {
+                        let after = Arc::new(next.without_tombstones(std::mem::take(&mut line.forget)));
+                        let revision =
+                            Revision { snapshot: Arc::clone(&after), changed: changed.iter().cloned().collect() };
+                        let applied = Applied { before, after: Arc::clone(&after), changed };
+                        let ticket = line.enter(true, Some(revision));
+                        let prepare = || self.applied(&attempt, proposed.into_calls(), &applied);
+                        (self.prepare_and_wait(ticket, line, prepare), Ok(after))
+                    }
+                    Err(refusal) => {
+                        let message = CommitError::Refused(refusal.clone()).to_string();
+                        let ticket = line.enter(true, None);
+                        let prepare = || Self::unchanged(&attempt, Outcome::Refused, message, proposed.into_calls());
+                        (
+                            self.prepare_and_wait(ticket, line, prepare),
+                            Err(Declined::Commit(CommitError::Refused(refusal))),
+                        )
+                    }
                 }
-                Err(refusal) => {
-                    let message = CommitError::Refused(refusal.clone()).to_string();
-                    let calls = || operations.iter().map(ToString::to_string).collect();
-                    let ticket = line.enter(true, None);
-                    let durable = self.prepare_and_wait(ticket, line, || {
-                        Self::unchanged(&attempt, Outcome::Refused, message.clone(), calls())
-                    });
-                    (durable, Err(Declined::Commit(CommitError::Refused(refusal))))
-                }
-            },
+            }
         };
         match (durable, outcome) {
             (Ok(()), Ok(snapshot)) => Ok(Committed { snapshot }),
@@ -180,19 +185,13 @@ impl Store {
         self.health()?;
         let mut line = self.queue.line();
         let ticket = line.enter(true, None);
-        self.prepare_and_wait(ticket, line, || Self::unchanged(&attempt, outcome, message.clone(), Vec::new()))
+        self.prepare_and_wait(ticket, line, || Self::unchanged(&attempt, outcome, message, Vec::new()))
     }
 
     /// The record and changes of a commit that makes a revision.
-    fn applied(
-        &self,
-        attempt: &Attempt,
-        operations: &[Operation],
-        applied: &Applied,
-    ) -> Result<PreparedBatch, StoreError> {
+    fn applied(&self, attempt: &Attempt, calls: Vec<String>, applied: &Applied) -> Result<PreparedBatch, StoreError> {
         let Applied { before, after, changed } = applied;
         let changes = codec::changes(after, changed)?;
-        let calls = operations.iter().map(ToString::to_string).collect();
         let mut record = record(attempt, Outcome::Applied, String::new(), calls);
         record.revision = Some(after.revision);
         let resources = touched(before, after, changed, &attempt.places, &self.digest_key)
@@ -223,13 +222,13 @@ impl Store {
         &self,
         ticket: Ticket,
         line: MutexGuard<'_, Line>,
-        prepare: impl Fn() -> Result<PreparedBatch, StoreError>,
+        prepare: impl FnOnce() -> Result<PreparedBatch, StoreError>,
     ) -> Result<(), StoreError> {
         let position = line.position;
         drop(line);
         let prepared = catch_unwind(AssertUnwindSafe(|| {
             let PreparedBatch { record, resources, changes } = prepare()?;
-            let record = Record { position, ..record }.to_bytes_with(&resources)?.into();
+            let record = Record { position, ..record }.into_bytes_with(&resources)?.into();
             Ok(Unchained { record, changes })
         }));
         // A writer that panicked must still lead if it is its turn, or all others would wait for ever.
@@ -285,7 +284,7 @@ impl Store {
             }
             told.push(turn);
         }
-        if appended.is_ok() {
+        if appended.is_ok() && self.stay == Stay::Long {
             self.checkpoint_if_wanted(&mut line);
         }
         line.led = line.waiting.iter().any(|next| next.turn.send(Turn::Lead).is_ok());
@@ -347,7 +346,7 @@ impl Store {
 
     /// Gives the engine the whole state when its log has grown long. The log is cut here, while nothing is being
     /// appended; a separate thread writes the state.
-    fn checkpoint_if_wanted(&self, line: &mut Line) {
+    pub(super) fn checkpoint_if_wanted(&self, line: &mut Line) {
         let early = line.checkpoint_after.is_some_and(|after| Instant::now() < after);
         if early || !self.engine.wants_checkpoint() || self.checkpointing.swap(true, Ordering::AcqRel) {
             return;

@@ -82,7 +82,7 @@ pub struct Touched {
     /// Its name in the manifests, if a source owns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The file and line that declare it.
+    /// The file and line that declare it; only the file if the attempt changed more than 2,000 resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_at: Option<String>,
     /// The fields before, or none if it did not exist. A secret is a keyed digest, a long text a digest.
@@ -93,7 +93,7 @@ pub struct Touched {
     pub after: Option<Value>,
 }
 
-/// The file and line that declare each resource.
+/// The file that declares each resource, as `file:line` or without the line.
 pub type Places = BTreeMap<Key, String>;
 
 impl Record {
@@ -104,18 +104,19 @@ impl Record {
     }
 
     /// Returns the canonical form of this record with the given resources, each as the JSON of a [`Touched`].
-    pub(super) fn to_bytes_with(&self, resources: &[Vec<u8>]) -> Result<Vec<u8>, StoreError> {
+    pub(super) fn into_bytes_with(self, resources: &[Vec<u8>]) -> Result<Vec<u8>, StoreError> {
         let changes = json::bytes(&self.changes, Secrets::Masked)
             .map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))?;
-        let mut bytes = Self { resources: Vec::new(), changes: String::new(), ..self.clone() }.to_bytes()?;
-        bytes.reserve(resources.iter().map(|resource| resource.len() + 1).sum::<usize>() + 128);
+        let is_changed = !self.changes.is_empty();
+        let mut bytes = Self { resources: Vec::new(), changes: String::new(), ..self }.to_bytes()?;
+        bytes.reserve_exact(resources.iter().map(|resource| resource.len() + 1).sum::<usize>() + 128);
         bytes.pop();
         for (number, resource) in resources.iter().enumerate() {
             bytes.extend_from_slice(if number == 0 { br#","resources":["# } else { b"," });
             bytes.extend_from_slice(resource);
         }
         bytes.extend_from_slice(if resources.is_empty() { b"" } else { b"]" });
-        if !self.changes.is_empty() {
+        if is_changed {
             bytes.extend_from_slice(br#","changes":"#);
             bytes.extend_from_slice(&changes);
         }
@@ -215,7 +216,7 @@ mod tests {
                     changes: changes.into(),
                 };
                 let resources = record.resources.iter().map(|it| json::bytes(it, Secrets::Masked).unwrap());
-                let written = record.to_bytes_with(&resources.collect::<Vec<_>>()).unwrap();
+                let written = record.clone().into_bytes_with(&resources.collect::<Vec<_>>()).unwrap();
                 assert_eq!(String::from_utf8(written).unwrap(), String::from_utf8(record.to_bytes().unwrap()).unwrap());
             }
         }

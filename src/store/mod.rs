@@ -11,6 +11,7 @@ pub(crate) mod memory;
 pub(crate) mod mint;
 mod probe;
 mod touched;
+mod tried;
 
 use std::{
     fmt,
@@ -29,6 +30,7 @@ use jiff::Timestamp;
 
 pub use error::StoreError;
 pub(crate) use probe::probe;
+pub(crate) use tried::{NextState, Tried};
 
 use crate::model::{
     code::Code,
@@ -46,6 +48,15 @@ use history::{Outcome, Places, Record, Retention, Verified};
 /// The address of a store in memory, which ends with the process.
 pub const MEMORY: &str = "memory:";
 
+/// How long a process has a store open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stay {
+    /// For many commits and queries.
+    Long,
+    /// For one command. A person waits for it, so what no commit needs is left to later processes.
+    Brief,
+}
+
 /// The current Snapshot, and the only way to make the next one.
 pub struct Store {
     engine: Arc<dyn Engine>,
@@ -62,6 +73,7 @@ pub struct Store {
     /// Whether the last write failed in a way that may pass, such as a full disk.
     strained: AtomicBool,
     checkpoint: Mutex<Option<JoinHandle<()>>>,
+    stay: Stay,
 }
 
 /// A commit request.
@@ -84,7 +96,7 @@ pub struct Attempt {
     pub author: Author,
     /// The time at which the attempt began.
     pub at: Timestamp,
-    /// The file and line that declare each resource.
+    /// The file that declares each resource, as `file:line` or without the line.
     pub places: Places,
     /// The clock at the start, to compute the duration.
     pub began: Instant,
@@ -146,7 +158,19 @@ impl Store {
 
     /// Opens a store as [`Store::open`] does, with another retention of history.
     pub fn open_with(address: impl AsRef<Path>, retention: Retention) -> Result<Self, StoreError> {
-        let address = address.as_ref();
+        Self::open_for(address.as_ref(), retention, Stay::Long)
+    }
+
+    /// Opens a store for one command: a checkpoint that is due is written now, while the command does something else,
+    /// and not when it ends.
+    pub(crate) fn open_briefly(address: impl AsRef<Path>, retention: Retention) -> Result<Self, StoreError> {
+        let mut store = Self::open_for(address.as_ref(), retention, Stay::Brief)?;
+        store.stay = Stay::Brief;
+        store.checkpoint_if_wanted(&mut store.queue.line());
+        Ok(store)
+    }
+
+    fn open_for(address: &Path, retention: Retention, stay: Stay) -> Result<Self, StoreError> {
         match address.to_str() {
             Some(MEMORY) => Self::on(Arc::new(memory::MemoryEngine::default()), retention),
             Some(url) if url.contains("://") => {
@@ -154,7 +178,7 @@ impl Store {
                     format!("no engine can open `{}`: the address of a store is a folder", crate::text::printable(url));
                 Err(StoreError::new(Code::StoreFailed, message))
             }
-            _ => Self::on(Arc::new(FolderEngine::open(address)?), retention),
+            _ => Self::on(Arc::new(FolderEngine::open(address, stay)?), retention),
         }
     }
 
@@ -191,6 +215,7 @@ impl Store {
             broken: AtomicBool::new(false),
             strained: AtomicBool::new(false),
             checkpoint: Mutex::default(),
+            stay: Stay::Long,
         })
     }
 
@@ -218,6 +243,15 @@ impl Store {
         &self,
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<Vec<Operation>, E>,
+    ) -> Result<Committed, Declined<E>> {
+        self.commit_in_group(attempt, |current| make(current).map(NextState::Operations))
+    }
+
+    /// Makes the next revision as [`Store::commit_with`] does, also from what was tried before.
+    pub(crate) fn commit_next<E>(
+        &self,
+        attempt: Attempt,
+        make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
     ) -> Result<Committed, Declined<E>> {
         self.commit_in_group(attempt, make)
     }

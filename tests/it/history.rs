@@ -50,6 +50,28 @@ fn every_attempt_is_told_with_what_it_changed() {
 }
 
 #[test]
+fn a_large_commit_names_files_and_a_small_one_names_lines() {
+    let folder = Folder::new();
+    let edge = |at: usize| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{at}}}\nspec: {{description: number-{at}.}}\n"
+        )
+    };
+    let edges: Vec<String> = (0..2_001).map(edge).collect();
+    folder.write("m/all.yaml", &edges.join("---\n"));
+    folder.ok("reconcile m");
+    folder.edit("m/all.yaml", "number-1.", "changed");
+    folder.ok("reconcile m");
+    let told = records(&folder, "history --format json");
+    let places = |record: &Value| -> Vec<String> {
+        let resources = record["resources"].as_array().unwrap();
+        resources.iter().map(|it| it["declared_at"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(places(&told[1]), vec!["m/all.yaml"; 2_001]);
+    assert_eq!(places(&told[0]), ["m/all.yaml:9"]);
+}
+
+#[test]
 fn secrets_are_digests_that_show_a_change_and_nothing_else() {
     let folder = Folder::with_storefront();
     folder.ok("reconcile storefront");

@@ -7,13 +7,13 @@ use crate::{
     cli::{Exit, Failure, StoreArgs, caching::Caching, leave, progress::during, snapshot_of},
     manifest::tree::{Recorder, Tree},
     plan::{
-        Effect,
-        outline::{Bodies, Outline},
+        Effect, Plan,
+        outline::{Detail, Outline},
         report::Report,
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, Options, Planned, apply, plan_with,
+        ApplyError, Options, Planned, apply_as_tried, plan_with,
         remembered::{self, Recalled, recall},
     },
     store::{self, Attempt, CommitError, Store, history::Outcome, mint},
@@ -29,27 +29,28 @@ pub(crate) struct Local {
     is_dry: bool,
     /// Whether results of earlier runs may be used: parsed files, and the answer of the same run (D73).
     caching: Caching,
-    /// Whether the report needs the bodies of calls.
-    bodies: Bodies,
+    /// What the report shows of each change.
+    detail: Detail,
     store: Option<Store>,
     planned: Option<Planned>,
 }
 
 impl Local {
-    pub(crate) fn open(options: Options, args: StoreArgs, caching: Caching, bodies: Bodies) -> Result<Self, Failure> {
+    /// Opens the store if it exists.
+    pub(crate) fn open(options: Options, args: StoreArgs, caching: Caching, detail: Detail) -> Result<Self, Failure> {
         let store = args.open_if_there()?;
-        let mut local = Self::to_read(options, args, caching, bodies);
+        let mut local = Self::to_read(options, args, caching, detail);
         (local.store, local.is_dry) = (store, false);
         Ok(local)
     }
 
     /// For a dry run, which only reads the store.
-    pub(crate) fn to_read(mut options: Options, args: StoreArgs, caching: Caching, bodies: Bodies) -> Self {
+    pub(crate) fn to_read(mut options: Options, args: StoreArgs, caching: Caching, detail: Detail) -> Self {
         let recorder = (!caching.is_off()).then(|| Arc::new(Recorder::new(Arc::clone(&options.tree))));
         if let Some(recorder) = &recorder {
             options.tree = Arc::clone(recorder) as Arc<dyn Tree>;
         }
-        Self { options, recorder, args, is_dry: true, caching, bodies, store: None, planned: None }
+        Self { options, recorder, args, is_dry: true, caching, detail, store: None, planned: None }
     }
 
     /// Answers from an earlier run, or plans.
@@ -61,7 +62,7 @@ impl Local {
             return Ok(recalled.into());
         }
         self.store = self.args.read_if_there()?;
-        let proposal = self.plan(None)?;
+        let proposal = self.propose_anew(None)?;
         if let (Some(store), Some(planned)) = (&self.store, &self.planned) {
             remember(self.recorder.as_deref(), store, &self.options, planned, store.snapshot().revision);
         }
@@ -94,7 +95,8 @@ impl From<Recalled> for Proposal {
 }
 
 impl Local {
-    fn plan(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
+    /// Plans, with what the report shows and the plan as a document, if requested.
+    fn propose_anew(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
         let parsed = self.caching.parsed_files(self.store.as_ref());
         let planned = during("Planning", || plan_with(&self.options, &snapshot, parsed.as_ref()));
@@ -112,8 +114,9 @@ impl Local {
         let saved = saved.transpose()?;
         let changes = planned.plan.iter().flat_map(|plan| &plan.changes);
         let created = changes.filter(|change| matches!(change.effect, Effect::Create | Effect::Replace));
+        let created = created.filter(|change| change.token_file.is_some());
         let unwritable = created.filter_map(|change| planned.token_fault(&change.key)).collect();
-        let (report, left_out) = (planned.report_with("plan", self.bodies), planned.left_out_names());
+        let (report, left_out) = (planned.report_with("plan", self.detail), planned.left_out_names());
         let proposal = Proposal { report, left_out, saved, unwritable };
         self.planned = Some(planned);
         Ok(proposal)
@@ -135,7 +138,7 @@ impl Target for Local {
         if self.is_dry {
             self.store = self.args.read_if_there()?;
         }
-        self.plan(document)
+        self.propose_anew(document)
     }
 
     fn apply(&mut self) -> Result<u64, Failure> {
@@ -145,7 +148,7 @@ impl Target for Local {
         };
         let store = &*self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
-        let applied = during("Applying", || apply(store, &self.options, &planned));
+        let applied = during("Applying", || apply_as_tried(store, &self.options, &planned));
         if let Ok(revision) = applied {
             remember(self.recorder.as_deref(), store, &self.options, &planned, revision);
         }
@@ -154,6 +157,10 @@ impl Target for Local {
             let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
             Failure { diagnostics: vec![error.diagnostic()], exit: if stale { Exit::Stale } else { Exit::Error } }
         })
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        self.planned.as_ref()?.plan.as_ref()
     }
 
     fn refuse(&mut self, reason: &str) {

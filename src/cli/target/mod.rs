@@ -12,7 +12,7 @@ pub(super) use server::{ServerArgs, ServerTarget};
 use super::Failure;
 use crate::{
     model::diagnostic::Diagnostic,
-    plan::{report::Report, saved::SavedPlan},
+    plan::{Plan, report::Report, saved::SavedPlan},
 };
 
 /// The result of planning.
@@ -40,6 +40,11 @@ pub(super) enum PlanFile<'a> {
 pub(super) trait Target {
     /// Reads the manifests and plans without changing anything. `document` requests the plan as a document too.
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure>;
+
+    /// Returns the plan of the last proposal if it was made by this process; a server sends only its outline.
+    fn plan(&self) -> Option<&Plan> {
+        None
+    }
 
     /// Applies the last proposal and returns its revision.
     fn apply(&mut self) -> Result<u64, Failure>;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::tape::{Content, Node, NodeEntries, NodeShape, Tape};
+use super::tape::{Node, NodeEntries, NodeShape, Tape, TapeContent};
 use crate::{
     model::{
         code::Code,
@@ -31,7 +31,7 @@ impl Tape {
         }
         for number in numbers {
             if let Some(item) = self.items.get_mut(number as usize) {
-                item.content = Content::Null;
+                item.content = TapeContent::Null;
             }
         }
         found.into_vec()

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::tape::{Content, Node, NodeShape, Tape, TapeItem};
+use super::tape::{Node, NodeShape, Tape, TapeContent, TapeItem};
 use crate::model::{
     code::Code,
     fault::{Fault, MOST_FAULTS, Path, Segment},
@@ -79,19 +79,19 @@ fn is_container(node: Node<'_>) -> bool {
 fn copy(node: Node<'_>, items: &mut Vec<TapeItem>) {
     let start = items.len();
     items.push(node.item());
-    let content: fn(u32) -> Content = match node.shape() {
+    let content: fn(u32) -> TapeContent = match node.shape() {
         NodeShape::Seq(list) => {
             for item in list {
                 copy(item, items);
             }
-            Content::Seq
+            TapeContent::Seq
         }
         NodeShape::Map(_) => {
             for (_, value) in merged(node) {
                 items.push(value.key());
                 copy(value, items);
             }
-            Content::Map
+            TapeContent::Map
         }
         _ => return,
     };

@@ -11,7 +11,7 @@ use serde_json::Number;
 use super::{
     faults::MOST_KEY_BYTES,
     merge::MERGE_KEY,
-    tape::{Content, NodeEntries, Tape, TapeItem},
+    tape::{NodeEntries, Tape, TapeContent, TapeItem},
 };
 
 /// As many bytes of a text count as one value more.
@@ -89,7 +89,7 @@ impl TapeReader<'_> {
         TapeReader { tape: &mut *self.tape, allowance: self.allowance }
     }
 
-    fn add<E: de::Error>(&mut self, content: Content) -> Result<(), E> {
+    fn add<E: de::Error>(&mut self, content: TapeContent) -> Result<(), E> {
         position::<E>(self.tape.items.len() + 1)?;
         self.tape.items.push(TapeItem::of(content));
         Ok(())
@@ -98,38 +98,38 @@ impl TapeReader<'_> {
     fn add_number<E: de::Error>(&mut self, number: Number) -> Result<(), E> {
         let index = position::<E>(self.tape.numbers.len())?;
         self.tape.numbers.push(number);
-        self.add(Content::Number(index))
+        self.add(TapeContent::Number(index))
     }
 
     /// Adds a number that JSON cannot represent.
-    fn add_fault<E: de::Error>(&mut self, content: Content) -> Result<(), E> {
+    fn add_fault<E: de::Error>(&mut self, content: TapeContent) -> Result<(), E> {
         self.tape.has_faults = true;
         self.add(content)
     }
 
-    fn text<E: de::Error>(&mut self, text: &str) -> Result<Content, E> {
+    fn text<E: de::Error>(&mut self, text: &str) -> Result<TapeContent, E> {
         let end = position::<E>(self.tape.texts.len() + text.len())?;
         let bytes = position::<E>(text.len())?;
         self.tape.texts.push_str(text);
-        Ok(Content::String { start: end - bytes, bytes })
+        Ok(TapeContent::String { start: end - bytes, bytes })
     }
 
     /// Starts a collection and returns its position.
     fn open<E: de::Error>(&mut self) -> Result<u32, E> {
         let at = position::<E>(self.tape.items.len())?;
         // The length is known only at the end.
-        self.add::<E>(Content::Null)?;
+        self.add::<E>(TapeContent::Null)?;
         Ok(at)
     }
 
     /// Ends the collection at a position.
-    fn close<E: de::Error>(&mut self, at: u32, content: fn(u32) -> Content) -> Result<(), E> {
+    fn close<E: de::Error>(&mut self, at: u32, content: fn(u32) -> TapeContent) -> Result<(), E> {
         let end = position::<E>(self.tape.items.len())?;
         self.replace(at, content(end - at));
         Ok(())
     }
 
-    fn replace(&mut self, at: u32, content: Content) {
+    fn replace(&mut self, at: u32, content: TapeContent) {
         if let Some(item) = self.tape.items.get_mut(at as usize) {
             item.content = content;
         }
@@ -139,14 +139,16 @@ impl TapeReader<'_> {
     fn make_key<E: de::Error>(&mut self, at: u32) -> Result<(), E> {
         let node = self.tape.node(at);
         let text = match node.item().content {
-            Content::String { .. } => return Ok(()),
-            Content::Number(index) => self.tape.numbers.get(index as usize).map(Number::to_string).unwrap_or_default(),
-            Content::Bool(value) => value.to_string(),
-            Content::Null => "null".to_owned(),
-            Content::NotFinite | Content::LongInteger => {
+            TapeContent::String { .. } => return Ok(()),
+            TapeContent::Number(index) => {
+                self.tape.numbers.get(index as usize).map(Number::to_string).unwrap_or_default()
+            }
+            TapeContent::Bool(value) => value.to_string(),
+            TapeContent::Null => "null".to_owned(),
+            TapeContent::NotFinite | TapeContent::LongInteger => {
                 return Err(E::custom("a key must be a string, not a number"));
             }
-            Content::Seq(_) | Content::Map(_) | Content::Tagged => {
+            TapeContent::Seq(_) | TapeContent::Map(_) | TapeContent::Tagged => {
                 return Err(E::custom(format!("a key must be a string, not {}", node.describe())));
             }
         };
@@ -212,16 +214,16 @@ impl<'de> de::Visitor<'de> for TapeReader<'_> {
         f.write_str("any value")
     }
     fn visit_unit<E: de::Error>(mut self) -> Result<(), E> {
-        self.add(Content::Null)
+        self.add(TapeContent::Null)
     }
     fn visit_none<E: de::Error>(mut self) -> Result<(), E> {
-        self.add(Content::Null)
+        self.add(TapeContent::Null)
     }
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
     fn visit_bool<E: de::Error>(mut self, value: bool) -> Result<(), E> {
-        self.add(Content::Bool(value))
+        self.add(TapeContent::Bool(value))
     }
     fn visit_i64<E: de::Error>(mut self, value: i64) -> Result<(), E> {
         self.add_number(value.into())
@@ -232,15 +234,15 @@ impl<'de> de::Visitor<'de> for TapeReader<'_> {
     fn visit_f64<E: de::Error>(mut self, value: f64) -> Result<(), E> {
         match Number::from_f64(value) {
             Some(number) => self.add_number(number),
-            None => self.add_fault(Content::NotFinite),
+            None => self.add_fault(TapeContent::NotFinite),
         }
     }
     // The reader of YAML passes only integers that do not fit in 64 bits.
     fn visit_i128<E: de::Error>(mut self, _: i128) -> Result<(), E> {
-        self.add_fault(Content::LongInteger)
+        self.add_fault(TapeContent::LongInteger)
     }
     fn visit_u128<E: de::Error>(mut self, _: u128) -> Result<(), E> {
-        self.add_fault(Content::LongInteger)
+        self.add_fault(TapeContent::LongInteger)
     }
     fn visit_str<E: de::Error>(mut self, value: &str) -> Result<(), E> {
         if !self.allowance.take_text(value) {
@@ -252,7 +254,7 @@ impl<'de> de::Visitor<'de> for TapeReader<'_> {
     fn visit_seq<A: de::SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
         let at = self.open::<A::Error>()?;
         while seq.next_element_seed(self.again())?.is_some() {}
-        self.close(at, Content::Seq)
+        self.close(at, TapeContent::Seq)
     }
     fn visit_map<A: de::MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         let at = self.open::<A::Error>()?;
@@ -264,13 +266,13 @@ impl<'de> de::Visitor<'de> for TapeReader<'_> {
             map.next_value_seed(self.again())?;
             self.make_key::<A::Error>(key)?;
         }
-        self.close::<A::Error>(at, Content::Map)?;
+        self.close::<A::Error>(at, TapeContent::Map)?;
         self.note_keys(at);
         Ok(())
     }
     fn visit_enum<A: de::EnumAccess<'de>>(mut self, data: A) -> Result<(), A::Error> {
         let (de::IgnoredAny, value) = data.variant()?;
         de::VariantAccess::newtype_variant::<de::IgnoredAny>(value)?;
-        self.add(Content::Tagged)
+        self.add(TapeContent::Tagged)
     }
 }

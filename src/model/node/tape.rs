@@ -20,14 +20,14 @@ pub(crate) struct Tape {
 /// A value or the key of a mapping. An entry of a mapping is its key and its value, one after the other.
 #[derive(Clone, Copy)]
 pub(super) struct TapeItem {
-    pub content: Content,
+    pub content: TapeContent,
     /// Whether this is the key of an entry that was removed.
     pub is_removed: bool,
 }
 
 /// The content of an item. Positions have 32 bits, so that an item fits in 16 bytes.
 #[derive(Clone, Copy)]
-pub(super) enum Content {
+pub(super) enum TapeContent {
     Null,
     Bool(bool),
     /// An index in the numbers of the tape.
@@ -48,14 +48,14 @@ pub(super) enum Content {
 
 impl TapeItem {
     /// Creates an item.
-    pub(super) fn of(content: Content) -> Self {
+    pub(super) fn of(content: TapeContent) -> Self {
         Self { content, is_removed: false }
     }
 
     /// Returns the distance to the next value.
     fn length(self) -> u32 {
         match self.content {
-            Content::Seq(length) | Content::Map(length) => length,
+            TapeContent::Seq(length) | TapeContent::Map(length) => length,
             _ => 1,
         }
     }
@@ -64,7 +64,7 @@ impl TapeItem {
 impl Tape {
     /// Creates the document `{}`.
     pub(crate) fn empty_mapping() -> Self {
-        Self { items: vec![TapeItem::of(Content::Map(1))], ..Self::default() }
+        Self { items: vec![TapeItem::of(TapeContent::Map(1))], ..Self::default() }
     }
 
     /// Returns the value of the document.
@@ -84,10 +84,10 @@ impl Tape {
     pub(crate) fn set_long_integers(&mut self, indices: &[usize]) {
         for item in &mut self.items {
             // In JSON only values are numbers, so they are stored in the order of the text.
-            if let Content::Number(index) = item.content
+            if let TapeContent::Number(index) = item.content
                 && indices.binary_search(&(index as usize)).is_ok()
             {
-                item.content = Content::LongInteger;
+                item.content = TapeContent::LongInteger;
                 self.has_faults = true;
             }
         }
@@ -106,7 +106,7 @@ impl Tape {
     }
 
     fn item(&self, at: u32) -> TapeItem {
-        self.items.get(at as usize).copied().unwrap_or(TapeItem::of(Content::Null))
+        self.items.get(at as usize).copied().unwrap_or(TapeItem::of(TapeContent::Null))
     }
 
     fn text(&self, start: u32, bytes: u32) -> &str {
@@ -150,18 +150,18 @@ impl<'a> Node<'a> {
     pub(crate) fn shape(self) -> NodeShape<'a> {
         let tape = self.tape;
         match self.item().content {
-            Content::Null => NodeShape::Null,
-            Content::Bool(value) => NodeShape::Bool(value),
-            Content::Number(index) => match tape.numbers.get(index as usize) {
+            TapeContent::Null => NodeShape::Null,
+            TapeContent::Bool(value) => NodeShape::Bool(value),
+            TapeContent::Number(index) => match tape.numbers.get(index as usize) {
                 Some(number) => NodeShape::Number(number),
                 None => NodeShape::Null,
             },
-            Content::NotFinite => NodeShape::NotFinite,
-            Content::LongInteger => NodeShape::LongInteger,
-            Content::String { start, bytes } => NodeShape::String(tape.text(start, bytes)),
-            Content::Seq(length) => NodeShape::Seq(NodeItems { tape, next: self.at + 1, end: self.at + length }),
-            Content::Map(length) => NodeShape::Map(NodeEntries { tape, next: self.at + 1, end: self.at + length }),
-            Content::Tagged => NodeShape::Tagged,
+            TapeContent::NotFinite => NodeShape::NotFinite,
+            TapeContent::LongInteger => NodeShape::LongInteger,
+            TapeContent::String { start, bytes } => NodeShape::String(tape.text(start, bytes)),
+            TapeContent::Seq(length) => NodeShape::Seq(NodeItems { tape, next: self.at + 1, end: self.at + length }),
+            TapeContent::Map(length) => NodeShape::Map(NodeEntries { tape, next: self.at + 1, end: self.at + length }),
+            TapeContent::Tagged => NodeShape::Tagged,
         }
     }
 
@@ -210,7 +210,7 @@ impl<'a> Node<'a> {
 
     /// Whether the value is null, which means "not set" (D6).
     pub(crate) fn is_null(self) -> bool {
-        matches!(self.item().content, Content::Null)
+        matches!(self.item().content, TapeContent::Null)
     }
 
     /// What the value is, in words for an error. Texts and tags are not quoted: they may be secret.
@@ -225,13 +225,13 @@ impl<'a> Node<'a> {
     /// The type of the value, in words for an error about what may be a secret.
     pub(crate) fn describe_type(self) -> &'static str {
         match self.item().content {
-            Content::Null => "nothing (null)",
-            Content::Bool(_) => "a boolean",
-            Content::Number(_) | Content::NotFinite | Content::LongInteger => "a number",
-            Content::String { .. } => "a string",
-            Content::Seq(_) => "a list",
-            Content::Map(_) => "a mapping",
-            Content::Tagged => "a value with a tag",
+            TapeContent::Null => "nothing (null)",
+            TapeContent::Bool(_) => "a boolean",
+            TapeContent::Number(_) | TapeContent::NotFinite | TapeContent::LongInteger => "a number",
+            TapeContent::String { .. } => "a string",
+            TapeContent::Seq(_) => "a list",
+            TapeContent::Map(_) => "a mapping",
+            TapeContent::Tagged => "a value with a tag",
         }
     }
 
@@ -327,7 +327,7 @@ impl<'a> Iterator for NodeEntries<'a> {
             let node = self.tape.node(self.next + 1);
             self.next += 1 + node.item().length();
             if !key.is_removed
-                && let Content::String { start, bytes } = key.content
+                && let TapeContent::String { start, bytes } = key.content
             {
                 return Some((self.tape.text(start, bytes), node));
             }

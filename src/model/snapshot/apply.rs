@@ -1,6 +1,6 @@
 //! The effect of operations on a state: the only place where an operation takes effect.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{borrow::Borrow, collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
@@ -20,13 +20,17 @@ use crate::model::{
 impl Snapshot {
     /// Applies operations in order. Returns the next revision, which is not published yet, and the changed keys. After
     /// each operation all references resolve; rules that span several resources hold at the end.
-    pub fn apply(&self, operations: &[Operation], now: Timestamp) -> Result<(Snapshot, BTreeSet<Key>), Refusal> {
+    pub fn apply<O: Borrow<Operation> + Sync>(
+        &self,
+        operations: &[O],
+        now: Timestamp,
+    ) -> Result<(Snapshot, BTreeSet<Key>), Refusal> {
         let mut next = self.clone();
         next.revision += 1;
         let mut touched = BTreeSet::new();
         let checked = checked(operations);
         for operation in operations {
-            next.apply_one(operation, now, checked, &mut touched)?;
+            next.apply_one(Borrow::<Operation>::borrow(operation), now, checked, &mut touched)?;
         }
         next.refresh_parents(&touched);
         match rules::check(self, &next, &touched) {
@@ -221,11 +225,11 @@ const MANY_OPERATIONS: usize = 1000;
 
 /// Checks what many operations create on all cores. If there is a fault, the operations check one after another, which
 /// finds the first one.
-fn checked(operations: &[Operation]) -> Checked {
+fn checked<O: Borrow<Operation> + Sync>(operations: &[O]) -> Checked {
     if operations.len() < MANY_OPERATIONS {
         return Checked::No;
     }
-    let is_good = |operation: &Operation| match operation {
+    let is_good = |operation: &O| match Borrow::<Operation>::borrow(operation) {
         Operation::Create { spec, .. } => faults_of(spec.as_ref()).is_empty(),
         _ => true,
     };

@@ -392,7 +392,7 @@ proptest! {
             let differences = || reviewed.differences(&saved(&store, &planned(&store.snapshot(), world), world));
             prop_assert_eq!(differences(), Vec::<String>::new());
 
-            apply_plan(&store, &plan, Places::new(), Author::source(SOURCE, None)).unwrap();
+            apply_plan(&store, &plan, None, Places::new(), Author::source(SOURCE, None)).unwrap();
             if plan.is_empty() {
                 prop_assert_eq!(store.snapshot().revision, plan.base);
                 prop_assert_eq!(differences(), Vec::<String>::new(), "nothing has run");
@@ -434,7 +434,7 @@ fn a_dry_run_writes_nothing() {
     assert!(!plan.is_empty());
     assert_eq!(calls(&dry_run()), calls(&plan), "the same plan again");
     assert_eq!((store.snapshot().revision, store.snapshot().len()), (0, 0));
-    apply_plan(&store, &plan, Places::new(), Author::source(SOURCE, None)).unwrap();
+    apply_plan(&store, &plan, None, Places::new(), Author::source(SOURCE, None)).unwrap();
     assert!(dry_run().is_empty());
     assert_eq!((store.snapshot().revision, recent(&store, 10).len()), (1, 1));
 }

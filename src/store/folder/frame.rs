@@ -2,7 +2,7 @@
 //!
 //! A checksum covers every byte, so that a frame is read completely or not at all.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use crate::store::engine::{Batch, Hash, RecordChange};
 
@@ -12,6 +12,8 @@ const MAGIC: [u8; 4] = *b"ewf2";
 pub(super) const HEAD: usize = 4 + 4 + 8 + 8 + 8 + 8 + 32 + 32;
 /// The offset of the checksum.
 const CHECKSUM: usize = HEAD - 32;
+/// The lengths of a key and a value.
+const CHANGE_HEAD: usize = 4 + 8;
 
 /// The reason why bytes are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,30 +24,67 @@ pub(super) enum Unreadable {
     Damaged,
 }
 
-/// Appends the frame of a batch to `out`. History files have frames without changes.
-pub(super) fn encode(batch: &Batch, with_changes: bool, out: &mut Vec<u8>) {
-    let start = out.len();
-    out.extend_from_slice(&MAGIC);
-    out.extend_from_slice(&(batch.record.len() as u32).to_le_bytes());
-    out.extend_from_slice(&0u64.to_le_bytes());
-    for number in [batch.position, batch.revision, batch.next_order] {
-        out.extend_from_slice(&number.to_le_bytes());
+/// The approximate size of the pieces in which the changes of a batch are written.
+const CHUNK: usize = 1 << 20;
+
+/// The frame of a batch, which is written in pieces: one with hundreds of megabytes is never in memory as a whole.
+pub(super) struct BatchFrame<'b> {
+    head: Vec<u8>,
+    batch: &'b Batch,
+    with_changes: bool,
+    length: u64,
+}
+
+impl<'b> BatchFrame<'b> {
+    /// Prepares the frame of a batch. History files have frames without changes.
+    pub(super) fn new(batch: &'b Batch, with_changes: bool) -> Self {
+        let mut head = Vec::with_capacity(HEAD);
+        let size = |(key, value): &RecordChange| CHANGE_HEAD + key.len() + value.as_ref().map_or(0, Vec::len);
+        let changes = if with_changes { batch.changes.iter().map(size).sum::<usize>() as u64 } else { 0 };
+        head.extend_from_slice(&MAGIC);
+        head.extend_from_slice(&(batch.record.len() as u32).to_le_bytes());
+        for number in [changes, batch.position, batch.revision, batch.next_order] {
+            head.extend_from_slice(&number.to_le_bytes());
+        }
+        head.extend_from_slice(&batch.hash);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&head);
+        let Ok(()) = content(batch, with_changes, &mut |piece: &[u8]| {
+            hasher.update(piece);
+            Ok::<(), Infallible>(())
+        });
+        head.extend_from_slice(hasher.finalize().as_bytes());
+        let length = HEAD as u64 + batch.record.len() as u64 + changes;
+        Self { head, batch, with_changes, length }
     }
-    out.extend_from_slice(&batch.hash);
-    out.extend_from_slice(&[0; 32]);
-    out.extend_from_slice(&batch.record);
-    let changes = out.len();
-    if with_changes {
-        encode_changes(batch.changes.iter().map(|(key, value)| (key.as_str(), value.as_deref())), out);
+
+    /// Returns the length in bytes.
+    pub(super) fn length(&self) -> u64 {
+        self.length
     }
-    let length = (out.len() - changes) as u64;
-    if let Some(place) = out.get_mut(start + 8..start + 16) {
-        place.copy_from_slice(&length.to_le_bytes());
+
+    /// Gives all bytes to `write`, in order.
+    pub(super) fn write<E>(&self, write: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        write(&self.head)?;
+        content(self.batch, self.with_changes, write)
     }
-    let sum = checksum(out.get(start..).unwrap_or_default());
-    if let Some(place) = out.get_mut(start + CHECKSUM..start + HEAD) {
-        place.copy_from_slice(&sum);
+}
+
+/// Visits what follows the head of a frame.
+fn content<E>(batch: &Batch, with_changes: bool, visit: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    visit(&batch.record)?;
+    if !with_changes {
+        return Ok(());
     }
+    let mut chunk = Vec::new();
+    for (key, value) in &batch.changes {
+        encode_changes([(key.as_str(), value.as_deref())].into_iter(), &mut chunk);
+        if chunk.len() >= CHUNK {
+            visit(&chunk)?;
+            chunk.clear();
+        }
+    }
+    visit(&chunk)
 }
 
 /// Appends changes to `out`.
@@ -66,7 +105,7 @@ pub(super) fn decode_changes(mut bytes: &[u8]) -> Result<Vec<RecordChange>, Unre
     while !bytes.is_empty() {
         let key_length = number::<4>(bytes, 0).ok_or(Unreadable::Damaged)? as usize;
         let value_length = number::<8>(bytes, 4).ok_or(Unreadable::Damaged)?;
-        let rest = bytes.get(12..).ok_or(Unreadable::Damaged)?;
+        let rest = bytes.get(CHANGE_HEAD..).ok_or(Unreadable::Damaged)?;
         let (key, rest) = rest.split_at_checked(key_length).ok_or(Unreadable::Damaged)?;
         let key = String::from_utf8(key.to_vec()).map_err(|_| Unreadable::Damaged)?;
         if value_length == u64::MAX {
@@ -125,7 +164,12 @@ pub(super) fn is_anywhere(bytes: &[u8]) -> bool {
 fn checksum(frame: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(frame.get(..CHECKSUM).unwrap_or_default());
-    hasher.update(frame.get(HEAD..).unwrap_or_default());
+    let content = frame.get(HEAD..).unwrap_or_default();
+    if content.len() < CHUNK {
+        hasher.update(content)
+    } else {
+        hasher.update_rayon(content)
+    };
     hasher.finalize().into()
 }
 
@@ -157,12 +201,36 @@ mod tests {
         }
     }
 
+    fn bytes_of(batch: &Batch, with_changes: bool) -> Vec<u8> {
+        let frame = BatchFrame::new(batch, with_changes);
+        let mut bytes = Vec::new();
+        let Ok(()) = frame.write(&mut |piece: &[u8]| {
+            bytes.extend_from_slice(piece);
+            Ok::<(), Infallible>(())
+        });
+        assert_eq!(frame.length(), bytes.len() as u64);
+        bytes
+    }
+
+    #[test]
+    fn a_large_frame_is_written_in_pieces_and_read_as_a_whole() {
+        let changes: Vec<RecordChange> = (0..3000).map(|at| (format!("r/{at}"), Some(vec![7; 1000]))).collect();
+        let large = Batch { changes, ..batch() };
+        let mut longest = 0;
+        let Ok(()) = BatchFrame::new(&large, true).write(&mut |piece: &[u8]| {
+            longest = longest.max(piece.len());
+            Ok::<(), Infallible>(())
+        });
+        assert!(longest < CHUNK + 2000, "{longest}");
+        let (read, _) = decode(&bytes_of(&large, true), true).unwrap();
+        assert_eq!(read.changes, large.changes);
+    }
+
     #[test]
     fn what_was_written_is_read() {
-        let mut bytes = Vec::new();
-        encode(&batch(), true, &mut bytes);
+        let mut bytes = bytes_of(&batch(), true);
         let first = bytes.len();
-        encode(&batch(), false, &mut bytes);
+        bytes.extend(bytes_of(&batch(), false));
         let (whole, length) = decode(&bytes, true).unwrap();
         assert_eq!((length, &whole.changes), (first, &batch().changes));
         assert_eq!((whole.position, whole.revision, whole.next_order), (7, 5, 9));
@@ -172,8 +240,7 @@ mod tests {
 
     #[test]
     fn no_byte_can_change_unseen() {
-        let mut bytes = Vec::new();
-        encode(&batch(), true, &mut bytes);
+        let bytes = bytes_of(&batch(), true);
         for at in 0..bytes.len() {
             for bit in 0..8 {
                 let mut damaged = bytes.clone();

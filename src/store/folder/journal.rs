@@ -10,7 +10,7 @@ use std::{
 use super::{
     base::StoreId,
     files,
-    frame::{self, hash_at, number},
+    frame::{BatchFrame, hash_at, number},
 };
 use crate::{
     model::code::Code,
@@ -21,6 +21,8 @@ use crate::{
 };
 
 const MAGIC: [u8; 8] = *b"ewjrnl2\n";
+/// How many bytes are collected for one write.
+const TOGETHER: usize = 1 << 20;
 /// Magic, position, revision, next order, hash, store, checksum.
 pub(super) const HEAD: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
 
@@ -58,17 +60,19 @@ impl Journal {
         self.length
     }
 
-    /// Appends bytes durably. On an error the file is unchanged, except after [`AppendError::Unsure`].
-    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
-        let written = self.file.write_all_at(bytes, self.length);
-        if let Err(error) = written {
-            let error = StoreError::io("write", &self.path, &error);
-            // The usual cause is a full disk. Without the incomplete batch, a later write can succeed.
-            return Err(match self.file.set_len(self.length).and_then(|()| self.file.sync_all()) {
-                Ok(()) => AppendError::Undone(error),
-                Err(_) => AppendError::Unsure(error),
-            });
-        }
+    /// Appends frames durably. On an error the file is unchanged, except after [`AppendError::Unsure`].
+    pub(super) fn append(&mut self, frames: &[BatchFrame<'_>]) -> Result<(), AppendError> {
+        let end = match self.write(frames) {
+            Ok(end) => end,
+            Err(error) => {
+                let error = StoreError::io("write", &self.path, &error);
+                // The usual cause is a full disk. Without the incomplete batch, a later write can succeed.
+                return Err(match self.file.set_len(self.length).and_then(|()| self.file.sync_all()) {
+                    Ok(()) => AppendError::Undone(error),
+                    Err(_) => AppendError::Unsure(error),
+                });
+            }
+        };
         // In a deleted file the bytes would be lost when the process ends.
         if self.file.metadata().is_ok_and(|file| file.nlink() == 0) {
             let message = format!("{} was deleted while the store was open", self.path.display());
@@ -76,8 +80,33 @@ impl Journal {
         }
         // After a failed sync the content of the disk is unknown, and a second sync can succeed without writing it.
         self.file.sync_data().map_err(|error| AppendError::Unsure(StoreError::io("sync", &self.path, &error)))?;
-        self.length += bytes.len() as u64;
+        self.length = end;
         Ok(())
+    }
+
+    /// Writes frames after the last one: small ones together in one write, large pieces without a copy. Returns the end.
+    fn write(&self, frames: &[BatchFrame<'_>]) -> io::Result<u64> {
+        let (mut end, mut waiting) = (self.length, Vec::<u8>::new());
+        let mut write = |bytes: &[u8]| -> io::Result<()> {
+            self.file.write_all_at(bytes, end)?;
+            end += bytes.len() as u64;
+            Ok(())
+        };
+        for frame in frames {
+            frame.write(&mut |piece: &[u8]| -> io::Result<()> {
+                if waiting.len() + piece.len() > TOGETHER {
+                    write(&waiting)?;
+                    waiting.clear();
+                }
+                if piece.len() > TOGETHER {
+                    return write(piece);
+                }
+                waiting.extend_from_slice(piece);
+                Ok(())
+            })?;
+        }
+        write(&waiting)?;
+        Ok(end)
     }
 }
 
@@ -112,7 +141,6 @@ pub(super) fn write_history(
     let mut unreadable = None;
     let written = files::write_whole(path, |writer| {
         writer.write_all(&head(store, start))?;
-        let mut bytes = Vec::new();
         loop {
             let batch = match next() {
                 Ok(Some(batch)) => batch,
@@ -123,9 +151,7 @@ pub(super) fn write_history(
                     return Err(reason);
                 }
             };
-            bytes.clear();
-            frame::encode(&batch, false, &mut bytes);
-            writer.write_all(&bytes)?;
+            BatchFrame::new(&batch, false).write(&mut |piece: &[u8]| writer.write_all(piece))?;
         }
     });
     match unreadable {

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     model::code::Code,
     store::{
-        StoreError,
+        Stay, StoreError,
         engine::{Batch, Query, Tip},
         history::{Record, Retention},
         mint,
@@ -73,13 +73,21 @@ impl Shared {
 }
 
 impl Librarian {
-    /// Opens the index in the background and updates it up to `tip`. Syncs `head` when no commit arrives.
-    pub(super) fn start(folder: &Path, tip: Tip, head: File) -> Self {
+    /// Opens the index in the background and updates it up to `tip`, unless the process ends soon: the next one that
+    /// stays adds what is missing. Syncs `head` when no commit arrives.
+    pub(super) fn start(folder: &Path, tip: Tip, head: File, stay: Stay) -> Self {
         let (jobs, received) = channel();
         let shared = Arc::new(Shared::default());
         let (own, path) = (Arc::clone(&shared), folder.to_owned());
-        let thread =
-            std::thread::Builder::new().name("history".into()).spawn(move || work(&path, tip, &own, &received, &head));
+        let thread = std::thread::Builder::new().name("history".into()).spawn(move || {
+            let index = match stay {
+                Stay::Long => catch_up::open(&path, tip).inspect_err(|error| {
+                    tracing::warn!(code = %error.code, "the history cannot be read: {error}");
+                }),
+                Stay::Brief => Err(StoreError::new(Code::StoreFailed, "the history index is not open")),
+            };
+            work(index, tip, &own, &received, &head)
+        });
         if let Err(error) = &thread {
             shared.set(|progress| progress.failed = Some(StoreError::io("start the history thread of", folder, error)));
         }
@@ -223,8 +231,8 @@ impl Drop for Librarian {
     }
 }
 
-fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &File) {
-    let mut index = match catch_up::open(folder, tip) {
+fn work(index: Result<Index, StoreError>, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &File) {
+    let mut index = match index {
         Ok(index) => {
             let index = Arc::new(index);
             shared.set(|progress| {
@@ -235,7 +243,6 @@ fn work(folder: &Path, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &F
         }
         // Without an index the head still has to be synced.
         Err(error) => {
-            tracing::warn!(code = %error.code, "the history cannot be read: {error}");
             shared.set(|progress| progress.failed = Some(error));
             None
         }

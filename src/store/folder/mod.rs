@@ -40,6 +40,7 @@ use std::{
 
 use base::StoreId;
 use files::Part;
+use frame::BatchFrame;
 use head::{Head, HeadFile};
 use index::Location;
 use journal::{AppendError, Journal};
@@ -51,7 +52,7 @@ pub(crate) use fingerprint::on_disk;
 pub(crate) use readonly::FolderReader;
 
 use super::{
-    StoreError,
+    Stay, StoreError,
     engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, Visit},
     history::{Retention, chain},
     mint,
@@ -76,6 +77,7 @@ pub(crate) struct FolderEngine {
     broken: AtomicBool,
     root_secret: [u8; 32],
     id: StoreId,
+    stay: Stay,
     _lock: [File; 2],
 }
 
@@ -104,7 +106,7 @@ impl FolderEngine {
     }
 
     /// Opens the store in a folder. Creates it if the folder is missing or empty.
-    pub(crate) fn open(folder: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open(folder: &Path, stay: Stay) -> Result<Self, StoreError> {
         if !Self::exists(folder)? && holds_something_else(folder) {
             let message = format!("{} contains other files and is not a store", folder.display());
             return Err(StoreError::new(Code::StoreFormat, message));
@@ -128,7 +130,8 @@ impl FolderEngine {
         let sync = writing.head.handle().map_err(|error| StoreError::io("open", &head::path(folder), &error))?;
         Ok(Self {
             folder: folder.to_owned(),
-            librarian: Librarian::start(folder, tip, sync),
+            librarian: Librarian::start(folder, tip, sync, stay),
+            stay,
             newer: Condvar::new(),
             base_bytes: AtomicU64::new(fs::metadata(Part::Base.path(folder, base)).map_or(0, |file| file.len())),
             since_base: AtomicU64::new(content.since_base),
@@ -160,20 +163,14 @@ impl Engine for FolderEngine {
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
         let Some(last) = batches.last() else { return Ok(()) };
         self.health()?;
-        let mut bytes = Vec::new();
-        let mut lengths = Vec::with_capacity(batches.len());
-        for batch in batches {
-            let start = bytes.len();
-            frame::encode(batch, true, &mut bytes);
-            lengths.push((bytes.len() - start) as u64);
-        }
+        let frames: Vec<BatchFrame<'_>> = batches.iter().map(|batch| BatchFrame::new(batch, true)).collect();
         let mut writing = self.writing();
         if writing.tip.position != after {
             let message = format!("the log is at record {}, not at {after}", writing.tip.position);
             return Err(StoreError::new(Code::StoreFailed, message));
         }
         let mut offset = writing.journal.length();
-        match writing.journal.append(&bytes) {
+        match writing.journal.append(&frames) {
             Ok(()) => {}
             Err(AppendError::Undone(error)) => return Err(error),
             Err(AppendError::Unsure(error)) => {
@@ -189,10 +186,10 @@ impl Engine for FolderEngine {
         let generation = writing.generation;
         drop(writing);
         self.newer.notify_all();
-        self.since_base.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        let located = batches.iter().zip(lengths).map(|(batch, length)| {
-            let location = Location { part: Part::Journal, generation, offset, length };
-            offset += length;
+        self.since_base.fetch_add(frames.iter().map(BatchFrame::length).sum(), Ordering::Relaxed);
+        let located = batches.iter().zip(&frames).map(|(batch, frame)| {
+            let location = Location { part: Part::Journal, generation, offset, length: frame.length() };
+            offset += location.length;
             // The index does not use the changes, which are most of a batch.
             let Batch { position, revision, next_order, hash, .. } = *batch;
             let record = Arc::clone(&batch.record);
@@ -208,6 +205,9 @@ impl Engine for FolderEngine {
     }
 
     fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+        if self.stay == Stay::Brief {
+            return log::find(&self.folder, query, before, limit);
+        }
         let position = self.writing().tip.position;
         self.librarian.find(query, before, limit, position)
     }

@@ -46,6 +46,8 @@ pub(super) struct LogReader {
     file: BufReader<File>,
     path: PathBuf,
     with_changes: bool,
+    /// The length of the file when it was opened.
+    size: u64,
     frame: Vec<u8>,
     /// The store that the file is part of.
     pub store: StoreId,
@@ -66,6 +68,7 @@ impl LogReader {
             io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
             _ => StoreError::io("read", path, &error),
         })?;
+        let size = opened.metadata().map_or(0, |file| file.len());
         let mut file = BufReader::with_capacity(BUFFER, opened);
         let mut head = Vec::with_capacity(journal::HEAD);
         let read = file.by_ref().take(journal::HEAD as u64).read_to_end(&mut head);
@@ -76,6 +79,7 @@ impl LogReader {
             file,
             path: path.to_owned(),
             with_changes,
+            size,
             frame: Vec::new(),
             store,
             start,
@@ -117,6 +121,9 @@ impl LogReader {
     /// Reads on until the frame has `length` bytes or the file ends.
     fn fill(&mut self, length: usize) -> Result<(), StoreError> {
         let missing = length.saturating_sub(self.frame.len()) as u64;
+        // A vector that grows would copy a large frame several times. A damaged length exceeds the file.
+        let left = self.size.saturating_sub(self.end + self.frame.len() as u64);
+        self.frame.reserve_exact(missing.min(left) as usize);
         let read = self.file.by_ref().take(missing).read_to_end(&mut self.frame);
         read.map(|_| ()).map_err(|error| StoreError::io("read", &self.path, &error))
     }
@@ -141,14 +148,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.0000000001");
         let mut journal = journal::Journal::create(path.clone(), [7; 16], Tip::default()).unwrap();
-        let mut bytes = Vec::new();
-        for position in 1..=2000 {
+        let batch = |position: u64| {
             let record = Arc::from(vec![b'x'; 1000]);
             let changes = vec![("r/a".to_owned(), Some(vec![1; 100]))];
-            let batch = Batch { position, revision: position, next_order: 1, record, hash: [2; 32], changes };
-            frame::encode(&batch, true, &mut bytes);
-        }
-        journal.append(&bytes).unwrap();
+            Batch { position, revision: position, next_order: 1, record, hash: [2; 32], changes }
+        };
+        let batches: Vec<Batch> = (1..=2000).map(batch).collect();
+        let frames: Vec<frame::BatchFrame<'_>> =
+            batches.iter().map(|batch| frame::BatchFrame::new(batch, true)).collect();
+        journal.append(&frames).unwrap();
         let mut reader = LogReader::open(&path, true).unwrap();
         let mut count = 0;
         while let Some(framed) = reader.batch().unwrap() {

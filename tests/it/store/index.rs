@@ -8,6 +8,7 @@ use edgewright::{
 };
 
 use super::{commit, edge};
+use crate::cli::Folder;
 
 /// Keeps the records of the last checkpoint.
 const ONE: Retention = Retention { records: 1, age: std::time::Duration::MAX, bytes: u64::MAX };
@@ -71,4 +72,32 @@ fn retention_leaves_no_gap_after_an_empty_history() {
     fs::remove_dir_all(folder.path().join("index")).unwrap();
     assert_eq!(positions(folder.path()), [2]);
     assert_eq!(Store::open(folder.path()).unwrap().statistics().oldest, 2);
+}
+
+#[test]
+fn a_command_leaves_the_checkpoint_to_the_next_one_and_the_index_to_a_server() {
+    let folder = Folder::new();
+    let edge = |at: usize| {
+        let description = "x".repeat(250);
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{at}}}\nspec: {{description: {description}}}\n"
+        )
+    };
+    let edges: Vec<String> = (0..9_000).map(edge).collect();
+    folder.write("m/all.yaml", &edges.join("---\n"));
+    let store = folder.path("store");
+    let bases = || {
+        let names = fs::read_dir(&store).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("base.")).collect::<Vec<_>>()
+    };
+    folder.ok("reconcile m");
+    assert_eq!(bases(), ["base.0000000001"]);
+    let journal = fs::metadata(store.join("journal.0000000001")).unwrap().len();
+    assert!(journal > 8 << 20, "a checkpoint is not due: {journal} bytes");
+    folder.ok("reconcile m");
+    assert_eq!(bases(), ["base.0000000002"]);
+    assert!(!store.join("index").exists(), "no command needs the index");
+    assert!(folder.ok("history verify").out.starts_with("1 records verified: 1 to 1, "));
+    assert_eq!(positions(&store), [1], "a process that stays makes the index");
+    assert!(store.join("index").exists());
 }

@@ -34,12 +34,11 @@ fn commands_that_read_change_nothing() {
     folder.write("m/a.yaml", EDGE);
     folder.ok("reconcile m");
     folder.ok("keys create --role admin");
-    // What a writer would repair or create: a torn write, the lock and the index.
+    // What a writer would repair or create: a torn write and the lock.
     let journal = folder.path("store/journal.0000000001");
     let torn = [fs::read(&journal).unwrap().as_slice(), b"ewf2"].concat();
     fs::write(&journal, torn).unwrap();
     fs::remove_file(folder.path("store/lock")).unwrap();
-    fs::remove_dir_all(folder.path("store/index")).unwrap();
     let allow = |mode: u32, folder_mode: u32| {
         for entry in fs::read_dir(folder.path("store")).unwrap() {
             fs::set_permissions(entry.unwrap().path(), fs::Permissions::from_mode(mode)).unwrap();

@@ -1,0 +1,94 @@
+//! What a commit makes of a state: operations, or the result of operations that were tried on it before.
+
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+
+use super::{Attempt, mint};
+use crate::model::{
+    key::Key,
+    operation::Operation,
+    snapshot::{Refusal, Snapshot},
+};
+
+/// An older try is not committed: its time would be that of the new resources.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The state after operations, which a commit can take instead of applying them again. For a large plan that takes as
+/// long as everything else under the lock.
+#[derive(Debug)]
+pub(crate) struct Tried {
+    before: Snapshot,
+    after: Snapshot,
+    changed: Arc<BTreeSet<Key>>,
+    at: Timestamp,
+    began: Instant,
+}
+
+impl Tried {
+    /// Applies operations to a state, without committing them.
+    pub(crate) fn new(before: &Snapshot, operations: &[&Operation]) -> Result<Self, Refusal> {
+        let (at, began) = (mint::now(), Instant::now());
+        let (after, changed) = before.apply(operations, at)?;
+        Ok(Self { before: before.clone(), after, changed: Arc::new(changed), at, began })
+    }
+
+    /// Whether it was tried on this very state a moment ago.
+    pub(crate) fn fits(&self, current: &Snapshot) -> bool {
+        self.before.is_same(current) && self.began.elapsed() < LONGEST
+    }
+
+    /// The state after the operations.
+    #[cfg(test)]
+    pub(crate) fn after(&self) -> &Snapshot {
+        &self.after
+    }
+}
+
+/// What a commit makes of the state that it was computed from.
+pub(crate) enum NextState {
+    /// The operations to apply.
+    Operations(Vec<Operation>),
+    /// What operations made of this state when they were tried, and their calls.
+    Tried(Arc<Tried>, Vec<String>),
+}
+
+impl NextState {
+    /// Whether nothing changes.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            NextState::Operations(operations) => operations.is_empty(),
+            NextState::Tried(..) => false,
+        }
+    }
+
+    /// Dates an attempt: resources are as old as the record that creates them.
+    pub(super) fn dated(&self, attempt: Attempt) -> Attempt {
+        match self {
+            NextState::Operations(_) => attempt,
+            NextState::Tried(tried, _) => Attempt { at: tried.at, began: attempt.began.min(tried.began), ..attempt },
+        }
+    }
+
+    /// Returns the state after `before` and the changed keys.
+    pub(super) fn next(&self, before: &Snapshot, at: Timestamp) -> Result<(Snapshot, Arc<BTreeSet<Key>>), Refusal> {
+        match self {
+            NextState::Operations(operations) => {
+                before.apply(operations, at).map(|(next, changed)| (next, Arc::new(changed)))
+            }
+            NextState::Tried(tried, _) => Ok((tried.after.clone(), Arc::clone(&tried.changed))),
+        }
+    }
+
+    /// Returns the calls, for the history.
+    pub(super) fn into_calls(self) -> Vec<String> {
+        match self {
+            NextState::Operations(operations) => operations.iter().map(ToString::to_string).collect(),
+            NextState::Tried(_, calls) => calls,
+        }
+    }
+}
