@@ -40,8 +40,12 @@ pub(super) fn file(dice: &mut Dice, number: u64) -> String {
             ),
             3 => writeln!(
                 text,
-                "---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: extra-{name}}}\nspec: {{edge: edge-{}, match_type: path_prefix, match: /x{}, backend: {{backend_id: bkd_1}}}}",
-                if dice.roll(6) == 0 { dice.roll(28) } else { 24 },
+                "---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: extra-{name}}}\nspec: {{edge: {}, match_type: path_prefix, match: /x{}, backend: {{backend_id: bkd_1}}}}",
+                match dice.roll(8) {
+                    0 => format!("edge-{}", dice.roll(28)),
+                    1 => "theirs".to_owned(),
+                    _ => "edge-24".to_owned(),
+                },
                 dice.roll(3)
             ),
             _ => edge(&mut text, dice, name),
@@ -70,23 +74,57 @@ fn shared(dice: &mut Dice) -> String {
 
 fn edge(text: &mut String, dice: &mut Dice, name: u64) -> std::fmt::Result {
     writeln!(text, "---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: edge-{name}}}\nspec:")?;
-    writeln!(
-        text,
-        "  description: Edge {}\n  hostports: ['e{}.example.com:443']\n  routes:",
-        dice.roll(3),
-        name + dice.roll(30) / 29
-    )?;
+    let mut hostports = format!("'e{}.example.com:443'", name + dice.roll(30) / 29);
+    // A host that other edges serve too, or a wildcard over all of them; seldom on a port that they use.
+    match dice.roll(12) {
+        0 => write!(hostports, ", 's{}.example.com:{}'", dice.roll(2), 8000 + name)?,
+        1 => write!(hostports, ", '*.example.com:{}'", 8000 + name)?,
+        2 if dice.roll(3) == 0 => hostports.push_str(", '*.example.com:443'"),
+        _ => {}
+    }
+    writeln!(text, "  description: Edge {}\n  hostports: [{hostports}]\n  routes:", dice.roll(3))?;
     for route in 0..=dice.roll(3) {
         let field = if dice.roll(120) == 0 { "bakcend" } else { "backend" };
+        let host = if dice.roll(20) == 0 { format!("e{}.example.com", dice.roll(28)) } else { String::new() };
+        let guard = if dice.roll(4) == 0 { "ip_restriction: {ip_policy_ids: [ipp_1]}, " } else { "" };
         writeln!(
             text,
-            "    - {{name: r{route}, match_type: path_prefix, match: /p{route}{}, {field}: {{backend_id: bkd_{}}}, modules_from: [set-{}]}}",
+            "    - {{name: r{route}, match_type: path_prefix, match: {host}/p{route}{}, {field}: {{backend_id: bkd_{}}}, {guard}modules_from: [set-{}]}}",
             dice.roll(3),
             dice.roll(2),
             dice.roll(3)
         )?;
     }
     Ok(())
+}
+
+/// What another source has: an edge, and once there is one of the first source, a route on it. Its lints allow what those
+/// of the first source do not.
+fn theirs(dice: &mut Dice, is_first: bool) -> String {
+    let annotations =
+        "annotations: {edgewright/lint.duplicate-hostport: allow, edgewright/lint.duplicate-match: allow}";
+    let mut text = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: theirs, {annotations}}}\nspec: {{hostports: ['e{}.example.com:443']}}\n",
+        dice.roll(90)
+    );
+    if !is_first {
+        let _ = writeln!(
+            text,
+            "---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: theirs, {annotations}}}\nspec: {{edge: edge-24, match_type: path_prefix, match: /x{}, backend: {{backend_id: bkd_1}}}}",
+            dice.roll(5)
+        );
+    }
+    text
+}
+
+/// The state after a run of another source.
+fn with_theirs(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("theirs.yaml"), theirs(dice, snapshot.is_empty())).unwrap();
+    let options = Options { source: "theirs".into(), ..options(folder.path(), false) };
+    let plan = Prepared::load(options).plan(&snapshot).plan.filter(|plan| plan.refusals.is_empty());
+    let operations = plan.map(|plan| plan.operations()).unwrap_or_default();
+    if operations.is_empty() { snapshot } else { snapshot.apply(&operations, mint::now()).unwrap().0 }
 }
 
 /// The diagnostics of a run.
@@ -116,6 +154,7 @@ pub(super) fn options(folder: &Path, isolate: bool) -> Options {
 #[test]
 fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
     let (mut invalid, mut applied, mut settled) = (0, 0, 0);
+    let mut all_said = String::new();
     for seed in 0..6 {
         let mut dice = Dice(seed);
         let folder = tempfile::tempdir().unwrap();
@@ -123,11 +162,12 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
             fs::write(folder.path().join(format!("secret-{number}")), "hunter").unwrap();
         }
         fs::write(folder.path().join("shared.yaml"), shared(&mut dice)).unwrap();
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = with_theirs(&mut dice, Snapshot::default());
         let mut last = None;
         for _ in 0..40 {
             let path = folder.path().join(format!("{}.yaml", dice.roll(7)));
-            match dice.roll(10) {
+            match dice.roll(11) {
+                10 => snapshot = with_theirs(&mut dice, snapshot),
                 0 | 1 => {
                     let value = folder.path().join(format!("secret-{}", dice.roll(3)));
                     match dice.roll(8) {
@@ -148,6 +188,7 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
             let planned = again.plan(&snapshot);
             let scratch = Prepared::load(options(folder.path(), isolate)).plan(&snapshot);
             assert_eq!(shown(&planned), shown(&scratch), "seed {seed}");
+            all_said += &said(&planned);
             last = Some(again);
             let settles = planned.settles();
             let (before, desired) = (said(&planned), planned.desired.len());
@@ -168,7 +209,17 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
             }
         }
     }
-    // All kinds of runs were tried.
+    // All kinds of runs were tried, and all ways in which edges concern each other.
+    for relation in [
+        "another edge already serves",
+        "of source `theirs` already serves",
+        "of source `theirs` already matches",
+        "of another edge",
+        "but another edge does",
+        "opens this backend without",
+    ] {
+        assert!(all_said.contains(relation), "nothing was said of `{relation}`");
+    }
     assert!(invalid > 10 && applied > 20 && settled > 20, "{invalid} invalid, {applied} applied, {settled} settled");
 }
 
