@@ -349,7 +349,7 @@ pub(crate) fn run(world: &World<'_>, known: Option<&KnownFindings>) -> Vec<Findi
             let judge = |world: &World<'_>, scopes: &[Scope]| {
                 numbered(scopes).into_iter().flat_map(|(at, lint)| findings(at, lint, world)).collect::<Vec<_>>()
             };
-            let of_parts: Vec<_> = parts.par_iter().map(|part| part.findings(world, &judge)).collect();
+            let of_parts: Vec<_> = parts.par_iter().map(|part| part.findings(world, judge)).collect();
             (parts, of_parts)
         },
     );

@@ -34,7 +34,9 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
-    let mut wildcards: HashMap<(String, u16), Vec<(&Key, usize, &str)>> = HashMap::default();
+    /// An edge, the index of the wildcard in its hostports, and the wildcard.
+    type Serving<'w> = (&'w Key, usize, &'w str);
+    let mut wildcards: HashMap<(String, u16), Vec<Serving<'_>>> = HashMap::default();
     for (key, edge) in world.in_order::<HttpsEdge>() {
         for (index, text) in edge.hostports.iter().enumerate().filter(|(_, text)| text.starts_with("*.")) {
             if let Some(address) = host_port(text) {

@@ -105,13 +105,13 @@ fn theirs(dice: &mut Dice, is_first: bool) -> String {
         "annotations: {edgewright/lint.duplicate-hostport: allow, edgewright/lint.duplicate-match: allow}";
     let mut text = format!(
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: theirs, {annotations}}}\nspec: {{hostports: ['e{}.example.com:443']}}\n",
-        dice.roll(90)
+        dice.roll(40)
     );
     if !is_first {
         let _ = writeln!(
             text,
             "---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: theirs, {annotations}}}\nspec: {{edge: edge-24, match_type: path_prefix, match: /x{}, backend: {{backend_id: bkd_1}}}}",
-            dice.roll(5)
+            dice.roll(3)
         );
     }
     text
@@ -164,10 +164,10 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
         fs::write(folder.path().join("shared.yaml"), shared(&mut dice)).unwrap();
         let mut snapshot = with_theirs(&mut dice, Snapshot::default());
         let mut last = None;
-        for _ in 0..40 {
+        for _ in 0..60 {
             let path = folder.path().join(format!("{}.yaml", dice.roll(7)));
-            match dice.roll(11) {
-                10 => snapshot = with_theirs(&mut dice, snapshot),
+            match dice.roll(13) {
+                10..=12 => snapshot = with_theirs(&mut dice, snapshot),
                 0 | 1 => {
                     let value = folder.path().join(format!("secret-{}", dice.roll(3)));
                     match dice.roll(8) {
