@@ -202,6 +202,15 @@ pub(crate) struct ManifestFacts {
     pub labels: Vec<(Subject, String)>,
 }
 
+impl ManifestFacts {
+    /// Removes the facts about some subjects.
+    pub(crate) fn forget(&mut self, subjects: &foldhash::HashSet<Subject>) {
+        self.repeated_module_sets.retain(|(key, _)| !subjects.contains(&Subject::Resource(key.clone())));
+        self.plain_secrets.retain(|(subject, _)| !subjects.contains(subject));
+        self.labels.retain(|(subject, _)| !subjects.contains(subject));
+    }
+}
+
 /// The subject of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Subject {
