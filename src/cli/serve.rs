@@ -15,6 +15,7 @@ use crate::{
     plan::render::sign,
     reconcile::{
         LintLevels,
+        background::lower_priority_of_pool,
         token::write_token,
         watch::{Handle, RunReport, follow},
     },
@@ -56,6 +57,7 @@ pub(super) struct Args {
 impl Args {
     /// Runs the command.
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
+        lower_priority_of_pool();
         let filter = EnvFilter::try_from_env("EDGEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info,notify=warn"));
         let _ = tracing_subscriber::fmt()
             .with_ansi(std::io::stderr().is_terminal())

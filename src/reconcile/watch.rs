@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::{
     ApplyError, Options, Planned, Prepared, apply_current,
+    background::lower_priority,
     cancel::Cancel,
     folders::Folders,
     health::{Health, Reason},
@@ -254,6 +255,7 @@ struct Loop<F> {
 
 impl<F: FnMut(RunReport)> Loop<F> {
     fn run(&mut self, received: &Receiver<Signal>, looked: oneshot::Sender<()>) {
+        lower_priority();
         let _gone = Gone(Arc::clone(&self.following));
         let mut rest = self.turn(None);
         let _ = looked.send(());
