@@ -15,11 +15,10 @@ use crate::{
     plan::render::sign,
     reconcile::{
         LintLevels,
-        background::lower_priority_of_pool,
         token::write_token,
         watch::{Handle, RunReport, follow},
     },
-    store::Store,
+    store::{Store, background::lower_priority_of_pool},
 };
 
 /// Serve the management API, and reconcile the store with a folder of manifests.

@@ -15,7 +15,6 @@ use tokio::sync::oneshot;
 
 use super::{
     ApplyError, Options, Planned, Prepared, apply_current,
-    background::lower_priority,
     cancel::Cancel,
     folders::Folders,
     health::{Health, Reason},
@@ -31,7 +30,7 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::Plan,
-    store::{Attempt, Store, history::Outcome as AttemptOutcome},
+    store::{Attempt, Store, background::lower_priority, history::Outcome as AttemptOutcome},
 };
 
 /// The grace period for a run during shutdown.
