@@ -166,14 +166,16 @@ pub mod storage {
     //! ```
 
     // Commits.
-    pub use crate::store::{Attempt, Commit, CommitError, Committed, Declined, MEMORY, Revision, StoreError};
+    pub use crate::store::{
+        Attempt, Commit, CommitError, Committed, Declined, MEMORY, PastError, Revision, StoreError,
+    };
 
     // History.
     pub use crate::store::history::{Outcome, Places, Record, Retention, Touched, Verified};
 
     // Engines.
     pub use crate::store::{
-        engine::{Batch, Engine, Hash, OnDisk, Query, RecordChange, State, Statistics, Tip, Visit},
+        engine::{Batch, Engine, Hash, OnDisk, Query, RecordChange, State, Statistics, Tip, UNDO, UndoVisit, Visit},
         memory::MemoryEngine,
     };
 }

@@ -172,6 +172,35 @@ impl Snapshot {
         Self { revision, next_order, ..next }
     }
 
+    /// Returns the snapshot of an earlier revision from what was there instead of each resource that has changed since: an
+    /// entry, or the tombstone of a deletion, if any.
+    pub(crate) fn rewound(
+        &self,
+        revision: u64,
+        next_order: u64,
+        former: impl IntoIterator<Item = (Key, Result<Entry, Option<Tombstone>>)>,
+    ) -> Self {
+        let mut earlier = self.clone();
+        let mut parents = BTreeSet::new();
+        for (key, former) in former {
+            parents.extend(key.parent_key());
+            earlier.take_out(&key);
+            earlier.deleted.remove(&key);
+            match former {
+                Ok(entry) => earlier.place(entry),
+                Err(tombstone) => {
+                    if let Some(tombstone) = tombstone {
+                        earlier.deleted.insert(key, tombstone);
+                    }
+                }
+            }
+        }
+        for parent in parents {
+            earlier.refresh(&parent);
+        }
+        Self { revision, next_order, ..earlier }
+    }
+
     /// Returns the state without the tombstones of deletions up to a revision.
     #[must_use]
     pub fn without_tombstones(mut self, upto: u64) -> Self {

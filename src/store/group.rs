@@ -191,7 +191,7 @@ impl Store {
     /// The record and changes of a commit that makes a revision.
     fn applied(&self, attempt: &Attempt, calls: Vec<String>, applied: &Applied) -> Result<PreparedBatch, StoreError> {
         let Applied { before, after, changed } = applied;
-        let changes = codec::changes(after, changed)?;
+        let mut changes = codec::changes(after, changed)?;
         let mut record = record(attempt, Outcome::Applied, String::new(), calls);
         record.revision = Some(after.revision);
         let resources = touched(before, after, changed, &attempt.places, &self.digest_key)
@@ -204,6 +204,7 @@ impl Store {
             }
         }
         record.changes = hasher.finalize().to_hex().to_string();
+        changes.extend(codec::undo(before, changed)?);
         Ok(PreparedBatch { record, resources, changes })
     }
 

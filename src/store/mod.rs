@@ -9,6 +9,7 @@ mod group;
 pub(crate) mod history;
 pub(crate) mod memory;
 pub(crate) mod mint;
+mod past;
 mod probe;
 mod touched;
 mod tried;
@@ -29,6 +30,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 pub use error::StoreError;
+pub use past::PastError;
 pub(crate) use probe::probe;
 pub(crate) use tried::{NextState, Tried};
 
@@ -44,6 +46,7 @@ use folder::{FolderEngine, FolderReader};
 pub(crate) use folder::{on_disk, read_beside, write_beside};
 use group::Queue;
 use history::{Outcome, Places, Record, Retention, Verified};
+use past::PastStates;
 
 /// The address of a store in memory, which ends with the process.
 pub const MEMORY: &str = "memory:";
@@ -63,6 +66,7 @@ pub struct Store {
     current: ArcSwap<Snapshot>,
     queue: Queue,
     subscribers: Mutex<Vec<mpsc::Sender<Revision>>>,
+    past: PastStates,
     retention: Retention,
     root_secret: [u8; 32],
     /// Key of the digests in the history: without it, short secrets could be guessed from them.
@@ -208,6 +212,7 @@ impl Store {
             current: ArcSwap::new(Arc::clone(&snapshot)),
             queue: Queue::new(snapshot, tip),
             subscribers: Mutex::default(),
+            past: PastStates::default(),
             retention,
             root_secret,
             digest_key: blake3::derive_key("edgewright 2026 history digest", &root_secret),
