@@ -14,6 +14,7 @@ mod list;
 mod metrics;
 pub(crate) mod openapi;
 mod page;
+mod past;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;

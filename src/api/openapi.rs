@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    reconciliation,
+    past, reconciliation,
 };
 use crate::{
     filter,
@@ -261,7 +261,7 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
                 json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": {"type": "string", "minLength": 1}, "x-extension": true})
             });
             let known = json!({"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}, "x-extension": true});
-            page.into_iter().chain(filters).chain([known]).collect()
+            page.into_iter().chain([at_parameter()]).chain(filters).chain([known]).collect()
         }
         Action::Patch | Action::Delete | Action::PutModule(_) | Action::DeleteModule(_) => {
             vec![
@@ -270,6 +270,7 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
         }
         Action::Get | Action::GetModule(_) => {
             vec![
+                at_parameter(),
                 json!({"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}}),
             ]
         }
@@ -277,11 +278,22 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
     }
 }
 
+/// The parameter of reads with a revision (D79).
+fn at_parameter() -> Value {
+    json!({
+        "name": past::AT,
+        "in": "query",
+        "description": "The revision to read: its number, or `latest`. The next pages of a list have the same revision.",
+        "schema": {"type": "string", "pattern": "^([0-9]{1,20}|latest)$"},
+        "x-extension": true,
+    })
+}
+
 /// The error statuses of an endpoint.
 fn failures(endpoint: &Endpoint) -> &'static [&'static str] {
     match endpoint.action {
-        Action::Get | Action::GetModule(_) => &["400", "401", "404", "500"],
-        Action::List => &["400", "401", "404", "500", "503"],
+        Action::Get | Action::GetModule(_) => &["400", "401", "404", "410", "500"],
+        Action::List => &["400", "401", "404", "410", "500", "503"],
         _ => &["400", "401", "403", "404", "408", "409", "412", "413", "415", "500"],
     }
 }
@@ -295,6 +307,7 @@ fn failure_responses() -> Value {
         ("404", "The resource or its parent does not exist."),
         ("408", "The request body was not received in time."),
         ("409", "The request conflicts with the current state."),
+        ("410", "The history no longer has the state of the revision."),
         ("412", "`If-Match` does not match the current state."),
         ("413", "The request body is too large."),
         ("415", "The content type of the request body is not JSON."),

@@ -19,6 +19,7 @@ mod limits;
 mod lists;
 mod login;
 mod modules;
+mod past;
 mod queries;
 mod reconciliations;
 mod round_trip;
