@@ -66,7 +66,7 @@ pub mod resources {
     // Change.
     pub use crate::model::{
         desired::Desired,
-        operation::{Author, Claim, Operation},
+        operation::{Author, Claim, Operation, RejectedManifests},
         snapshot::{Entry, Refusal, Rendered, RenderedForms, Tombstone},
     };
 
@@ -215,6 +215,7 @@ pub mod server {
     // The loop.
     pub use crate::reconcile::{
         health::{Condition, Health, Reason, Status, Verdict},
-        watch::{Following, Handle, RunReport, follow},
+        run_report::RunReport,
+        watch::{Following, Handle, follow},
     };
 }

@@ -19,6 +19,7 @@ mod query;
 mod ready;
 pub(crate) mod reconciliation;
 mod render;
+pub(crate) mod rollback;
 mod router;
 mod saml;
 mod serve;

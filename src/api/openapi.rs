@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    past, reconciliation,
+    past, reconciliation, rollback,
 };
 use crate::{
     filter,
@@ -36,7 +36,10 @@ pub(crate) fn document(version_header: &str) -> Value {
         let refer = |status: &&str| ((*status).to_owned(), json!({"$ref": format!("#/components/responses/{status}")}));
         Value::Object(statuses.iter().map(refer).collect())
     };
-    for (path, item) in reconciliation::document::paths(&mut schemas, &failures) {
+    for (path, item) in reconciliation::document::paths(&mut schemas, &failures)
+        .into_iter()
+        .chain([rollback::path(&mut schemas, &failures)])
+    {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
         if let Value::Object(item) = item {
@@ -150,6 +153,7 @@ fn tags() -> Vec<Value> {
                 "name": reconciliation::document::TAG,
                 "description": "Manifests that are planned and applied, and the revisions that sources created.",
             }),
+            json!({"name": rollback::TAG, "description": "Earlier revisions that are brought back as new ones."}),
             json!({
                 "name": SERVICE,
                 "description": "Health, metrics and this document. No token or version header is needed.",

@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{MethodFilter, MethodRouter, get},
+    routing::{MethodFilter, MethodRouter, get, post},
 };
 use tower::ServiceExt;
 use tower_http::cors::{AllowHeaders, AllowMethods, Any as AnyOrigin, CorsLayer};
@@ -22,7 +22,7 @@ use super::{
     endpoint::{Endpoint, endpoints},
     handle::{Served, handle},
     metrics::{self, Meter},
-    openapi, query, ready, reconciliation, saml,
+    openapi, query, ready, reconciliation, rollback, saml,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -68,6 +68,10 @@ pub fn router(app: App) -> Router {
         };
         get(answer).fallback(method_not_allowed)
     };
+    let rollbacks = {
+        let app = Arc::clone(&app);
+        post(move |request: Request<Body>| rollback::create(app, request)).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -75,6 +79,7 @@ pub fn router(app: App) -> Router {
         .merge(docs)
         .route("/reconciliations", reconciliations)
         .route("/reconciliations/{p0}", reconciliation)
+        .route("/rollbacks", rollbacks)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))

@@ -123,6 +123,15 @@ fn author(author: &Author) -> String {
     match author {
         Author::Api { key, owner } => format!("API key {key} of {owner}"),
         Author::Local => "command line".to_owned(),
+        Author::Rollback { to, source, rejected, through } => {
+            let mut text = format!("rollback to revision {to}");
+            let _ = source.as_ref().map(|source| write!(text, " of source `{source}`"));
+            for commit in rejected.iter().filter_map(|left| left.commit.as_ref()) {
+                let _ = write!(text, ", leaving {commit}");
+            }
+            let _ = through.as_ref().map(|(key, owner)| write!(text, " with API key {key} of {owner}"));
+            text
+        }
         Author::Source { source, commit, commit_author, through } => {
             let mut text = format!("source `{source}`");
             let _ = commit.as_ref().map(|commit| write!(text, " at {commit}"));

@@ -15,6 +15,7 @@ mod output;
 mod owners;
 mod progress;
 mod reconcile;
+mod rollback;
 mod schema;
 mod serve;
 mod show;
@@ -58,6 +59,7 @@ enum Command {
     Trace(trace::Args),
     Export(export::Args),
     Fmt(fmt::Args),
+    Rollback(rollback::Args),
     Serve(serve::Args),
     History(history::Args),
     Keys(keys::Args),
@@ -151,6 +153,7 @@ fn run() -> CommandResult {
     match cli.command {
         Command::Reconcile(mut args) => args.choose(&by_flag).and_then(|()| args.run(lints)),
         Command::Plan(mut args) => args.choose(&by_flag).and_then(|()| args.run(lints)),
+        Command::Rollback(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
         Command::Serve(args) => args.run(lints),
@@ -172,7 +175,7 @@ fn run() -> CommandResult {
 fn report_unconfigured(failure: &Failure) {
     let Ok(matches) = Cli::command().try_get_matches() else { return };
     let Some((name, arguments)) = matches.subcommand() else { return };
-    let command = ["diff", "plan", "reconcile", "validate"].into_iter().find(|known| *known == name);
+    let command = ["diff", "plan", "reconcile", "rollback", "validate"].into_iter().find(|known| *known == name);
     let (Some(command), Some(output)) = (command, Output::for_programs(arguments)) else { return };
     let report = Report {
         command,

@@ -15,8 +15,9 @@ use crate::{
     plan::render::sign,
     reconcile::{
         LintLevels,
+        run_report::RunReport,
         token::write_token,
-        watch::{Handle, RunReport, follow},
+        watch::{Handle, follow},
     },
     store::Store,
 };
@@ -178,6 +179,10 @@ fn log(report: &RunReport, store: &Store) {
             }
             say("No resource is deleted until these errors are fixed.");
             say(&format!("The rest is applied; the store is at revision {}.", store.snapshot().revision));
+        }
+        RunReport::RolledBack { commit } => {
+            let commit = commit.as_ref().map(|commit| format!(" (commit {commit})")).unwrap_or_default();
+            say(&format!("A rollback left these manifests{commit}. They are not applied until they change."));
         }
         RunReport::Failed(diagnostics) => {
             show::diagnostics(diagnostics);

@@ -1,6 +1,7 @@
 //! All resources at one revision: immutable, cheap to clone, shared by every reader.
 
 mod apply;
+mod rejected;
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +19,7 @@ use super::{
     id::Id,
     key::Key,
     lazy_spec::LazySpec,
-    operation::Claim,
+    operation::{Claim, RejectedManifests},
     resource::{AnyResource, Resource},
     secret::Secret,
 };
@@ -93,6 +94,8 @@ pub struct Snapshot {
     users: OrdMap<Key, OrdSet<Key>>,
     /// For addresses without the parent: the parent of each child with an id of its own.
     parents: OrdMap<(Kind, Id), Id>,
+    /// The manifests that a rollback left, by source (D78).
+    rejected: OrdMap<String, Arc<[RejectedManifests]>>,
 }
 
 /// The record of a deleted resource.

@@ -45,6 +45,8 @@ pub enum Reason {
     Invalid,
     /// A safety limit refused the plan.
     Refused,
+    /// A rollback left the state that the manifests declare (D78).
+    RolledBack,
     /// The plan could not be applied.
     Failed,
     /// The run panicked.
@@ -62,9 +64,12 @@ impl Reason {
         match self {
             Reason::Starting => Status::Unknown,
             Reason::Applied | Reason::InSync => Status::Synced,
-            Reason::PartlyApplied | Reason::Invalid | Reason::Refused | Reason::Failed | Reason::Panicked => {
-                Status::OutOfSync
-            }
+            Reason::PartlyApplied
+            | Reason::Invalid
+            | Reason::Refused
+            | Reason::RolledBack
+            | Reason::Failed
+            | Reason::Panicked => Status::OutOfSync,
         }
     }
 }

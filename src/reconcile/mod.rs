@@ -10,6 +10,8 @@ mod laws;
 mod options;
 mod planned;
 pub(crate) mod remembered;
+pub(crate) mod rollback;
+pub(crate) mod run_report;
 mod stages;
 pub(crate) mod token;
 pub(crate) mod watch;

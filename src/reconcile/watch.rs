@@ -1,7 +1,6 @@
 //! The loop that reconciles a store with a folder: an event only triggers a run, and a timer covers lost events.
 
 use std::{
-    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::{
@@ -17,20 +16,16 @@ use super::{
     ApplyError, Options, Planned, Prepared, apply_current,
     cancel::Cancel,
     folders::Folders,
-    health::{Health, Reason},
+    health::Health,
     measure,
     remembered::{recall, remember},
+    run_report::{RunReport, digest},
     token::TokenFiles,
 };
 use crate::{
     manifest::tree::{Recorder, Tree},
-    model::{
-        code::Code,
-        diagnostic::{Diagnostic, Name, Severity},
-        snapshot::Snapshot,
-    },
-    plan::Plan,
-    store::{Attempt, Store, history::Outcome as AttemptOutcome},
+    model::{code::Code, diagnostic::Diagnostic, snapshot::Snapshot},
+    store::{Attempt, CommitError, Store, history::Outcome as AttemptOutcome},
 };
 
 /// The grace period for a run during shutdown.
@@ -49,31 +44,6 @@ const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
 /// The pause after a panic, which grows with each one, so that repeated panics do not overload the machine.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
-
-/// A report of the loop.
-#[derive(Debug)]
-pub enum RunReport {
-    /// A plan was applied.
-    Applied {
-        /// The plan.
-        plan: Plan,
-        /// The new revision of the store.
-        revision: u64,
-    },
-    /// The store matches the folder.
-    InSync {
-        /// The number of resources of the source.
-        unchanged: usize,
-        /// The revision of the store.
-        revision: u64,
-    },
-    /// The manifests have errors; the store keeps its last good state.
-    Invalid(Planned),
-    /// Some manifests have errors; the rest is applied (D44).
-    Partly(Planned),
-    /// The plan was refused or failed.
-    Failed(Vec<Diagnostic>),
-}
 
 /// A request to the loop.
 #[derive(Debug)]
@@ -157,6 +127,7 @@ fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u
         RunReport::InSync { .. } => "in_sync",
         RunReport::Invalid(_) => "invalid",
         RunReport::Partly(_) => "partly_applied",
+        RunReport::RolledBack { .. } => "rolled_back",
         RunReport::Failed(_) => "failed",
     };
     measure(result, began);
@@ -168,6 +139,7 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
     enum RunStop {
         Invalid(Box<Planned>),
         Refused(Vec<Diagnostic>),
+        RolledBack,
         Failed(ApplyError),
     }
     impl From<ApplyError> for RunStop {
@@ -176,12 +148,19 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
         }
     }
     let author = prepared.options.author();
-    let accept = |_: &Snapshot, planned: Planned| match &planned.plan {
+    let accept = |current: &Snapshot, planned: Planned| match &planned.plan {
+        Some(plan) if !plan.is_empty() && is_left(store, prepared, current, &planned)? => Err(RunStop::RolledBack),
         None => Err(RunStop::Invalid(Box::new(planned))),
         Some(plan) if !plan.refusals.is_empty() => Err(RunStop::Refused(plan.refusals.clone())),
         Some(_) => Ok(planned),
     };
-    match apply_current(store, prepared, author, &mut TokenFiles::default(), accept) {
+    match apply_current(
+        store,
+        |current| prepared.plan(current),
+        |_| Ok(author.clone()),
+        &mut TokenFiles::default(),
+        accept,
+    ) {
         Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
         Ok((planned, applied)) => {
             let plan = planned.plan.as_ref();
@@ -194,8 +173,16 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
         }
         Err(RunStop::Invalid(planned)) => RunReport::Invalid(*planned),
         Err(RunStop::Refused(refusals)) => RunReport::Failed(refusals),
+        Err(RunStop::RolledBack) => RunReport::RolledBack { commit: prepared.options.tree.commit() },
         Err(RunStop::Failed(error)) => RunReport::Failed(vec![error.diagnostic()]),
     }
+}
+
+/// Whether a rollback left what the manifests declare (D78).
+fn is_left(store: &Store, prepared: &Prepared, current: &Snapshot, planned: &Planned) -> Result<bool, ApplyError> {
+    let (commit, after) = (prepared.options.tree.commit(), planned.tried.as_ref().map(|tried| tried.after()));
+    let left = store.is_rejected(current, &prepared.options.source, commit.as_deref(), after);
+    left.map_err(|error| ApplyError::Commit(CommitError::Failed(error)))
 }
 
 /// Reconciles the manifests and watches their paths in a separate thread. `report` is called after each run with a new
@@ -361,7 +348,10 @@ impl<F> Loop<F> {
         let outcome = match report {
             RunReport::Invalid(_) => AttemptOutcome::Refused,
             RunReport::Failed(_) => AttemptOutcome::Failed,
-            RunReport::Applied { .. } | RunReport::InSync { .. } | RunReport::Partly(_) => return,
+            RunReport::Applied { .. }
+            | RunReport::InSync { .. }
+            | RunReport::Partly(_)
+            | RunReport::RolledBack { .. } => return,
         };
         if let Err(error) = self.store.note(Attempt::new(self.options.author()), outcome, report.condition().1) {
             tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
@@ -375,31 +365,6 @@ struct Gone(Arc<Following>);
 impl Drop for Gone {
     fn drop(&mut self) {
         self.0.health.gone();
-    }
-}
-
-impl RunReport {
-    /// The reason for the loop's condition (D33).
-    fn condition(&self) -> (Reason, String) {
-        let errors = |planned: &Planned| {
-            let count = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error).count();
-            format!("{count} error{} in the manifests", if count == 1 { "" } else { "s" })
-        };
-        match self {
-            RunReport::Applied { plan, .. } => (Reason::Applied, plan.summary().to_string()),
-            RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
-            RunReport::Invalid(planned) => (Reason::Invalid, errors(planned)),
-            RunReport::Partly(planned) => (Reason::PartlyApplied, errors(planned)),
-            RunReport::Failed(diagnostics) => {
-                let message = diagnostics.first().map(|it| it.message.clone()).unwrap_or_default();
-                let reason = match diagnostics.first().map(|it| it.code) {
-                    Some(Name::Code(Code::PreventDestroy | Code::TooManyDeletions)) => Reason::Refused,
-                    Some(Name::Code(Code::Internal)) => Reason::Panicked,
-                    _ => Reason::Failed,
-                };
-                (reason, message)
-            }
-        }
     }
 }
 
@@ -418,29 +383,6 @@ impl Settled {
     fn holds(&self, store: &Store) -> bool {
         store.snapshot().revision == self.revision && self.at.elapsed() < LONGEST_SETTLED
     }
-}
-
-/// The digest of a report, hashed while writing because the text may be as large as the manifests.
-fn digest(report: &RunReport) -> blake3::Hash {
-    struct HashWriter(blake3::Hasher);
-    impl fmt::Write for HashWriter {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            self.0.update(text.as_bytes());
-            Ok(())
-        }
-    }
-    let mut writer = HashWriter(blake3::Hasher::new());
-    let _ = match report {
-        // Changes by others are not news about the manifests.
-        RunReport::InSync { unchanged, .. } => fmt::Write::write_fmt(&mut writer, format_args!("in sync {unchanged}")),
-        RunReport::Partly(planned) => {
-            let changes = planned.plan.as_ref().map(|plan| plan.changes.len());
-            let news = (&planned.diagnostics, planned.left_out_names(), changes);
-            fmt::Write::write_fmt(&mut writer, format_args!("partly {news:?}"))
-        }
-        _ => fmt::Write::write_fmt(&mut writer, format_args!("{report:?}")),
-    };
-    writer.0.finalize()
 }
 
 /// Waits for a trigger and a quiet folder. Returns false if the loop should stop.

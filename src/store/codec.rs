@@ -21,7 +21,7 @@ use crate::model::{
     json::{self, JsonError},
     key::Key,
     lazy_spec::LazySpec,
-    operation::Claim,
+    operation::{Claim, RejectedManifests},
     secret::{Secret, Secrets},
     snapshot::{Entry, Snapshot, Tombstone},
 };
@@ -30,6 +30,8 @@ use crate::model::{
 const RECORD: &str = "r/";
 /// How tombstones start: all that is kept of a deleted resource is its place in lists.
 const DELETED: &str = "d/";
+/// How the manifests that a rollback left start; what follows is the source.
+const REJECTED: &str = "x/";
 
 /// What a record has besides its spec.
 #[derive(Serialize)]
@@ -99,14 +101,26 @@ pub(super) fn restore(state: State) -> Result<Snapshot, StoreError> {
     let many = changes > MANY_CHANGES && changes > state.records.len() / 4;
     let State { tip, records, batches, .. } = if many { merged(state) } else { state };
     let records = records.into_iter().filter(|(key, _)| is_state(key));
-    let (deleted, records): (Vec<_>, Vec<_>) = records.partition(|(key, _)| key.starts_with(DELETED));
+    let (rejected, records): (Vec<_>, Vec<_>) = records.partition(|(key, _)| key.starts_with(REJECTED));
+    let (deleted, records): (Vec<_>, Vec<_>) = records.into_iter().partition(|(key, _)| key.starts_with(DELETED));
     let entries: Result<Vec<_>, String> =
         records.into_par_iter().map(|(key, value)| decode(key.as_bytes(), &value)).collect();
     let deleted: Result<Vec<_>, String> =
         deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value, tip.revision)).collect();
-    let snapshot =
+    let mut snapshot =
         Snapshot::restore(tip.revision, tip.next_order, deleted.map_err(damaged)?, entries.map_err(damaged)?);
+    for (key, value) in &rejected {
+        set_rejected(&mut snapshot, key, Some(value)).map_err(damaged)?;
+    }
     batches.iter().try_fold(snapshot, |snapshot, batch| advance(&snapshot, batch))
+}
+
+/// Sets the manifests of a source that a rollback left, from their record.
+fn set_rejected(snapshot: &mut Snapshot, key: &str, value: Option<&[u8]>) -> Result<(), String> {
+    let unreadable = |_| format!("the record {key} cannot be read");
+    let rejected: Option<Vec<RejectedManifests>> = value.map(serde_json::from_slice).transpose().map_err(unreadable)?;
+    snapshot.set_rejected(key.strip_prefix(REJECTED).unwrap_or(key), rejected.unwrap_or_default());
+    Ok(())
 }
 
 /// Merges the batches of a state into its records: a Snapshot is built in less time than it grows.
@@ -127,8 +141,9 @@ fn merged(state: State) -> State {
 
 /// The Snapshot after a batch.
 pub(super) fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, StoreError> {
-    let changed = batch.changes.iter().filter(|(key, _)| is_state(key));
-    let changed: Vec<_> = changed.filter_map(|(key, value)| Some((key, value.as_ref()?))).collect();
+    let state = batch.changes.iter().filter(|(key, _)| is_state(key));
+    let (rejected, changed): (Vec<_>, Vec<_>) = state.partition(|(key, _)| key.starts_with(REJECTED));
+    let changed: Vec<_> = changed.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).collect();
     let changed = changed.into_par_iter().with_min_len(64).map(|(key, value)| {
         if key.starts_with(DELETED) {
             decode_deleted(key.as_bytes(), value, batch.revision).map(|(key, tombstone)| (key, Err(tombstone)))
@@ -137,7 +152,11 @@ pub(super) fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, St
         }
     });
     let changed: Result<Vec<_>, String> = changed.collect();
-    Ok(snapshot.advance(batch.revision, batch.next_order, changed.map_err(damaged)?))
+    let mut next = snapshot.advance(batch.revision, batch.next_order, changed.map_err(damaged)?);
+    for (key, value) in rejected {
+        set_rejected(&mut next, key, value.as_deref()).map_err(damaged)?;
+    }
+    Ok(next)
 }
 
 /// What a commit changes in the state.
@@ -156,6 +175,18 @@ pub(super) fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<Re
         })
         .collect();
     Ok(encoded?.into_iter().flatten().collect())
+}
+
+/// The changes of the manifests that rollbacks left.
+pub(super) fn rejections(before: &Snapshot, after: &Snapshot) -> Result<Vec<RecordChange>, StoreError> {
+    let sources: BTreeSet<&String> = before.sources_with_rejected().chain(after.sources_with_rejected()).collect();
+    let changed = sources.into_iter().filter(|source| before.rejected(source) != after.rejected(source));
+    changed.map(|source| Ok((format!("{REJECTED}{source}"), encode_rejected(after.rejected(source))?))).collect()
+}
+
+fn encode_rejected(rejected: &[RejectedManifests]) -> Result<Option<Vec<u8>>, StoreError> {
+    let written = (!rejected.is_empty()).then(|| json::bytes(rejected, Secrets::Masked)).transpose();
+    written.map_err(|error| StoreError::new(Code::Internal, format!("a rollback cannot be stored: {error}")))
 }
 
 /// Whether a change is one of the state, and does not undo one.
@@ -228,6 +259,10 @@ pub(super) fn records(state: &Snapshot) -> Result<Vec<(String, Vec<u8>)>, StoreE
     let entries = entries.into_par_iter().map(|entry| Ok((encode_key(RECORD, &entry.key), encode(entry)?)));
     let mut records = entries.collect::<Result<Vec<_>, StoreError>>()?;
     records.extend(state.tombstones().map(|(key, tombstone)| (encode_key(DELETED, key), encode_deleted(tombstone))));
+    for source in state.sources_with_rejected() {
+        let rejected = encode_rejected(state.rejected(source))?;
+        records.extend(rejected.map(|rejected| (format!("{REJECTED}{source}"), rejected)));
+    }
     Ok(records)
 }
 

@@ -154,7 +154,8 @@ impl Store {
                 let attempt = proposed.dated(attempt);
                 match proposed.next(&before, attempt.at) {
                     Ok((next, changed)) => {
-                        let after = Arc::new(next.without_tombstones(std::mem::take(&mut line.forget)));
+                        let after = next.without_tombstones(std::mem::take(&mut line.forget));
+                        let after = Arc::new(after.committed_by(&attempt.author));
                         let revision =
                             Revision { snapshot: Arc::clone(&after), changed: changed.iter().cloned().collect() };
                         let applied = Applied { before, after: Arc::clone(&after), changed };
@@ -192,6 +193,7 @@ impl Store {
     fn applied(&self, attempt: &Attempt, calls: Vec<String>, applied: &Applied) -> Result<PreparedBatch, StoreError> {
         let Applied { before, after, changed } = applied;
         let mut changes = codec::changes(after, changed)?;
+        changes.extend(codec::rejections(before, after)?);
         let mut record = record(attempt, Outcome::Applied, String::new(), calls);
         record.revision = Some(after.revision);
         let resources = touched(before, after, changed, &attempt.places, &self.digest_key)

@@ -11,6 +11,7 @@ pub(crate) mod memory;
 pub(crate) mod mint;
 mod past;
 mod probe;
+mod rejected;
 mod touched;
 mod tried;
 

@@ -143,7 +143,7 @@ fn position(app: &App, id: &str) -> Result<Option<u64>, ApiError> {
     Ok(record.filter(|record| matches!(record.author, Author::Source { .. })).map(|record| record.position))
 }
 
-fn json_response(status: StatusCode, body: &impl Serialize) -> Result<Response, JsonError> {
+pub(super) fn json_response(status: StatusCode, body: &impl Serialize) -> Result<Response, JsonError> {
     let body = json::bytes(body, Secrets::Masked)?;
     let mut response = (status, Body::from(body)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -276,7 +276,8 @@ impl<'a> ReconciliationJob<'a> {
             self.accept(snapshot, &planned)?;
             Ok::<_, ApiError>(planned)
         };
-        let (planned, revision) = apply_current(&store, &prepared, author, &mut tokens, accept)?;
+        let (planned, revision) =
+            apply_current(&store, |current| prepared.plan(current), |_| Ok(author.clone()), &mut tokens, accept)?;
         self.answer(&planned, revision)
     }
 
