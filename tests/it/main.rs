@@ -29,6 +29,7 @@ mod readme;
 mod remembered;
 mod remote;
 mod report_limits;
+mod rollback;
 mod safety;
 mod saved;
 mod scenarios;

@@ -109,7 +109,8 @@ fn module_row() -> Row {
 }
 
 fn refused_row() -> Row {
-    let mut refused = row("what is not a revision is refused").given("own", "POST /ip_restrictions", json!({"type": "api"}));
+    let mut refused =
+        row("what is not a revision is refused").given("own", "POST /ip_restrictions", json!({"type": "api"}));
     for at in ["", "-1", "1.5", "newest", "999999", "99999999999999999999999", "1&at=2"] {
         for path in ["/ip_restrictions", "/api_keys/ak_unknown"] {
             refused = refused.call(&format!("GET {path}?at={at}")).fails(400, "PARAMETER", "/at");
