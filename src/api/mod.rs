@@ -9,6 +9,7 @@ mod drain;
 pub(crate) mod endpoint;
 mod given;
 mod handle;
+pub(crate) mod history;
 mod kept_pages;
 mod list;
 mod metrics;

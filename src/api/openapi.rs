@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    past, reconciliation, rollback,
+    history, past, reconciliation, rollback,
 };
 use crate::{
     filter,
@@ -39,6 +39,7 @@ pub(crate) fn document(version_header: &str) -> Value {
     for (path, item) in reconciliation::document::paths(&mut schemas, &failures)
         .into_iter()
         .chain([rollback::path(&mut schemas, &failures)])
+        .chain(history::document::paths(&mut schemas, &failures))
     {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
@@ -153,6 +154,7 @@ fn tags() -> Vec<Value> {
                 "name": reconciliation::document::TAG,
                 "description": "Manifests that are planned and applied, and the revisions that sources created.",
             }),
+            json!({"name": history::document::TAG, "description": "Who changed what, revision by revision and field by field."}),
             json!({"name": rollback::TAG, "description": "Earlier revisions that are brought back as new ones."}),
             json!({
                 "name": SERVICE,

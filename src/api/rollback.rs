@@ -216,7 +216,7 @@ pub(super) fn path(schemas: &mut Schemas, failures: &dyn Fn(&[&str]) -> Value) -
     let run = schemas.response::<RollbackRun>();
     let response =
         |description: &str| json!({"description": description, "content": {"application/json": {"schema": run}}});
-    let mut responses = failures(&["400", "401", "403", "408", "409", "410", "413", "415", "500", "503"]);
+    let mut responses = failures(&["400", "401", "403", "404", "408", "409", "410", "413", "415", "500", "503"]);
     if let Some(responses) = responses.as_object_mut() {
         responses.insert("200".into(), response("Planned, or no changes"));
         responses.insert("201".into(), response("Applied as a new revision"));

@@ -21,6 +21,7 @@ use super::{
     drain,
     endpoint::{Endpoint, endpoints},
     handle::{Served, handle},
+    history,
     metrics::{self, Meter},
     openapi, query, ready, reconciliation, rollback, saml,
 };
@@ -68,6 +69,22 @@ pub fn router(app: App) -> Router {
         };
         get(answer).fallback(method_not_allowed)
     };
+    let changes = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| history::list(app, request)).fallback(method_not_allowed)
+    };
+    let change = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let revision = parameters?.into_iter().next().unwrap_or_default();
+            history::get(app, revision, request).await
+        };
+        get(answer).fallback(method_not_allowed)
+    };
+    let blame = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| history::blame(app, request)).fallback(method_not_allowed)
+    };
     let rollbacks = {
         let app = Arc::clone(&app);
         post(move |request: Request<Body>| rollback::create(app, request)).fallback(method_not_allowed)
@@ -80,6 +97,9 @@ pub fn router(app: App) -> Router {
         .route("/reconciliations", reconciliations)
         .route("/reconciliations/{p0}", reconciliation)
         .route("/rollbacks", rollbacks)
+        .route("/history", changes)
+        .route("/history/blame", blame)
+        .route("/history/{p0}", change)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))

@@ -1,5 +1,6 @@
 //! The command line, one file per command. Data goes to stdout, diagnostics and progress to stderr (D30).
 
+mod blame;
 mod caching;
 mod completions;
 mod config;
@@ -62,6 +63,7 @@ enum Command {
     Rollback(rollback::Args),
     Serve(serve::Args),
     History(history::Args),
+    Blame(blame::Args),
     Keys(keys::Args),
     Owners(owners::Args),
     Schema(schema::Args),
@@ -162,6 +164,7 @@ fn run() -> CommandResult {
         Command::Export(args) => args.run(),
         Command::Fmt(args) => args.run(),
         Command::History(args) => args.run(),
+        Command::Blame(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Keys(args) => args.run(),
         Command::Owners(args) => args.run(),
         Command::Schema(args) => args.run(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     Change, Effect, Plan,
     diff::changes,
-    safety::{Budget, Counted, over_budget},
+    safety::{Budget, CountedResources, over_budget},
 };
 use crate::model::{
     Kind,
@@ -16,8 +16,8 @@ use crate::model::{
     snapshot::{Entry, Snapshot},
 };
 
-const OF_SOURCE: Counted = Counted { of: "the source", check: "check the revision" };
-const OF_STORE: Counted = Counted { of: "the store", check: "check the revision" };
+const OF_SOURCE: CountedResources = CountedResources { of: "the source", check: "check the revision" };
+const OF_STORE: CountedResources = CountedResources { of: "the store", check: "check the revision" };
 
 /// Computes the plan that brings back the resources of `target`: those of a source, or all but API keys and their owners.
 /// Like any plan, it creates and changes forward through the kinds, and deletes backward.

@@ -88,7 +88,7 @@ impl fmt::Display for Budget {
 }
 
 /// What a refusal says about the resources that the limit counts.
-pub(super) struct Counted {
+pub(super) struct CountedResources {
     /// Whose they are.
     pub of: &'static str,
     /// What to check first.
@@ -96,11 +96,11 @@ pub(super) struct Counted {
 }
 
 /// The resources of a source that manifests declare.
-pub(super) const OF_MANIFESTS: Counted =
-    Counted { of: "the source", check: "check that the manifests are complete and belong to this source" };
+pub(super) const OF_MANIFESTS: CountedResources =
+    CountedResources { of: "the source", check: "check that the manifests are complete and belong to this source" };
 
 /// Refuses a plan that deletes more of the `owned` resources than the budget allows.
-pub(super) fn over_budget(plan: &Plan, owned: usize, budget: Budget, counted: &Counted) -> Option<Diagnostic> {
+pub(super) fn over_budget(plan: &Plan, owned: usize, budget: Budget, counted: &CountedResources) -> Option<Diagnostic> {
     let deleted: Vec<_> =
         plan.changes.iter().filter(|change| matches!(change.effect, Effect::Delete | Effect::Replaced)).collect();
     if deleted.is_empty() || budget.allows(deleted.len(), owned) {

@@ -1,12 +1,14 @@
 //! Revisions and history: a [`Store`] that makes commits, over an [`Engine`] that makes them durable. Only a commit
 //! changes state, and only this module knows the engines.
 
+pub(crate) mod blame;
 mod codec;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod folder;
 mod group;
 pub(crate) mod history;
+pub(crate) mod masked;
 pub(crate) mod memory;
 pub(crate) mod mint;
 mod past;
