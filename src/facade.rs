@@ -212,7 +212,9 @@ pub mod server {
 
     // The loop.
     pub use crate::reconcile::{
+        following::{Following, Handle},
         health::{Condition, Health, Reason, Status, Verdict},
-        watch::{Following, Handle, RunReport, follow},
+        run::RunReport,
+        watch::follow,
     };
 }

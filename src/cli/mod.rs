@@ -8,6 +8,7 @@ mod excerpt;
 mod explain;
 mod export;
 mod fmt;
+mod followed;
 mod get;
 mod history;
 mod keys;
@@ -144,16 +145,20 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
-    let lints = config.lints;
+    let Config { lints, sources, .. } = config;
     let by_flag = |name: &str| {
         matches.subcommand().is_some_and(|(_, command)| command.value_source(name) == Some(ValueSource::CommandLine))
+    };
+    let is_given = |name: &str| {
+        let source = matches.subcommand().and_then(|(_, command)| command.value_source(name));
+        matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
     };
     match cli.command {
         Command::Reconcile(mut args) => args.choose(&by_flag).and_then(|()| args.run(lints)),
         Command::Plan(mut args) => args.choose(&by_flag).and_then(|()| args.run(lints)),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
-        Command::Serve(args) => args.run(lints),
+        Command::Serve(args) => args.run(lints, sources, &is_given),
         Command::Get(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Trace(args) => args.run(lints),
         Command::Export(args) => args.run(),

@@ -81,6 +81,11 @@ impl Ownership {
         self.max_deletes.is_some()
     }
 
+    /// The limits of a source that sets none.
+    pub(super) fn defaults(&self) -> Options {
+        self.options(Disk::default(), LintLevels::default())
+    }
+
     /// The options of a reconciliation.
     pub(super) fn options(&self, tree: impl Tree + 'static, lints: LintLevels) -> Options {
         Options {

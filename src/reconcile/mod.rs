@@ -3,6 +3,7 @@
 mod apply;
 pub(crate) mod cancel;
 mod folders;
+pub(crate) mod following;
 pub(crate) mod health;
 mod judging;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod laws;
 mod options;
 mod planned;
 pub(crate) mod remembered;
+pub(crate) mod run;
 mod stages;
 pub(crate) mod token;
 pub(crate) mod watch;

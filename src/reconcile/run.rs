@@ -1,0 +1,138 @@
+//! One run of the loop, and its report.
+
+use std::{fmt, time::Instant};
+
+use super::{ApplyError, Planned, Prepared, apply_current, health::Reason, measure, token::TokenFiles};
+use crate::{
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Name, Severity},
+        snapshot::Snapshot,
+    },
+    plan::Plan,
+    store::Store,
+};
+
+/// A report of the loop.
+#[derive(Debug)]
+pub enum RunReport {
+    /// A plan was applied.
+    Applied {
+        /// The plan.
+        plan: Plan,
+        /// The new revision of the store.
+        revision: u64,
+    },
+    /// The store matches the folder.
+    InSync {
+        /// The number of resources of the source.
+        unchanged: usize,
+        /// The revision of the store.
+        revision: u64,
+    },
+    /// The manifests have errors; the store keeps its last good state.
+    Invalid(Planned),
+    /// Some manifests have errors; the rest is applied (D44).
+    Partly(Planned),
+    /// The plan was refused or failed.
+    Failed(Vec<Diagnostic>),
+}
+
+/// Reconciles once, like the `reconcile` command. `settled` is called if the store matches the manifests now, with its
+/// revision.
+pub(super) fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunReport {
+    let began = Instant::now();
+    let report = look(store, prepared, settled);
+    let result = match report {
+        RunReport::Applied { .. } => "applied",
+        RunReport::InSync { .. } => "in_sync",
+        RunReport::Invalid(_) => "invalid",
+        RunReport::Partly(_) => "partly_applied",
+        RunReport::Failed(_) => "failed",
+    };
+    measure(result, began);
+    report
+}
+
+fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunReport {
+    /// Why a plan must not run.
+    enum RunStop {
+        Invalid(Box<Planned>),
+        Refused(Vec<Diagnostic>),
+        Failed(ApplyError),
+    }
+    impl From<ApplyError> for RunStop {
+        fn from(error: ApplyError) -> Self {
+            RunStop::Failed(error)
+        }
+    }
+    let author = prepared.options.author();
+    let accept = |_: &Snapshot, planned: Planned| match &planned.plan {
+        None => Err(RunStop::Invalid(Box::new(planned))),
+        Some(plan) if !plan.refusals.is_empty() => Err(RunStop::Refused(plan.refusals.clone())),
+        Some(_) => Ok(planned),
+    };
+    match apply_current(store, prepared, author, &mut TokenFiles::default(), accept) {
+        Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
+        Ok((planned, applied)) => {
+            let plan = planned.plan.as_ref();
+            let (unchanged, base) = plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
+            settled(&planned, applied.unwrap_or(base));
+            match (planned.plan, applied) {
+                (Some(plan), Some(revision)) => RunReport::Applied { plan, revision },
+                _ => RunReport::InSync { unchanged, revision: base },
+            }
+        }
+        Err(RunStop::Invalid(planned)) => RunReport::Invalid(*planned),
+        Err(RunStop::Refused(refusals)) => RunReport::Failed(refusals),
+        Err(RunStop::Failed(error)) => RunReport::Failed(vec![error.diagnostic()]),
+    }
+}
+
+impl RunReport {
+    /// The reason for the loop's condition (D33).
+    pub(super) fn condition(&self) -> (Reason, String) {
+        let errors = |planned: &Planned| {
+            let count = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error).count();
+            format!("{count} error{} in the manifests", if count == 1 { "" } else { "s" })
+        };
+        match self {
+            RunReport::Applied { plan, .. } => (Reason::Applied, plan.summary().to_string()),
+            RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
+            RunReport::Invalid(planned) => (Reason::Invalid, errors(planned)),
+            RunReport::Partly(planned) => (Reason::PartlyApplied, errors(planned)),
+            RunReport::Failed(diagnostics) => {
+                let message = diagnostics.first().map(|it| it.message.clone()).unwrap_or_default();
+                let reason = match diagnostics.first().map(|it| it.code) {
+                    Some(Name::Code(Code::PreventDestroy | Code::TooManyDeletions)) => Reason::Refused,
+                    Some(Name::Code(Code::Internal)) => Reason::Panicked,
+                    _ => Reason::Failed,
+                };
+                (reason, message)
+            }
+        }
+    }
+}
+
+/// The digest of a report, hashed while writing because the text may be as large as the manifests.
+pub(super) fn digest(report: &RunReport) -> blake3::Hash {
+    struct HashWriter(blake3::Hasher);
+    impl fmt::Write for HashWriter {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.update(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut writer = HashWriter(blake3::Hasher::new());
+    let _ = match report {
+        // Changes by others are not news about the manifests.
+        RunReport::InSync { unchanged, .. } => fmt::Write::write_fmt(&mut writer, format_args!("in sync {unchanged}")),
+        RunReport::Partly(planned) => {
+            let changes = planned.plan.as_ref().map(|plan| plan.changes.len());
+            let news = (&planned.diagnostics, planned.left_out_names(), changes);
+            fmt::Write::write_fmt(&mut writer, format_args!("partly {news:?}"))
+        }
+        _ => fmt::Write::write_fmt(&mut writer, format_args!("{report:?}")),
+    };
+    writer.0.finalize()
+}

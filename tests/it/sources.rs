@@ -1,0 +1,185 @@
+//! Several followed sources: what the configuration file lists, and what the server says about each of them.
+
+use std::time::Duration;
+
+use edgewright::{Store, resources::Author, storage::Query};
+
+use crate::{
+    cli::{Folder, Serve, copy, until, within},
+    diff::git,
+};
+
+/// Far below the 30 seconds after which a source is looked at without an event.
+const SOON: Duration = Duration::from_secs(10);
+
+const CONFIG: &str = "edgewright.config.yaml";
+
+/// The manifest of an edge.
+fn edge(name: &str, description: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{description: {description}, hostports: [\"{name}.example.com:443\"]}}\n"
+    )
+}
+
+/// The descriptions of the edges that the API shows, sorted.
+fn shown(serve: &Serve) -> Vec<String> {
+    let list = serve.get("/edges/https").json();
+    let edges = list["https_edges"].as_array().unwrap().iter();
+    let mut found: Vec<String> = edges.map(|edge| edge["description"].as_str().unwrap().to_owned()).collect();
+    found.sort();
+    found
+}
+
+fn soon_shown(serve: &Serve, descriptions: &[&str]) {
+    within(SOON, &descriptions.join(", "), || (shown(serve) == descriptions).then_some(()));
+}
+
+/// Two folders, and a configuration file that follows both.
+fn two_sources() -> Folder {
+    let folder = Folder::new();
+    folder.write("shop/one.yaml", &edge("one", "a"));
+    folder.write("docs/two.yaml", &edge("two", "b"));
+    folder.write(CONFIG, "sources:\n- {name: shop, path: shop}\n- {name: docs, path: docs, interval: 5m}\n");
+    folder
+}
+
+#[test]
+fn each_source_of_the_configuration_file_is_followed_by_itself() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    assert_eq!(shown(&serve), ["a", "b"], "both are applied before the first request");
+    // An error in one source does not stop the other.
+    folder.write("shop/one.yaml", &edge("one", "c").replace("hostports", "hostprots"));
+    serve.wait_for("[shop] The manifests are not applied");
+    folder.write("docs/two.yaml", &edge("two", "d"));
+    soon_shown(&serve, &["a", "d"]);
+    let ready = serve.get("/readyz");
+    assert_eq!(ready.body, "ready\nwarning: source `shop`: OutOfSync (Invalid): 1 error in the manifests\n");
+    let metrics = serve.get("/metrics").body;
+    for line in ["edgewright_drift{source=\"shop\"} 1", "edgewright_drift{source=\"docs\"} 0"] {
+        assert!(metrics.contains(line), "{line} in {metrics}");
+    }
+    folder.write("shop/one.yaml", &edge("one", "e"));
+    soon_shown(&serve, &["d", "e"]);
+    let run = serve.stop();
+    assert_eq!(run.code, 0, "{}", run.all());
+}
+
+#[test]
+fn a_server_is_ready_when_each_source_has_something_applied() {
+    let folder = two_sources();
+    folder.write("docs/two.yaml", "kind: Nothing\n");
+    let serve = folder.serve("");
+    let ready = serve.get("/readyz");
+    assert_eq!((ready.status, ready.code().as_str()), (503, "ERR_EDGEWRIGHT_UNAVAILABLE"));
+    assert!(
+        ready.body.contains("source `docs`: OutOfSync (Invalid)") && !ready.body.contains("shop"),
+        "{}",
+        ready.body
+    );
+    folder.write("docs/two.yaml", &edge("two", "b"));
+    until("readiness", || (serve.get("/readyz").body == "ready\n").then_some(()));
+}
+
+#[test]
+fn a_mistake_in_the_list_of_sources_is_reported_at_its_field() {
+    let folder = two_sources();
+    for (sources, place, said) in [
+        ("[{path: shop}]", "/sources/0/name", "`name` is required"),
+        ("[{name: a}]", "/sources/0/path", "`path` is required"),
+        ("[{name: a, path: shop, ref: main}]", "/sources/0/ref", "`ref` requires `repository`"),
+        ("[{name: a, repository: g, path: ../x}]", "/sources/0/path", "must be relative"),
+        ("[{name: a, path: shop, interval: soon}]", "/sources/0/interval", "expected a duration"),
+        ("[{name: a, path: shop, interval: 0}]", "/sources/0/interval", "between 1 second and 24 hours"),
+        ("[{name: a, path: shop, max_deletes: few}]", "/sources/0/max_deletes", "expected a number"),
+        ("[{name: a, path: shop, prun: true}]", "/sources/0/prun", "did you mean `prune`?"),
+        ("[{name: a, path: shop, lints: {nope: warn}}]", "/sources/0/lints/nope", "unknown lint"),
+        ("[{name: a, path: shop}, {name: a, path: docs}]", "/sources/1/name", "duplicate source name `a`"),
+    ] {
+        folder.write(CONFIG, &format!("sources: {sources}\n"));
+        let run = folder.run("validate shop");
+        let reported = run.err.contains(&format!("at {place}")) && run.err.contains(said);
+        assert_eq!((run.code, reported), (1, true), "{sources}: {}", run.err);
+    }
+}
+
+#[test]
+fn the_options_of_a_single_source_exclude_the_list() {
+    let folder = two_sources();
+    for options in ["--manifests shop", "--source shop", "--prune=false", "--isolate", "--max-deletes 3"] {
+        let run = folder.run(&format!("serve --listen 127.0.0.1:0 {options}"));
+        let option = options.split([' ', '=']).next().unwrap();
+        let said = format!("`{option}` cannot be combined with `sources`");
+        assert_eq!((run.code, run.err.contains(&said)), (1, true), "{options}: {}", run.err);
+    }
+    assert!(!folder.path("store").exists());
+}
+
+/// A repository with an edge in a folder, and a configuration file that follows its main branch.
+fn repository() -> Folder {
+    let folder = Folder::new();
+    folder.write("repo/edge/one.yaml", &edge("one", "a"));
+    folder.write("repo/edge/name.txt", "unused\n");
+    for line in ["init -q -b main", "add .", "commit -q -m first"] {
+        git(&folder, &format!("-C repo {line}"));
+    }
+    folder.write(CONFIG, "sources:\n- {name: shop, repository: repo, ref: main, path: edge}\n");
+    folder
+}
+
+fn commit(folder: &Folder, message: &str) -> String {
+    git(folder, &format!("-C repo commit -q -a --allow-empty -m {message}"));
+    head(folder)
+}
+
+fn head(folder: &Folder) -> String {
+    folder.read("repo/.git/refs/heads/main").trim().to_owned()
+}
+
+#[test]
+fn a_branch_is_followed_whatever_is_in_the_work_tree() {
+    let folder = repository();
+    let serve = folder.serve("");
+    assert_eq!(shown(&serve), ["a"]);
+    // Only what is committed counts.
+    folder.write("repo/edge/one.yaml", &edge("one", "b"));
+    git(&folder, "-C repo checkout -q -b other");
+    commit(&folder, "elsewhere");
+    git(&folder, "-C repo checkout -q main");
+    folder.write("repo/edge/one.yaml", &edge("one", "c"));
+    let second = commit(&folder, "second");
+    soon_shown(&serve, &["c"]);
+    folder.write("repo/edge/one.yaml", &edge("one", "d").replace("hostports", "hostprots"));
+    commit(&folder, "broken");
+    serve.wait_for("edge/one.yaml:4:");
+    assert_eq!(shown(&serve), ["c"]);
+    let run = serve.stop();
+    assert_eq!(run.code, 0, "{}", run.all());
+
+    let aside = Folder::new();
+    copy(&folder.path("store"), &aside.path("store"));
+    let store = Store::open(aside.path("store")).unwrap();
+    let last = store.history(&Query::Reconciliations, u64::MAX, 1).unwrap().remove(0);
+    match last.author {
+        Author::Source { source, commit, commit_author, .. } => {
+            let email = commit_author.map(|who| who.email);
+            assert_eq!((source.as_str(), commit, email.as_deref()), ("shop", Some(second), Some("t@example.com")));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(last.resources[0].declared_at.as_deref(), Some("edge/one.yaml:1"));
+}
+
+#[test]
+fn a_bare_repository_a_tag_and_the_top_folder_are_followed() {
+    let folder = repository();
+    git(&folder, "-C repo tag v1");
+    git(&folder, "clone -q --bare repo bare.git");
+    folder.write(CONFIG, "sources:\n- {name: shop, repository: bare.git, ref: v1}\n");
+    let serve = folder.serve("");
+    assert_eq!(shown(&serve), ["a"]);
+    drop(serve);
+    folder.write(CONFIG, "sources:\n- {name: shop, repository: nowhere, ref: v1}\n");
+    let run = folder.run("serve --listen 127.0.0.1:0");
+    assert_eq!((run.code, run.err.contains("not a readable Git repository")), (1, true), "{}", run.err);
+}
