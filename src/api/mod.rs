@@ -21,6 +21,7 @@ mod render;
 mod router;
 mod saml;
 mod serve;
+pub(crate) mod sources;
 mod work;
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    reconciliation,
+    reconciliation, sources,
 };
 use crate::{
     filter,
@@ -36,7 +36,9 @@ pub(crate) fn document(version_header: &str) -> Value {
         let refer = |status: &&str| ((*status).to_owned(), json!({"$ref": format!("#/components/responses/{status}")}));
         Value::Object(statuses.iter().map(refer).collect())
     };
-    for (path, item) in reconciliation::document::paths(&mut schemas, &failures) {
+    let reconciliations = reconciliation::document::paths(&mut schemas, &failures);
+    let sources = sources::document::paths(&mut schemas, &failures);
+    for (path, item) in reconciliations.into_iter().chain(sources) {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
         if let Value::Object(item) = item {
@@ -149,6 +151,10 @@ fn tags() -> Vec<Value> {
             json!({
                 "name": reconciliation::document::TAG,
                 "description": "Manifests that are planned and applied, and the revisions that sources created.",
+            }),
+            json!({
+                "name": sources::document::TAG,
+                "description": "The sources that the server follows, and whether the store matches their manifests.",
             }),
             json!({
                 "name": SERVICE,

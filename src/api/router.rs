@@ -22,7 +22,7 @@ use super::{
     endpoint::{Endpoint, endpoints},
     handle::{Served, handle},
     metrics::{self, Meter},
-    openapi, query, ready, reconciliation, saml,
+    openapi, query, ready, reconciliation, saml, sources,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -68,6 +68,18 @@ pub fn router(app: App) -> Router {
         };
         get(answer).fallback(method_not_allowed)
     };
+    let list_sources = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| sources::list(app, request)).fallback(method_not_allowed)
+    };
+    let get_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::get(app, name, request).await
+        };
+        get(answer).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -75,6 +87,8 @@ pub fn router(app: App) -> Router {
         .merge(docs)
         .route("/reconciliations", reconciliations)
         .route("/reconciliations/{p0}", reconciliation)
+        .route("/sources", list_sources)
+        .route("/sources/{p0}", get_source)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))

@@ -20,6 +20,7 @@ mod schema;
 mod serve;
 mod show;
 mod source;
+mod status;
 mod target;
 mod trace;
 mod usage;
@@ -60,6 +61,7 @@ enum Command {
     Export(export::Args),
     Fmt(fmt::Args),
     Serve(serve::Args),
+    Status(status::Args),
     History(history::Args),
     Keys(keys::Args),
     Owners(owners::Args),
@@ -159,6 +161,7 @@ fn run() -> CommandResult {
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
         Command::Serve(args) => args.run(lints, sources, &is_given),
+        Command::Status(args) => args.run(),
         Command::Get(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Trace(args) => args.run(lints),
         Command::Export(args) => args.run(),

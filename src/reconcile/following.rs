@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{Options, cancel::Cancel, health::Health};
+use super::{Options, cancel::Cancel, health::Health, status::StatusBoard};
 
 /// The grace period for a run during shutdown.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -56,6 +56,10 @@ pub struct Following {
     pub health: Health,
     /// Where its manifests are.
     pub(crate) location: SourceLocation,
+    /// How often it looks without an event.
+    pub(crate) interval: Duration,
+    /// What it last attempted, found and applied.
+    pub(crate) status: StatusBoard,
     signals: Sender<Signal>,
     cancel: Cancel,
     stopped: OnceLock<Instant>,
@@ -74,6 +78,8 @@ impl Following {
             // A loop that looks more often still has the time of the default.
             health: Health::new(3 * interval.max(INTERVAL)),
             location,
+            interval,
+            status: StatusBoard::default(),
             signals,
             cancel: options.cancel.clone(),
             stopped: OnceLock::new(),

@@ -13,6 +13,7 @@ mod planned;
 pub(crate) mod remembered;
 pub(crate) mod run;
 mod stages;
+pub(crate) mod status;
 pub(crate) mod token;
 pub(crate) mod watch;
 

@@ -2,14 +2,17 @@
 
 use std::{fmt, time::Instant};
 
-use super::{ApplyError, Planned, Prepared, apply_current, health::Reason, measure, token::TokenFiles};
+use super::{
+    ApplyError, Planned, Prepared, apply_current, health::Reason, measure, status::RunFindings, token::TokenFiles,
+};
 use crate::{
     model::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
+        operation::Author,
         snapshot::Snapshot,
     },
-    plan::Plan,
+    plan::{Plan, Summary},
     store::Store,
 };
 
@@ -38,12 +41,22 @@ pub enum RunReport {
     Failed(Vec<Diagnostic>),
 }
 
+/// The result of a run.
+pub(super) struct RunResult {
+    /// The report.
+    pub report: RunReport,
+    /// What it found, for the status.
+    pub findings: RunFindings,
+    /// The commit of the manifests, if known.
+    pub commit: Option<String>,
+}
+
 /// Reconciles once, like the `reconcile` command. `settled` is called if the store matches the manifests now, with its
 /// revision.
-pub(super) fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunReport {
+pub(super) fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunResult {
     let began = Instant::now();
-    let report = look(store, prepared, settled);
-    let result = match report {
+    let run = look(store, prepared, settled);
+    let result = match run.report {
         RunReport::Applied { .. } => "applied",
         RunReport::InSync { .. } => "in_sync",
         RunReport::Invalid(_) => "invalid",
@@ -51,10 +64,10 @@ pub(super) fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(
         RunReport::Failed(_) => "failed",
     };
     measure(result, began);
-    report
+    run
 }
 
-fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunReport {
+fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunResult {
     /// Why a plan must not run.
     enum RunStop {
         Invalid(Box<Planned>),
@@ -67,12 +80,20 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
         }
     }
     let author = prepared.options.author();
-    let accept = |_: &Snapshot, planned: Planned| match &planned.plan {
-        None => Err(RunStop::Invalid(Box::new(planned))),
-        Some(plan) if !plan.refusals.is_empty() => Err(RunStop::Refused(plan.refusals.clone())),
-        Some(_) => Ok(planned),
+    let commit = match &author {
+        Author::Source { commit, .. } => commit.clone(),
+        _ => None,
     };
-    match apply_current(store, prepared, author, &mut TokenFiles::default(), accept) {
+    let mut findings = RunFindings::default();
+    let accept = |snapshot: &Snapshot, planned: Planned| {
+        findings = RunFindings::of(&planned, snapshot);
+        match &planned.plan {
+            None => Err(RunStop::Invalid(Box::new(planned))),
+            Some(plan) if !plan.refusals.is_empty() => Err(RunStop::Refused(plan.refusals.clone())),
+            Some(_) => Ok(planned),
+        }
+    };
+    let report = match apply_current(store, prepared, author, &mut TokenFiles::default(), accept) {
         Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
         Ok((planned, applied)) => {
             let plan = planned.plan.as_ref();
@@ -86,7 +107,16 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
         Err(RunStop::Invalid(planned)) => RunReport::Invalid(*planned),
         Err(RunStop::Refused(refusals)) => RunReport::Failed(refusals),
         Err(RunStop::Failed(error)) => RunReport::Failed(vec![error.diagnostic()]),
+    };
+    match &report {
+        RunReport::Failed(found) => findings = findings.failed(found),
+        RunReport::Invalid(_) => {}
+        // Nothing is left to do.
+        RunReport::Applied { .. } | RunReport::InSync { .. } | RunReport::Partly(_) => {
+            findings.pending = Summary::default();
+        }
     }
+    RunResult { report, findings, commit }
 }
 
 impl RunReport {

@@ -16,9 +16,11 @@ use super::{
     Options, Planned, Prepared,
     folders::Folders,
     following::{FollowedSource, Following, Handle, INTERVAL, Signal, SourceLocation},
+    health::Status,
     measure,
     remembered::{recall, remember},
-    run::{RunReport, digest, run_once},
+    run::{RunReport, RunResult, digest, run_once},
+    status::RunFindings,
 };
 use crate::{
     manifest::tree::{Recorder, Tree},
@@ -129,11 +131,13 @@ impl<F: FnMut(RunReport)> Loop<F> {
             measure("panicked", began);
             tracing::error!(rest_seconds = rest.as_secs(), "the reconcile loop panicked");
             let fault = Diagnostic::error(Code::Internal, "internal error in edgewright: the run panicked");
-            let report =
-                RunReport::Failed(vec![fault.help("report it with the panic message in the log; the loop continues")]);
+            let found = vec![fault.help("report it with the panic message in the log; the loop continues")];
+            let findings = RunFindings::default().failed(&found);
+            let run = RunResult { report: RunReport::Failed(found), findings, commit: None };
             // The report itself may have panicked.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.tell(report)));
+            let _ = catch_unwind(AssertUnwindSafe(|| self.tell(run)));
         }
+        self.following.status.waits(rest.unwrap_or(self.interval));
         self.following.health.end();
         rest
     }
@@ -144,16 +148,18 @@ impl<F: FnMut(RunReport)> Loop<F> {
         if self.settled.as_ref().is_some_and(|it| it.holds(self.store.as_ref())) && self.recorder.unchanged() {
             measure("in_sync", began);
             self.following.health.unchanged();
-            return;
+            // The commit may be another one that changes no manifest.
+            let (commit, revision) = (self.options.tree.commit(), self.store.snapshot().revision);
+            return self.following.status.confirm(commit, revision, true);
         }
         if self.reported.is_none()
-            && let Some(report) = self.recalled()
+            && let Some(run) = self.recalled()
         {
             measure("in_sync", began);
-            if let RunReport::InSync { revision, .. } = report {
+            if let RunReport::InSync { revision, .. } = run.report {
                 self.settled = Some(Settled::at(revision));
             }
-            return self.tell(report);
+            return self.tell(run);
         }
         let mut settled = None;
         let remember = |planned: &Planned, revision: u64| {
@@ -163,29 +169,36 @@ impl<F: FnMut(RunReport)> Loop<F> {
             }
         };
         let prepared = Prepared::load_again(self.options.clone(), self.prepared.take());
-        let outcome = run_once(self.store.as_ref(), &prepared, remember);
+        let run = run_once(self.store.as_ref(), &prepared, remember);
         self.prepared = Some(prepared);
         // A cancelled run has no result.
-        if self.following.is_stopping() && matches!(outcome, RunReport::Invalid(_)) {
+        if self.following.is_stopping() && matches!(run.report, RunReport::Invalid(_)) {
             return;
         }
         self.settled = settled;
-        self.tell(outcome);
+        self.tell(run);
     }
 
-    /// The report of a run that was remembered by an earlier process and still holds.
-    fn recalled(&self) -> Option<RunReport> {
+    /// The result of a run that was remembered by an earlier process and still holds.
+    fn recalled(&self) -> Option<RunResult> {
         let revision = self.store.snapshot().revision;
         let recalled = recall(&self.store.on_disk(revision)?, &self.options, &self.recorder)?;
-        (recalled.revision == revision).then_some(RunReport::InSync { unchanged: recalled.unchanged, revision })
+        if recalled.revision != revision {
+            return None;
+        }
+        let report = RunReport::InSync { unchanged: recalled.unchanged, revision };
+        Some(RunResult { report, findings: RunFindings::recalled(&recalled), commit: self.options.tree.commit() })
     }
 
     /// Records the result of a run, and reports it if it is new.
-    fn tell(&mut self, outcome: RunReport) {
+    fn tell(&mut self, run: RunResult) {
+        let RunResult { report: outcome, findings, commit } = run;
         let snapshot = self.store.snapshot();
         let (reason, message) = outcome.condition();
         let health = &self.following.health;
         health.result(reason, message, snapshot.revision);
+        let is_synced = health.condition().status == Status::Synced;
+        self.following.status.record(commit, snapshot.revision, findings, is_synced);
         if !health.is_applied() {
             let source = self.options.source.as_str();
             let owned = snapshot.iter().any(|it| it.claim.as_ref().is_some_and(|claim| claim.source == source));

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use edgewright::{Store, resources::Author, storage::Query};
 
+use serde_json::json;
+
 use crate::{
-    cli::{Folder, Serve, copy, until, within},
+    cli::{Folder, Run, Serve, copy, finish, until, within},
     diff::git,
 };
 
@@ -167,7 +169,7 @@ fn a_branch_is_followed_whatever_is_in_the_work_tree() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(last.resources[0].declared_at.as_deref(), Some("edge/one.yaml:1"));
+    assert_eq!(last.resources[0].declared_at.as_deref(), Some("edge/one.yaml:4"));
 }
 
 #[test]
@@ -182,4 +184,117 @@ fn a_bare_repository_a_tag_and_the_top_folder_are_followed() {
     folder.write(CONFIG, "sources:\n- {name: shop, repository: nowhere, ref: v1}\n");
     let run = folder.run("serve --listen 127.0.0.1:0");
     assert_eq!((run.code, run.err.contains("not a readable Git repository")), (1, true), "{}", run.err);
+}
+
+/// The status of a source.
+fn status(serve: &Serve, name: &str) -> serde_json::Value {
+    let answer = serve.get(&format!("/sources/{name}"));
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    answer.json()
+}
+
+/// Waits until a source has a state, and returns its status.
+fn in_state(serve: &Serve, name: &str, state: &str) -> serde_json::Value {
+    until(state, || Some(status(serve, name)).filter(|found| found["state"] == state))
+}
+
+/// The program as a client of a server.
+fn client(folder: &Folder, serve: &Serve, line: &str) -> Run {
+    let mut command = folder.command(line);
+    command.env("EDGEWRIGHT_SERVER", format!("http://{}", serve.address)).env("EDGEWRIGHT_TOKEN", &serve.token);
+    finish(command, "")
+}
+
+#[test]
+fn the_status_of_a_source_names_the_commit_and_the_errors_with_their_places() {
+    let folder = repository();
+    let serve = folder.serve("");
+    let first = head(&folder);
+    let found = in_state(&serve, "shop", "Synced");
+    assert_eq!((&found["last_applied"]["commit"], &found["last_applied"]["revision"]), (&json!(first), &json!(2)));
+    assert_eq!(
+        (&found["repository"], &found["ref"], &found["paths"]),
+        (&json!("repo"), &json!("main"), &json!(["edge"]))
+    );
+    assert_eq!(
+        (&found["counts"]["owned"], &found["counts"]["declared"], &found["interval_seconds"]),
+        (&json!(1), &json!(1), &json!(30))
+    );
+    assert_eq!(client(&folder, &serve, "status").code, 0);
+
+    // A commit that changes no manifest is applied, too.
+    let second = commit(&folder, "nothing");
+    until("the commit", || (status(&serve, "shop")["last_applied"]["commit"] == json!(second)).then_some(()));
+
+    folder.write("repo/edge/one.yaml", &edge("one", "b").replace("hostports", "hostprots"));
+    let third = commit(&folder, "broken");
+    let found = in_state(&serve, "shop", "Invalid");
+    assert_eq!((&found["last_attempt"]["commit"], &found["last_applied"]["commit"]), (&json!(third), &json!(second)));
+    let diagnostic = &found["diagnostics"][0];
+    assert_eq!((&diagnostic["file"], &diagnostic["line"]), (&json!("edge/one.yaml"), &json!(4)));
+    assert_eq!(
+        (&found["conditions"][0]["status"], &found["conditions"][0]["reason"]),
+        (&json!("OutOfSync"), &json!("Invalid"))
+    );
+    assert!(!found["next_look_at"].as_str().unwrap().is_empty());
+
+    let run = client(&folder, &serve, "status");
+    assert_eq!((run.code, run.out.contains("Invalid  shop  ")), (2, true), "{}", run.all());
+    assert!(run.out.contains("error ERR_EDGEWRIGHT_UNKNOWN_FIELD: edge/one.yaml:4:"), "{}", run.out);
+    let run = client(&folder, &serve, "status --format json");
+    let list: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((run.code, &list["sources"][0]["state"]), (2, &json!("Invalid")));
+}
+
+#[test]
+fn a_refused_plan_is_pending() {
+    let folder = two_sources();
+    let routes = "metadata: {name: N}\nspec: {hostports: [\"N.example.com:443\"]}\n";
+    let many: Vec<String> = (0..8)
+        .map(|at| format!("apiVersion: edgewright/v1\nkind: HttpsEdge\n{}", routes.replace('N', &format!("e{at}"))))
+        .collect();
+    folder.write("shop/many.yaml", &many.join("---\n"));
+    let serve = folder.serve("");
+    folder.write("shop/many.yaml", "# nothing any more\n");
+    let found = in_state(&serve, "shop", "Refused");
+    assert_eq!((&found["counts"]["pending_delete"], &found["counts"]["owned"]), (&json!(8), &json!(9)));
+    assert_eq!(found["diagnostics"][0]["code"], "ERR_EDGEWRIGHT_TOO_MANY_DELETIONS");
+    assert_eq!(status(&serve, "docs")["state"], "Synced");
+}
+
+#[test]
+fn a_resource_of_two_sources_is_reported_at_both() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    let id = serve.get("/edges/https").json()["https_edges"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|edge| (edge["description"] == "a").then(|| edge["id"].as_str().unwrap().to_owned()));
+    let adopted = edge("uno", "b").replace("name: uno", &format!("name: uno, id: {}", id.unwrap()));
+    folder.write("docs/three.yaml", &adopted);
+    let found = in_state(&serve, "docs", "Invalid");
+    assert_eq!(found["diagnostics"][0]["code"], "ERR_EDGEWRIGHT_OWNER_CONFLICT");
+    let owner = status(&serve, "shop");
+    let warning = &owner["diagnostics"][0];
+    assert_eq!((&owner["state"], &warning["severity"]), (&json!("Synced"), &json!("warning")), "{owner:#}");
+    let message = warning["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("source `docs` declares HttpsEdge ") && message.contains("docs/three.yaml:"),
+        "{message}"
+    );
+}
+
+#[test]
+fn only_those_who_may_read_see_the_sources_and_an_unknown_one_is_not_found() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    let list = serve.get("/sources").json();
+    let names: Vec<&str> = list["sources"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
+    assert_eq!(names, ["shop", "docs"]);
+    assert_eq!(serve.call_as("none", "GET", "/sources", "").status, 401);
+    for (path, status) in [("/sources/nothing", 404), ("/sources?limit=1", 400), ("/sources/shop?x=1", 400)] {
+        assert_eq!(serve.get(path).status, status, "{path}");
+    }
+    assert_eq!(serve.call("DELETE", "/sources/shop", "").status, 405);
 }
