@@ -64,6 +64,7 @@ fn recorder() -> Option<&'static PrometheusHandle> {
             metrics::describe_gauge!("edgewright_resources", "Resources of each kind.");
             metrics::describe_gauge!("edgewright_revision", "The current revision of the store.");
             metrics::describe_gauge!("edgewright_drift", "1 while the store does not match a source's manifests.");
+            metrics::describe_gauge!("edgewright_source_suspended", "1 while a source is suspended.");
             metrics::describe_gauge!(
                 "edgewright_reconcile_loop_up",
                 "1 while a source's reconcile loop is running and not stuck."
@@ -219,6 +220,8 @@ fn page_of(app: &App) -> Response {
         let seconds = |at: Option<Timestamp>| at.map_or(0.0, |at| at.as_second() as f64);
         metrics::gauge!("edgewright_reconcile_loop_up", "source" => source.clone()).set(flag(health.is_up()));
         let drifts = health.condition().status == Status::OutOfSync;
+        let is_suspended = following.suspension().is_some();
+        metrics::gauge!("edgewright_source_suspended", "source" => source.clone()).set(flag(is_suspended));
         metrics::gauge!("edgewright_drift", "source" => source.clone()).set(flag(drifts));
         metrics::gauge!("edgewright_reconcile_last_attempt_timestamp_seconds", "source" => source.clone())
             .set(seconds(health.last_attempt()));

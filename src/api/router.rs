@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{MethodFilter, MethodRouter, get},
+    routing::{MethodFilter, MethodRouter, get, post},
 };
 use tower::ServiceExt;
 use tower_http::cors::{AllowHeaders, AllowMethods, Any as AnyOrigin, CorsLayer};
@@ -80,6 +80,22 @@ pub fn router(app: App) -> Router {
         };
         get(answer).fallback(method_not_allowed)
     };
+    let suspend_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::suspend(app, name, request).await
+        };
+        post(answer).fallback(method_not_allowed)
+    };
+    let resume_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::resume(app, name, request).await
+        };
+        post(answer).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -89,6 +105,8 @@ pub fn router(app: App) -> Router {
         .route("/reconciliations/{p0}", reconciliation)
         .route("/sources", list_sources)
         .route("/sources/{p0}", get_source)
+        .route("/sources/{p0}/suspend", suspend_source)
+        .route("/sources/{p0}/resume", resume_source)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))

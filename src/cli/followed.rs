@@ -47,6 +47,8 @@ pub(super) struct SourceEntry {
     interval: Option<Value>,
     prune: Option<bool>,
     isolate: Option<bool>,
+    /// Whether to look without applying.
+    suspend: Option<bool>,
     max_deletes: Option<Value>,
     /// Levels of lints, over those of the whole file.
     #[serde(default)]
@@ -62,6 +64,7 @@ pub(super) struct ConfiguredSource {
     interval: Duration,
     prune: Option<bool>,
     isolate: Option<bool>,
+    is_suspended: bool,
     budget: Option<Budget>,
     lints: LintLevels,
 }
@@ -106,7 +109,8 @@ impl SourceEntry {
         let mut lints = lints.clone();
         lints.levels.extend(own.levels);
         let (name, prune, isolate) = (self.name, self.prune, self.isolate);
-        Ok(ConfiguredSource { name, location, interval, prune, isolate, budget, lints })
+        let is_suspended = self.suspend.unwrap_or_default();
+        Ok(ConfiguredSource { name, location, interval, prune, isolate, is_suspended, budget, lints })
     }
 
     fn location(&self) -> Result<SourceLocation, Fault> {
@@ -147,7 +151,7 @@ impl SourceEntry {
 impl ConfiguredSource {
     /// The source to follow. `ownership` has the defaults of what the file does not set.
     pub(super) fn followed(self, loading: &Loading, ownership: &Ownership) -> Result<FollowedSource, Diagnostic> {
-        let Self { name, location, interval, prune, isolate, budget, lints } = self;
+        let Self { name, location, interval, prune, isolate, is_suspended, budget, lints } = self;
         let tree: Arc<dyn Tree>;
         let watched: Vec<PathBuf>;
         match &location.repository {
@@ -173,7 +177,7 @@ impl ConfiguredSource {
             lints,
             ..defaults
         };
-        Ok(FollowedSource { options, watched, interval, location })
+        Ok(FollowedSource { options, watched, interval, location, is_suspended })
     }
 }
 

@@ -16,11 +16,13 @@ mod output;
 mod owners;
 mod progress;
 mod reconcile;
+mod resume;
 mod schema;
 mod serve;
 mod show;
 mod source;
 mod status;
+mod suspend;
 mod target;
 mod trace;
 mod usage;
@@ -62,6 +64,8 @@ enum Command {
     Fmt(fmt::Args),
     Serve(serve::Args),
     Status(status::Args),
+    Suspend(suspend::Args),
+    Resume(resume::Args),
     History(history::Args),
     Keys(keys::Args),
     Owners(owners::Args),
@@ -77,7 +81,7 @@ enum Exit {
     Done = 0,
     /// An error.
     Error = 1,
-    /// Changes are pending; only with `--detailed-exitcode`.
+    /// Changes are pending, only with `--detailed-exitcode`; or a source is not synced, only for `status`.
     Pending = 2,
     /// The manifests are invalid.
     Invalid = 3,
@@ -162,6 +166,8 @@ fn run() -> CommandResult {
         Command::Validate(args) => args.run(lints),
         Command::Serve(args) => args.run(lints, sources, &is_given),
         Command::Status(args) => args.run(),
+        Command::Suspend(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
+        Command::Resume(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Get(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Trace(args) => args.run(lints),
         Command::Export(args) => args.run(),

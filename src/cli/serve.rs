@@ -19,6 +19,7 @@ use crate::{
         LintLevels,
         following::{FollowedSource, Following, Handle, INTERVAL, SourceLocation},
         run::RunReport,
+        suspension::Suspensions,
         token::write_token,
         watch::follow_source,
     },
@@ -191,12 +192,17 @@ impl Args {
             let paths = self.manifests.clone();
             let options = self.ownership.options(self.loading.of(paths.clone()), lints);
             let location = SourceLocation { paths: paths.clone(), ..SourceLocation::default() };
-            followed.push((None, FollowedSource { options, watched: paths, interval: INTERVAL, location }));
+            let source = FollowedSource { options, watched: paths, interval: INTERVAL, location, is_suspended: false };
+            followed.push((None, source));
         }
+        if followed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let suspensions = Arc::new(Suspensions::open(Arc::clone(store))?);
         let mut handles = Vec::new();
         for (label, source) in followed {
             let (shown, reported) = (label.clone(), Arc::clone(store));
-            let handle = follow_source(Arc::clone(store), source, move |report| {
+            let handle = follow_source(Arc::clone(store), source, Arc::clone(&suspensions), move |report| {
                 log(&report, reported.as_ref(), shown.as_deref());
             });
             let handle = handle.map_err(|error| {
@@ -246,6 +252,11 @@ fn log(report: &RunReport, store: &Store, label: Option<&str>) {
             }
             say("No resource is deleted until these errors are fixed.");
             say(&format!("The rest is applied; the store is at revision {}.", store.snapshot().revision));
+        }
+        RunReport::Suspended(planned) => {
+            show::diagnostics(&planned.diagnostics);
+            let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();
+            say(&format!("Not applied, because the source is suspended: {summary}."));
         }
         RunReport::Failed(diagnostics) => {
             show::diagnostics(diagnostics);

@@ -71,7 +71,8 @@ pub(super) struct Ownership {
     max_deletes: Option<Budget>,
 }
 
-fn source_name(name: &str) -> Result<String, String> {
+/// Parses a source name.
+pub(super) fn source_name(name: &str) -> Result<String, String> {
     check_source(name).map(|()| name.to_owned())
 }
 

@@ -12,7 +12,7 @@ use super::{
     trace::write_table,
 };
 use crate::{
-    api::sources::view::{SourceList, SourceState, SourceView},
+    api::sources::view::{SourceList, SourceState, SourceView, SuspensionView},
     model::{diagnostic::Severity, json, secret::Secrets},
     plan::format::json::Item,
     text::escaped,
@@ -78,8 +78,9 @@ fn text(sources: &[SourceView]) -> String {
         };
     }
     for source in sources.iter().filter(|source| source.state != SourceState::Synced) {
-        let reasons = source.conditions.iter().map(|condition| condition.message.as_str());
-        let reasons = reasons.collect::<Vec<_>>().join("; ");
+        let suspension = source.suspension.as_ref().map(suspended);
+        let conditions = source.conditions.iter().map(|condition| condition.message.clone());
+        let reasons = suspension.into_iter().chain(conditions).collect::<Vec<_>>().join("; ");
         let _ = writeln!(out, "\n{}: {}", escaped(&source.name).bold(), escaped(&reasons));
         for item in source.diagnostics.iter().take(MOST_SHOWN) {
             let _ = writeln!(out, "  {}", finding(item));
@@ -90,6 +91,13 @@ fn text(sources: &[SourceView]) -> String {
         }
     }
     out
+}
+
+/// Who suspended a source, why, and for how long.
+pub(super) fn suspended(suspension: &SuspensionView) -> String {
+    let SuspensionView { reason, by, since, until } = suspension;
+    let until = if until.is_empty() { "until it is resumed".to_owned() } else { format!("until {until}") };
+    format!("suspended by {by} since {since} {until}: {reason}")
 }
 
 fn row(source: &SourceView) -> Vec<String> {
@@ -124,7 +132,7 @@ fn coloured(state: SourceState) -> String {
     let name = state.as_str();
     match state {
         SourceState::Synced => name.green().to_string(),
-        SourceState::OutOfSync | SourceState::Unknown => name.yellow().to_string(),
+        SourceState::OutOfSync | SourceState::Suspended | SourceState::Unknown => name.yellow().to_string(),
         SourceState::Invalid | SourceState::Refused | SourceState::Failed => name.red().to_string(),
     }
 }

@@ -2,14 +2,21 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, OnceLock, mpsc::Sender},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc::Sender},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use tokio::sync::oneshot;
 
-use super::{Options, cancel::Cancel, health::Health, status::StatusBoard};
+use super::{
+    Options,
+    cancel::Cancel,
+    health::Health,
+    status::StatusBoard,
+    suspension::{Suspension, Suspensions},
+};
+use crate::store::{StoreError, mint};
 
 /// The grace period for a run during shutdown.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -27,6 +34,8 @@ pub(crate) struct FollowedSource {
     pub interval: Duration,
     /// Where the manifests are, to show it.
     pub location: SourceLocation,
+    /// Whether the configuration suspends it.
+    pub is_suspended: bool,
 }
 
 /// Where the manifests of a source are.
@@ -60,6 +69,11 @@ pub struct Following {
     pub(crate) interval: Duration,
     /// What it last attempted, found and applied.
     pub(crate) status: StatusBoard,
+    suspensions: Arc<Suspensions>,
+    /// The suspension by the configuration file, if any.
+    configured: Option<Suspension>,
+    /// Held during a run, so that nothing is applied once a suspension is acknowledged.
+    running: Mutex<()>,
     signals: Sender<Signal>,
     cancel: Cancel,
     stopped: OnceLock<Instant>,
@@ -67,23 +81,53 @@ pub struct Following {
 
 impl Following {
     /// Creates the status of a loop that starts now and receives the other end of `signals`.
-    pub(super) fn new(
-        options: &Options,
-        location: SourceLocation,
-        interval: Duration,
-        signals: Sender<Signal>,
-    ) -> Self {
+    pub(super) fn new(source: &FollowedSource, suspensions: Arc<Suspensions>, signals: Sender<Signal>) -> Self {
         Self {
-            source: options.source.clone(),
+            source: source.options.source.clone(),
             // A loop that looks more often still has the time of the default.
-            health: Health::new(3 * interval.max(INTERVAL)),
-            location,
-            interval,
+            health: Health::new(3 * source.interval.max(INTERVAL)),
+            location: source.location.clone(),
+            interval: source.interval,
             status: StatusBoard::default(),
+            suspensions,
+            configured: source.is_suspended.then(Suspension::configured),
+            running: Mutex::default(),
             signals,
-            cancel: options.cancel.clone(),
+            cancel: source.options.cancel.clone(),
             stopped: OnceLock::new(),
         }
+    }
+
+    /// Who suspended the source, if it is suspended now.
+    pub(crate) fn suspension(&self) -> Option<Suspension> {
+        self.suspensions.current(&self.source).or_else(|| self.configured.clone())
+    }
+
+    /// Whether the configuration file suspends the source.
+    pub(crate) fn is_suspended_by_configuration(&self) -> bool {
+        self.configured.is_some()
+    }
+
+    /// Suspends the source, or resumes it, durably. Once it returns, a suspended source is not applied: it waits for the
+    /// end of a current run.
+    pub(crate) fn set_suspension(&self, suspension: Option<Suspension>) -> Result<(), StoreError> {
+        self.suspensions.set(&self.source, suspension)?;
+        drop(self.running());
+        self.look();
+        Ok(())
+    }
+
+    /// Waits for the end of a current run, and holds up the next one.
+    pub(super) fn running(&self) -> MutexGuard<'_, ()> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long the loop may wait without an event: a suspension that ends earlier must not be noticed later.
+    pub(super) fn patience(&self) -> Duration {
+        let until = self.suspension().and_then(|suspension| suspension.until);
+        let left = until.map(|until| until.duration_since(mint::now()));
+        let left = left.map(|left| Duration::try_from(left).unwrap_or_default());
+        left.map_or(self.interval, |left| left.min(self.interval))
     }
 
     /// Whether the loop was asked to stop.

@@ -43,6 +43,8 @@ pub enum Reason {
     PartlyApplied,
     /// The manifests have errors.
     Invalid,
+    /// The source is suspended, and the plan is not applied.
+    Suspended,
     /// A safety limit refused the plan.
     Refused,
     /// The plan could not be applied.
@@ -62,9 +64,12 @@ impl Reason {
         match self {
             Reason::Starting => Status::Unknown,
             Reason::Applied | Reason::InSync => Status::Synced,
-            Reason::PartlyApplied | Reason::Invalid | Reason::Refused | Reason::Failed | Reason::Panicked => {
-                Status::OutOfSync
-            }
+            Reason::PartlyApplied
+            | Reason::Invalid
+            | Reason::Suspended
+            | Reason::Refused
+            | Reason::Failed
+            | Reason::Panicked => Status::OutOfSync,
         }
     }
 }
@@ -251,7 +256,10 @@ impl Health {
         let Condition { status, reason, message, .. } = &state.condition;
         match status {
             Status::Synced => Verdict::Ready,
-            Status::OutOfSync if state.is_applied => Verdict::Degraded(format!("{status} ({reason}): {message}")),
+            // A source that somebody has suspended must not take the server out of rotation.
+            Status::OutOfSync if state.is_applied || *reason == Reason::Suspended => {
+                Verdict::Degraded(format!("{status} ({reason}): {message}"))
+            }
             _ => Verdict::NotReady(format!("{status} ({reason}): {message}")),
         }
     }
@@ -307,6 +315,13 @@ mod tests {
         assert_eq!(health.verdict(), Verdict::NotReady("OutOfSync (Invalid): one error".into()));
         health.has_resources();
         assert!(is_ready(&health, Duration::ZERO), "an earlier process has applied it");
+    }
+
+    #[test]
+    fn a_suspended_source_does_not_keep_a_server_from_being_ready() {
+        let health = Health::new(SILENCE);
+        health.result(Reason::Suspended, "one to create".into(), 1);
+        assert_eq!(health.verdict(), Verdict::Degraded("OutOfSync (Suspended): one to create".into()));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(crate) mod remembered;
 pub(crate) mod run;
 mod stages;
 pub(crate) mod status;
+pub(crate) mod suspension;
 pub(crate) mod token;
 pub(crate) mod watch;
 

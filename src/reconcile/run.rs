@@ -37,6 +37,8 @@ pub enum RunReport {
     Invalid(Planned),
     /// Some manifests have errors; the rest is applied (D44).
     Partly(Planned),
+    /// The source is suspended; the plan is not applied.
+    Suspended(Planned),
     /// The plan was refused or failed.
     Failed(Vec<Diagnostic>),
 }
@@ -61,10 +63,33 @@ pub(super) fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(
         RunReport::InSync { .. } => "in_sync",
         RunReport::Invalid(_) => "invalid",
         RunReport::Partly(_) => "partly_applied",
+        RunReport::Suspended(_) => "suspended",
         RunReport::Failed(_) => "failed",
     };
     measure(result, began);
     run
+}
+
+/// Plans like [`run_once`], and applies nothing. `settled` is called if the store matches the manifests.
+pub(super) fn run_suspended(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunResult {
+    let began = Instant::now();
+    let snapshot = store.snapshot();
+    let planned = prepared.plan(&snapshot);
+    let findings = RunFindings::of(&planned, &snapshot);
+    let commit = prepared.options.tree.commit();
+    let outlook = planned.plan.as_ref().map(|plan| (plan.is_empty(), plan.unchanged, plan.refusals.clone()));
+    let report = match outlook {
+        None => RunReport::Invalid(planned),
+        Some(_) if planned.has_errors() => RunReport::Invalid(planned),
+        Some((_, _, refusals)) if !refusals.is_empty() => RunReport::Failed(refusals),
+        Some((true, unchanged, _)) => {
+            settled(&planned, snapshot.revision);
+            RunReport::InSync { unchanged, revision: snapshot.revision }
+        }
+        Some(_) => RunReport::Suspended(planned),
+    };
+    measure("suspended", began);
+    RunResult { report, findings, commit }
 }
 
 fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunResult {
@@ -110,7 +135,7 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
     };
     match &report {
         RunReport::Failed(found) => findings = findings.failed(found),
-        RunReport::Invalid(_) => {}
+        RunReport::Invalid(_) | RunReport::Suspended(_) => {}
         // Nothing is left to do.
         RunReport::Applied { .. } | RunReport::InSync { .. } | RunReport::Partly(_) => {
             findings.pending = Summary::default();
@@ -131,6 +156,10 @@ impl RunReport {
             RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
             RunReport::Invalid(planned) => (Reason::Invalid, errors(planned)),
             RunReport::Partly(planned) => (Reason::PartlyApplied, errors(planned)),
+            RunReport::Suspended(planned) => {
+                let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();
+                (Reason::Suspended, format!("suspended, not applied: {summary}"))
+            }
             RunReport::Failed(diagnostics) => {
                 let message = diagnostics.first().map(|it| it.message.clone()).unwrap_or_default();
                 let reason = match diagnostics.first().map(|it| it.code) {
@@ -161,6 +190,11 @@ pub(super) fn digest(report: &RunReport) -> blake3::Hash {
             let changes = planned.plan.as_ref().map(|plan| plan.changes.len());
             let news = (&planned.diagnostics, planned.left_out_names(), changes);
             fmt::Write::write_fmt(&mut writer, format_args!("partly {news:?}"))
+        }
+        RunReport::Suspended(planned) => {
+            let changes = planned.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
+            let news: Vec<_> = changes.iter().map(|change| (&change.key, change.effect)).collect();
+            fmt::Write::write_fmt(&mut writer, format_args!("suspended {:?} {news:?}", planned.diagnostics))
         }
         _ => fmt::Write::write_fmt(&mut writer, format_args!("{report:?}")),
     };

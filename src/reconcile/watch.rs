@@ -19,8 +19,9 @@ use super::{
     health::Status,
     measure,
     remembered::{recall, remember},
-    run::{RunReport, RunResult, digest, run_once},
+    run::{RunReport, RunResult, digest, run_once, run_suspended},
     status::RunFindings,
+    suspension::{Suspension, Suspensions},
 };
 use crate::{
     manifest::tree::{Recorder, Tree},
@@ -48,37 +49,42 @@ pub fn follow(
     paths: &[PathBuf],
     report: impl FnMut(RunReport) + Send + 'static,
 ) -> notify::Result<Handle> {
+    let unreadable = |error: Diagnostic| notify::Error::generic(&error.message);
+    let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).map_err(unreadable)?);
     let location = SourceLocation { paths: paths.to_vec(), ..SourceLocation::default() };
-    follow_source(store, FollowedSource { options, watched: paths.to_vec(), interval: INTERVAL, location }, report)
+    let watched = paths.to_vec();
+    let source = FollowedSource { options, watched, interval: INTERVAL, location, is_suspended: false };
+    follow_source(store, source, suspensions, report)
 }
 
 /// Like [`follow`], for a source that may have its own interval.
 pub(crate) fn follow_source(
     store: Arc<Store>,
     source: FollowedSource,
+    suspensions: Arc<Suspensions>,
     report: impl FnMut(RunReport) + Send + 'static,
 ) -> notify::Result<Handle> {
-    let FollowedSource { mut options, watched, interval, location } = source;
     let (signals, received) = channel();
     // The watch starts first, so that no change is lost before the first run.
     let events = signals.clone();
-    let folders = Folders::watch(&watched, move || {
+    let folders = Folders::watch(&source.watched, move || {
         let _ = events.send(Signal::Look);
     })?;
+    let following = Arc::new(Following::new(&source, suspensions, signals));
+    let mut options = source.options;
     let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
     options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
-    let following = Arc::new(Following::new(&options, location, interval, signals));
     let (looked, first) = oneshot::channel();
     let mut watch = Loop {
         store,
         options,
         recorder,
         folders,
-        interval,
         report,
         reported: None,
         settled: None,
         prepared: None,
+        suspension: None,
         following: Arc::clone(&following),
     };
     let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || watch.run(&received, looked));
@@ -91,14 +97,14 @@ struct Loop<F> {
     options: Options,
     recorder: Arc<Recorder>,
     folders: Folders,
-    /// How often it looks without an event.
-    interval: Duration,
     report: F,
     /// The digest of the last report. A persistent error is reported once, not with every run.
     reported: Option<blake3::Hash>,
     settled: Option<Settled>,
     /// What the last run read.
     prepared: Option<Prepared>,
+    /// The suspension at the last look.
+    suspension: Option<Suspension>,
     following: Arc<Following>,
 }
 
@@ -110,7 +116,7 @@ impl<F: FnMut(RunReport)> Loop<F> {
         while !self.following.is_stopping() {
             let goes_on = match rest {
                 Some(rest) => pause(received, rest),
-                None => wait(received, &self.folders, self.interval),
+                None => wait(received, &self.folders, self.following.patience()),
             };
             if !goes_on {
                 return;
@@ -121,6 +127,8 @@ impl<F: FnMut(RunReport)> Loop<F> {
 
     /// Runs once and catches a panic. Returns how long to pause after a panic.
     fn turn(&mut self, rested: Option<Duration>) -> Option<Duration> {
+        let following = Arc::clone(&self.following);
+        let _running = following.running();
         self.following.health.begin();
         let began = Instant::now();
         // A panic loses at most this loop's state: the store changes only by atomic commits.
@@ -137,13 +145,14 @@ impl<F: FnMut(RunReport)> Loop<F> {
             // The report itself may have panicked.
             let _ = catch_unwind(AssertUnwindSafe(|| self.tell(run)));
         }
-        self.following.status.waits(rest.unwrap_or(self.interval));
+        following.status.waits(rest.unwrap_or_else(|| following.patience()));
         self.following.health.end();
         rest
     }
 
     fn look(&mut self) {
         self.folders.refresh();
+        let is_suspended = self.check_suspension();
         let began = Instant::now();
         if self.settled.as_ref().is_some_and(|it| it.holds(self.store.as_ref())) && self.recorder.unchanged() {
             measure("in_sync", began);
@@ -169,7 +178,10 @@ impl<F: FnMut(RunReport)> Loop<F> {
             }
         };
         let prepared = Prepared::load_again(self.options.clone(), self.prepared.take());
-        let run = run_once(self.store.as_ref(), &prepared, remember);
+        let run = match is_suspended {
+            true => run_suspended(self.store.as_ref(), &prepared, remember),
+            false => run_once(self.store.as_ref(), &prepared, remember),
+        };
         self.prepared = Some(prepared);
         // A cancelled run has no result.
         if self.following.is_stopping() && matches!(run.report, RunReport::Invalid(_)) {
@@ -177,6 +189,23 @@ impl<F: FnMut(RunReport)> Loop<F> {
         }
         self.settled = settled;
         self.tell(run);
+    }
+
+    /// Whether the source is suspended; logs when that has changed.
+    fn check_suspension(&mut self) -> bool {
+        let now = self.following.suspension();
+        let source = self.options.source.as_str();
+        match (&self.suspension, &now) {
+            (before, Some(suspension)) if before.as_ref() != Some(suspension) => {
+                let Suspension { reason, by, since, until } = suspension;
+                let until = until.map_or_else(|| "it is resumed".to_owned(), |until| until.to_string());
+                tracing::warn!(source, by, %since, until, reason, "the source is suspended: changes are not applied");
+            }
+            (Some(_), None) => tracing::info!(source, "the source is no longer suspended"),
+            _ => {}
+        }
+        self.suspension = now;
+        self.suspension.is_some()
     }
 
     /// The result of a run that was remembered by an earlier process and still holds.
@@ -222,7 +251,9 @@ impl<F> Loop<F> {
         let outcome = match report {
             RunReport::Invalid(_) => AttemptOutcome::Refused,
             RunReport::Failed(_) => AttemptOutcome::Failed,
-            RunReport::Applied { .. } | RunReport::InSync { .. } | RunReport::Partly(_) => return,
+            RunReport::Applied { .. } | RunReport::InSync { .. } | RunReport::Partly(_) | RunReport::Suspended(_) => {
+                return;
+            }
         };
         if let Err(error) = self.store.note(Attempt::new(self.options.author()), outcome, report.condition().1) {
             tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");

@@ -298,3 +298,93 @@ fn only_those_who_may_read_see_the_sources_and_an_unknown_one_is_not_found() {
     }
     assert_eq!(serve.call("DELETE", "/sources/shop", "").status, 405);
 }
+
+#[test]
+fn a_suspended_source_is_looked_at_and_not_applied() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    let run = client(&folder, &serve, "suspend shop --reason emergency --for 1h");
+    assert_eq!((run.code, run.err.contains(": emergency")), (0, true), "{}", run.all());
+    folder.write("shop/one.yaml", &edge("one", "new"));
+    folder.write("docs/two.yaml", &edge("two", "other"));
+    soon_shown(&serve, &["a", "other"]);
+    let found = until("the plan", || {
+        Some(status(&serve, "shop")).filter(|found| found["counts"]["pending_change"] == json!(1))
+    });
+    assert_eq!((&found["state"], &found["suspension"]["reason"]), (&json!("Suspended"), &json!("emergency")));
+    assert!(found["suspension"]["by"].as_str().unwrap().starts_with("usr_"), "{found:#}");
+    assert!(found["suspension"]["until"].as_str() > found["suspension"]["since"].as_str(), "{found:#}");
+    for said in
+        ["the source is suspended", "[shop] Not applied, because the source is suspended: 0 to create, 1 to change"]
+    {
+        serve.wait_for(said);
+    }
+    assert!(serve.get("/metrics").body.contains("edgewright_source_suspended{source=\"shop\"} 1"));
+    let run = client(&folder, &serve, "status");
+    assert!(run.code == 2 && run.out.contains("shop: suspended by usr_"), "{}", run.all());
+    // A fix over the API stands, and what is invalid is still reported.
+    folder.write("shop/one.yaml", "kind: Nothing\n");
+    until("the error", || status(&serve, "shop")["counts"]["errors"].as_u64().filter(|errors| *errors > 0));
+    folder.write("shop/one.yaml", &edge("one", "new"));
+    assert_eq!(serve.stop().code, 0);
+
+    // It survives a restart.
+    let serve = folder.serve("");
+    assert_eq!(shown(&serve), ["a", "other"]);
+    assert_eq!(status(&serve, "shop")["state"], "Suspended");
+    assert_eq!(client(&folder, &serve, "resume shop").code, 0);
+    soon_shown(&serve, &["new", "other"]);
+    in_state(&serve, "shop", "Synced");
+}
+
+#[test]
+fn a_suspension_ends_by_itself() {
+    let folder = two_sources();
+    folder.write(CONFIG, "sources:\n- {name: shop, path: shop, suspend: false}\n");
+    folder.ok("reconcile --source shop shop");
+    folder.ok("suspend shop --reason later --for 8s");
+    folder.write("shop/one.yaml", &edge("one", "new"));
+    let serve = folder.serve("");
+    assert_eq!(shown(&serve), ["a"]);
+    assert_eq!(serve.get("/readyz").status, 200);
+    until("the end", || (shown(&serve) == ["new"]).then_some(()));
+    serve.wait_for("the source is no longer suspended");
+}
+
+#[test]
+fn the_configuration_file_suspends_a_source_until_it_is_changed() {
+    let folder = two_sources();
+    folder.write(CONFIG, "sources:\n- {name: shop, path: shop, suspend: true}\n");
+    let serve = folder.serve("");
+    assert!(shown(&serve).is_empty());
+    assert_eq!((status(&serve, "shop")["state"].as_str(), serve.get("/readyz").status), (Some("Suspended"), 200));
+    let answer = serve.call("POST", "/sources/shop/resume", "");
+    assert_eq!((answer.status, answer.code().as_str()), (409, "ERR_EDGEWRIGHT_CONFLICT"), "{}", answer.body);
+}
+
+#[test]
+fn a_suspension_is_checked() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    for (path, body, status, field) in [
+        ("/sources/shop/suspend", "", 400, ""),
+        ("/sources/shop/suspend", "{}", 400, "/reason"),
+        ("/sources/shop/suspend", r#"{"reason": " "}"#, 400, "/reason"),
+        ("/sources/shop/suspend", r#"{"reason": "x", "until": "soon"}"#, 400, "/until"),
+        ("/sources/shop/suspend", r#"{"reason": "x", "until": "2020-01-01T00:00:00Z"}"#, 400, "/until"),
+        ("/sources/nothing/suspend", r#"{"reason": "x"}"#, 404, ""),
+        ("/sources/nothing/resume", "", 404, ""),
+    ] {
+        let answer = serve.call("POST", path, body);
+        let found = answer.json()["details"]["field"].as_str().unwrap_or_default().to_owned();
+        assert_eq!((answer.status, found.as_str()), (status, field), "{path} {body}: {}", answer.body);
+    }
+    let viewer = serve.call("POST", "/api_keys", r#"{"owner_id": "bot_viewer"}"#).json();
+    let token = viewer["token"].as_str().unwrap().to_owned();
+    assert_eq!(serve.call_as(&token, "POST", "/sources/docs/resume", "").status, 200, "an editor may");
+    assert_eq!(serve.stop().code, 0);
+    folder.ok("owners set-role bot_viewer viewer");
+    let serve = folder.serve("");
+    assert_eq!(serve.call_as(&token, "GET", "/sources", "").status, 200);
+    assert_eq!(serve.call_as(&token, "POST", "/sources/docs/suspend", r#"{"reason": "x"}"#).status, 403);
+}

@@ -1,23 +1,36 @@
-//! `/sources`: the sources that the server follows, and their status (D83).
+//! `/sources`: the sources that the server follows, their status (D83), and their suspension (D84).
 
 pub(crate) mod document;
 pub(crate) mod view;
 
 use std::{collections::HashMap, sync::Arc};
 
-use axum::{body::Body, http::Request, response::Response};
+use axum::{
+    body::Body,
+    http::{Request, StatusCode},
+    response::Response,
+};
+use jiff::Timestamp;
 
 use super::{
     App,
     answer::{self, ApiError},
-    auth, query,
+    auth::{self, Caller},
+    body::{self, Limits},
+    query,
 };
 use crate::{
-    model::{code::Code, json, secret::Secrets},
-    reconcile::{following::Following, status::SourceStatus},
+    model::{
+        code::Code,
+        decode::decode,
+        fault::{Fault, Path},
+        json,
+        secret::Secrets,
+    },
+    reconcile::{following::Following, status::SourceStatus, suspension::Suspension},
     text::printable,
 };
-use view::{SourceList, SourceView};
+use view::{SourceList, SourceSuspend, SourceView};
 
 /// Lists the sources in the order of the configuration.
 pub(super) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
@@ -41,9 +54,67 @@ pub(super) async fn get(app: Arc<App>, name: String, request: Request<Body>) -> 
     .await
 }
 
-fn admit(app: &App, request: &Request<Body>) -> Result<(), ApiError> {
-    auth::admit(app, &app.store.snapshot(), request.method(), request.headers())?;
-    query::check(request.uri().query(), &[])
+/// Suspends a source: it is looked at and not applied until it is resumed or the suspension ends.
+pub(super) async fn suspend(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
+    admit(&app, &request)?;
+    if !app.following.iter().any(|following| following.source == name) {
+        return Err(unknown(&name));
+    }
+    let (parts, body) = request.into_parts();
+    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+    // The key may have been revoked meanwhile.
+    let caller = auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    if content.root().is_null() {
+        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
+    }
+    let (wanted, found) = decode::<SourceSuspend>(content.root(), None);
+    faults.extend(found);
+    let wanted = match wanted {
+        Some(wanted) if faults.is_empty() => wanted,
+        _ => return Err(ApiError::from_faults(faults)),
+    };
+    let until = match wanted.until.trim() {
+        "" => None,
+        text => Some(text.parse::<Timestamp>().map_err(|_| {
+            let fault = Fault::new(Code::InvalidFormat, "`until` must be a time such as 2027-01-31T18:00:00Z");
+            ApiError::new(fault.at(Path::root().join("until")))
+        })?),
+    };
+    let suspension = Suspension::new(wanted.reason, caller.owner.as_str(), until).map_err(ApiError::new)?;
+    set(app, name, Some(suspension)).await
+}
+
+/// Ends the suspension of a source.
+pub(super) async fn resume(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
+    let caller = admit(&app, &request)?;
+    let following = app.following.iter().find(|following| following.source == name).ok_or_else(|| unknown(&name))?;
+    if following.is_suspended_by_configuration() {
+        let fault = Fault::new(Code::Conflict, "the configuration file of the server suspends the source");
+        return Err(ApiError::new(fault.help("remove `suspend` from the source in the file, and restart the server")));
+    }
+    if following.suspension().is_some() {
+        tracing::info!(source = name, by = caller.owner.as_str(), "resuming the source");
+    }
+    set(app, name, None).await
+}
+
+/// Suspends or resumes a source, and responds with its status. A run that has begun may still apply its plan, so this
+/// waits for its end.
+async fn set(app: Arc<App>, name: String, suspension: Option<Suspension>) -> Result<Response, ApiError> {
+    blocking(app, move |app| {
+        let following = app.following.iter().find(|it| it.source == name).ok_or_else(|| unknown(&name))?;
+        following.set_suspension(suspension)?;
+        let found = views(app).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
+        let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
+        Ok(answer::resource(StatusCode::OK, &rendered))
+    })
+    .await
+}
+
+fn admit(app: &App, request: &Request<Body>) -> Result<Caller, ApiError> {
+    let caller = auth::admit(app, &app.store.snapshot(), request.method(), request.headers())?;
+    query::check(request.uri().query(), &[])?;
+    Ok(caller)
 }
 
 fn unknown(name: &str) -> ApiError {

@@ -13,6 +13,7 @@ use crate::{
         following::Following,
         health::{Condition, Reason, Status},
         status::{LookRecord, SourceStatus},
+        suspension::Suspension,
     },
 };
 
@@ -40,6 +41,8 @@ pub(crate) struct SourceView {
     pub last_attempt: Option<LookView>,
     /// The last look after which the store matched the manifests; null if there was none since the server started.
     pub last_applied: Option<LookView>,
+    /// Who suspended the source, if it is suspended: it is looked at and not applied.
+    pub suspension: Option<SuspensionView>,
     /// When the next look is due, also without an event; empty during the first one.
     pub next_look_at: String,
     /// The numbers of resources and findings.
@@ -63,8 +66,35 @@ pub(crate) enum SourceState {
     Refused,
     /// The plan could not be applied.
     Failed,
+    /// The source is suspended: nothing is applied.
+    Suspended,
     /// The first run has not finished.
     Unknown,
+}
+
+/// The suspension of a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SuspensionView {
+    /// Why, in the words of who did it.
+    pub reason: String,
+    /// The owner of the API key that suspended it, `command line` or `configuration file`.
+    pub by: String,
+    /// When it began.
+    pub since: String,
+    /// When it ends by itself; empty if it does not.
+    pub until: String,
+}
+
+/// A suspension to begin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SourceSuspend {
+    /// Why: everyone who looks at the status of the source sees it.
+    #[schemars(length(min = 1, max = 1000))]
+    pub reason: String,
+    /// When it ends by itself, such as `2027-01-31T18:00:00Z`; empty if it does not.
+    #[serde(default)]
+    pub until: String,
 }
 
 /// A condition of a source.
@@ -134,6 +164,7 @@ impl SourceView {
         let condition = following.health.condition();
         let status = following.status.current();
         let findings = &status.findings;
+        let suspension = following.suspension();
         let location = &following.location;
         let shown = |path: &Path| path.display().to_string();
         let claimed = others.iter().flat_map(|(source, status)| {
@@ -160,13 +191,14 @@ impl SourceView {
         Self {
             name: following.source.clone(),
             uri: format!("{base_url}/sources/{}", segment(&following.source)),
-            state: SourceState::of(&condition),
+            state: if suspension.is_some() { SourceState::Suspended } else { SourceState::of(&condition) },
             paths: location.paths.iter().map(|path| shown(path)).collect(),
             repository: location.repository.as_deref().map(shown).unwrap_or_default(),
             revision: location.revision.clone(),
             interval_seconds: following.interval.as_secs(),
             last_attempt: status.attempt.as_ref().map(look),
             last_applied: status.applied.as_ref().map(look),
+            suspension: suspension.map(SuspensionView::of),
             next_look_at: status.next_look.as_ref().map(Timestamp::to_string).unwrap_or_default(),
             counts,
             diagnostics_omitted: findings.omitted(),
@@ -196,7 +228,19 @@ impl SourceState {
             SourceState::Invalid => "Invalid",
             SourceState::Refused => "Refused",
             SourceState::Failed => "Failed",
+            SourceState::Suspended => "Suspended",
             SourceState::Unknown => "Unknown",
+        }
+    }
+}
+
+impl SuspensionView {
+    fn of(suspension: Suspension) -> Self {
+        Self {
+            reason: suspension.reason,
+            by: suspension.by,
+            since: suspension.since.to_string(),
+            until: suspension.until.map(|until| until.to_string()).unwrap_or_default(),
         }
     }
 }
