@@ -17,6 +17,7 @@ use crate::{
     plan::render::sign,
     reconcile::{
         LintLevels,
+        background::lower_priority_of_pool,
         following::{FollowedSource, Following, Handle, INTERVAL, SourceLocation},
         run::RunReport,
         suspension::Suspensions,
@@ -69,6 +70,7 @@ impl Args {
         sources: Vec<ConfiguredSource>,
         is_given: &dyn Fn(&str) -> bool,
     ) -> CommandResult {
+        lower_priority_of_pool();
         let filter = EnvFilter::try_from_env("EDGEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info,notify=warn"));
         let _ = tracing_subscriber::fmt()
             .with_ansi(std::io::stderr().is_terminal())

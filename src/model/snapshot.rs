@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use imbl::{OrdMap, OrdSet};
+use imbl::{OrdMap, OrdSet, ordmap::DiffItem};
 use jiff::Timestamp;
 use rayon::slice::ParallelSliceMut;
 
@@ -58,6 +58,13 @@ pub struct Rendered {
     pub body: Bytes,
     /// The strong ETag of these bytes (D25).
     pub etag: Arc<str>,
+}
+
+/// Entries are compared by identity: each change makes a new one.
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
 }
 
 impl Entry {
@@ -120,6 +127,15 @@ impl Refusal {
 }
 
 impl Snapshot {
+    /// Returns the resources that were created, changed or deleted since an earlier revision, by key. What both revisions
+    /// share is not compared.
+    pub(crate) fn changed_since<'a>(&'a self, earlier: &'a Snapshot) -> impl Iterator<Item = &'a Key> {
+        earlier.entries.diff(&self.entries).map(|difference| match difference {
+            DiffItem::Add(key, _) | DiffItem::Remove(key, _) => key,
+            DiffItem::Update { new: (key, _), .. } => key,
+        })
+    }
+
     /// Builds a snapshot from all its parts, when a store opens.
     pub fn restore(
         revision: u64,

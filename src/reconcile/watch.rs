@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Options, Planned, Prepared,
+    background::lower_priority,
     folders::Folders,
     following::{FollowedSource, Following, Handle, INTERVAL, Signal, SourceLocation},
     health::Status,
@@ -110,6 +111,7 @@ struct Loop<F> {
 
 impl<F: FnMut(RunReport)> Loop<F> {
     fn run(&mut self, received: &Receiver<Signal>, looked: oneshot::Sender<()>) {
+        lower_priority();
         let _gone = Gone(Arc::clone(&self.following));
         let mut rest = self.turn(None);
         let _ = looked.send(());
