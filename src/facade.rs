@@ -214,8 +214,9 @@ pub mod server {
 
     // The loop.
     pub use crate::reconcile::{
+        following::{Following, Handle},
         health::{Condition, Health, Reason, Status, Verdict},
-        run_report::RunReport,
-        watch::{Following, Handle, follow},
+        run::RunReport,
+        watch::follow,
     };
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    history, past, reconciliation, rollback,
+    history, past, reconciliation, rollback, sources,
 };
 use crate::{
     filter,
@@ -40,6 +40,7 @@ pub(crate) fn document(version_header: &str) -> Value {
         .into_iter()
         .chain([rollback::path(&mut schemas, &failures)])
         .chain(history::document::paths(&mut schemas, &failures))
+        .chain(sources::document::paths(&mut schemas, &failures))
     {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
@@ -156,6 +157,10 @@ fn tags() -> Vec<Value> {
             }),
             json!({"name": history::document::TAG, "description": "Who changed what, revision by revision and field by field."}),
             json!({"name": rollback::TAG, "description": "Earlier revisions that are brought back as new ones."}),
+            json!({
+                "name": sources::document::TAG,
+                "description": "The sources that the server follows, and whether the store matches their manifests.",
+            }),
             json!({
                 "name": SERVICE,
                 "description": "Health, metrics and this document. No token or version header is needed.",

@@ -151,8 +151,8 @@ impl RollbackJob<'_> {
             Ok::<_, ApiError>(planned)
         };
         let (planned, revision) = rollback.apply(store, &target, Some(caller), accept)?;
-        if let (Some(following), Some(_)) = (&self.app.following, revision) {
-            following.look();
+        if revision.is_some() {
+            self.app.following.iter().for_each(|following| following.look());
         }
         self.answer(&planned, revision)
     }

@@ -23,7 +23,7 @@ use super::{
     handle::{Served, handle},
     history,
     metrics::{self, Meter},
-    openapi, query, ready, reconciliation, rollback, saml,
+    openapi, query, ready, reconciliation, rollback, saml, sources,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -89,6 +89,34 @@ pub fn router(app: App) -> Router {
         let app = Arc::clone(&app);
         post(move |request: Request<Body>| rollback::create(app, request)).fallback(method_not_allowed)
     };
+    let list_sources = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| sources::list(app, request)).fallback(method_not_allowed)
+    };
+    let get_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::get(app, name, request).await
+        };
+        get(answer).fallback(method_not_allowed)
+    };
+    let suspend_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::suspend(app, name, request).await
+        };
+        post(answer).fallback(method_not_allowed)
+    };
+    let resume_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::resume(app, name, request).await
+        };
+        post(answer).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -100,6 +128,10 @@ pub fn router(app: App) -> Router {
         .route("/history", changes)
         .route("/history/blame", blame)
         .route("/history/{p0}", change)
+        .route("/sources", list_sources)
+        .route("/sources/{p0}", get_source)
+        .route("/sources/{p0}/suspend", suspend_source)
+        .route("/sources/{p0}/resume", resume_source)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))

@@ -9,6 +9,7 @@ mod excerpt;
 mod explain;
 mod export;
 mod fmt;
+mod followed;
 mod get;
 mod history;
 mod keys;
@@ -16,11 +17,14 @@ mod output;
 mod owners;
 mod progress;
 mod reconcile;
+mod resume;
 mod rollback;
 mod schema;
 mod serve;
 mod show;
 mod source;
+mod status;
+mod suspend;
 mod target;
 mod trace;
 mod usage;
@@ -62,6 +66,9 @@ enum Command {
     Fmt(fmt::Args),
     Rollback(rollback::Args),
     Serve(serve::Args),
+    Status(status::Args),
+    Suspend(suspend::Args),
+    Resume(resume::Args),
     History(history::Args),
     Blame(blame::Args),
     Keys(keys::Args),
@@ -78,7 +85,7 @@ enum Exit {
     Done = 0,
     /// An error.
     Error = 1,
-    /// Changes are pending; only with `--detailed-exitcode`.
+    /// Changes are pending, only with `--detailed-exitcode`; or a source is not synced, only for `status`.
     Pending = 2,
     /// The manifests are invalid.
     Invalid = 3,
@@ -148,9 +155,13 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
-    let lints = config.lints;
+    let Config { lints, sources, .. } = config;
     let by_flag = |name: &str| {
         matches.subcommand().is_some_and(|(_, command)| command.value_source(name) == Some(ValueSource::CommandLine))
+    };
+    let is_given = |name: &str| {
+        let source = matches.subcommand().and_then(|(_, command)| command.value_source(name));
+        matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
     };
     match cli.command {
         Command::Reconcile(mut args) => args.choose(&by_flag).and_then(|()| args.run(lints)),
@@ -158,7 +169,10 @@ fn run() -> CommandResult {
         Command::Rollback(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
-        Command::Serve(args) => args.run(lints),
+        Command::Serve(args) => args.run(lints, sources, &is_given),
+        Command::Status(args) => args.run(),
+        Command::Suspend(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
+        Command::Resume(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Get(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Trace(args) => args.run(lints),
         Command::Export(args) => args.run(),

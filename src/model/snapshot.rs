@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use imbl::{OrdMap, OrdSet};
+use imbl::{OrdMap, OrdSet, ordmap::DiffItem};
 use jiff::Timestamp;
 use rayon::slice::ParallelSliceMut;
 
@@ -59,6 +59,13 @@ pub struct Rendered {
     pub body: Bytes,
     /// The strong ETag of these bytes (D25).
     pub etag: Arc<str>,
+}
+
+/// Entries are compared by identity: each change makes a new one.
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
 }
 
 impl Entry {
@@ -123,6 +130,15 @@ impl Refusal {
 }
 
 impl Snapshot {
+    /// Returns the resources that were created, changed or deleted since an earlier revision, by key. What both revisions
+    /// share is not compared.
+    pub(crate) fn changed_since<'a>(&'a self, earlier: &'a Snapshot) -> impl Iterator<Item = &'a Key> {
+        earlier.entries.diff(&self.entries).map(|difference| match difference {
+            DiffItem::Add(key, _) | DiffItem::Remove(key, _) => key,
+            DiffItem::Update { new: (key, _), .. } => key,
+        })
+    }
+
     /// Builds a snapshot from all its parts, when a store opens.
     pub fn restore(
         revision: u64,
@@ -219,7 +235,10 @@ impl Snapshot {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let entries = self.entries.ptr_eq(&other.entries) || (self.entries.is_empty() && other.entries.is_empty());
         let deleted = self.deleted.ptr_eq(&other.deleted) || (self.deleted.is_empty() && other.deleted.is_empty());
-        entries && deleted && (self.revision, self.next_order) == (other.revision, other.next_order)
+        entries
+            && deleted
+            && self.rejected == other.rejected
+            && (self.revision, self.next_order) == (other.revision, other.next_order)
     }
 
     /// The tombstone of a deleted resource.

@@ -1,8 +1,10 @@
 //! One run of the reconciler, and the loop that repeats it. Returns data; the command line and the API print it.
 
 mod apply;
+pub(crate) mod background;
 pub(crate) mod cancel;
 mod folders;
+pub(crate) mod following;
 pub(crate) mod health;
 mod judging;
 #[cfg(test)]
@@ -11,8 +13,10 @@ mod options;
 mod planned;
 pub(crate) mod remembered;
 pub(crate) mod rollback;
-pub(crate) mod run_report;
+pub(crate) mod run;
 mod stages;
+pub(crate) mod status;
+pub(crate) mod suspension;
 pub(crate) mod token;
 pub(crate) mod watch;
 

@@ -1,6 +1,6 @@
 //! A rollback: the state of an earlier revision as a new one, through the same checks as any plan (D78).
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{
     ApplyError, Planned, apply_current,
@@ -8,7 +8,6 @@ use super::{
     token::TokenFiles,
 };
 use crate::{
-    manifest::Origins,
     model::{diagnostic::Diagnostic, id::Id, operation::Author, snapshot::Snapshot},
     plan::{revert, safety::Budget},
     store::{CommitError, Store},
@@ -40,10 +39,10 @@ impl Rollback {
         Planned {
             diagnostics: Vec::new(),
             plan: Some(plan),
-            desired: BTreeMap::new(),
+            desired: Arc::default(),
             left_out: Vec::new(),
             files: Vec::new(),
-            origins: Origins::default(),
+            origins: Arc::default(),
             tried,
         }
     }

@@ -324,6 +324,11 @@ impl Store {
         (current == revision).then_some(on_disk)
     }
 
+    /// Returns the store on the disk, for files beside it.
+    pub(crate) fn beside(&self) -> Option<OnDisk> {
+        self.engine.on_disk().map(|(on_disk, _)| on_disk)
+    }
+
     /// Fails if the store can be read but not written until it is opened again.
     pub fn health(&self) -> Result<(), StoreError> {
         if self.broken.load(Ordering::Acquire) {

@@ -36,6 +36,7 @@ mod scenarios;
 mod secrets;
 mod serve;
 mod server;
+mod sources;
 mod stdout;
 mod store;
 mod store_folder;

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Folder, REPOSITORY, Serve, copy, finish},
+    cli::{Folder, REPOSITORY, Serve, copy, finish, until},
     serve::{edge, shown, until_shown},
 };
 
@@ -132,6 +132,38 @@ fn a_loop_does_not_apply_the_manifests_that_a_rollback_left() {
     // Other manifests were applied since, so these are as good as any.
     folder.write("m/one.yaml", &edge("second"));
     until_shown(&serve, "second");
+}
+
+#[test]
+fn a_source_that_is_rolled_back_while_it_is_suspended_is_not_applied_when_it_is_resumed() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m");
+    folder.write("m/one.yaml", &edge("second"));
+    until_shown(&serve, "second");
+    let suspended = serve.call("POST", "/sources/default/suspend", &json!({"reason": "an incident"}).to_string());
+    assert_eq!(suspended.status, 200, "{}", suspended.body);
+    let (status, applied) = rollback(&serve, json!({"to": 2}));
+    assert_eq!((status, &applied["applied"]), (201, &json!(4)), "{applied}");
+    let with_reason = |reason: &str| {
+        until(reason, || {
+            let found = serve.get("/sources/default").json();
+            (found["conditions"][0]["reason"] == reason).then_some(found)
+        })
+    };
+    let found = with_reason("Suspended");
+    assert_eq!((&found["state"], &found["counts"]["pending_change"]), (&json!("Suspended"), &json!(1)), "{found:#}");
+
+    let resumed = serve.call("POST", "/sources/default/resume", "");
+    assert_eq!(resumed.status, 200, "{}", resumed.body);
+    let found = with_reason("RolledBack");
+    assert_eq!((&found["state"], &found["counts"]["pending_change"]), (&json!("OutOfSync"), &json!(1)), "{found:#}");
+    let message = found["conditions"][0]["message"].as_str().unwrap();
+    assert!(message.contains("a rollback left the manifests"), "{message}");
+    assert_eq!(shown(&serve), ["first"]);
+    assert!(serve.get("/metrics").body.contains("edgewright_reconcile_total{result=\"rolled_back\"}"));
+    folder.write("m/one.yaml", &edge("third"));
+    until_shown(&serve, "third");
 }
 
 #[test]

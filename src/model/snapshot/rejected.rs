@@ -69,6 +69,7 @@ mod tests {
         let one = state.clone().committed_by(&rollback(Some("shop"), vec![rejected("shop", "four")]));
         assert_eq!((one.rejected("shop").len(), one.rejected("docs").len()), (1, 1));
         assert!(state.clone().committed_by(&rollback(None, Vec::new())).rejected("docs").is_empty());
+        assert!(!state.is_same(&Snapshot::default()), "the manifests that were left are part of the state");
         let applied = state.committed_by(&Author::source("shop", None));
         assert_eq!((applied.rejected("shop").len(), applied.rejected("docs").len()), (0, 1));
     }

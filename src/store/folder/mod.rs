@@ -12,6 +12,7 @@
 //! | `index/` | the location of each history record, in sled |
 //! | `lock` | locked by a writer, shared by readers |
 //! | `remembered` | dry runs that had nothing to do (D73), which are no part of the store |
+//! | `suspensions` | suspended sources (D84), which are no part of the store |
 
 mod base;
 mod beside;
@@ -392,7 +393,8 @@ fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> 
 /// Returns whether a folder has files other than those of an interrupted creation.
 fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
-        ["lock", "index", "kept", "head.tmp", "remembered", "remembered.tmp"].contains(&name)
+        ["lock", "index", "kept", "head.tmp", "remembered", "remembered.tmp", "suspensions", "suspensions.tmp"]
+            .contains(&name)
             || ["base.", "journal.", "history."].iter().any(|part| name.starts_with(part))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| {
