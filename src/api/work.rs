@@ -6,10 +6,7 @@ use axum::http::header;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::answer::ApiError;
-use crate::{
-    model::code::Code,
-    reconcile::{background::lower_priority, cancel::Cancel},
-};
+use crate::{model::code::Code, reconcile::cancel::Cancel, store::background::lower_priority};
 
 /// The number of concurrent runs.
 const RUNNING: usize = 2;

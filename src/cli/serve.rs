@@ -17,14 +17,13 @@ use crate::{
     plan::render::sign,
     reconcile::{
         LintLevels,
-        background::lower_priority_of_pool,
         following::{FollowedSource, Following, Handle, INTERVAL, SourceLocation},
         run::RunReport,
         suspension::Suspensions,
         token::write_token,
         watch::follow_source,
     },
-    store::Store,
+    store::{Store, background::lower_priority_of_pool},
 };
 
 /// Serve the management API, and reconcile the store with folders of manifests.

@@ -1,7 +1,6 @@
 //! One run of the reconciler, and the loop that repeats it. Returns data; the command line and the API print it.
 
 mod apply;
-pub(crate) mod background;
 pub(crate) mod cancel;
 mod folders;
 pub(crate) mod following;

@@ -14,7 +14,6 @@ use tokio::sync::oneshot;
 
 use super::{
     Options, Planned, Prepared,
-    background::lower_priority,
     folders::Folders,
     following::{FollowedSource, Following, Handle, INTERVAL, Signal, SourceLocation},
     health::Status,
@@ -27,7 +26,7 @@ use super::{
 use crate::{
     manifest::tree::{Recorder, Tree},
     model::{code::Code, diagnostic::Diagnostic},
-    store::{Attempt, Store, history::Outcome as AttemptOutcome},
+    store::{Attempt, Store, background::lower_priority, history::Outcome as AttemptOutcome},
 };
 
 /// How long the folder must be quiet before a run.

@@ -17,7 +17,9 @@ use std::{
 };
 
 use super::{
-    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, codec,
+    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError,
+    background::lower_priority,
+    codec,
     engine::{Batch, RecordChange, Tip},
     history::{Outcome, Record, chain},
     touched::touched,
@@ -365,6 +367,7 @@ impl Store {
         let (engine, retention, forget) = (Arc::clone(&self.engine), self.retention, line.forget);
         let running = Arc::clone(&self.checkpointing);
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
+            lower_priority();
             let write = || {
                 let state = Snapshot::clone(&state).without_tombstones(forget);
                 // A record that cannot be written must not leave a base without it.

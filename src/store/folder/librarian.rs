@@ -23,6 +23,7 @@ use crate::{
     model::code::Code,
     store::{
         Stay, StoreError,
+        background::lower_priority,
         engine::{Batch, Query, Tip, UNDO},
         history::{Record, Retention},
         mint,
@@ -80,6 +81,7 @@ impl Librarian {
         let shared = Arc::new(Shared::default());
         let (own, path) = (Arc::clone(&shared), folder.to_owned());
         let thread = std::thread::Builder::new().name("history".into()).spawn(move || {
+            lower_priority();
             let index = match stay {
                 Stay::Long => catch_up::open(&path, tip).inspect_err(|error| {
                     tracing::warn!(code = %error.code, "the history cannot be read: {error}");

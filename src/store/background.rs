@@ -1,4 +1,5 @@
-//! The priority of work that nobody waits for within milliseconds: planning and applying, beside the requests of a server.
+//! The priority of work that nobody waits for within milliseconds: planning, applying, and what the store does behind
+//! commits, beside the requests of a server.
 
 /// How much lower the priority is, in nice levels: requests get nearly all of a processor that both need.
 #[cfg(target_os = "linux")]
