@@ -21,7 +21,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use super::{App, answer::ApiError};
 use crate::{
     model::{Kind, code::Code},
-    reconcile::{health::Status, watch::Following},
+    reconcile::{following::Following, health::Status},
 };
 
 /// Bucket bounds in seconds, from a read from memory to a commit on a slow disk.
@@ -64,6 +64,7 @@ fn recorder() -> Option<&'static PrometheusHandle> {
             metrics::describe_gauge!("edgewright_resources", "Resources of each kind.");
             metrics::describe_gauge!("edgewright_revision", "The current revision of the store.");
             metrics::describe_gauge!("edgewright_drift", "1 while the store does not match a source's manifests.");
+            metrics::describe_gauge!("edgewright_source_suspended", "1 while a source is suspended.");
             metrics::describe_gauge!(
                 "edgewright_reconcile_loop_up",
                 "1 while a source's reconcile loop is running and not stuck."
@@ -88,24 +89,25 @@ pub(crate) fn install() {
 
 /// Periodically runs the recorder's upkeep, because samples would accumulate until the next scrape, and logs when the
 /// reconcile loop is stuck.
-pub(super) async fn keep_up(following: Option<Arc<Following>>) {
+pub(super) async fn keep_up(following: Vec<Arc<Following>>) {
     let mut interval = tokio::time::interval(UPKEEP);
-    let mut was_up = true;
+    let mut loops: Vec<(Arc<Following>, bool)> = following.into_iter().map(|following| (following, true)).collect();
     loop {
         interval.tick().await;
         if let Some(recorder) = recorder() {
             // It sorts the samples of all requests since the last time, which must not hold up others.
             let _ = tokio::task::spawn_blocking(move || recorder.run_upkeep()).await;
         }
-        let Some(following) = &following else { continue };
-        let is_up = following.health.is_up();
-        if was_up && !is_up {
-            tracing::error!(source = following.source, "{}", following.health.trouble().unwrap_or_default());
+        for (following, was_up) in &mut loops {
+            let is_up = following.health.is_up();
+            if *was_up && !is_up {
+                tracing::error!(source = following.source, "{}", following.health.trouble().unwrap_or_default());
+            }
+            if is_up && !*was_up {
+                tracing::info!(source = following.source, "the reconcile loop runs again");
+            }
+            *was_up = is_up;
         }
-        if is_up && !was_up {
-            tracing::info!(source = following.source, "the reconcile loop runs again");
-        }
-        was_up = is_up;
     }
 }
 
@@ -212,12 +214,14 @@ fn page_of(app: &App) -> Response {
     let (files, bytes) = app.files.size();
     metrics::gauge!("edgewright_file_cache_files").set(files as f64);
     metrics::gauge!("edgewright_file_cache_bytes").set(bytes as f64);
-    if let Some(following) = &app.following {
+    for following in &app.following {
         let (source, health) = (&following.source, &following.health);
         let flag = |state: bool| if state { 1.0 } else { 0.0 };
         let seconds = |at: Option<Timestamp>| at.map_or(0.0, |at| at.as_second() as f64);
         metrics::gauge!("edgewright_reconcile_loop_up", "source" => source.clone()).set(flag(health.is_up()));
         let drifts = health.condition().status == Status::OutOfSync;
+        let is_suspended = following.suspension().is_some();
+        metrics::gauge!("edgewright_source_suspended", "source" => source.clone()).set(flag(is_suspended));
         metrics::gauge!("edgewright_drift", "source" => source.clone()).set(flag(drifts));
         metrics::gauge!("edgewright_reconcile_last_attempt_timestamp_seconds", "source" => source.clone())
             .set(seconds(health.last_attempt()));

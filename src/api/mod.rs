@@ -9,18 +9,22 @@ mod drain;
 pub(crate) mod endpoint;
 mod given;
 mod handle;
+pub(crate) mod history;
 mod kept_pages;
 mod list;
 mod metrics;
 pub(crate) mod openapi;
 mod page;
+mod past;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;
 mod render;
+pub(crate) mod rollback;
 mod router;
 mod saml;
 mod serve;
+pub(crate) mod sources;
 mod work;
 
 use std::sync::Arc;
@@ -31,7 +35,7 @@ pub use serve::{Server, bind};
 
 use crate::{
     model::{id::Id, site::Site},
-    reconcile::watch::Following,
+    reconcile::following::Following,
     store::Store,
 };
 use kept_pages::KeptPages;
@@ -57,8 +61,8 @@ pub struct App {
     store: Arc<Store>,
     site: Site,
     settings: Settings,
-    /// The server's reconcile loop, if it follows a folder.
-    following: Option<Arc<Following>>,
+    /// The reconcile loops of the sources that the server follows.
+    following: Vec<Arc<Following>>,
     work: Work,
     /// Lists with a filter, which a long reconciliation must not hold up.
     searches: Work,
@@ -91,7 +95,7 @@ impl App {
         let searches = Work::new("filtered lists", WAITING_SEARCHES);
         let (renderings, pages) = (Renderings::new(), KeptPages::default());
         let files = FileCache::new(DEFAULT_MIB << 20);
-        Self { store, site, settings, following: None, work, searches, renderings, pages, files }
+        Self { store, site, settings, following: Vec::new(), work, searches, renderings, pages, files }
     }
 
     /// Limits the memory for texts that clients have sent and can refer to by digest (D72). 0 keeps none.
@@ -101,10 +105,10 @@ impl App {
         self
     }
 
-    /// Adds the reconcile loop of a folder.
+    /// Adds the reconcile loops of the followed sources.
     #[must_use]
-    pub fn following(mut self, following: Option<Arc<Following>>) -> Self {
-        self.following = following;
+    pub fn following(mut self, following: impl IntoIterator<Item = Arc<Following>>) -> Self {
+        self.following.extend(following);
         self
     }
 }

@@ -5,7 +5,9 @@ use std::{fs, io::IsTerminal, path::PathBuf, sync::Arc};
 use tracing_subscriber::EnvFilter;
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs, keys,
+    CommandResult, Exit, Failure, StoreArgs,
+    followed::ConfiguredSource,
+    keys,
     show::{self, say},
     source::{Loading, Ownership},
 };
@@ -15,13 +17,19 @@ use crate::{
     plan::render::sign,
     reconcile::{
         LintLevels,
+        following::{FollowedSource, Following, Handle, INTERVAL, SourceLocation},
+        run::RunReport,
+        suspension::Suspensions,
         token::write_token,
-        watch::{Handle, RunReport, follow},
+        watch::follow_source,
     },
     store::{Store, background::lower_priority_of_pool},
 };
 
-/// Serve the management API, and reconcile the store with a folder of manifests.
+/// Serve the management API, and reconcile the store with folders of manifests.
+///
+/// `--manifests` follows one source. To follow several, or a branch of a Git repository, list them as `sources` in the
+/// configuration file.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Manifest file or folder to follow: applies valid changes, and reports invalid ones without applying them.
@@ -55,7 +63,12 @@ pub(super) struct Args {
 
 impl Args {
     /// Runs the command.
-    pub(super) fn run(self, lints: LintLevels) -> CommandResult {
+    pub(super) fn run(
+        self,
+        lints: LintLevels,
+        sources: Vec<ConfiguredSource>,
+        is_given: &dyn Fn(&str) -> bool,
+    ) -> CommandResult {
         lower_priority_of_pool();
         let filter = EnvFilter::try_from_env("EDGEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info,notify=warn"));
         let _ = tracing_subscriber::fmt()
@@ -71,6 +84,9 @@ impl Args {
             let fault = Diagnostic::error(Code::Parameter, "`--manifests` cannot be standard input");
             return Err(fault.help("use a file or folder").into());
         }
+        if !sources.is_empty() {
+            self.check_alone(is_given)?;
+        }
         let mut server = bind(&self.listen).map_err(|error| {
             Diagnostic::error(Code::CannotListen, format!("cannot listen on {}: {error}", self.listen))
                 .help("set --listen to an IP address and a free port, such as 127.0.0.1:8484")
@@ -80,14 +96,20 @@ impl Args {
         self.create_admin(&store)?;
         // The first run is over before there is a router.
         install_metrics();
-        let mut handle = self.follow(&store, lints)?;
-        if let Some(handle) = &mut handle
-            && !server.wait(handle.first_look())
-        {
+        let mut handles = self.follow(&store, lints, sources)?;
+        let looks: Vec<_> = handles.iter_mut().map(Handle::first_look).collect();
+        let first_looks = async move {
+            for look in looks {
+                look.await;
+            }
+        };
+        if !handles.is_empty() && !server.wait(first_looks) {
+            // All loops stop at the same time.
+            handles.iter().for_each(|handle| handle.following().stop());
             say("Stopped.");
             return Ok(Exit::Done);
         }
-        let following = handle.as_ref().map(Handle::following);
+        let following: Vec<Arc<Following>> = handles.iter().map(Handle::following).collect();
         let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| format!("http://{address}")));
         let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
         let settings =
@@ -96,7 +118,7 @@ impl Args {
         let router = router(app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)));
         say(&format!("Serving {base_url} (listening on {address}). Stop with Ctrl-C."));
         server.run(router, following).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
-        drop(handle);
+        drop(handles);
         say("Stopped.");
         Ok(Exit::Done)
     }
@@ -134,16 +156,63 @@ impl Args {
         created
     }
 
-    fn follow(&self, store: &Arc<Store>, lints: LintLevels) -> Result<Option<Handle>, Failure> {
-        if self.manifests.is_empty() {
-            return Ok(None);
+    /// Rejects the options of a single source if the configuration file lists sources: it would be unclear to which of
+    /// them a limit applies.
+    fn check_alone(&self, is_given: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
+        let options = [
+            ("manifests", "--manifests"),
+            ("source", "--source"),
+            ("prune", "--prune"),
+            ("isolate", "--isolate"),
+            ("max_deletes", "--max-deletes"),
+        ];
+        // The configuration file can set `manifests`, too.
+        let is_set = |id: &str| is_given(id) || (id == "manifests" && !self.manifests.is_empty());
+        match options.into_iter().find(|(id, _)| is_set(id)) {
+            None => Ok(()),
+            Some((_, option)) => {
+                let message = format!("`{option}` cannot be combined with `sources` in the configuration file");
+                let fault = Diagnostic::error(Code::Parameter, message);
+                Err(fault.help("set it for each source in the file, or remove `sources`").into())
+            }
         }
-        let options = self.ownership.options(self.loading.of(self.manifests.clone()), lints);
-        let reported = Arc::clone(store);
-        let handle = follow(Arc::clone(store), options, &self.manifests, move |report| log(&report, reported.as_ref()));
-        handle
-            .map(Some)
-            .map_err(|error| Diagnostic::error(Code::Unreadable, format!("cannot watch the manifests: {error}")).into())
+    }
+
+    /// Follows the sources of the configuration file, or the one of the options.
+    fn follow(
+        &self,
+        store: &Arc<Store>,
+        lints: LintLevels,
+        sources: Vec<ConfiguredSource>,
+    ) -> Result<Vec<Handle>, Failure> {
+        let mut followed = Vec::new();
+        for source in sources {
+            followed.push((Some(source.name.clone()), source.followed(&self.loading, &self.ownership)?));
+        }
+        if followed.is_empty() && !self.manifests.is_empty() {
+            let paths = self.manifests.clone();
+            let options = self.ownership.options(self.loading.of(paths.clone()), lints);
+            let location = SourceLocation { paths: paths.clone(), ..SourceLocation::default() };
+            let source = FollowedSource { options, watched: paths, interval: INTERVAL, location, is_suspended: false };
+            followed.push((None, source));
+        }
+        if followed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let suspensions = Arc::new(Suspensions::open(Arc::clone(store))?);
+        let mut handles = Vec::new();
+        for (label, source) in followed {
+            let (shown, reported) = (label.clone(), Arc::clone(store));
+            let handle = follow_source(Arc::clone(store), source, Arc::clone(&suspensions), move |report| {
+                log(&report, reported.as_ref(), shown.as_deref());
+            });
+            let handle = handle.map_err(|error| {
+                let of = label.map(|name| format!(" of source `{name}`")).unwrap_or_default();
+                Diagnostic::error(Code::Unreadable, format!("cannot watch the manifests{of}: {error}"))
+            });
+            handles.push(handle?);
+        }
+        Ok(handles)
     }
 }
 
@@ -154,7 +223,12 @@ fn trimmed(url: String) -> String {
     url.trim_end_matches('/').to_owned()
 }
 
-fn log(report: &RunReport, store: &Store) {
+/// Logs a report. `label` is the source, if there may be several.
+fn log(report: &RunReport, store: &Store, label: Option<&str>) {
+    let say = |line: &str| match label {
+        Some(label) => say(&format!("[{label}] {line}")),
+        None => say(line),
+    };
     match report {
         RunReport::Applied { plan, revision } => {
             for change in plan.changes.iter().take(SHOWN_CHANGES) {
@@ -179,6 +253,15 @@ fn log(report: &RunReport, store: &Store) {
             }
             say("No resource is deleted until these errors are fixed.");
             say(&format!("The rest is applied; the store is at revision {}.", store.snapshot().revision));
+        }
+        RunReport::RolledBack { commit } => {
+            let commit = commit.as_ref().map(|commit| format!(" (commit {commit})")).unwrap_or_default();
+            say(&format!("A rollback left these manifests{commit}. They are not applied until they change."));
+        }
+        RunReport::Suspended(planned) => {
+            show::diagnostics(&planned.diagnostics);
+            let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();
+            say(&format!("Not applied, because the source is suspended: {summary}."));
         }
         RunReport::Failed(diagnostics) => {
             show::diagnostics(diagnostics);

@@ -1,6 +1,7 @@
 //! All resources at one revision: immutable, cheap to clone, shared by every reader.
 
 mod apply;
+mod rejected;
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +19,7 @@ use super::{
     id::Id,
     key::Key,
     lazy_spec::LazySpec,
-    operation::Claim,
+    operation::{Claim, RejectedManifests},
     resource::{AnyResource, Resource},
     secret::Secret,
 };
@@ -100,6 +101,8 @@ pub struct Snapshot {
     users: OrdMap<Key, OrdSet<Key>>,
     /// For addresses without the parent: the parent of each child with an id of its own.
     parents: OrdMap<(Kind, Id), Id>,
+    /// The manifests that a rollback left, by source (D78).
+    rejected: OrdMap<String, Arc<[RejectedManifests]>>,
 }
 
 /// The record of a deleted resource.
@@ -188,6 +191,35 @@ impl Snapshot {
         Self { revision, next_order, ..next }
     }
 
+    /// Returns the snapshot of an earlier revision from what was there instead of each resource that has changed since: an
+    /// entry, or the tombstone of a deletion, if any.
+    pub(crate) fn rewound(
+        &self,
+        revision: u64,
+        next_order: u64,
+        former: impl IntoIterator<Item = (Key, Result<Entry, Option<Tombstone>>)>,
+    ) -> Self {
+        let mut earlier = self.clone();
+        let mut parents = BTreeSet::new();
+        for (key, former) in former {
+            parents.extend(key.parent_key());
+            earlier.take_out(&key);
+            earlier.deleted.remove(&key);
+            match former {
+                Ok(entry) => earlier.place(entry),
+                Err(tombstone) => {
+                    if let Some(tombstone) = tombstone {
+                        earlier.deleted.insert(key, tombstone);
+                    }
+                }
+            }
+        }
+        for parent in parents {
+            earlier.refresh(&parent);
+        }
+        Self { revision, next_order, ..earlier }
+    }
+
     /// Returns the state without the tombstones of deletions up to a revision.
     #[must_use]
     pub fn without_tombstones(mut self, upto: u64) -> Self {
@@ -203,7 +235,10 @@ impl Snapshot {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let entries = self.entries.ptr_eq(&other.entries) || (self.entries.is_empty() && other.entries.is_empty());
         let deleted = self.deleted.ptr_eq(&other.deleted) || (self.deleted.is_empty() && other.deleted.is_empty());
-        entries && deleted && (self.revision, self.next_order) == (other.revision, other.next_order)
+        entries
+            && deleted
+            && self.rejected == other.rejected
+            && (self.revision, self.next_order) == (other.revision, other.next_order)
     }
 
     /// The tombstone of a deleted resource.

@@ -9,7 +9,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 
 use super::{
     Change, Effect, Plan,
-    safety::{Budget, over_budget},
+    safety::{Budget, OF_MANIFESTS, over_budget},
 };
 use crate::model::{
     Kind,
@@ -67,7 +67,7 @@ pub(crate) fn diff(
     }
     planner.mark_replacements();
     let owned = snapshot.iter().filter(|entry| entry.is_owned_by(source)).count();
-    let refusal = over_budget(&planner.plan, owned, budget);
+    let refusal = over_budget(&planner.plan, owned, budget, &OF_MANIFESTS);
     planner.plan.refusals.extend(refusal);
     planner.plan
 }
@@ -297,7 +297,11 @@ fn is_renamed(old: &Claim, wanted: &Desired) -> bool {
 
 /// The calls that turn one spec into another: one PATCH with the changed plain fields, a PUT for each new or changed
 /// module, and a DELETE for each removed module, because PATCH cannot delete.
-fn changes(key: &Key, from: &dyn AnyResource, to: &Arc<dyn AnyResource>) -> Result<Vec<Operation>, JsonError> {
+pub(super) fn changes(
+    key: &Key,
+    from: &dyn AnyResource,
+    to: &Arc<dyn AnyResource>,
+) -> Result<Vec<Operation>, JsonError> {
     if from.same(to.as_ref()) {
         return Ok(Vec::new());
     }

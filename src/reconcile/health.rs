@@ -43,8 +43,12 @@ pub enum Reason {
     PartlyApplied,
     /// The manifests have errors.
     Invalid,
+    /// The source is suspended, and the plan is not applied.
+    Suspended,
     /// A safety limit refused the plan.
     Refused,
+    /// A rollback left the state that the manifests declare (D78).
+    RolledBack,
     /// The plan could not be applied.
     Failed,
     /// The run panicked.
@@ -62,9 +66,13 @@ impl Reason {
         match self {
             Reason::Starting => Status::Unknown,
             Reason::Applied | Reason::InSync => Status::Synced,
-            Reason::PartlyApplied | Reason::Invalid | Reason::Refused | Reason::Failed | Reason::Panicked => {
-                Status::OutOfSync
-            }
+            Reason::PartlyApplied
+            | Reason::Invalid
+            | Reason::Suspended
+            | Reason::Refused
+            | Reason::RolledBack
+            | Reason::Failed
+            | Reason::Panicked => Status::OutOfSync,
         }
     }
 }
@@ -251,7 +259,10 @@ impl Health {
         let Condition { status, reason, message, .. } = &state.condition;
         match status {
             Status::Synced => Verdict::Ready,
-            Status::OutOfSync if state.is_applied => Verdict::Degraded(format!("{status} ({reason}): {message}")),
+            // A source that somebody has suspended or rolled back must not take the server out of rotation.
+            Status::OutOfSync if state.is_applied || matches!(reason, Reason::Suspended | Reason::RolledBack) => {
+                Verdict::Degraded(format!("{status} ({reason}): {message}"))
+            }
             _ => Verdict::NotReady(format!("{status} ({reason}): {message}")),
         }
     }
@@ -307,6 +318,15 @@ mod tests {
         assert_eq!(health.verdict(), Verdict::NotReady("OutOfSync (Invalid): one error".into()));
         health.has_resources();
         assert!(is_ready(&health, Duration::ZERO), "an earlier process has applied it");
+    }
+
+    #[test]
+    fn a_suspended_or_rolled_back_source_does_not_keep_a_server_from_being_ready() {
+        for reason in [Reason::Suspended, Reason::RolledBack] {
+            let health = Health::new(SILENCE);
+            health.result(reason, "one to create".into(), 1);
+            assert_eq!(health.verdict(), Verdict::Degraded(format!("OutOfSync ({reason}): one to create")));
+        }
     }
 
     #[test]

@@ -235,7 +235,7 @@ fn isolate(mut judged: Judged, others: &[Arc<Entry>], lints: &LintLevels) -> Jud
 }
 
 /// Tries a plan on the Snapshot, to report now what a commit would refuse.
-fn try_on(snapshot: &Snapshot, plan: &Plan) -> Result<Option<Arc<Tried>>, Refusal> {
+pub(super) fn try_on(snapshot: &Snapshot, plan: &Plan) -> Result<Option<Arc<Tried>>, Refusal> {
     if !plan.refusals.is_empty() || plan.is_empty() {
         return Ok(None);
     }

@@ -4,6 +4,7 @@
 
 mod again;
 mod parsed;
+mod rollback;
 mod specs;
 mod worlds;
 
