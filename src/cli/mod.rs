@@ -11,6 +11,7 @@ mod fmt;
 mod get;
 mod history;
 mod keys;
+mod log;
 mod output;
 mod owners;
 mod progress;

@@ -11,6 +11,7 @@ mod options;
 mod planned;
 pub(crate) mod remembered;
 mod stages;
+pub(crate) mod sync_log;
 pub(crate) mod token;
 pub(crate) mod watch;
 

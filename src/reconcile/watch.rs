@@ -27,6 +27,7 @@ use crate::{
     model::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
+        operation::Author,
         snapshot::Snapshot,
     },
     plan::Plan,
@@ -149,9 +150,9 @@ impl Drop for Handle {
 
 /// Reconciles once, like the `reconcile` command. `settled` is called if the store matches the manifests now, with its
 /// revision.
-fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunReport {
+fn run_once(store: &Store, prepared: &Prepared, author: &Author, settled: impl FnOnce(&Planned, u64)) -> RunReport {
     let began = Instant::now();
-    let report = look(store, prepared, settled);
+    let report = look(store, prepared, author, settled);
     let result = match report {
         RunReport::Applied { .. } => "applied",
         RunReport::InSync { .. } => "in_sync",
@@ -163,7 +164,7 @@ fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u
     report
 }
 
-fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunReport {
+fn look(store: &Store, prepared: &Prepared, author: &Author, settled: impl FnOnce(&Planned, u64)) -> RunReport {
     /// Why a plan must not run.
     enum RunStop {
         Invalid(Box<Planned>),
@@ -175,13 +176,12 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
             RunStop::Failed(error)
         }
     }
-    let author = prepared.options.author();
     let accept = |_: &Snapshot, planned: Planned| match &planned.plan {
         None => Err(RunStop::Invalid(Box::new(planned))),
         Some(plan) if !plan.refusals.is_empty() => Err(RunStop::Refused(plan.refusals.clone())),
         Some(_) => Ok(planned),
     };
-    match apply_current(store, prepared, author, &mut TokenFiles::default(), accept) {
+    match apply_current(store, prepared, author.clone(), &mut TokenFiles::default(), accept) {
         Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
         Ok((planned, applied)) => {
             let plan = planned.plan.as_ref();
@@ -199,12 +199,12 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
 }
 
 /// Reconciles the manifests and watches their paths in a separate thread. `report` is called after each run with a new
-/// result.
+/// result, with the author of the run.
 pub fn follow(
     store: Arc<Store>,
     mut options: Options,
     paths: &[PathBuf],
-    report: impl FnMut(RunReport) + Send + 'static,
+    report: impl FnMut(RunReport, &Author) + Send + 'static,
 ) -> notify::Result<Handle> {
     let (signals, received) = channel();
     // The watch starts first, so that no change is lost before the first run.
@@ -252,7 +252,7 @@ struct Loop<F> {
     following: Arc<Following>,
 }
 
-impl<F: FnMut(RunReport)> Loop<F> {
+impl<F: FnMut(RunReport, &Author)> Loop<F> {
     fn run(&mut self, received: &Receiver<Signal>, looked: oneshot::Sender<()>) {
         let _gone = Gone(Arc::clone(&self.following));
         let mut rest = self.turn(None);
@@ -284,7 +284,10 @@ impl<F: FnMut(RunReport)> Loop<F> {
             let report =
                 RunReport::Failed(vec![fault.help("report it with the panic message in the log; the loop continues")]);
             // The report itself may have panicked.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.tell(report)));
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                let author = self.options.author();
+                self.tell(report, &author);
+            }));
         }
         self.following.health.end();
         rest
@@ -305,7 +308,8 @@ impl<F: FnMut(RunReport)> Loop<F> {
             if let RunReport::InSync { revision, .. } = report {
                 self.settled = Some(Settled::at(revision));
             }
-            return self.tell(report);
+            let author = self.options.author();
+            return self.tell(report, &author);
         }
         let mut settled = None;
         let remember = |planned: &Planned, revision: u64| {
@@ -315,14 +319,15 @@ impl<F: FnMut(RunReport)> Loop<F> {
             }
         };
         let prepared = Prepared::load_again(self.options.clone(), self.prepared.take());
-        let outcome = run_once(self.store.as_ref(), &prepared, remember);
+        let author = prepared.options.author();
+        let outcome = run_once(self.store.as_ref(), &prepared, &author, remember);
         self.prepared = Some(prepared);
         // A cancelled run has no result.
         if self.following.cancel.is_cancelled() && matches!(outcome, RunReport::Invalid(_)) {
             return;
         }
         self.settled = settled;
-        self.tell(outcome);
+        self.tell(outcome, &author);
     }
 
     /// The report of a run that was remembered by an earlier process and still holds.
@@ -333,7 +338,7 @@ impl<F: FnMut(RunReport)> Loop<F> {
     }
 
     /// Records the result of a run, and reports it if it is new.
-    fn tell(&mut self, outcome: RunReport) {
+    fn tell(&mut self, outcome: RunReport, author: &Author) {
         let snapshot = self.store.snapshot();
         let (reason, message) = outcome.condition();
         let health = &self.following.health;
@@ -349,21 +354,21 @@ impl<F: FnMut(RunReport)> Loop<F> {
         if self.reported != Some(now) {
             // Set first: if `report` panics, it must not panic again in every run.
             self.reported = Some(now);
-            self.note(&outcome);
-            (self.report)(outcome);
+            self.note(&outcome, author);
+            (self.report)(outcome, author);
         }
     }
 }
 
 impl<F> Loop<F> {
     /// Records an attempt that changed nothing in the history; a persistent error is one attempt (D58).
-    fn note(&self, report: &RunReport) {
+    fn note(&self, report: &RunReport, author: &Author) {
         let outcome = match report {
             RunReport::Invalid(_) => AttemptOutcome::Refused,
             RunReport::Failed(_) => AttemptOutcome::Failed,
             RunReport::Applied { .. } | RunReport::InSync { .. } | RunReport::Partly(_) => return,
         };
-        if let Err(error) = self.store.note(Attempt::new(self.options.author()), outcome, report.condition().1) {
+        if let Err(error) = self.store.note(Attempt::new(author.clone()), outcome, report.condition().1) {
             tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
         }
     }

@@ -20,6 +20,7 @@ use super::{
     Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, codec,
     engine::{Batch, RecordChange, Tip},
     history::{Outcome, Record, chain},
+    measured,
     touched::touched,
     tried::NextState,
 };
@@ -138,6 +139,17 @@ impl Line {
 
 impl Store {
     pub(super) fn commit_in_group<E>(
+        &self,
+        attempt: Attempt,
+        make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
+    ) -> Result<Committed, Declined<E>> {
+        let began = Instant::now();
+        let committed = self.enter_and_wait(attempt, make);
+        measured::commit(&committed, began);
+        committed
+    }
+
+    fn enter_and_wait<E>(
         &self,
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
@@ -320,6 +332,7 @@ impl Store {
             }
             writers.push((turn, revision));
         }
+        let began = Instant::now();
         let appended = match failed {
             // The commits after it in the group were applied to its state.
             Some(error) => Err(error),
@@ -332,6 +345,9 @@ impl Store {
                 })
                 .map(|()| end),
         };
+        if !batches.is_empty() {
+            measured::group(batches.len(), appended.is_ok(), began);
+        }
         (writers, appended)
     }
 

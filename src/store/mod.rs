@@ -7,6 +7,7 @@ mod error;
 pub(crate) mod folder;
 mod group;
 pub(crate) mod history;
+pub(crate) mod measured;
 pub(crate) mod memory;
 pub(crate) mod mint;
 mod probe;
