@@ -52,9 +52,11 @@ const HISTOGRAMS: [(&str, &str); 5] = [
     (SYNC_SECONDS, "Duration of writing a group of commits and syncing it to disk."),
     (GROUP_COMMITS, "Commits that were made durable by one write and one sync."),
 ];
-const COUNTERS: [(&str, &str); 6] = [
+const LABELLED_COUNTERS: [(&str, &str); 2] = [
     ("edgewright_http_requests_total", "Handled requests by method, path template and status."),
     ("edgewright_reconcile_total", "Syncs by result, those that clients send included."),
+];
+const COUNTERS: [(&str, &str); 4] = [
     ("edgewright_reconciliation_request_bytes_total", "Size of the received bodies of POST /reconciliations."),
     ("edgewright_file_cache_hits_total", "Texts that requests referred to by digest and the server had."),
     ("edgewright_file_cache_misses_total", "Texts that requests referred to by digest and the server lacked."),
@@ -76,14 +78,17 @@ fn recorder() -> Option<&'static PrometheusHandle> {
             for (name, help) in HISTOGRAMS {
                 metrics::describe_histogram!(name, help);
             }
-            for (name, help) in COUNTERS {
+            for (name, help) in LABELLED_COUNTERS {
                 metrics::describe_counter!(name, help);
             }
             // A counter that appears with its first event hides that event from `increase()`.
+            for (name, help) in COUNTERS {
+                metrics::describe_counter!(name, help);
+                metrics::counter!(name).increment(0);
+            }
             for result in RESULTS {
                 metrics::counter!("edgewright_reconcile_total", "result" => result).increment(0);
             }
-            metrics::counter!(SYNC_FAILURES).increment(0);
             process::start();
             Some(handle)
         })
