@@ -10,18 +10,22 @@ mod drain;
 pub(crate) mod endpoint;
 mod given;
 mod handle;
+pub(crate) mod history;
 mod kept_pages;
 mod list;
 mod metrics;
 pub(crate) mod openapi;
 mod page;
+mod past;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;
 mod render;
+pub(crate) mod rollback;
 mod router;
 mod saml;
 mod serve;
+pub(crate) mod sources;
 mod work;
 
 use std::sync::Arc;
@@ -33,7 +37,7 @@ pub use serve::{Server, bind};
 use self::metrics::{Inventories, SyncTimes};
 use crate::{
     model::{id::Id, site::Site},
-    reconcile::watch::Following,
+    reconcile::following::Following,
     store::Store,
 };
 use kept_pages::KeptPages;
@@ -59,8 +63,8 @@ pub struct App {
     store: Arc<Store>,
     site: Site,
     settings: Settings,
-    /// The server's reconcile loop, if it follows a folder.
-    following: Option<Arc<Following>>,
+    /// The reconcile loops of the sources that the server follows.
+    following: Vec<Arc<Following>>,
     work: Work,
     /// Lists with a filter, which a long reconciliation must not hold up.
     searches: Work,
@@ -98,7 +102,8 @@ impl App {
         let (renderings, pages) = (Renderings::new(), KeptPages::default());
         let files = FileCache::new(DEFAULT_MIB << 20);
         let (inventories, syncs) = (Inventories::default(), SyncTimes::default());
-        Self { store, site, settings, following: None, work, searches, renderings, pages, files, inventories, syncs }
+        let following = Vec::new();
+        Self { store, site, settings, following, work, searches, renderings, pages, files, inventories, syncs }
     }
 
     /// Limits the memory for texts that clients have sent and can refer to by digest (D72). 0 keeps none.
@@ -108,10 +113,10 @@ impl App {
         self
     }
 
-    /// Adds the reconcile loop of a folder.
+    /// Adds the reconcile loops of the followed sources.
     #[must_use]
-    pub fn following(mut self, following: Option<Arc<Following>>) -> Self {
-        self.following = following;
+    pub fn following(mut self, following: impl IntoIterator<Item = Arc<Following>>) -> Self {
+        self.following.extend(following);
         self
     }
 }

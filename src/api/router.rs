@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{MethodFilter, MethodRouter, get},
+    routing::{MethodFilter, MethodRouter, get, post},
 };
 use tower::ServiceExt;
 use tower_http::cors::{AllowHeaders, AllowMethods, Any as AnyOrigin, CorsLayer};
@@ -21,8 +21,9 @@ use super::{
     drain,
     endpoint::{Endpoint, endpoints},
     handle::{Served, handle},
+    history,
     metrics::{self, Meter},
-    openapi, query, ready, reconciliation, saml,
+    openapi, query, ready, reconciliation, rollback, saml, sources,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -68,6 +69,54 @@ pub fn router(app: App) -> Router {
         };
         get(answer).fallback(method_not_allowed)
     };
+    let changes = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| history::list(app, request)).fallback(method_not_allowed)
+    };
+    let change = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let revision = parameters?.into_iter().next().unwrap_or_default();
+            history::get(app, revision, request).await
+        };
+        get(answer).fallback(method_not_allowed)
+    };
+    let blame = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| history::blame(app, request)).fallback(method_not_allowed)
+    };
+    let rollbacks = {
+        let app = Arc::clone(&app);
+        post(move |request: Request<Body>| rollback::create(app, request)).fallback(method_not_allowed)
+    };
+    let list_sources = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| sources::list(app, request)).fallback(method_not_allowed)
+    };
+    let get_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::get(app, name, request).await
+        };
+        get(answer).fallback(method_not_allowed)
+    };
+    let suspend_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::suspend(app, name, request).await
+        };
+        post(answer).fallback(method_not_allowed)
+    };
+    let resume_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::resume(app, name, request).await
+        };
+        post(answer).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -75,6 +124,14 @@ pub fn router(app: App) -> Router {
         .merge(docs)
         .route("/reconciliations", reconciliations)
         .route("/reconciliations/{p0}", reconciliation)
+        .route("/rollbacks", rollbacks)
+        .route("/history", changes)
+        .route("/history/blame", blame)
+        .route("/history/{p0}", change)
+        .route("/sources", list_sources)
+        .route("/sources/{p0}", get_source)
+        .route("/sources/{p0}/suspend", suspend_source)
+        .route("/sources/{p0}/resume", resume_source)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))

@@ -1,4 +1,4 @@
-//! The configuration file: defaults of options (D32) and levels of lints (D2).
+//! The configuration file: defaults of options (D32), levels of lints (D2), and the sources to follow (D82).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,10 @@ use clap::Command;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Failure;
+use super::{
+    Failure,
+    followed::{self, ConfiguredSource, SourceEntry, text_of},
+};
 use crate::{
     manifest::syntax,
     model::{
@@ -40,6 +43,8 @@ struct File {
     allowed_labels: Option<BTreeSet<String>>,
     /// How many days before a certificate expires it is reported.
     certificate_expiry_days: Option<u32>,
+    /// The sources that `serve` follows.
+    sources: Vec<SourceEntry>,
 }
 
 /// A parsed configuration file.
@@ -52,6 +57,8 @@ pub(super) struct Config {
     named: bool,
     /// The levels of lints.
     pub lints: LintLevels,
+    /// The sources that `serve` follows.
+    pub sources: Vec<ConfiguredSource>,
 }
 
 impl Config {
@@ -91,12 +98,9 @@ impl Config {
             fail(fault.at(path))
         })?;
         let lints = LintLevels { certificate_expiry_days: file.certificate_expiry_days, ..lints };
-        let text_of = |value: Value| match value {
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
+        let sources = followed::checked(file.sources, &lints).map_err(fail)?;
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
-        Ok(Self { options, path: path.to_owned(), named: false, lints })
+        Ok(Self { options, path: path.to_owned(), named: false, lints, sources })
     }
 
     /// Sets the configured values as defaults of the options in every command. Flags and the environment take

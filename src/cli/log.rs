@@ -15,8 +15,8 @@ use crate::{
     },
     reconcile::{
         Planned,
+        run::RunReport,
         sync_log::{self, SYNC, SyncOrigin},
-        watch::RunReport,
     },
     store::mint,
     text::escaped,
@@ -83,7 +83,7 @@ pub(super) fn diagnostics(format: LogFormat, found: &[Diagnostic], author: Optio
         return show::diagnostics(found);
     }
     let origin = author.map(SyncOrigin::of);
-    let source = origin.as_ref().map(|origin| origin.source);
+    let source = origin.as_ref().and_then(|origin| origin.source);
     let commit = origin.as_ref().and_then(|origin| origin.commit);
     for it in found.iter().take(MOST_DIAGNOSTICS) {
         let (file, line, column) = match it.position() {
@@ -142,6 +142,28 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
                 revision,
                 "{found}. No resource is deleted until these errors are fixed. The rest is applied; the store is at \
                  revision {revision}."
+            );
+        }
+        RunReport::Suspended(planned) => {
+            diagnostics(format, &planned.diagnostics, Some(author));
+            let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();
+            tracing::warn!(
+                target: SYNC,
+                source,
+                commit,
+                author = who,
+                revision,
+                "Not applied, because the source is suspended: {summary}."
+            );
+        }
+        RunReport::RolledBack { .. } => {
+            tracing::warn!(
+                target: SYNC,
+                source,
+                commit,
+                author = who,
+                revision,
+                "A rollback left these manifests. They are not applied until they change."
             );
         }
         RunReport::Failed(found) => {

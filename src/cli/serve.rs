@@ -3,7 +3,9 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs, keys,
+    CommandResult, Exit, Failure, StoreArgs,
+    followed::ConfiguredSource,
+    keys,
     log::{self, LogFormat},
     source::{Loading, Ownership},
 };
@@ -12,14 +14,19 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     reconcile::{
         LintLevels,
+        following::{FollowedSource, Following, Handle, INTERVAL, SourceLocation},
+        suspension::Suspensions,
         token::write_token,
-        watch::{Handle, follow},
+        watch::follow_source,
     },
-    store::Store,
+    store::{Store, background::lower_priority_of_pool},
     text::escaped,
 };
 
-/// Serve the management API, and reconcile the store with a folder of manifests.
+/// Serve the management API, and reconcile the store with folders of manifests.
+///
+/// `--manifests` follows one source. To follow several, or a branch of a Git repository, list them as `sources` in the
+/// configuration file.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Manifest file or folder to follow: applies valid changes, and reports invalid ones without applying them.
@@ -56,9 +63,15 @@ pub(super) struct Args {
 
 impl Args {
     /// Runs the command.
-    pub(super) fn run(self, lints: LintLevels) -> CommandResult {
+    pub(super) fn run(
+        self,
+        lints: LintLevels,
+        sources: Vec<ConfiguredSource>,
+        is_given: &dyn Fn(&str) -> bool,
+    ) -> CommandResult {
+        lower_priority_of_pool();
         log::start(self.log_format);
-        self.serve(lints).map_err(|failure| match self.log_format {
+        self.serve(lints, sources, is_given).map_err(|failure| match self.log_format {
             LogFormat::Text => failure,
             // Every line of the log can be parsed, the last one included.
             LogFormat::Json => {
@@ -68,7 +81,12 @@ impl Args {
         })
     }
 
-    fn serve(&self, lints: LintLevels) -> CommandResult {
+    fn serve(
+        &self,
+        lints: LintLevels,
+        sources: Vec<ConfiguredSource>,
+        is_given: &dyn Fn(&str) -> bool,
+    ) -> CommandResult {
         if axum::http::HeaderName::from_bytes(self.version_header.as_bytes()).is_err() {
             let message = format!("`{}` is not a valid header name", self.version_header);
             return Err(Diagnostic::error(Code::InvalidFormat, message).into());
@@ -76,6 +94,9 @@ impl Args {
         if self.manifests.iter().any(|path| path.as_os_str() == "-") {
             let fault = Diagnostic::error(Code::Parameter, "`--manifests` cannot be standard input");
             return Err(fault.help("use a file or folder").into());
+        }
+        if !sources.is_empty() {
+            self.check_alone(is_given)?;
         }
         let mut server = bind(&self.listen).map_err(|error| {
             Diagnostic::error(Code::CannotListen, format!("cannot listen on {}: {error}", self.listen))
@@ -86,14 +107,20 @@ impl Args {
         self.create_admin(&store)?;
         // The first run is over before there is a router.
         install_metrics();
-        let mut handle = self.follow(&store, lints)?;
-        if let Some(handle) = &mut handle
-            && !server.wait(handle.first_look())
-        {
+        let mut handles = self.follow(&store, lints, sources)?;
+        let looks: Vec<_> = handles.iter_mut().map(Handle::first_look).collect();
+        let first_looks = async move {
+            for look in looks {
+                look.await;
+            }
+        };
+        if !handles.is_empty() && !server.wait(first_looks) {
+            // All loops stop at the same time.
+            handles.iter().for_each(|handle| handle.following().stop());
             tracing::info!("Stopped.");
             return Ok(Exit::Done);
         }
-        let following = handle.as_ref().map(Handle::following);
+        let following: Vec<Arc<Following>> = handles.iter().map(Handle::following).collect();
         let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| format!("http://{address}")));
         let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
         let settings =
@@ -102,7 +129,7 @@ impl Args {
         let router = router(app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)));
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         server.run(router, following).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
-        drop(handle);
+        drop(handles);
         tracing::info!("Stopped.");
         Ok(Exit::Done)
     }
@@ -143,18 +170,63 @@ impl Args {
         created
     }
 
-    fn follow(&self, store: &Arc<Store>, lints: LintLevels) -> Result<Option<Handle>, Failure> {
-        if self.manifests.is_empty() {
-            return Ok(None);
+    /// Rejects the options of a single source if the configuration file lists sources: it would be unclear to which of
+    /// them a limit applies.
+    fn check_alone(&self, is_given: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
+        let options = [
+            ("manifests", "--manifests"),
+            ("source", "--source"),
+            ("prune", "--prune"),
+            ("isolate", "--isolate"),
+            ("max_deletes", "--max-deletes"),
+        ];
+        // The configuration file can set `manifests`, too.
+        let is_set = |id: &str| is_given(id) || (id == "manifests" && !self.manifests.is_empty());
+        match options.into_iter().find(|(id, _)| is_set(id)) {
+            None => Ok(()),
+            Some((_, option)) => {
+                let message = format!("`{option}` cannot be combined with `sources` in the configuration file");
+                let fault = Diagnostic::error(Code::Parameter, message);
+                Err(fault.help("set it for each source in the file, or remove `sources`").into())
+            }
         }
-        let options = self.ownership.options(self.loading.of(self.manifests.clone()), lints);
-        let (reported, format) = (Arc::clone(store), self.log_format);
-        let handle = follow(Arc::clone(store), options, &self.manifests, move |report, author| {
-            log::run(format, &report, author, reported.snapshot().revision);
-        });
-        handle
-            .map(Some)
-            .map_err(|error| Diagnostic::error(Code::Unreadable, format!("cannot watch the manifests: {error}")).into())
+    }
+
+    /// Follows the sources of the configuration file, or the one of the options.
+    fn follow(
+        &self,
+        store: &Arc<Store>,
+        lints: LintLevels,
+        sources: Vec<ConfiguredSource>,
+    ) -> Result<Vec<Handle>, Failure> {
+        let mut followed = Vec::new();
+        for source in sources {
+            followed.push((Some(source.name.clone()), source.followed(&self.loading, &self.ownership)?));
+        }
+        if followed.is_empty() && !self.manifests.is_empty() {
+            let paths = self.manifests.clone();
+            let options = self.ownership.options(self.loading.of(paths.clone()), lints);
+            let location = SourceLocation { paths: paths.clone(), ..SourceLocation::default() };
+            let source = FollowedSource { options, watched: paths, interval: INTERVAL, location, is_suspended: false };
+            followed.push((None, source));
+        }
+        if followed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let suspensions = Arc::new(Suspensions::open(Arc::clone(store))?);
+        let mut handles = Vec::new();
+        for (label, source) in followed {
+            let (reported, format) = (Arc::clone(store), self.log_format);
+            let handle = follow_source(Arc::clone(store), source, Arc::clone(&suspensions), move |report, author| {
+                log::run(format, &report, author, reported.snapshot().revision);
+            });
+            let handle = handle.map_err(|error| {
+                let of = label.map(|name| format!(" of source `{name}`")).unwrap_or_default();
+                Diagnostic::error(Code::Unreadable, format!("cannot watch the manifests{of}: {error}"))
+            });
+            handles.push(handle?);
+        }
+        Ok(handles)
     }
 }
 

@@ -62,6 +62,7 @@ pub enum Code {
     CannotListen,
     Stale,
     MissingFiles,
+    RevisionGone,
     StoreLocked,
     StoreFormat,
     StoreCorrupt,

@@ -1,7 +1,7 @@
 //! The log of syncs: what changed, from which commit, and on whose behalf (D87).
 
 use crate::{
-    model::{code::Code, operation::Author},
+    model::{code::Code, id::Id, operation::Author},
     plan::{Plan, render::sign},
     text::escaped,
 };
@@ -15,8 +15,8 @@ const SHOWN_CHANGES: usize = 20;
 /// Who caused a sync, as the fields of its log lines.
 #[derive(Debug, Clone)]
 pub(crate) struct SyncOrigin<'a> {
-    /// The name of the source.
-    pub source: &'a str,
+    /// The name of the source; none for a rollback of all resources.
+    pub source: Option<&'a str>,
     /// The commit of the manifests, if they are in Git.
     pub commit: Option<&'a str>,
     /// The author of the commit.
@@ -28,8 +28,13 @@ pub(crate) struct SyncOrigin<'a> {
 impl<'a> SyncOrigin<'a> {
     /// Returns the origin of a sync by its author.
     pub(crate) fn of(author: &'a Author) -> Self {
-        let Author::Source { source, commit, commit_author, through } = author else {
-            return Self { source: "", commit: None, author: None, key: None };
+        let key = |through: &'a Option<(Id, Id)>| through.as_ref().map(|(key, _)| key.as_str());
+        let (source, commit, commit_author, through) = match author {
+            Author::Source { source, commit, commit_author, through } => (source, commit, commit_author, through),
+            Author::Rollback { source, through, .. } => {
+                return Self { source: source.as_deref(), commit: None, author: None, key: key(through) };
+            }
+            Author::Api { .. } | Author::Local => return Self { source: None, commit: None, author: None, key: None },
         };
         let named = |name: &str, email: &str| match (name.is_empty(), email.is_empty()) {
             (_, true) => name.to_owned(),
@@ -37,10 +42,10 @@ impl<'a> SyncOrigin<'a> {
             (false, false) => format!("{name} <{email}>"),
         };
         Self {
-            source,
+            source: Some(source.as_str()),
             commit: commit.as_deref(),
             author: commit_author.as_ref().map(|who| named(&who.name, &who.email)),
-            key: through.as_ref().map(|(key, _)| key.as_str()),
+            key: key(through),
         }
     }
 }
@@ -64,6 +69,31 @@ pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
         unchanged = summary.unchanged,
         "Applied as revision {revision}: {summary}."
     );
+    changes(source, plan, revision);
+}
+
+/// Logs a rollback like an applied plan, with the revision whose state it brought back.
+pub(crate) fn rolled_back(author: &Author, to: u64, plan: &Plan, revision: u64) {
+    let SyncOrigin { source, key, .. } = SyncOrigin::of(author);
+    let summary = plan.summary();
+    tracing::info!(
+        target: SYNC,
+        source,
+        key,
+        to,
+        revision,
+        created = summary.create,
+        changed = summary.change,
+        replaced = summary.replace,
+        adopted = summary.adopt,
+        deleted = summary.delete,
+        unchanged = summary.unchanged,
+        "Rolled back to revision {to} as revision {revision}: {summary}."
+    );
+    changes(source, plan, revision);
+}
+
+fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
     for change in plan.changes.iter().take(SHOWN_CHANGES) {
         tracing::info!(
             target: SYNC,
@@ -130,7 +160,7 @@ mod tests {
             let author = Author::source("shop", Some("4f2a".into())).with_commit_author(Some(who(name, email)));
             let author = author.through(Id::new("ak_1"), Id::new("usr_1"));
             let origin = SyncOrigin::of(&author);
-            assert_eq!((origin.source, origin.commit, origin.key), ("shop", Some("4f2a"), Some("ak_1")));
+            assert_eq!((origin.source, origin.commit, origin.key), (Some("shop"), Some("4f2a"), Some("ak_1")));
             assert_eq!(origin.author.as_deref(), Some(expected));
         }
     }

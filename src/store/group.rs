@@ -17,7 +17,9 @@ use std::{
 };
 
 use super::{
-    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, codec,
+    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError,
+    background::lower_priority,
+    codec,
     engine::{Batch, RecordChange, Tip},
     history::{Outcome, Record, chain},
     measured,
@@ -166,7 +168,8 @@ impl Store {
                 let attempt = proposed.dated(attempt);
                 match proposed.next(&before, attempt.at) {
                     Ok((next, changed)) => {
-                        let after = Arc::new(next.without_tombstones(std::mem::take(&mut line.forget)));
+                        let after = next.without_tombstones(std::mem::take(&mut line.forget));
+                        let after = Arc::new(after.committed_by(&attempt.author));
                         let revision =
                             Revision { snapshot: Arc::clone(&after), changed: changed.iter().cloned().collect() };
                         let applied = Applied { before, after: Arc::clone(&after), changed };
@@ -203,7 +206,8 @@ impl Store {
     /// The record and changes of a commit that makes a revision.
     fn applied(&self, attempt: &Attempt, calls: Vec<String>, applied: &Applied) -> Result<PreparedBatch, StoreError> {
         let Applied { before, after, changed } = applied;
-        let changes = codec::changes(after, changed)?;
+        let mut changes = codec::changes(after, changed)?;
+        changes.extend(codec::rejections(before, after)?);
         let mut record = record(attempt, Outcome::Applied, String::new(), calls);
         record.revision = Some(after.revision);
         let resources = touched(before, after, changed, &attempt.places, &self.digest_key)
@@ -216,6 +220,7 @@ impl Store {
             }
         }
         record.changes = hasher.finalize().to_hex().to_string();
+        changes.extend(codec::undo(before, changed)?);
         Ok(PreparedBatch { record, resources, changes })
     }
 
@@ -378,6 +383,7 @@ impl Store {
         let (engine, retention, forget) = (Arc::clone(&self.engine), self.retention, line.forget);
         let running = Arc::clone(&self.checkpointing);
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
+            lower_priority();
             let write = || {
                 let state = Snapshot::clone(&state).without_tombstones(forget);
                 // A record that cannot be written must not leave a base without it.

@@ -1,16 +1,21 @@
 //! Revisions and history: a [`Store`] that makes commits, over an [`Engine`] that makes them durable. Only a commit
 //! changes state, and only this module knows the engines.
 
+pub(crate) mod background;
+pub(crate) mod blame;
 mod codec;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod folder;
 mod group;
 pub(crate) mod history;
+pub(crate) mod masked;
 pub(crate) mod measured;
 pub(crate) mod memory;
 pub(crate) mod mint;
+mod past;
 mod probe;
+mod rejected;
 mod touched;
 mod tried;
 
@@ -30,6 +35,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 pub use error::StoreError;
+pub use past::PastError;
 pub(crate) use probe::probe;
 pub(crate) use tried::{NextState, Tried};
 
@@ -45,6 +51,7 @@ use folder::{FolderEngine, FolderReader};
 pub(crate) use folder::{on_disk, read_beside, write_beside};
 use group::Queue;
 use history::{Outcome, Places, Record, Retention, Verified};
+use past::PastStates;
 
 /// The address of a store in memory, which ends with the process.
 pub const MEMORY: &str = "memory:";
@@ -64,6 +71,7 @@ pub struct Store {
     current: ArcSwap<Snapshot>,
     queue: Queue,
     subscribers: Mutex<Vec<mpsc::Sender<Revision>>>,
+    past: PastStates,
     retention: Retention,
     root_secret: [u8; 32],
     /// Key of the digests in the history: without it, short secrets could be guessed from them.
@@ -209,6 +217,7 @@ impl Store {
             current: ArcSwap::new(Arc::clone(&snapshot)),
             queue: Queue::new(snapshot, tip),
             subscribers: Mutex::default(),
+            past: PastStates::default(),
             retention,
             root_secret,
             digest_key: blake3::derive_key("edgewright 2026 history digest", &root_secret),
@@ -315,6 +324,11 @@ impl Store {
     pub(crate) fn on_disk(&self, revision: u64) -> Option<OnDisk> {
         let (on_disk, current) = self.engine.on_disk()?;
         (current == revision).then_some(on_disk)
+    }
+
+    /// Returns the store on the disk, for files beside it.
+    pub(crate) fn beside(&self) -> Option<OnDisk> {
+        self.engine.on_disk().map(|(on_disk, _)| on_disk)
     }
 
     /// Fails if the store can be read but not written until it is opened again.

@@ -87,6 +87,37 @@ fn each_request_is_one_line_with_its_template_its_actor_and_its_id() {
 }
 
 #[test]
+fn what_identifies_a_source_or_a_revision_is_no_part_of_a_logged_path() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m --source shop --log-format json");
+    let endpoints = [
+        ("GET", "/history?limit=1", "/history"),
+        ("GET", "/history/2", "/history/{p0}"),
+        ("GET", "/history/blame?resource=/nothing", "/history/blame"),
+        ("POST", "/rollbacks", "/rollbacks"),
+        ("GET", "/sources", "/sources"),
+        ("GET", "/sources/shop", "/sources/{p0}"),
+        ("POST", "/sources/nothing/suspend", "/sources/{p0}/suspend"),
+        ("POST", "/sources/shop/resume", "/sources/{p0}/resume"),
+    ];
+    for (method, path, _) in endpoints {
+        serve.call(method, path, "");
+    }
+    let run = serve.stop();
+    let events = events(&run);
+    let logged: Vec<(String, String)> =
+        requests(&events).into_iter().map(|(method, path, ..)| (method, path)).collect();
+    let mut expected: Vec<(String, String)> =
+        endpoints.iter().map(|(method, _, template)| ((*method).to_owned(), (*template).to_owned())).collect();
+    // `stop` asks for this.
+    expected.push(("GET".to_owned(), "unknown".to_owned()));
+    assert_eq!(logged, expected, "{}", run.err);
+    let anonymous = of(&events, "edgewright::access").iter().filter(|it| it["actor"] == "anonymous").count();
+    assert_eq!(anonymous, 1, "only `stop` asks for what needs no key\n{}", run.err);
+}
+
+#[test]
 fn probes_are_logged_only_at_debug_and_successful_requests_can_be_left_out() {
     let folder = Folder::new();
     let serve = folder.serve_with("", &[("EDGEWRIGHT_LOG", "info,edgewright::access=debug")]);

@@ -121,7 +121,14 @@ fn no_log_tells_a_secret() {
         assert_eq!(put(r#""client_secret hunter2":1"#), 400);
         let file = serde_json::json!({"files": [{"name": "a.yaml", "text": login("b", "client_secrt: hunter2\n")}]});
         assert_eq!(serve.call("POST", "/reconciliations", &file.to_string()).status, 400);
-        for path in ["/hunter2", "/edges/https/hunter2", "/edges/https?hunter2=hunter2", "/saml/hunter2?a=hunter2"] {
+        for path in [
+            "/hunter2",
+            "/sources/hunter2",
+            "/history/hunter2",
+            "/edges/https/hunter2",
+            "/edges/https?hunter2=hunter2",
+            "/saml/hunter2?a=hunter2",
+        ] {
             assert_ne!(serve.get(path).status, 200, "{path}");
         }
         let headers = [("Authorization", "Bearer hunter2"), ("X-Api-Key", "hunter2"), ("Cookie", "a=hunter2")];

@@ -26,7 +26,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use super::{App, access, answer::ApiError};
 use crate::{
     model::code::Code,
-    reconcile::watch::Following,
+    reconcile::following::Following,
     store::measured::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
 };
 use exposition::Exposition;
@@ -47,14 +47,14 @@ const GROUPS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 /// The counters and histograms, with their help. What a scrape reads from the server is described where it is written.
 const HISTOGRAMS: [(&str, &str); 5] = [
     ("edgewright_http_request_duration_seconds", "Duration of requests by method, path template and status."),
-    ("edgewright_reconcile_duration_seconds", "Duration of syncs, those that clients send included."),
+    ("edgewright_reconcile_duration_seconds", "Duration of syncs and rollbacks, those that clients send included."),
     ("edgewright_store_commit_duration_seconds", "Duration of commits by result, waiting for others included."),
     (SYNC_SECONDS, "Duration of writing a group of commits and syncing it to disk."),
     (GROUP_COMMITS, "Commits that were made durable by one write and one sync."),
 ];
 const LABELLED_COUNTERS: [(&str, &str); 2] = [
     ("edgewright_http_requests_total", "Handled requests by method, path template and status."),
-    ("edgewright_reconcile_total", "Syncs by result, those that clients send included."),
+    ("edgewright_reconcile_total", "Syncs and rollbacks by result, those that clients send included."),
 ];
 const COUNTERS: [(&str, &str); 4] = [
     ("edgewright_reconciliation_request_bytes_total", "Size of the received bodies of POST /reconciliations."),
@@ -63,7 +63,8 @@ const COUNTERS: [(&str, &str); 4] = [
     (SYNC_FAILURES, "Groups of commits that could not be made durable; nothing of them was kept."),
 ];
 /// The results of `edgewright_reconcile_total`.
-const RESULTS: [&str; 6] = ["applied", "in_sync", "partly_applied", "invalid", "failed", "panicked"];
+const RESULTS: [&str; 8] =
+    ["applied", "in_sync", "partly_applied", "invalid", "suspended", "rolled_back", "failed", "panicked"];
 
 /// The recorder of the process, created on first use.
 fn recorder() -> Option<&'static PrometheusHandle> {
@@ -102,24 +103,25 @@ pub(crate) fn install() {
 
 /// Periodically runs the recorder's upkeep, because samples would accumulate until the next scrape, and logs when the
 /// reconcile loop is stuck.
-pub(super) async fn keep_up(following: Option<Arc<Following>>) {
+pub(super) async fn keep_up(following: Vec<Arc<Following>>) {
     let mut interval = tokio::time::interval(UPKEEP);
-    let mut was_up = true;
+    let mut loops: Vec<(Arc<Following>, bool)> = following.into_iter().map(|following| (following, true)).collect();
     loop {
         interval.tick().await;
         if let Some(recorder) = recorder() {
             // It sorts the samples of all requests since the last time, which must not hold up others.
             let _ = tokio::task::spawn_blocking(move || recorder.run_upkeep()).await;
         }
-        let Some(following) = &following else { continue };
-        let is_up = following.health.is_up();
-        if was_up && !is_up {
-            tracing::error!(source = following.source, "{}", following.health.trouble().unwrap_or_default());
+        for (following, was_up) in &mut loops {
+            let is_up = following.health.is_up();
+            if *was_up && !is_up {
+                tracing::error!(source = following.source, "{}", following.health.trouble().unwrap_or_default());
+            }
+            if is_up && !*was_up {
+                tracing::info!(source = following.source, "the reconcile loop runs again");
+            }
+            *was_up = is_up;
         }
-        if is_up && !was_up {
-            tracing::info!(source = following.source, "the reconcile loop runs again");
-        }
-        was_up = is_up;
     }
 }
 

@@ -1,11 +1,13 @@
 //! The gauges that are read from the server when the page is requested.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::exposition::{Exposition, Labels};
 use crate::{
     api::App,
-    reconcile::{health::Status, watch::Following},
+    reconcile::{following::Following, health::Status},
 };
 
 /// The commit of the build, if the build names it.
@@ -21,9 +23,7 @@ pub(super) fn write(app: &App, page: &mut Exposition) {
     let (files, bytes) = app.files.size();
     page.value("edgewright_file_cache_files", "Texts of sent files in memory.", files as f64);
     page.value("edgewright_file_cache_bytes", "Memory for the texts of sent files.", bytes as f64);
-    if let Some(following) = app.following.as_deref() {
-        followed(following, page);
-    }
+    followed(&app.following, page);
     successes(app, page);
 }
 
@@ -67,31 +67,36 @@ fn store(app: &App, page: &mut Exposition) {
     page.value("edgewright_history_records", "Records in the history.", records as f64);
 }
 
-fn followed(following: &Following, page: &mut Exposition) {
-    let (source, health) = (following.source.as_str(), &following.health);
-    let mut gauge = |name: &str, help: &str, value: f64| page.gauge(name, help, [(of(source), value)]);
-    gauge(
-        "edgewright_reconcile_loop_up",
-        "1 while a source's reconcile loop is running and not stuck.",
-        flag(health.is_up()),
-    );
-    let drifts = health.condition().status == Status::OutOfSync;
-    gauge("edgewright_drift", "1 while the store does not match a source's manifests.", flag(drifts));
-    gauge(
-        "edgewright_reconcile_last_attempt_timestamp_seconds",
-        "Start of the reconcile loop's last run, in Unix time; 0 for never.",
-        seconds(health.last_attempt()),
-    );
+/// A value of a followed source.
+type OfSource = fn(&Following) -> f64;
+
+/// The state of each followed source.
+fn followed(all: &[Arc<Following>], page: &mut Exposition) {
+    let gauges: [(&str, &str, OfSource); 4] = [
+        ("edgewright_reconcile_loop_up", "1 while a source's reconcile loop is running and not stuck.", |it| {
+            flag(it.health.is_up())
+        }),
+        ("edgewright_drift", "1 while the store does not match a source's manifests.", |it| {
+            flag(it.health.condition().status == Status::OutOfSync)
+        }),
+        ("edgewright_source_suspended", "1 while a source is suspended.", |it| flag(it.suspension().is_some())),
+        (
+            "edgewright_reconcile_last_attempt_timestamp_seconds",
+            "Start of the reconcile loop's last run, in Unix time; 0 for never.",
+            |it| seconds(it.health.last_attempt()),
+        ),
+    ];
+    for (name, help, value) in gauges {
+        page.gauge(name, help, all.iter().map(|it| (of(&it.source), value(it))));
+    }
 }
 
-/// The last successful sync of the followed source, and of those that clients have sent.
+/// The last successful sync of the followed sources, and of those that clients have sent.
 fn successes(app: &App, page: &mut Exposition) {
-    let followed = app.following.as_deref();
-    let followed = followed.map(|it| (it.source.clone(), seconds(it.health.last_success())));
-    let is_followed = |source: &str| followed.as_ref().is_some_and(|(followed, _)| followed == source);
+    let is_followed = |source: &str| app.following.iter().any(|it| it.source == source);
     let sent = app.syncs.all().into_iter().filter(|(source, _)| !is_followed(source));
     let mut all: Vec<(String, f64)> = sent.map(|(source, second)| (source, second as f64)).collect();
-    all.extend(followed);
+    all.extend(app.following.iter().map(|it| (it.source.clone(), seconds(it.health.last_success()))));
     page.gauge(
         "edgewright_reconcile_last_success_timestamp_seconds",
         "Last time that the store matched a source's manifests, in Unix time; 0 for never.",

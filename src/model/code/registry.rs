@@ -362,6 +362,13 @@ pub const REGISTRY: &[CodeInfo] = &[
         "Repeat the request with the missing texts. If the cache of the server is too small, raise `--file-cache-mib` there.",
     ),
     info(
+        Code::RevisionGone,
+        "REVISION_GONE",
+        410,
+        "The state of an old revision cannot be restored: the history no longer has all that has changed since, or a version of edgewright that did not keep former states made one of the changes.",
+        "Use a newer revision; the message names the oldest one. `--history-records` and `--history-days` limit how long the history is kept.",
+    ),
+    info(
         Code::StoreLocked,
         "STORE_LOCKED",
         503,
