@@ -2,6 +2,7 @@
 //!
 //! [`endpoint`] lists the endpoints of all kinds and slots; `handle` implements each action once.
 
+mod access;
 mod answer;
 mod auth;
 pub(crate) mod body;
@@ -33,6 +34,7 @@ pub(crate) use self::metrics::install as install_metrics;
 pub use router::router;
 pub use serve::{Server, bind};
 
+use self::metrics::{Inventories, SyncTimes};
 use crate::{
     model::{id::Id, site::Site},
     reconcile::following::Following,
@@ -70,6 +72,10 @@ pub struct App {
     pages: KeptPages,
     /// The texts of sent manifests.
     files: FileCache,
+    /// What the metrics page counts.
+    inventories: Inventories,
+    /// When clients last synced each source.
+    syncs: SyncTimes,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -95,7 +101,9 @@ impl App {
         let searches = Work::new("filtered lists", WAITING_SEARCHES);
         let (renderings, pages) = (Renderings::new(), KeptPages::default());
         let files = FileCache::new(DEFAULT_MIB << 20);
-        Self { store, site, settings, following: Vec::new(), work, searches, renderings, pages, files }
+        let (inventories, syncs) = (Inventories::default(), SyncTimes::default());
+        let following = Vec::new();
+        Self { store, site, settings, following, work, searches, renderings, pages, files, inventories, syncs }
     }
 
     /// Limits the memory for texts that clients have sent and can refer to by digest (D72). 0 keeps none.

@@ -35,7 +35,7 @@ use crate::{
         safety::Budget,
         saved::{Guard, Pin, SavedPlan},
     },
-    reconcile::{Planned, check_source, measure, rollback::Rollback},
+    reconcile::{Planned, check_source, measure, rollback::Rollback, sync_log},
     store::{Attempt, Store, history::Outcome},
 };
 
@@ -123,7 +123,9 @@ impl RollbackJob<'_> {
             return answer;
         }
         if let Err(error) = &answer {
-            let attempt = Attempt { began, ..Attempt::new(rollback.attempted(Some(&caller))) };
+            let author = rollback.attempted(Some(&caller));
+            sync_log::refused(&author, error.code(), &error.message());
+            let attempt = Attempt { began, ..Attempt::new(author) };
             if let Err(error) = store.note(attempt, Outcome::Refused, error.message()) {
                 tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
             }
@@ -151,6 +153,9 @@ impl RollbackJob<'_> {
             Ok::<_, ApiError>(planned)
         };
         let (planned, revision) = rollback.apply(store, &target, Some(caller), accept)?;
+        if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
+            sync_log::rolled_back(&rollback.attempted(Some(caller)), rollback.to, plan, revision);
+        }
         if revision.is_some() {
             self.app.following.iter().for_each(|following| following.look());
         }

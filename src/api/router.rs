@@ -16,7 +16,7 @@ use tower_http::cors::{AllowHeaders, AllowMethods, Any as AnyOrigin, CorsLayer};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::{
-    App,
+    App, access,
     answer::{ApiError, REQUEST_ID},
     drain,
     endpoint::{Endpoint, endpoints},
@@ -144,7 +144,8 @@ pub fn router(app: App) -> Router {
     Router::new().fallback_service(tower::service_fn(move |request: Request| {
         let preflight = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        respond(if preflight { preflights.clone() } else { router.clone() }, request)
+        let router = if preflight { preflights.clone() } else { router.clone() };
+        access::logged(request, |request| respond(router, request))
     }))
 }
 

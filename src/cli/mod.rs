@@ -13,6 +13,7 @@ mod followed;
 mod get;
 mod history;
 mod keys;
+mod log;
 mod output;
 mod owners;
 mod progress;

@@ -1,29 +1,26 @@
 //! `edgewright serve`.
 
-use std::{fs, io::IsTerminal, path::PathBuf, sync::Arc};
-
-use tracing_subscriber::EnvFilter;
+use std::{fs, path::PathBuf, sync::Arc};
 
 use super::{
     CommandResult, Exit, Failure, StoreArgs,
     followed::ConfiguredSource,
     keys,
-    show::{self, say},
+    log::{self, LogFormat},
     source::{Loading, Ownership},
 };
 use crate::{
     api::{App, Settings, VERSION_HEADER, bind, install_metrics, reconciliation::files::DEFAULT_MIB, router},
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
-    plan::render::sign,
     reconcile::{
         LintLevels,
         following::{FollowedSource, Following, Handle, INTERVAL, SourceLocation},
-        run::RunReport,
         suspension::Suspensions,
         token::write_token,
         watch::follow_source,
     },
     store::{Store, background::lower_priority_of_pool},
+    text::escaped,
 };
 
 /// Serve the management API, and reconcile the store with folders of manifests.
@@ -59,6 +56,9 @@ pub(super) struct Args {
     /// Maximum memory in MiB for manifests from clients, which then send only changed files; 0 keeps none.
     #[arg(long, value_name = "MIB", env = "EDGEWRIGHT_FILE_CACHE_MIB", default_value_t = DEFAULT_MIB)]
     file_cache_mib: u64,
+    /// Form of the log on stderr. EDGEWRIGHT_LOG sets its levels, such as `info,edgewright::access=warn`.
+    #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
 }
 
 impl Args {
@@ -70,12 +70,23 @@ impl Args {
         is_given: &dyn Fn(&str) -> bool,
     ) -> CommandResult {
         lower_priority_of_pool();
-        let filter = EnvFilter::try_from_env("EDGEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info,notify=warn"));
-        let _ = tracing_subscriber::fmt()
-            .with_ansi(std::io::stderr().is_terminal())
-            .with_env_filter(filter)
-            .with_writer(std::io::stderr)
-            .try_init();
+        log::start(self.log_format);
+        self.serve(lints, sources, is_given).map_err(|failure| match self.log_format {
+            LogFormat::Text => failure,
+            // Every line of the log can be parsed, the last one included.
+            LogFormat::Json => {
+                log::diagnostics(LogFormat::Json, &failure.diagnostics, None);
+                Failure { diagnostics: Vec::new(), ..failure }
+            }
+        })
+    }
+
+    fn serve(
+        &self,
+        lints: LintLevels,
+        sources: Vec<ConfiguredSource>,
+        is_given: &dyn Fn(&str) -> bool,
+    ) -> CommandResult {
         if axum::http::HeaderName::from_bytes(self.version_header.as_bytes()).is_err() {
             let message = format!("`{}` is not a valid header name", self.version_header);
             return Err(Diagnostic::error(Code::InvalidFormat, message).into());
@@ -106,7 +117,7 @@ impl Args {
         if !handles.is_empty() && !server.wait(first_looks) {
             // All loops stop at the same time.
             handles.iter().for_each(|handle| handle.following().stop());
-            say("Stopped.");
+            tracing::info!("Stopped.");
             return Ok(Exit::Done);
         }
         let following: Vec<Arc<Following>> = handles.iter().map(Handle::following).collect();
@@ -116,10 +127,10 @@ impl Args {
             Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
         let app = App::new(store, settings).following(following.clone());
         let router = router(app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)));
-        say(&format!("Serving {base_url} (listening on {address}). Stop with Ctrl-C."));
+        tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         server.run(router, following).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         drop(handles);
-        say("Stopped.");
+        tracing::info!("Stopped.");
         Ok(Exit::Done)
     }
 
@@ -136,8 +147,7 @@ impl Args {
                     Diagnostic::error(Code::Unreadable, message)
                 })?,
                 None => {
-                    let line = format!("Admin token (shown only once): {}", token.expose());
-                    show::try_say(&line).map_err(|error| {
+                    log::admin_token(self.log_format, token).map_err(|error| {
                         let message = format!("cannot write the admin token to standard error: {error}");
                         Diagnostic::error(Code::Unreadable, message).help("set --admin-token-file")
                     })?;
@@ -148,9 +158,13 @@ impl Args {
         };
         let created = keys::create(store, Some(Role::Admin), None, "first admin".into(), hand_out);
         match (&created, &self.admin_token_file) {
-            (Ok(()), Some(file)) => say(&format!("The admin token is in {}.", file.display())),
+            (Ok(()), Some(file)) => {
+                tracing::info!("The admin token is in {}.", escaped(&file.display().to_string()));
+            }
             (Err(_), Some(file)) if handed_out => drop(fs::remove_file(file)),
-            (Err(_), None) if handed_out => say("The admin was not created: the token above does not work."),
+            (Err(_), None) if handed_out => {
+                tracing::error!("The admin was not created: the token above does not work.");
+            }
             _ => {}
         }
         created
@@ -202,9 +216,9 @@ impl Args {
         let suspensions = Arc::new(Suspensions::open(Arc::clone(store))?);
         let mut handles = Vec::new();
         for (label, source) in followed {
-            let (shown, reported) = (label.clone(), Arc::clone(store));
-            let handle = follow_source(Arc::clone(store), source, Arc::clone(&suspensions), move |report| {
-                log(&report, reported.as_ref(), shown.as_deref());
+            let (reported, format) = (Arc::clone(store), self.log_format);
+            let handle = follow_source(Arc::clone(store), source, Arc::clone(&suspensions), move |report, author| {
+                log::run(format, &report, author, reported.snapshot().revision);
             });
             let handle = handle.map_err(|error| {
                 let of = label.map(|name| format!(" of source `{name}`")).unwrap_or_default();
@@ -216,56 +230,6 @@ impl Args {
     }
 }
 
-/// The most changes of a plan that are logged.
-const SHOWN_CHANGES: usize = 20;
-
 fn trimmed(url: String) -> String {
     url.trim_end_matches('/').to_owned()
-}
-
-/// Logs a report. `label` is the source, if there may be several.
-fn log(report: &RunReport, store: &Store, label: Option<&str>) {
-    let say = |line: &str| match label {
-        Some(label) => say(&format!("[{label}] {line}")),
-        None => say(line),
-    };
-    match report {
-        RunReport::Applied { plan, revision } => {
-            for change in plan.changes.iter().take(SHOWN_CHANGES) {
-                say(&format!("{} {} {}", sign(change.effect), change.key.kind, change.name));
-            }
-            if plan.changes.len() > SHOWN_CHANGES {
-                say(&format!("… and {} more", plan.changes.len() - SHOWN_CHANGES));
-            }
-            say(&format!("Applied as revision {revision}: {}.", plan.summary()));
-        }
-        RunReport::InSync { unchanged, .. } => say(&format!("In sync with the manifests: {unchanged} unchanged.")),
-        RunReport::Invalid(planned) => {
-            show::diagnostics(&planned.diagnostics);
-            show::count(&planned.diagnostics, planned.files.len());
-            say("The manifests are not applied; the last good state stays in service.");
-        }
-        RunReport::Partly(planned) => {
-            show::diagnostics(&planned.diagnostics);
-            show::count(&planned.diagnostics, planned.files.len());
-            for left_out in planned.left_out_names() {
-                say(&format!("Skipped: {left_out}"));
-            }
-            say("No resource is deleted until these errors are fixed.");
-            say(&format!("The rest is applied; the store is at revision {}.", store.snapshot().revision));
-        }
-        RunReport::RolledBack { commit } => {
-            let commit = commit.as_ref().map(|commit| format!(" (commit {commit})")).unwrap_or_default();
-            say(&format!("A rollback left these manifests{commit}. They are not applied until they change."));
-        }
-        RunReport::Suspended(planned) => {
-            show::diagnostics(&planned.diagnostics);
-            let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();
-            say(&format!("Not applied, because the source is suspended: {summary}."));
-        }
-        RunReport::Failed(diagnostics) => {
-            show::diagnostics(diagnostics);
-            say("The plan is not applied; the last good state stays in service.");
-        }
-    }
 }

@@ -85,7 +85,7 @@ impl Following {
         Self {
             source: source.options.source.clone(),
             // A loop that looks more often still has the time of the default.
-            health: Health::new(3 * source.interval.max(INTERVAL)),
+            health: Health::new(&source.options.source, 3 * source.interval.max(INTERVAL)),
             location: source.location.clone(),
             interval: source.interval,
             status: StatusBoard::default(),

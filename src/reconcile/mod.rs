@@ -16,6 +16,7 @@ pub(crate) mod run;
 mod stages;
 pub(crate) mod status;
 pub(crate) mod suspension;
+pub(crate) mod sync_log;
 pub(crate) mod token;
 pub(crate) mod watch;
 

@@ -54,8 +54,22 @@ pub(super) struct RunResult {
     pub report: RunReport,
     /// What it found, for the status.
     pub findings: RunFindings,
+    /// The source, with the commit of the manifests if they are in Git.
+    pub author: Author,
+}
+
+impl RunResult {
     /// The commit of the manifests, if known.
-    pub commit: Option<String>,
+    pub(super) fn commit(&self) -> Option<String> {
+        commit_of(&self.author)
+    }
+}
+
+fn commit_of(author: &Author) -> Option<String> {
+    match author {
+        Author::Source { commit, .. } => commit.clone(),
+        _ => None,
+    }
 }
 
 /// Reconciles once, like the `reconcile` command. `settled` is called if the store matches the manifests now, with its
@@ -82,7 +96,7 @@ pub(super) fn run_suspended(store: &Store, prepared: &Prepared, settled: impl Fn
     let snapshot = store.snapshot();
     let planned = prepared.plan(&snapshot);
     let findings = RunFindings::of(&planned, &snapshot);
-    let commit = prepared.options.tree.commit();
+    let author = prepared.options.author();
     let outlook = planned.plan.as_ref().map(|plan| (plan.is_empty(), plan.unchanged, plan.refusals.clone()));
     let report = match outlook {
         None => RunReport::Invalid(planned),
@@ -95,7 +109,7 @@ pub(super) fn run_suspended(store: &Store, prepared: &Prepared, settled: impl Fn
         Some(_) => RunReport::Suspended(planned),
     };
     measure("suspended", began);
-    RunResult { report, findings, commit }
+    RunResult { report, findings, author }
 }
 
 fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunResult {
@@ -112,10 +126,6 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
         }
     }
     let author = prepared.options.author();
-    let commit = match &author {
-        Author::Source { commit, .. } => commit.clone(),
-        _ => None,
-    };
     let mut findings = RunFindings::default();
     let accept = |snapshot: &Snapshot, planned: Planned| {
         findings = RunFindings::of(&planned, snapshot);
@@ -140,7 +150,7 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
         }
         Err(RunStop::Invalid(planned)) => RunReport::Invalid(*planned),
         Err(RunStop::Refused(refusals)) => RunReport::Failed(refusals),
-        Err(RunStop::RolledBack) => RunReport::RolledBack { commit: commit.clone() },
+        Err(RunStop::RolledBack) => RunReport::RolledBack { commit: commit_of(&author) },
         Err(RunStop::Failed(error)) => RunReport::Failed(vec![error.diagnostic()]),
     };
     match &report {
@@ -151,7 +161,7 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
             findings.pending = Summary::default();
         }
     }
-    RunResult { report, findings, commit }
+    RunResult { report, findings, author }
 }
 
 /// Whether a rollback left what the manifests declare (D78).

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     manifest::tree::{Recorder, Tree},
-    model::{code::Code, diagnostic::Diagnostic},
+    model::{code::Code, diagnostic::Diagnostic, operation::Author},
     store::{Attempt, Store, background::lower_priority, history::Outcome as AttemptOutcome},
 };
 
@@ -42,12 +42,12 @@ const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
 /// Reconciles the manifests and watches their paths in a separate thread. `report` is called after each run with a new
-/// result.
+/// result, with the author of the run.
 pub fn follow(
     store: Arc<Store>,
     options: Options,
     paths: &[PathBuf],
-    report: impl FnMut(RunReport) + Send + 'static,
+    report: impl FnMut(RunReport, &Author) + Send + 'static,
 ) -> notify::Result<Handle> {
     let unreadable = |error: Diagnostic| notify::Error::generic(&error.message);
     let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).map_err(unreadable)?);
@@ -62,7 +62,7 @@ pub(crate) fn follow_source(
     store: Arc<Store>,
     source: FollowedSource,
     suspensions: Arc<Suspensions>,
-    report: impl FnMut(RunReport) + Send + 'static,
+    report: impl FnMut(RunReport, &Author) + Send + 'static,
 ) -> notify::Result<Handle> {
     let (signals, received) = channel();
     // The watch starts first, so that no change is lost before the first run.
@@ -108,7 +108,7 @@ struct Loop<F> {
     following: Arc<Following>,
 }
 
-impl<F: FnMut(RunReport)> Loop<F> {
+impl<F: FnMut(RunReport, &Author)> Loop<F> {
     fn run(&mut self, received: &Receiver<Signal>, looked: oneshot::Sender<()>) {
         lower_priority();
         let _gone = Gone(Arc::clone(&self.following));
@@ -138,13 +138,14 @@ impl<F: FnMut(RunReport)> Loop<F> {
         if let Some(rest) = rest {
             self.settled = None;
             measure("panicked", began);
-            tracing::error!(rest_seconds = rest.as_secs(), "the reconcile loop panicked");
+            tracing::error!(source = following.source, rest_seconds = rest.as_secs(), "the reconcile loop panicked");
             let fault = Diagnostic::error(Code::Internal, "internal error in edgewright: the run panicked");
             let found = vec![fault.help("report it with the panic message in the log; the loop continues")];
             let findings = RunFindings::default().failed(&found);
-            let run = RunResult { report: RunReport::Failed(found), findings, commit: None };
-            // The report itself may have panicked.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.tell(run)));
+            // The manifests or the report may have panicked.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                self.tell(RunResult { report: RunReport::Failed(found), findings, author: self.options.author() });
+            }));
         }
         following.status.waits(rest.unwrap_or_else(|| following.patience()));
         self.following.health.end();
@@ -152,7 +153,7 @@ impl<F: FnMut(RunReport)> Loop<F> {
     }
 
     fn look(&mut self) {
-        self.folders.refresh();
+        self.folders.refresh(&self.options.source);
         let is_suspended = self.check_suspension();
         let began = Instant::now();
         if self.settled.as_ref().is_some_and(|it| it.holds(self.store.as_ref())) && self.recorder.unchanged() {
@@ -217,12 +218,13 @@ impl<F: FnMut(RunReport)> Loop<F> {
             return None;
         }
         let report = RunReport::InSync { unchanged: recalled.unchanged, revision };
-        Some(RunResult { report, findings: RunFindings::recalled(&recalled), commit: self.options.tree.commit() })
+        Some(RunResult { report, findings: RunFindings::recalled(&recalled), author: self.options.author() })
     }
 
     /// Records the result of a run, and reports it if it is new.
     fn tell(&mut self, run: RunResult) {
-        let RunResult { report: outcome, findings, commit } = run;
+        let commit = run.commit();
+        let RunResult { report: outcome, findings, author } = run;
         let snapshot = self.store.snapshot();
         let (reason, message) = outcome.condition();
         let health = &self.following.health;
@@ -240,15 +242,15 @@ impl<F: FnMut(RunReport)> Loop<F> {
         if self.reported != Some(now) {
             // Set first: if `report` panics, it must not panic again in every run.
             self.reported = Some(now);
-            self.note(&outcome);
-            (self.report)(outcome);
+            self.note(&outcome, &author);
+            (self.report)(outcome, &author);
         }
     }
 }
 
 impl<F> Loop<F> {
     /// Records an attempt that changed nothing in the history; a persistent error is one attempt (D58).
-    fn note(&self, report: &RunReport) {
+    fn note(&self, report: &RunReport, author: &Author) {
         let outcome = match report {
             RunReport::Invalid(_) => AttemptOutcome::Refused,
             RunReport::Failed(_) => AttemptOutcome::Failed,
@@ -258,8 +260,9 @@ impl<F> Loop<F> {
             | RunReport::Suspended(_)
             | RunReport::RolledBack { .. } => return,
         };
-        if let Err(error) = self.store.note(Attempt::new(self.options.author()), outcome, report.condition().1) {
-            tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
+        if let Err(error) = self.store.note(Attempt::new(author.clone()), outcome, report.condition().1) {
+            let source = self.options.source.as_str();
+            tracing::warn!(source, code = %error.code, "cannot record the attempt in the history: {error}");
         }
     }
 }

@@ -22,6 +22,7 @@ use super::{
     codec,
     engine::{Batch, RecordChange, Tip},
     history::{Outcome, Record, chain},
+    measured,
     touched::touched,
     tried::NextState,
 };
@@ -140,6 +141,17 @@ impl Line {
 
 impl Store {
     pub(super) fn commit_in_group<E>(
+        &self,
+        attempt: Attempt,
+        make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
+    ) -> Result<Committed, Declined<E>> {
+        let began = Instant::now();
+        let committed = self.enter_and_wait(attempt, make);
+        measured::commit(&committed, began);
+        committed
+    }
+
+    fn enter_and_wait<E>(
         &self,
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
@@ -325,6 +337,7 @@ impl Store {
             }
             writers.push((turn, revision));
         }
+        let began = Instant::now();
         let appended = match failed {
             // The commits after it in the group were applied to its state.
             Some(error) => Err(error),
@@ -337,6 +350,9 @@ impl Store {
                 })
                 .map(|()| end),
         };
+        if !batches.is_empty() {
+            measured::group(batches.len(), appended.is_ok(), began);
+        }
         (writers, appended)
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod folder;
 mod group;
 pub(crate) mod history;
 pub(crate) mod masked;
+pub(crate) mod measured;
 pub(crate) mod memory;
 pub(crate) mod mint;
 mod past;

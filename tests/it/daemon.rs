@@ -194,7 +194,7 @@ fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
     let tree = Shaky { disk, panics: AtomicBool::new(true) };
     let (sender, reports) = mpsc::channel();
     let mut panics = true;
-    let handle = follow(Arc::clone(&store), Options::new(tree), &paths, move |report| {
+    let handle = follow(Arc::clone(&store), Options::new(tree), &paths, move |report, _| {
         let applied = matches!(report, RunReport::Applied { .. });
         let _ = sender.send(report);
         if applied && std::mem::take(&mut panics) {

@@ -115,7 +115,10 @@ fn a_loop_does_not_apply_the_manifests_that_a_rollback_left() {
     assert_eq!((status, planned["summary"]["change"].as_u64()), (200, Some(1)), "{planned}");
     let (status, applied) = rollback(&serve, json!({"to": 2, "expect": planned["outcome"]}));
     assert_eq!((status, applied["applied"].as_u64()), (201, Some(4)), "{applied}");
-    serve.wait_for("A rollback left these manifests");
+    serve.wait_for("A rollback left these manifests. They are not applied until they change. source=\"default\"");
+    for part in ["Rolled back to revision 2 as revision 4: 0 to create, 1 to change", "~ HttpsEdge one revision=4"] {
+        serve.wait_for(part);
+    }
     assert_eq!(shown(&serve), ["first"]);
     let ready = serve.get("/readyz");
     assert!(ready.status == 200 && ready.body.contains("OutOfSync (RolledBack)"), "{}", ready.body);
@@ -161,7 +164,12 @@ fn a_source_that_is_rolled_back_while_it_is_suspended_is_not_applied_when_it_is_
     let message = found["conditions"][0]["message"].as_str().unwrap();
     assert!(message.contains("a rollback left the manifests"), "{message}");
     assert_eq!(shown(&serve), ["first"]);
-    assert!(serve.get("/metrics").body.contains("edgewright_reconcile_total{result=\"rolled_back\"}"));
+    let metrics = serve.get("/metrics").body;
+    for result in ["suspended", "rolled_back"] {
+        let series = format!("edgewright_reconcile_total{{result=\"{result}\"}} ");
+        let runs = metrics.lines().find_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok());
+        assert!(runs.is_some_and(|runs| runs > 0), "{series}{runs:?}");
+    }
     folder.write("m/one.yaml", &edge("third"));
     until_shown(&serve, "third");
 }

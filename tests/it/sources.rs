@@ -36,6 +36,12 @@ fn soon_shown(serve: &Serve, descriptions: &[&str]) {
     within(SOON, &descriptions.join(", "), || (shown(serve) == descriptions).then_some(()));
 }
 
+/// Waits for a line of the log about a source.
+fn until_logged(serve: &Serve, source: &str, text: &str) {
+    let field = format!(" source=\"{source}\"");
+    until(text, || serve.said().lines().any(|line| line.contains(text) && line.contains(&field)).then_some(()));
+}
+
 /// Two folders, and a configuration file that follows both.
 fn two_sources() -> Folder {
     let folder = Folder::new();
@@ -52,7 +58,7 @@ fn each_source_of_the_configuration_file_is_followed_by_itself() {
     assert_eq!(shown(&serve), ["a", "b"], "both are applied before the first request");
     // An error in one source does not stop the other.
     folder.write("shop/one.yaml", &edge("one", "c").replace("hostports", "hostprots"));
-    serve.wait_for("[shop] The manifests are not applied");
+    until_logged(&serve, "shop", "The manifests are not applied");
     folder.write("docs/two.yaml", &edge("two", "d"));
     soon_shown(&serve, &["a", "d"]);
     let ready = serve.get("/readyz");
@@ -60,6 +66,15 @@ fn each_source_of_the_configuration_file_is_followed_by_itself() {
     let metrics = serve.get("/metrics").body;
     for line in ["edgewright_drift{source=\"shop\"} 1", "edgewright_drift{source=\"docs\"} 0"] {
         assert!(metrics.contains(line), "{line} in {metrics}");
+    }
+    until_logged(&serve, "shop", "status=OutOfSync reason=Invalid");
+    for source in ["shop", "docs"] {
+        until_logged(&serve, source, "Applied as revision");
+        for gauge in ["loop_up", "last_attempt_timestamp_seconds", "last_success_timestamp_seconds"] {
+            let series = format!("edgewright_reconcile_{gauge}{{source=\"{source}\"}} ");
+            let value = metrics.lines().find_map(|line| line.strip_prefix(&series)?.parse::<f64>().ok());
+            assert!(value.is_some_and(|value| value > 0.0), "{series}{value:?}");
+        }
     }
     folder.write("shop/one.yaml", &edge("one", "e"));
     soon_shown(&serve, &["d", "e"]);
@@ -314,10 +329,9 @@ fn a_suspended_source_is_looked_at_and_not_applied() {
     assert_eq!((&found["state"], &found["suspension"]["reason"]), (&json!("Suspended"), &json!("emergency")));
     assert!(found["suspension"]["by"].as_str().unwrap().starts_with("usr_"), "{found:#}");
     assert!(found["suspension"]["until"].as_str() > found["suspension"]["since"].as_str(), "{found:#}");
-    for said in
-        ["the source is suspended", "[shop] Not applied, because the source is suspended: 0 to create, 1 to change"]
+    for said in ["the source is suspended: ", "Not applied, because the source is suspended: 0 to create, 1 to change"]
     {
-        serve.wait_for(said);
+        until_logged(&serve, "shop", said);
     }
     assert!(serve.get("/metrics").body.contains("edgewright_source_suspended{source=\"shop\"} 1"));
     let run = client(&folder, &serve, "status");

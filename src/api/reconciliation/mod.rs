@@ -44,7 +44,7 @@ use crate::{
     },
     reconcile::{
         ApplyError, LintLevels, Options, Planned, Prepared, apply_current, cancel::Cancel, check_source, measure,
-        token::TokenHashes,
+        sync_log, token::TokenHashes,
     },
     store::{Attempt, engine::Query, history::Outcome},
 };
@@ -242,11 +242,13 @@ impl<'a> ReconciliationJob<'a> {
 
     fn run(self) -> Result<Response, ApiError> {
         let (began, dry_run) = (Instant::now(), self.dry_run);
-        let (store, author) = (Arc::clone(&self.app.store), self.author());
+        let (app, author) = (self.app, self.author());
+        let source = self.options.source.clone();
         let answer = self.attempt();
         if let (false, Err(error)) = (dry_run, &answer) {
+            sync_log::refused(&author, error.code(), &error.message());
             let attempt = Attempt { began, ..Attempt::new(author) };
-            if let Err(error) = store.note(attempt, Outcome::Refused, error.message()) {
+            if let Err(error) = app.store.note(attempt, Outcome::Refused, error.message()) {
                 tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
             }
         }
@@ -257,6 +259,9 @@ impl<'a> ReconciliationJob<'a> {
                 Err(_) => "failed",
             };
             measure(result, began);
+            if answer.is_ok() {
+                app.syncs.note(&source);
+            }
         }
         answer
     }
@@ -278,6 +283,11 @@ impl<'a> ReconciliationJob<'a> {
         };
         let (planned, revision) =
             apply_current(&store, |current| prepared.plan(current), |_| Ok(author.clone()), &mut tokens, accept)?;
+        match (&planned.plan, revision) {
+            (Some(plan), Some(revision)) => sync_log::applied(&author, plan, revision),
+            (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),
+            (None, _) => {}
+        }
         self.answer(&planned, revision)
     }
 
