@@ -279,7 +279,7 @@ pub(crate) fn paths(schemas: &mut Schemas, failures: &dyn Fn(&[&str]) -> Value) 
         text("before_id", "Continues after this record."),
         text("resource", "Only attempts that changed the resource with this path, such as `/edges/https/edghts_…`."),
         text("actor", "Only attempts of this API key, owner or commit author (email address), or `local` for the command line."),
-        text("source", "Only attempts of this source."),
+        json!({"name": "source", "in": "query", "description": "Only attempts of this source; empty for those of no source.", "schema": {"type": "string"}}),
         number("from", "Only this revision and later ones."),
         number("to", "Only this revision and earlier ones."),
     ]);
