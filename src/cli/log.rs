@@ -163,7 +163,7 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
                 commit,
                 author = who,
                 revision,
-                "A rollback left these manifests. They are not applied until they change."
+                "A rollback undid these manifests. They are not applied again until they change."
             );
         }
         RunReport::Failed(found) => {

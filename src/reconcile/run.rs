@@ -191,7 +191,7 @@ impl RunReport {
             RunReport::RolledBack { commit } => {
                 let what =
                     commit.as_ref().map_or_else(|| "the manifests".to_owned(), |commit| format!("commit {commit}"));
-                (Reason::RolledBack, format!("a rollback left {what}; the manifests are not applied until they change"))
+                (Reason::RolledBack, format!("a rollback undid {what}; nothing is applied until the manifests change"))
             }
             RunReport::Failed(diagnostics) => {
                 let message = diagnostics.first().map(|it| it.message.clone()).unwrap_or_default();

@@ -115,7 +115,8 @@ fn a_loop_does_not_apply_the_manifests_that_a_rollback_left() {
     assert_eq!((status, planned["summary"]["change"].as_u64()), (200, Some(1)), "{planned}");
     let (status, applied) = rollback(&serve, json!({"to": 2, "expect": planned["outcome"]}));
     assert_eq!((status, applied["applied"].as_u64()), (201, Some(4)), "{applied}");
-    serve.wait_for("A rollback left these manifests. They are not applied until they change. source=\"default\"");
+    serve
+        .wait_for("A rollback undid these manifests. They are not applied again until they change. source=\"default\"");
     for part in ["Rolled back to revision 2 as revision 4: 0 to create, 1 to change", "~ HttpsEdge one revision=4"] {
         serve.wait_for(part);
     }
@@ -128,7 +129,7 @@ fn a_loop_does_not_apply_the_manifests_that_a_rollback_left() {
     assert_eq!(serve.stop().code, 0);
 
     let serve = folder.serve("--manifests m");
-    serve.wait_for("A rollback left these manifests");
+    serve.wait_for("A rollback undid these manifests");
     assert_eq!(shown(&serve), ["first"], "the next process knows it too");
     folder.write("m/one.yaml", &edge("third"));
     until_shown(&serve, "third");
@@ -162,7 +163,7 @@ fn a_source_that_is_rolled_back_while_it_is_suspended_is_not_applied_when_it_is_
     let found = with_reason("RolledBack");
     assert_eq!((&found["state"], &found["counts"]["pending_change"]), (&json!("OutOfSync"), &json!(1)), "{found:#}");
     let message = found["conditions"][0]["message"].as_str().unwrap();
-    assert!(message.contains("a rollback left the manifests"), "{message}");
+    assert!(message.contains("a rollback undid"), "{message}");
     assert_eq!(shown(&serve), ["first"]);
     let metrics = serve.get("/metrics").body;
     for result in ["suspended", "rolled_back"] {

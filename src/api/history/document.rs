@@ -273,11 +273,11 @@ pub(crate) fn paths(schemas: &mut Schemas, failures: &dyn Fn(&[&str]) -> Value) 
             }})
         };
     let text = |name: &str, description: &str| json!({"name": name, "in": "query", "description": description, "schema": {"type": "string", "minLength": 1}});
-    let number = |name: &str, description: &str| json!({"name": name, "in": "query", "description": description, "schema": {"type": "integer", "minimum": 0}});
+    let number = |name: &str, description: &str| json!({"name": name, "in": "query", "description": description, "schema": {"type": "integer", "minimum": 0, "maximum": u64::MAX}});
     let filters = json!([
         {"name": "limit", "in": "query", "description": "The number of records per page.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000}},
         text("before_id", "Continues after this record."),
-        text("resource", "Only attempts that changed the resource with this path, such as `/edges/https/edghts_…`."),
+        json!({"name": "resource", "in": "query", "description": "Only attempts that changed the resource with this path, such as `/edges/https/edghts_…`.", "schema": {"type": "string"}}),
         text("actor", "Only attempts of this API key, owner or commit author (email address), or `local` for the command line."),
         json!({"name": "source", "in": "query", "description": "Only attempts of this source; empty for those of no source.", "schema": {"type": "string"}}),
         number("from", "Only this revision and later ones."),
