@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs,
+    CommandResult, Exit, Failure,
     get::{GetOrigin, kind_of},
     history::Form,
     output::print,
-    target::ServerArgs,
+    store_or_server::StoreOrServer,
     trace::write_table,
 };
 use crate::{
@@ -41,20 +41,13 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
     format: Form,
     #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
-    store: StoreArgs,
+    pub place: StoreOrServer,
 }
 
 impl Args {
-    /// Chooses between a store and a server.
-    pub(super) fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
-        self.server.give_way(by_flag("store"), by_flag("server"))
-    }
-
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        let origin = GetOrigin::open(&self.server, &self.store)?;
+        let origin = GetOrigin::open(&self.place)?;
         let key = origin.key_of(kind_of(&self.kind)?, &self.wanted)?;
         let blame = find(&origin, &key)?;
         let text = match self.format {

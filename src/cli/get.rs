@@ -6,10 +6,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs,
-    output::print,
-    show::say,
-    target::{ApiClient, ServerArgs},
+    CommandResult, Exit, Failure, output::print, show::say, store_or_server::StoreOrServer, target::ApiClient,
     trace::write_table,
 };
 use crate::{
@@ -59,9 +56,7 @@ pub(super) struct Args {
     #[arg(short = 'o', long = "format", value_enum, default_value_t = GetFormat::Table, env = "EDGEWRIGHT_GET_FORMAT")]
     format: GetFormat,
     #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
-    store: StoreArgs,
+    pub place: StoreOrServer,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -99,16 +94,11 @@ const COLUMNS: [&str; 10] = [
 ];
 
 impl Args {
-    /// Lets `--store` on the command line override a server from the environment.
-    pub(super) fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
-        self.server.give_way(by_flag("store"), by_flag("server"))
-    }
-
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         let kind = kind_of(&self.kind)?;
         let parent = self.parent_of(kind)?;
-        let origin = GetOrigin::open(&self.server, &self.store)?;
+        let origin = GetOrigin::open(&self.place)?;
         let parents = match (kind.info().parent, parent) {
             (Some(of), Some(wanted)) => origin.find(of, &[None], wanted)?,
             (Some(of), None) => origin.list_all(of, &[None], &[])?,
@@ -185,11 +175,11 @@ pub(super) enum GetOrigin {
 
 impl GetOrigin {
     /// Opens a store for reading, or prepares a client.
-    pub(super) fn open(server: &ServerArgs, store: &StoreArgs) -> Result<Self, Failure> {
-        if let Some(url) = server.url() {
-            return Ok(GetOrigin::Server(ApiClient::new(url, &server.version_header)?));
+    pub(super) fn open(place: &StoreOrServer) -> Result<Self, Failure> {
+        if let Some(client) = place.client()? {
+            return Ok(GetOrigin::Server(client));
         }
-        let store = store.read_existing()?;
+        let store = place.store.read_existing()?;
         let snapshot = store.snapshot();
         Ok(GetOrigin::Store(Box::new(store), snapshot))
     }

@@ -25,6 +25,7 @@ mod serve;
 mod show;
 mod source;
 mod status;
+mod store_or_server;
 mod suspend;
 mod target;
 mod trace;
@@ -165,21 +166,21 @@ fn run() -> CommandResult {
         matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
     };
     match cli.command {
-        Command::Reconcile(mut args) => args.choose(&by_flag).and_then(|()| args.run(lints)),
-        Command::Plan(mut args) => args.choose(&by_flag).and_then(|()| args.run(lints)),
-        Command::Rollback(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
+        Command::Reconcile(mut args) => args.common.place.choose(&by_flag).and_then(|()| args.run(lints)),
+        Command::Plan(mut args) => args.place.choose(&by_flag).and_then(|()| args.run(lints)),
+        Command::Rollback(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
         Command::Serve(args) => args.run(lints, sources, &is_given),
         Command::Status(args) => args.run(),
-        Command::Suspend(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
-        Command::Resume(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
-        Command::Get(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
+        Command::Suspend(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
+        Command::Resume(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
+        Command::Get(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Trace(args) => args.run(lints),
         Command::Export(args) => args.run(),
         Command::Fmt(args) => args.run(),
         Command::History(args) => args.run(),
-        Command::Blame(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
+        Command::Blame(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Keys(args) => args.run(),
         Command::Owners(args) => args.run(),
         Command::Schema(args) => args.run(),

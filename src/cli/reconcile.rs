@@ -3,13 +3,14 @@
 use std::{fs, io::Read, path::PathBuf};
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs,
+    CommandResult, Exit, Failure,
     caching::Caching,
     leave,
     output::{Output, Started, unless_closed},
     show::{self, say},
     source::{Manifests, Ownership},
-    target::{Local, PlanFile, Proposal, ServerArgs, ServerTarget, Target},
+    store_or_server::StoreOrServer,
+    target::{Local, PlanFile, Proposal, ServerTarget, Target},
 };
 use crate::{
     model::{
@@ -33,7 +34,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_PLAN", conflicts_with = "out")]
     plan: Option<PathBuf>,
     #[command(flatten)]
-    common: PlanArgs,
+    pub(super) common: PlanArgs,
 }
 
 /// Show what `reconcile` would do; same as `reconcile --dry-run`.
@@ -52,19 +53,12 @@ pub(super) struct PlanArgs {
     #[command(flatten)]
     ownership: Ownership,
     #[command(flatten)]
-    store: StoreArgs,
-    #[command(flatten)]
-    server: ServerArgs,
+    pub place: StoreOrServer,
     #[command(flatten)]
     manifests: Manifests,
 }
 
 impl Args {
-    /// Chooses between a store and a server.
-    pub(super) fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
-        self.common.choose(by_flag)
-    }
-
     /// Runs the command.
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         self.common.reconcile(self.dry_run, self.plan, lints)
@@ -72,11 +66,6 @@ impl Args {
 }
 
 impl PlanArgs {
-    /// Chooses between a store and a server.
-    pub(super) fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
-        self.server.give_way(by_flag("store"), by_flag("server"))
-    }
-
     /// Runs the command.
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         self.reconcile(true, None, lints)
@@ -153,10 +142,10 @@ impl PlanArgs {
             options.budget = Budget::Percent(100.0);
         }
         let detail = self.output.detail();
-        Ok(match self.server.url() {
-            Some(url) => Box::new(ServerTarget::new(url, &self.server, options)?),
-            None if dry_run => Box::new(Local::to_read(options, self.store.clone(), self.caching, detail)),
-            None => Box::new(Local::open(options, self.store.clone(), self.caching, detail)?),
+        Ok(match self.place.server.url() {
+            Some(url) => Box::new(ServerTarget::new(url, &self.place.server, options)?),
+            None if dry_run => Box::new(Local::to_read(options, self.place.store.clone(), self.caching, detail)),
+            None => Box::new(Local::open(options, self.place.store.clone(), self.caching, detail)?),
         })
     }
 

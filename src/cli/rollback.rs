@@ -1,12 +1,13 @@
 //! `edgewright rollback`: brings back the state of an earlier revision (D78).
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs, leave,
+    CommandResult, Exit, Failure, leave,
     output::Output,
     reconcile::{applied, failed},
     show::say,
     source::source_name,
-    target::{RollbackTarget, ServerArgs},
+    store_or_server::StoreOrServer,
+    target::RollbackTarget,
 };
 use crate::{
     plan::{outline::Outline, safety::Budget},
@@ -38,24 +39,17 @@ pub(super) struct Args {
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
-    store: StoreArgs,
+    pub place: StoreOrServer,
 }
 
 impl Args {
-    /// Chooses between a store and a server.
-    pub(super) fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
-        self.server.give_way(by_flag("store"), by_flag("server"))
-    }
-
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         let budget = self.max_deletes.unwrap_or_default();
         let rollback = Rollback { to: self.to, source: self.source.clone(), budget };
-        let mut target = match self.server.url() {
-            Some(url) => RollbackTarget::connect(url, &self.server.version_header)?,
-            None => RollbackTarget::open(&self.store, self.dry_run)?,
+        let mut target = match self.place.client()? {
+            Some(client) => RollbackTarget::through(client),
+            None => RollbackTarget::open(&self.place.store, self.dry_run)?,
         };
         let nothing = || {
             if !self.dry_run {

@@ -3,12 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs,
-    followed::duration,
-    show::say,
-    source::source_name,
-    status::suspended,
-    target::{ApiClient, ServerArgs},
+    CommandResult, Exit, followed::duration, show::say, source::source_name, status::suspended,
+    store_or_server::StoreOrServer,
 };
 use crate::{
     api::sources::view::{SourceSuspend, SourceView},
@@ -33,17 +29,10 @@ pub(super) struct Args {
     #[arg(long = "for", value_name = "DURATION", env = "EDGEWRIGHT_SUSPEND_FOR", value_parser = duration)]
     time: Option<Duration>,
     #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
-    store: StoreArgs,
+    pub place: StoreOrServer,
 }
 
 impl Args {
-    /// Lets `--store` on the command line override a server from the environment.
-    pub(super) fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
-        self.server.give_way(by_flag("store"), by_flag("server"))
-    }
-
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         let until = match self.time {
@@ -52,9 +41,8 @@ impl Args {
             })?),
             None => None,
         };
-        let named = match self.server.url() {
-            Some(url) => {
-                let client = ApiClient::new(url, &self.server.version_header)?;
+        let named = match self.place.client()? {
+            Some(client) => {
                 let until = until.map(|until| until.to_string()).unwrap_or_default();
                 let body = json::bytes(&SourceSuspend { reason: self.reason, until }, Secrets::Masked)?;
                 let path = format!("/sources/{}/suspend", segment(&self.source));
@@ -63,7 +51,7 @@ impl Args {
             }
             None => {
                 let suspension = Suspension::new(self.reason, "command line", until).map_err(failed)?;
-                Suspensions::open(Arc::new(self.store.open_existing()?))?.set(&self.source, Some(suspension))?;
+                Suspensions::open(Arc::new(self.place.store.open_existing()?))?.set(&self.source, Some(suspension))?;
                 None
             }
         };

@@ -37,9 +37,9 @@ impl RollbackTarget {
         Ok(RollbackTarget::Store { store: Box::new(store), proposed: None })
     }
 
-    /// Prepares a client. Sends nothing yet.
-    pub(crate) fn connect(url: &str, version_header: &str) -> Result<Self, Failure> {
-        Ok(RollbackTarget::Server { client: ApiClient::new(url, version_header)?, outcome: String::new() })
+    /// Works through a server. Sends nothing yet.
+    pub(crate) fn through(client: ApiClient) -> Self {
+        RollbackTarget::Server { client, outcome: String::new() }
     }
 
     /// Plans a rollback.
