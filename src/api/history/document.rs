@@ -277,7 +277,7 @@ pub(crate) fn paths(schemas: &mut Schemas, failures: &dyn Fn(&[&str]) -> Value) 
     let filters = json!([
         {"name": "limit", "in": "query", "description": "The number of records per page.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000}},
         text("before_id", "Continues after this record."),
-        json!({"name": "resource", "in": "query", "description": "Only attempts that changed the resource with this path, such as `/edges/https/edghts_…`.", "schema": {"type": "string"}}),
+        text("resource", "Only attempts that changed the resource with this path, such as `/edges/https/edghts_…`."),
         text("actor", "Only attempts of this API key, owner or commit author (email address), or `local` for the command line."),
         json!({"name": "source", "in": "query", "description": "Only attempts of this source; empty for those of no source.", "schema": {"type": "string"}}),
         number("from", "Only this revision and later ones."),

@@ -166,11 +166,16 @@ impl RecordFilter {
                 None => Err(ApiError::new(query::at(name, format!("`{name}` must be the number of a revision")))),
             },
         };
-        let text = |name: &str| parameter(query, name);
+        let named = |name: &str| match parameter(query, name) {
+            Some(value) if value.is_empty() => {
+                Err(ApiError::new(query::at(name, format!("`{name}` is empty; leave it out or give it a value"))))
+            }
+            value => Ok(value),
+        };
         Ok(Self {
-            resource: text("resource"),
-            actor: text("actor"),
-            source: text("source"),
+            resource: named("resource")?,
+            actor: named("actor")?,
+            source: parameter(query, "source"),
             from: revision("from")?,
             to: revision("to")?,
         })

@@ -94,6 +94,8 @@ fn refused_rows() -> Vec<Row> {
         ("from=-1", "/from"),
         ("to=last", "/to"),
         ("to=1&to=2", "/to"),
+        ("actor=", "/actor"),
+        ("resource=", "/resource"),
     ];
     rows.extend(bad.map(|(query, field)| {
         row(format!("the history refuses `?{query}`")).call(&format!("GET /history?{query}")).fails(
