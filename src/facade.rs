@@ -168,6 +168,9 @@ pub mod storage {
     // Commits.
     pub use crate::store::{Attempt, Commit, CommitError, Committed, Declined, MEMORY, Revision, StoreError};
 
+    // Changes.
+    pub use crate::store::recent::{ChangeEvent, ChangedResource};
+
     // History.
     pub use crate::store::history::{Outcome, Places, Record, Retention, Touched, Verified};
 

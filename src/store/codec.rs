@@ -138,6 +138,12 @@ pub(super) fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, St
     Ok(snapshot.advance(batch.revision, batch.next_order, changed.map_err(damaged)?))
 }
 
+/// The keys of the resources that a batch changes.
+pub(super) fn changed_keys(batch: &Batch) -> Result<BTreeSet<Key>, StoreError> {
+    let records = batch.changes.iter().map(|(key, _)| key).filter(|key| key.starts_with(RECORD));
+    records.map(|key| decode_key(RECORD, key.as_bytes())).collect::<Result<_, String>>().map_err(damaged)
+}
+
 /// What a commit changes in the state.
 pub(super) fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<RecordChange>, StoreError> {
     let encoded: Result<Vec<[RecordChange; 2]>, StoreError> = changed
