@@ -61,6 +61,7 @@ fn recorder() -> Option<&'static PrometheusHandle> {
                 "edgewright_file_cache_misses_total",
                 "Texts that requests referred to by digest and the server lacked."
             );
+            metrics::describe_gauge!("edgewright_watchers", "Clients that watch changes.");
             metrics::describe_gauge!("edgewright_resources", "Resources of each kind.");
             metrics::describe_gauge!("edgewright_revision", "The current revision of the store.");
             metrics::describe_gauge!("edgewright_drift", "1 while the store does not match a source's manifests.");
@@ -210,6 +211,7 @@ fn page_of(app: &App) -> Response {
         metrics::gauge!("edgewright_resources", "kind" => info.name).set(snapshot.count(info.kind) as f64);
     }
     let (files, bytes) = app.files.size();
+    metrics::gauge!("edgewright_watchers").set(app.watchers.count() as f64);
     metrics::gauge!("edgewright_file_cache_files").set(files as f64);
     metrics::gauge!("edgewright_file_cache_bytes").set(bytes as f64);
     if let Some(following) = &app.following {

@@ -5,6 +5,7 @@
 mod answer;
 mod auth;
 pub(crate) mod body;
+pub(crate) mod change;
 mod drain;
 pub(crate) mod endpoint;
 mod given;
@@ -21,6 +22,7 @@ mod render;
 mod router;
 mod saml;
 mod serve;
+pub(crate) mod watch;
 mod work;
 
 use std::sync::Arc;
@@ -36,6 +38,7 @@ use crate::{
 };
 use kept_pages::KeptPages;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
+use watch::{DEFAULT_WATCHERS, Watchers};
 use work::{Renderings, Work};
 
 /// The default name of the version header (D4).
@@ -66,6 +69,9 @@ pub struct App {
     pages: KeptPages,
     /// The texts of sent manifests.
     files: FileCache,
+    watchers: Watchers,
+    /// Becomes true when the server stops.
+    stopping: Option<tokio::sync::watch::Receiver<bool>>,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -91,13 +97,41 @@ impl App {
         let searches = Work::new("filtered lists", WAITING_SEARCHES);
         let (renderings, pages) = (Renderings::new(), KeptPages::default());
         let files = FileCache::new(DEFAULT_MIB << 20);
-        Self { store, site, settings, following: None, work, searches, renderings, pages, files }
+        let watchers = Watchers::new(DEFAULT_WATCHERS);
+        Self {
+            store,
+            site,
+            settings,
+            following: None,
+            work,
+            searches,
+            renderings,
+            pages,
+            files,
+            watchers,
+            stopping: None,
+        }
     }
 
     /// Limits the memory for texts that clients have sent and can refer to by digest (D72). 0 keeps none.
     #[must_use]
     pub fn file_cache(mut self, most_bytes: u64) -> Self {
         self.files = FileCache::new(most_bytes);
+        self
+    }
+
+    /// Limits the number of clients that watch changes at a time (D80).
+    #[must_use]
+    pub fn max_watchers(mut self, most: usize) -> Self {
+        self.watchers = Watchers::new(most);
+        self
+    }
+
+    /// Ends the streams of changes when a server stops. Without it, the server waits for them until its grace period
+    /// ends.
+    #[must_use]
+    pub fn stopped_by(mut self, server: &Server) -> Self {
+        self.stopping = Some(server.stopping());
         self
     }
 

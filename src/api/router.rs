@@ -22,7 +22,7 @@ use super::{
     endpoint::{Endpoint, endpoints},
     handle::{Served, handle},
     metrics::{self, Meter},
-    openapi, query, ready, reconciliation, saml,
+    openapi, query, ready, reconciliation, saml, watch,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -68,6 +68,10 @@ pub fn router(app: App) -> Router {
         };
         get(answer).fallback(method_not_allowed)
     };
+    let watch = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| watch::watch(app, request)).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -76,6 +80,7 @@ pub fn router(app: App) -> Router {
         .route("/reconciliations", reconciliations)
         .route("/reconciliations/{p0}", reconciliation)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
+        .route(watch::document::PATH, watch)
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))
         .route("/readyz", get(async move || ready::page(Arc::clone(&probed)).await).fallback(method_not_allowed))

@@ -10,7 +10,10 @@ use super::{
     source::{Loading, Ownership},
 };
 use crate::{
-    api::{App, Settings, VERSION_HEADER, bind, install_metrics, reconciliation::files::DEFAULT_MIB, router},
+    api::{
+        App, Settings, VERSION_HEADER, bind, install_metrics, reconciliation::files::DEFAULT_MIB, router,
+        watch::DEFAULT_WATCHERS,
+    },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     plan::render::sign,
     reconcile::{
@@ -51,6 +54,9 @@ pub(super) struct Args {
     /// Maximum memory in MiB for manifests from clients, which then send only changed files; 0 keeps none.
     #[arg(long, value_name = "MIB", env = "EDGEWRIGHT_FILE_CACHE_MIB", default_value_t = DEFAULT_MIB)]
     file_cache_mib: u64,
+    /// Maximum number of clients that watch changes at a time.
+    #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_WATCHERS", default_value_t = DEFAULT_WATCHERS)]
+    max_watchers: usize,
 }
 
 impl Args {
@@ -91,8 +97,9 @@ impl Args {
         let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
         let settings =
             Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
-        let app = App::new(store, settings).following(following.clone());
-        let router = router(app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)));
+        let app = App::new(store, settings).following(following.clone()).stopped_by(&server);
+        let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
+        let router = router(app);
         say(&format!("Serving {base_url} (listening on {address}). Stop with Ctrl-C."));
         server.run(router, following).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         drop(handle);

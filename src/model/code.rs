@@ -62,6 +62,8 @@ pub enum Code {
     CannotListen,
     Stale,
     MissingFiles,
+    RevisionGone,
+    SlowReader,
     StoreLocked,
     StoreFormat,
     StoreCorrupt,

@@ -42,3 +42,4 @@ mod storefront;
 mod terminal;
 mod tidy;
 mod trace;
+mod watch;

@@ -295,8 +295,8 @@ pub const REGISTRY: &[CodeInfo] = &[
         400,
         "A query parameter is unknown, repeated or out of range.",
         "Set each parameter at most once. Lists take `limit` (1 to 1000), `before_id`, and the filters `filter`, `name`, \
-         `source` and `q`; lists of HTTPS edges also take `hostport`, and lists of their routes `match`. Other endpoints \
-         take no query parameters.",
+         `source` and `q`; lists of HTTPS edges also take `hostport`, and lists of their routes `match`. `/watch` takes \
+         `since`, `kind` and `source`. Other endpoints take no query parameters.",
     ),
     info(
         Code::PreconditionFailed,
@@ -360,6 +360,20 @@ pub const REGISTRY: &[CodeInfo] = &[
         409,
         "The request refers to files by digests that the server does not have for the owner of the API key; `missing` lists them. The server keeps the texts of files in memory, so a restart or a full cache loses them.",
         "Repeat the request with the missing texts. If the cache of the server is too small, raise `--file-cache-mib` there.",
+    ),
+    info(
+        Code::RevisionGone,
+        "REVISION_GONE",
+        410,
+        "The changes after the revision in `since` or `Last-Event-ID` can no longer be sent: the server keeps only the newest ones in memory. Or the store never had this revision, for example because an older copy of it was restored. `details.revision` is the current revision.",
+        "Watch again without `since`, then read the resources, and apply the changes that follow.",
+    ),
+    info(
+        Code::SlowReader,
+        "SLOW_READER",
+        408,
+        "A client of `/watch` read more slowly than resources changed, and was disconnected. The server keeps only a small buffer for each client.",
+        "Connect again with the id of the last event. If it happens often, select fewer changes with `kind` and `source`, or read events before handling them.",
     ),
     info(
         Code::StoreLocked,
