@@ -45,11 +45,11 @@ pub(crate) fn public_kinds() -> impl Iterator<Item = &'static KindInfo> {
 }
 
 /// Returns the kind with a name, or a fault that suggests the nearest one.
-pub(crate) fn kind_named(name: &str) -> Result<Kind, Fault> {
+pub(crate) fn kind_named(name: &str, code: Code) -> Result<Kind, Fault> {
     if let Some(info) = public_kinds().find(|info| info.name == name) {
         return Ok(info.kind);
     }
-    let fault = Fault::new(Code::Parameter, format!("unknown kind `{}`", printable(name)));
+    let fault = Fault::new(code, format!("unknown kind `{}`", printable(name)));
     Err(match nearest(name, public_kinds().map(|info| info.name)) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
         None => {
@@ -84,10 +84,11 @@ mod tests {
 
     #[test]
     fn an_unknown_kind_gets_the_nearest_known_one() {
-        assert_eq!(kind_named("TlsEdge").ok(), Some(Kind::TlsEdge));
-        let help = |name: &str| kind_named(name).err().and_then(|fault| fault.help).unwrap_or_default();
+        assert_eq!(kind_named("TlsEdge", Code::Parameter).ok(), Some(Kind::TlsEdge));
+        let help =
+            |name: &str| kind_named(name, Code::Parameter).err().and_then(|fault| fault.help).unwrap_or_default();
         assert_eq!(help("HttpEdge"), "did you mean `HttpsEdge`?");
         assert!(help("x").starts_with("use one of "), "{}", help("x"));
-        assert!(kind_named("Owner").is_err());
+        assert!(kind_named("Owner", Code::Parameter).is_err());
     }
 }

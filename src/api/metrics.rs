@@ -62,6 +62,15 @@ fn recorder() -> Option<&'static PrometheusHandle> {
                 "Texts that requests referred to by digest and the server lacked."
             );
             metrics::describe_gauge!("edgewright_watchers", "Clients that watch changes.");
+            metrics::describe_counter!("edgewright_notifications_sent_total", "Delivered notifications.");
+            metrics::describe_counter!(
+                "edgewright_notifications_failed_total",
+                "Failed attempts to deliver a notification."
+            );
+            metrics::describe_gauge!(
+                "edgewright_notification_lag_revisions",
+                "Revisions that a target has not been notified of."
+            );
             metrics::describe_gauge!("edgewright_resources", "Resources of each kind.");
             metrics::describe_gauge!("edgewright_revision", "The current revision of the store.");
             metrics::describe_gauge!("edgewright_drift", "1 while the store does not match a source's manifests.");
@@ -225,6 +234,9 @@ fn page_of(app: &App) -> Response {
             .set(seconds(health.last_attempt()));
         metrics::gauge!("edgewright_reconcile_last_success_timestamp_seconds", "source" => source.clone())
             .set(seconds(health.last_success()));
+    }
+    for (target, lag) in app.outbox.iter().flat_map(|outbox| outbox.lags()) {
+        metrics::gauge!("edgewright_notification_lag_revisions", "target" => target.to_owned()).set(lag as f64);
     }
     let text = recorder().map(PrometheusHandle::render).unwrap_or_default();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()

@@ -13,6 +13,7 @@ mod handle;
 mod kept_pages;
 mod list;
 mod metrics;
+pub(crate) mod notify;
 pub(crate) mod openapi;
 mod page;
 mod query;
@@ -37,6 +38,7 @@ use crate::{
     store::Store,
 };
 use kept_pages::KeptPages;
+use notify::Outbox;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
 use watch::{DEFAULT_WATCHERS, Watchers};
 use work::{Renderings, Work};
@@ -70,6 +72,8 @@ pub struct App {
     /// The texts of sent manifests.
     files: FileCache,
     watchers: Watchers,
+    /// The notifications that are to be delivered.
+    outbox: Option<Arc<Outbox>>,
     /// Becomes true when the server stops.
     stopping: Option<tokio::sync::watch::Receiver<bool>>,
 }
@@ -109,6 +113,7 @@ impl App {
             pages,
             files,
             watchers,
+            outbox: None,
             stopping: None,
         }
     }
@@ -132,6 +137,13 @@ impl App {
     #[must_use]
     pub fn stopped_by(mut self, server: &Server) -> Self {
         self.stopping = Some(server.stopping());
+        self
+    }
+
+    /// Adds notifications to the metrics.
+    #[must_use]
+    pub(crate) fn outbox(mut self, outbox: Option<Arc<Outbox>>) -> Self {
+        self.outbox = outbox;
         self
     }
 

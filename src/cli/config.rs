@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::Failure;
 use crate::{
+    api::notify::config::{NotificationConfig, NotificationTarget},
     manifest::syntax,
     model::{
         code::Code,
@@ -40,6 +41,8 @@ struct File {
     allowed_labels: Option<BTreeSet<String>>,
     /// How many days before a certificate expires it is reported.
     certificate_expiry_days: Option<u32>,
+    /// Whom `serve` tells of changes.
+    notifications: NotificationConfig,
 }
 
 /// A parsed configuration file.
@@ -52,6 +55,8 @@ pub(super) struct Config {
     named: bool,
     /// The levels of lints.
     pub lints: LintLevels,
+    /// Whom `serve` tells of changes.
+    pub notifications: Vec<NotificationTarget>,
 }
 
 impl Config {
@@ -60,10 +65,21 @@ impl Config {
         let is_named = std::env::var_os(VARIABLE).is_some();
         let path = Self::path();
         match fs::read_to_string(&path) {
-            Ok(text) => Ok(Self { named: is_named, ..Self::parse(&path, &text)? }),
+            Ok(text) => Self { named: is_named, ..Self::parse(&path, &text)? }.trusted(),
             Err(error) if !is_named && error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(unusable(&path, &Fault::new(Code::Unreadable, error.to_string()))),
         }
+    }
+
+    /// Refuses notifications in a file that was found in the working folder: a pull request can add it, and must not
+    /// send changes elsewhere or write files.
+    fn trusted(self) -> Result<Self, Failure> {
+        if self.named || self.notifications.is_empty() {
+            return Ok(self);
+        }
+        let message = "`notifications` cannot be set in a configuration file found in the working folder";
+        let fault = Fault::new(Code::NotAllowed, message).help(format!("name the file in {VARIABLE}"));
+        Err(unusable(&self.path, &fault))
     }
 
     /// The path of the file, whether it exists or not.
@@ -91,12 +107,16 @@ impl Config {
             fail(fault.at(path))
         })?;
         let lints = LintLevels { certificate_expiry_days: file.certificate_expiry_days, ..lints };
+        let notifications = file.notifications.targets().map_err(|fault| {
+            let path = fault.path.under(&FieldPath::root().join("notifications"));
+            fail(fault.at(path))
+        })?;
         let text_of = |value: Value| match value {
             Value::String(text) => text,
             other => other.to_string(),
         };
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
-        Ok(Self { options, path: path.to_owned(), named: false, lints })
+        Ok(Self { options, path: path.to_owned(), named: false, lints, notifications })
     }
 
     /// Sets the configured values as defaults of the options in every command. Flags and the environment take

@@ -144,7 +144,7 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
-    let lints = config.lints;
+    let Config { lints, notifications, .. } = config;
     let by_flag = |name: &str| {
         matches.subcommand().is_some_and(|(_, command)| command.value_source(name) == Some(ValueSource::CommandLine))
     };
@@ -153,7 +153,7 @@ fn run() -> CommandResult {
         Command::Plan(mut args) => args.choose(&by_flag).and_then(|()| args.run(lints)),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
-        Command::Serve(args) => args.run(lints),
+        Command::Serve(args) => args.run(lints, notifications),
         Command::Get(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Trace(args) => args.run(lints),
         Command::Export(args) => args.run(),

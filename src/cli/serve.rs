@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     api::{
-        App, Settings, VERSION_HEADER, bind, install_metrics, reconciliation::files::DEFAULT_MIB, router,
+        App, Settings, VERSION_HEADER, bind, install_metrics,
+        notify::{Notifier, config::NotificationTarget},
+        reconciliation::files::DEFAULT_MIB,
+        router,
         watch::DEFAULT_WATCHERS,
     },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
@@ -61,7 +64,7 @@ pub(super) struct Args {
 
 impl Args {
     /// Runs the command.
-    pub(super) fn run(self, lints: LintLevels) -> CommandResult {
+    pub(super) fn run(self, lints: LintLevels, notifications: Vec<NotificationTarget>) -> CommandResult {
         let filter = EnvFilter::try_from_env("EDGEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info,notify=warn"));
         let _ = tracing_subscriber::fmt()
             .with_ansi(std::io::stderr().is_terminal())
@@ -82,9 +85,11 @@ impl Args {
         })?;
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         let store = Arc::new(self.store.open_to_serve()?);
-        self.create_admin(&store)?;
+        let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| format!("http://{address}")));
         // The first run is over before there is a router.
         install_metrics();
+        let notifier = Notifier::start(&store, notifications, &base_url)?;
+        self.create_admin(&store)?;
         let mut handle = self.follow(&store, lints)?;
         if let Some(handle) = &mut handle
             && !server.wait(handle.first_look())
@@ -93,16 +98,16 @@ impl Args {
             return Ok(Exit::Done);
         }
         let following = handle.as_ref().map(Handle::following);
-        let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| format!("http://{address}")));
         let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
         let settings =
             Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
         let app = App::new(store, settings).following(following.clone()).stopped_by(&server);
+        let app = app.outbox(notifier.as_ref().map(Notifier::outbox));
         let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
         let router = router(app);
         say(&format!("Serving {base_url} (listening on {address}). Stop with Ctrl-C."));
         server.run(router, following).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
-        drop(handle);
+        drop((handle, notifier));
         say("Stopped.");
         Ok(Exit::Done)
     }

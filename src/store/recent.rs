@@ -38,9 +38,6 @@ pub enum ChangeEvent {
 }
 
 impl ChangeEvent {
-    /// Every event.
-    pub(crate) const ALL: [ChangeEvent; 3] = [ChangeEvent::Created, ChangeEvent::Updated, ChangeEvent::Deleted];
-
     /// Returns what happened to a resource that existed before or after, or none if it did neither.
     pub(crate) fn of(before: bool, after: bool) -> Option<Self> {
         match (before, after) {

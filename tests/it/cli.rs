@@ -98,7 +98,13 @@ impl Folder {
 
     /// Serves on a free port, until the value is dropped.
     pub(crate) fn serve(&self, options: &str) -> Serve {
+        self.serve_with(options, &[])
+    }
+
+    /// The same with environment variables.
+    pub(crate) fn serve_with(&self, options: &str, variables: &[(&str, &str)]) -> Serve {
         let mut command = self.command(&format!("serve --listen 127.0.0.1:0 --admin-token-file admin.token {options}"));
+        command.envs(variables.iter().copied());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = Pipe::new(child.stdout.take().unwrap());
         let err = Pipe::new(child.stderr.take().unwrap());

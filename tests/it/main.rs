@@ -21,6 +21,7 @@ mod jail;
 mod lint_places;
 mod lints;
 mod mistakes;
+mod notify;
 mod one_cause;
 mod parsed;
 mod progress;

@@ -39,7 +39,7 @@ impl WatchRequest {
                 },
                 "kind" => {
                     for part in parts {
-                        match kind_named(part) {
+                        match kind_named(part, Code::Parameter) {
                             Ok(kind) => {
                                 wanted.filter.kinds.insert(kind);
                             }

@@ -387,7 +387,10 @@ fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> 
 /// Returns whether a folder has files other than those of an interrupted creation.
 fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
-        ["lock", "index", "kept", "head.tmp", "remembered", "remembered.tmp"].contains(&name)
+        let others = ["lock", "index", "kept", "head.tmp"];
+        let beside = ["remembered", "remembered.tmp", "notifications", "notifications.tmp"];
+        others.contains(&name)
+            || beside.contains(&name)
             || ["base.", "journal.", "history."].iter().any(|part| name.starts_with(part))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| {
