@@ -140,7 +140,8 @@ impl Recent {
         let mut snapshot = Arc::new(codec::restore(state)?);
         let mut recent = Self::after(snapshot.revision);
         for batch in &batches {
-            let before = std::mem::replace(&mut snapshot, Arc::new(codec::advance(&snapshot, batch)?));
+            let next = Arc::new(codec::advance(&snapshot, batch)?);
+            let before = std::mem::replace(&mut snapshot, next);
             if before.revision == snapshot.revision {
                 continue;
             }
@@ -151,10 +152,8 @@ impl Recent {
             };
             let changed = changed_resources(&before, &snapshot, &codec::changed_keys(batch)?);
             let (author, at) = (outline.author, outline.at);
-            drop(
-                recent
-                    .push(Revision { snapshot: Arc::clone(&snapshot), changed, author, at }, bytes_of(&batch.changes)),
-            );
+            let revision = Revision { snapshot: Arc::clone(&snapshot), changed, author, at };
+            drop(recent.push(revision, bytes_of(&batch.changes)));
         }
         Ok((snapshot, recent))
     }

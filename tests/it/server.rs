@@ -26,7 +26,7 @@ pub(crate) const BASE_URL: &str = "http://gateway.test";
 /// The version header of the servers that are started here.
 pub(crate) const VERSION_HEADER: &str = "Service-Version";
 /// How many clients can watch changes.
-pub(crate) const MOST_WATCHERS: usize = 8;
+pub(crate) const MOST_WATCHERS: usize = 16;
 /// Who owns the three keys that every store begins with.
 pub(crate) const OWNERS: [(&str, Role); 3] =
     [("usr_admin", Role::Admin), ("usr_editor", Role::Editor), ("usr_viewer", Role::Viewer)];
