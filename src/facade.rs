@@ -66,7 +66,7 @@ pub mod resources {
     // Change.
     pub use crate::model::{
         desired::Desired,
-        operation::{Author, Claim, Operation},
+        operation::{Author, Claim, Operation, RejectedManifests},
         snapshot::{Entry, Refusal, Rendered, RenderedForms, Tombstone},
     };
 
@@ -166,7 +166,9 @@ pub mod storage {
     //! ```
 
     // Commits.
-    pub use crate::store::{Attempt, Commit, CommitError, Committed, Declined, MEMORY, Revision, StoreError};
+    pub use crate::store::{
+        Attempt, Commit, CommitError, Committed, Declined, MEMORY, PastError, Revision, StoreError,
+    };
 
     // Changes.
     pub use crate::store::recent::{ChangeEvent, ChangedResource};
@@ -176,7 +178,7 @@ pub mod storage {
 
     // Engines.
     pub use crate::store::{
-        engine::{Batch, Engine, Hash, OnDisk, Query, RecordChange, State, Statistics, Tip, Visit},
+        engine::{Batch, Engine, Hash, OnDisk, Query, RecordChange, State, Statistics, Tip, UNDO, UndoVisit, Visit},
         memory::MemoryEngine,
     };
 }
@@ -215,7 +217,9 @@ pub mod server {
 
     // The loop.
     pub use crate::reconcile::{
+        following::{Following, Handle},
         health::{Condition, Health, Reason, Status, Verdict},
-        watch::{Following, Handle, RunReport, follow},
+        run::RunReport,
+        watch::follow,
     };
 }

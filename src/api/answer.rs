@@ -87,6 +87,11 @@ impl ApiError {
         self.faults.first().map(message).unwrap_or_default()
     }
 
+    /// The first fault's code.
+    pub(crate) fn code(&self) -> Code {
+        self.faults.first().map_or(Code::Internal, |fault| fault.code)
+    }
+
     /// The same with a header.
     #[must_use]
     pub(crate) fn header(mut self, name: header::HeaderName, value: &'static str) -> Self {

@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, Method, header};
 
-use super::{App, answer::ApiError};
+use super::{App, access, answer::ApiError};
 use crate::{
     model::{
         Kind,
@@ -44,6 +44,7 @@ pub(super) fn admit(app: &App, snapshot: &Snapshot, method: &Method, headers: &H
         ApiError::of(Code::Unauthenticated, "a valid API key is required: send `Authorization: Bearer TOKEN`")
             .header(header::WWW_AUTHENTICATE, "Bearer")
     })?;
+    access::note_actor(&caller.key);
     check_version(app, headers)?;
     if caller.role == Role::Viewer && !matches!(*method, Method::GET | Method::HEAD) {
         return Err(ApiError::of(Code::Forbidden, "viewers may only read; this request requires an editor or admin"));

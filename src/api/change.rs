@@ -1,12 +1,13 @@
-//! Which changes a client of `/watch` or the target of a notification is told of.
+//! What a client of `/watch` or the target of a notification is told of a change.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use crate::{
     model::{
         Kind,
         code::Code,
         fault::{Fault, nearest},
+        operation::Author,
         resource::{KindInfo, Offer},
     },
     store::recent::ChangeEvent,
@@ -31,6 +32,17 @@ impl ChangeFilter {
             && (self.kinds.is_empty() || self.kinds.contains(&kind))
             && (self.sources.is_empty() || source.is_some_and(|source| self.sources.contains(source)))
             && (self.events.is_empty() || self.events.contains(&event))
+    }
+}
+
+/// Returns an author without the manifests that a rollback rejects: only the loops of the server need them (D78).
+pub(crate) fn actor(author: &Author) -> Cow<'_, Author> {
+    match author {
+        Author::Rollback { to, source, rejected: _, through } => {
+            let (source, through) = (source.clone(), through.clone());
+            Cow::Owned(Author::Rollback { to: *to, source, rejected: Vec::new(), through })
+        }
+        author => Cow::Borrowed(author),
     }
 }
 
@@ -60,6 +72,7 @@ pub(crate) fn kind_named(name: &str, code: Code) -> Result<Kind, Fault> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -80,6 +93,15 @@ mod tests {
         ] {
             assert!(!filter.selects(kind, source, event), "{kind} {source:?} {event:?}");
         }
+    }
+
+    #[test]
+    fn what_a_rollback_rejects_is_not_told() {
+        let text = r#"{"by":"rollback","to":3,"source":"shop","rejected":[{"source":"shop","digest":"00"}]}"#;
+        let author: Author = serde_json::from_str(text).unwrap();
+        let told = serde_json::to_string(&actor(&author)).unwrap();
+        assert_eq!(told, r#"{"by":"rollback","to":3,"source":"shop"}"#);
+        assert_eq!(*actor(&Author::Local), Author::Local);
     }
 
     #[test]

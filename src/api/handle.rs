@@ -15,7 +15,7 @@ use super::{
     auth::{self, Caller},
     body::{self, Limits},
     endpoint::{Action, Endpoint},
-    given, list, query,
+    given, list, past, query,
     render::{self, render, render_module},
     work::with_body,
 };
@@ -65,7 +65,11 @@ pub(super) struct Served {
 impl Served {
     /// Prepares an endpoint for requests.
     pub(super) fn new(app: Arc<App>, endpoint: Endpoint) -> Self {
-        let known = if endpoint.action == Action::List { list::parameters(endpoint.kind) } else { Vec::new() };
+        let known = match endpoint.action {
+            Action::List => list::parameters(endpoint.kind),
+            Action::Get | Action::GetModule(_) => vec![past::AT],
+            _ => Vec::new(),
+        };
         Self { app, endpoint, known }
     }
 
@@ -98,6 +102,11 @@ pub(super) async fn handle(
         }
         (snapshot, caller) = served.admit(&parts)?;
     }
+    // Who may read is decided now, also for an earlier state.
+    let (snapshot, at) = match known.contains(&past::AT) {
+        true => past::state(app, snapshot, parts.uri.query()).await?,
+        false => (snapshot, None),
+    };
     let repeated = given::take_parameters(&mut content, endpoint, &parameters);
     let call = ApiRequest { app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size, repeated };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
@@ -108,7 +117,7 @@ pub(super) async fn handle(
         Action::Create => call.create(key, given::body(content)?).await,
         Action::List => {
             let ApiRequest { caller, snapshot, headers, .. } = call;
-            list::list(app, caller.role, snapshot, key, parts.uri.query(), headers).await
+            list::list(app, caller.role, snapshot, at, key, parts.uri.query(), headers).await
         }
         Action::Get => call.get(&key).await,
         // The PATCH without fields accepts an empty body (D5).

@@ -78,7 +78,7 @@ mod tests {
 
     fn key(limit: usize, masked: bool) -> PageKey {
         let collection = Key::new(Kind::HttpsEdge, Id::new(""));
-        PageKey { collection, page: Page { limit: Some(limit), before_id: None }, masked }
+        PageKey { collection, page: Page { limit: Some(limit), before_id: None, at: None }, masked }
     }
 
     fn page(bytes: usize) -> Rendered {

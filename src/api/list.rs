@@ -17,6 +17,7 @@ use super::{
     handle::{check_id, not_found},
     kept_pages::PageKey,
     page::{self, Page},
+    past::AT,
     render::{self, render},
 };
 use crate::{
@@ -38,14 +39,20 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// The query parameters of a kind's list.
 pub(super) fn parameters(kind: Kind) -> Vec<&'static str> {
-    page::PARAMETERS.iter().copied().chain(filter::parameters(kind).map(|parameter| parameter.name)).collect()
+    page::PARAMETERS
+        .iter()
+        .copied()
+        .chain([AT])
+        .chain(filter::parameters(kind).map(|parameter| parameter.name))
+        .collect()
 }
 
-/// Returns a page of the list. The query's names have been checked.
+/// Returns a page of the list. The query's names have been checked. `at` is the revision that the query asks for.
 pub(super) async fn list(
     app: &Arc<App>,
     role: Role,
     snapshot: Arc<Snapshot>,
+    at: Option<u64>,
     collection: Key,
     query: Option<&str>,
     headers: HeaderMap,
@@ -54,7 +61,7 @@ pub(super) async fn list(
     if let Some(parent) = &collection.parent {
         check_id(kind.info().parent, parent)?;
     }
-    let page = Page::from_query(query)?;
+    let page = Page { at, ..Page::from_query(query)? };
     if let Some(parent) = collection.parent_key()
         && !parent.kind.info().implicit
         && snapshot.get(&parent).is_none()

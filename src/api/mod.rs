@@ -2,6 +2,7 @@
 //!
 //! [`endpoint`] lists the endpoints of all kinds and slots; `handle` implements each action once.
 
+mod access;
 mod answer;
 mod auth;
 pub(crate) mod body;
@@ -10,19 +11,23 @@ mod drain;
 pub(crate) mod endpoint;
 mod given;
 mod handle;
+pub(crate) mod history;
 mod kept_pages;
 mod list;
 mod metrics;
 pub(crate) mod notify;
 pub(crate) mod openapi;
 mod page;
+mod past;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;
 mod render;
+pub(crate) mod rollback;
 mod router;
 mod saml;
 mod serve;
+pub(crate) mod sources;
 pub(crate) mod watch;
 mod work;
 
@@ -32,9 +37,10 @@ pub(crate) use self::metrics::install as install_metrics;
 pub use router::router;
 pub use serve::{Server, bind};
 
+use self::metrics::{Inventories, SyncTimes};
 use crate::{
     model::{id::Id, site::Site},
-    reconcile::watch::Following,
+    reconcile::following::Following,
     store::Store,
 };
 use kept_pages::KeptPages;
@@ -62,8 +68,8 @@ pub struct App {
     store: Arc<Store>,
     site: Site,
     settings: Settings,
-    /// The server's reconcile loop, if it follows a folder.
-    following: Option<Arc<Following>>,
+    /// The reconcile loops of the sources that the server follows.
+    following: Vec<Arc<Following>>,
     work: Work,
     /// Lists with a filter, which a long reconciliation must not hold up.
     searches: Work,
@@ -76,6 +82,10 @@ pub struct App {
     outbox: Option<Arc<Outbox>>,
     /// Becomes true when the server stops.
     stopping: Option<tokio::sync::watch::Receiver<bool>>,
+    /// What the metrics page counts.
+    inventories: Inventories,
+    /// When clients last synced each source.
+    syncs: SyncTimes,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -102,11 +112,12 @@ impl App {
         let (renderings, pages) = (Renderings::new(), KeptPages::default());
         let files = FileCache::new(DEFAULT_MIB << 20);
         let watchers = Watchers::new(DEFAULT_WATCHERS);
+        let (inventories, syncs) = (Inventories::default(), SyncTimes::default());
         Self {
             store,
             site,
             settings,
-            following: None,
+            following: Vec::new(),
             work,
             searches,
             renderings,
@@ -115,6 +126,8 @@ impl App {
             watchers,
             outbox: None,
             stopping: None,
+            inventories,
+            syncs,
         }
     }
 
@@ -147,10 +160,10 @@ impl App {
         self
     }
 
-    /// Adds the reconcile loop of a folder.
+    /// Adds the reconcile loops of the followed sources.
     #[must_use]
-    pub fn following(mut self, following: Option<Arc<Following>>) -> Self {
-        self.following = following;
+    pub fn following(mut self, following: impl IntoIterator<Item = Arc<Following>>) -> Self {
+        self.following.extend(following);
         self
     }
 }

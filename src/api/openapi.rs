@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    reconciliation, watch,
+    history, past, reconciliation, rollback, sources, watch,
 };
 use crate::{
     filter,
@@ -36,7 +36,12 @@ pub(crate) fn document(version_header: &str) -> Value {
         let refer = |status: &&str| ((*status).to_owned(), json!({"$ref": format!("#/components/responses/{status}")}));
         Value::Object(statuses.iter().map(refer).collect())
     };
-    for (path, item) in reconciliation::document::paths(&mut schemas, &failures) {
+    for (path, item) in reconciliation::document::paths(&mut schemas, &failures)
+        .into_iter()
+        .chain([rollback::path(&mut schemas, &failures)])
+        .chain(history::document::paths(&mut schemas, &failures))
+        .chain(sources::document::paths(&mut schemas, &failures))
+    {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
         if let Value::Object(item) = item {
@@ -150,6 +155,12 @@ fn tags() -> Vec<Value> {
             json!({
                 "name": reconciliation::document::TAG,
                 "description": "Manifests that are planned and applied, and the revisions that sources created.",
+            }),
+            json!({"name": history::document::TAG, "description": "Who changed what, revision by revision and field by field."}),
+            json!({"name": rollback::TAG, "description": "Earlier revisions that are brought back as new ones."}),
+            json!({
+                "name": sources::document::TAG,
+                "description": "The sources that the server follows, and whether the store matches their manifests.",
             }),
             json!({
                 "name": watch::document::TAG,
@@ -266,7 +277,7 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
                 json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": {"type": "string", "minLength": 1}, "x-extension": true})
             });
             let known = json!({"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}, "x-extension": true});
-            page.into_iter().chain(filters).chain([known]).collect()
+            page.into_iter().chain([at_parameter()]).chain(filters).chain([known]).collect()
         }
         Action::Patch | Action::Delete | Action::PutModule(_) | Action::DeleteModule(_) => {
             vec![
@@ -275,6 +286,7 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
         }
         Action::Get | Action::GetModule(_) => {
             vec![
+                at_parameter(),
                 json!({"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}}),
             ]
         }
@@ -282,11 +294,22 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
     }
 }
 
+/// The parameter of reads with a revision (D79).
+fn at_parameter() -> Value {
+    json!({
+        "name": past::AT,
+        "in": "query",
+        "description": "The revision to read: its number, or `latest`. The next pages of a list have the same revision.",
+        "schema": {"type": "string", "pattern": "^([0-9]{1,20}|latest)$"},
+        "x-extension": true,
+    })
+}
+
 /// The error statuses of an endpoint.
 fn failures(endpoint: &Endpoint) -> &'static [&'static str] {
     match endpoint.action {
-        Action::Get | Action::GetModule(_) => &["400", "401", "404", "500"],
-        Action::List => &["400", "401", "404", "500", "503"],
+        Action::Get | Action::GetModule(_) => &["400", "401", "404", "410", "500"],
+        Action::List => &["400", "401", "404", "410", "500", "503"],
         _ => &["400", "401", "403", "404", "408", "409", "412", "413", "415", "500"],
     }
 }
@@ -300,7 +323,7 @@ fn failure_responses() -> Value {
         ("404", "The resource or its parent does not exist."),
         ("408", "The request body was not received in time."),
         ("409", "The request conflicts with the current state."),
-        ("410", "The revision is no longer kept; `details.revision` is the current one."),
+        ("410", "The revision is no longer kept. For `/watch`, `details.revision` is the current one."),
         ("412", "`If-Match` does not match the current state."),
         ("413", "The request body is too large."),
         ("415", "The content type of the request body is not JSON."),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{answer::ApiError, query};
+use super::{answer::ApiError, past::AT, query};
 use crate::model::{
     id::Id,
     key::{Key, segment},
@@ -22,12 +22,14 @@ const MOST_LIMIT: usize = 1000;
 pub(super) struct Page {
     pub limit: Option<usize>,
     pub before_id: Option<String>,
+    /// The revision of all pages, if the client asked for one.
+    pub at: Option<u64>,
 }
 
 impl Page {
     /// Reads the query of a list, whose parameters have been [checked](query::check).
     pub(super) fn from_query(query: Option<&str>) -> Result<Self, ApiError> {
-        let mut page = Page { limit: None, before_id: None };
+        let mut page = Page { limit: None, before_id: None, at: None };
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             match query::canonical(&name) {
                 "limit" => {
@@ -72,6 +74,9 @@ impl Page {
             let id = form_urlencoded::byte_serialize(last.key.id.as_str().as_bytes()).collect::<String>();
             let path = collection.collection_path();
             let mut uri = format!("{}{path}?limit={limit}&before_id={id}", site.base_url);
+            if let Some(revision) = self.at {
+                uri += &format!("&{AT}={revision}");
+            }
             for (name, value) in further {
                 uri += &format!("&{name}={}", segment(value));
             }

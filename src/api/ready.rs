@@ -1,11 +1,11 @@
 //! `/readyz`: whether a load balancer should send requests to this server (D52).
 
-use std::sync::Arc;
+use std::{fmt::Write, sync::Arc};
 
 use axum::response::{IntoResponse, Response};
 
 use super::{App, answer::ApiError};
-use crate::{model::code::Code, reconcile::health::Verdict};
+use crate::{model::code::Code, reconcile::health::Verdict, text::escaped};
 
 /// Responds to a probe. It may try a write, which can block.
 pub(super) async fn page(app: Arc<App>) -> Response {
@@ -22,10 +22,22 @@ fn page_of(app: &App) -> Response {
             Err(_) => "cannot write to the store; restart the server",
         });
     }
-    match app.following.as_ref().map(|following| following.health.verdict()) {
-        None | Some(Verdict::Ready) => "ready\n".into_response(),
-        Some(Verdict::Degraded(state)) => format!("ready\nwarning: {state}\n").into_response(),
-        Some(Verdict::NotReady(reason)) => not_ready(&reason),
+    let (mut missing, mut warnings) = (Vec::new(), String::new());
+    // One source needs no name.
+    let several = app.following.len() > 1;
+    for following in &app.following {
+        let named = |state: String| if several { format!("source `{}`: {state}", following.source) } else { state };
+        match following.health.verdict() {
+            Verdict::Ready => {}
+            Verdict::Degraded(state) => {
+                let _ = writeln!(warnings, "warning: {}", escaped(&named(state)));
+            }
+            Verdict::NotReady(reason) => missing.push(named(reason)),
+        }
+    }
+    match missing.as_slice() {
+        [] => format!("ready\n{warnings}").into_response(),
+        _ => not_ready(&missing.join("; ")),
     }
 }
 

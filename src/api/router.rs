@@ -9,20 +9,21 @@ use axum::{
     http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{MethodFilter, MethodRouter, get},
+    routing::{MethodFilter, MethodRouter, get, post},
 };
 use tower::ServiceExt;
 use tower_http::cors::{AllowHeaders, AllowMethods, Any as AnyOrigin, CorsLayer};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::{
-    App,
+    App, access,
     answer::{ApiError, REQUEST_ID},
     drain,
     endpoint::{Endpoint, endpoints},
     handle::{Served, handle},
+    history,
     metrics::{self, Meter},
-    openapi, query, ready, reconciliation, saml, watch,
+    openapi, query, ready, reconciliation, rollback, saml, sources, watch,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -68,6 +69,54 @@ pub fn router(app: App) -> Router {
         };
         get(answer).fallback(method_not_allowed)
     };
+    let changes = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| history::list(app, request)).fallback(method_not_allowed)
+    };
+    let change = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let revision = parameters?.into_iter().next().unwrap_or_default();
+            history::get(app, revision, request).await
+        };
+        get(answer).fallback(method_not_allowed)
+    };
+    let blame = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| history::blame(app, request)).fallback(method_not_allowed)
+    };
+    let rollbacks = {
+        let app = Arc::clone(&app);
+        post(move |request: Request<Body>| rollback::create(app, request)).fallback(method_not_allowed)
+    };
+    let list_sources = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| sources::list(app, request)).fallback(method_not_allowed)
+    };
+    let get_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::get(app, name, request).await
+        };
+        get(answer).fallback(method_not_allowed)
+    };
+    let suspend_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::suspend(app, name, request).await
+        };
+        post(answer).fallback(method_not_allowed)
+    };
+    let resume_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::resume(app, name, request).await
+        };
+        post(answer).fallback(method_not_allowed)
+    };
     let watch = {
         let app = Arc::clone(&app);
         get(move |request: Request<Body>| watch::watch(app, request)).fallback(method_not_allowed)
@@ -79,6 +128,14 @@ pub fn router(app: App) -> Router {
         .merge(docs)
         .route("/reconciliations", reconciliations)
         .route("/reconciliations/{p0}", reconciliation)
+        .route("/rollbacks", rollbacks)
+        .route("/history", changes)
+        .route("/history/blame", blame)
+        .route("/history/{p0}", change)
+        .route("/sources", list_sources)
+        .route("/sources/{p0}", get_source)
+        .route("/sources/{p0}/suspend", suspend_source)
+        .route("/sources/{p0}/resume", resume_source)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route(watch::document::PATH, watch)
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
@@ -92,7 +149,8 @@ pub fn router(app: App) -> Router {
     Router::new().fallback_service(tower::service_fn(move |request: Request| {
         let preflight = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        respond(if preflight { preflights.clone() } else { router.clone() }, request)
+        let router = if preflight { preflights.clone() } else { router.clone() };
+        access::logged(request, |request| respond(router, request))
     }))
 }
 

@@ -16,7 +16,7 @@ use tokio::{
     sync::watch,
 };
 
-use crate::reconcile::watch::{Following, GRACE};
+use crate::reconcile::following::{Following, GRACE};
 
 /// The grace period for background work after the last connection is closed.
 const LEAVE: Duration = Duration::from_secs(1);
@@ -44,16 +44,18 @@ struct Signals {
 }
 
 impl Signals {
-    /// Completes on SIGINT or SIGTERM. A SIGHUP triggers a run of the reconcile loop, if there is one.
-    async fn stop(&mut self, following: Option<&Following>) {
+    /// Completes on SIGINT or SIGTERM. A SIGHUP triggers a run of each reconcile loop.
+    async fn stop(&mut self, following: &[Arc<Following>]) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
-                _ = self.hangup.recv() => if let Some(following) = following {
-                    tracing::info!("SIGHUP: reading the manifests");
-                    following.look();
-                },
+                _ = self.hangup.recv() => {
+                    if !following.is_empty() {
+                        tracing::info!("SIGHUP: reading the manifests");
+                    }
+                    following.iter().for_each(|following| following.look());
+                }
             }
         }
     }
@@ -89,22 +91,21 @@ impl Server {
         let signals = &mut self.signals;
         self.runtime.block_on(async move {
             tokio::select! {
-                () = signals.stop(None) => false,
+                () = signals.stop(&[]) => false,
                 () = ready => true,
             }
         })
     }
 
     /// Serves until SIGINT or SIGTERM, then finishes running requests.
-    pub fn run(self, router: Router, following: Option<Arc<Following>>) -> io::Result<()> {
+    pub fn run(self, router: Router, following: impl IntoIterator<Item = Arc<Following>>) -> io::Result<()> {
         let Self { runtime, listener, mut signals, stopping } = self;
-        let loop_too = following.clone();
+        let following: Vec<Arc<Following>> = following.into_iter().collect();
+        let loops = following.clone();
         let stop = async move {
-            signals.stop(loop_too.as_deref()).await;
-            // The loop stops while the last requests finish.
-            if let Some(following) = loop_too {
-                following.stop();
-            }
+            signals.stop(&loops).await;
+            // The loops stop while the last requests finish.
+            loops.iter().for_each(|following| following.stop());
         };
         let stop = tell(stopping, stop);
         serve(runtime, listener, router, following, stop)
@@ -113,7 +114,7 @@ impl Server {
     /// Serves until `stop` completes, then finishes running requests.
     pub fn run_until(self, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let stop = tell(self.stopping, stop);
-        serve(self.runtime, self.listener, router, None, stop)
+        serve(self.runtime, self.listener, router, Vec::new(), stop)
     }
 
     /// Returns a receiver of whether the server stops.
@@ -132,7 +133,7 @@ fn serve(
     runtime: Runtime,
     listener: TcpListener,
     router: Router,
-    following: Option<Arc<Following>>,
+    following: Vec<Arc<Following>>,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let served = runtime.block_on(async move {

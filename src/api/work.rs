@@ -3,10 +3,10 @@
 use std::{num::NonZero, sync::Arc};
 
 use axum::http::header;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::answer::ApiError;
-use crate::{model::code::Code, reconcile::cancel::Cancel};
+use crate::{model::code::Code, reconcile::cancel::Cancel, store::background::lower_priority};
 
 /// The number of concurrent runs.
 const RUNNING: usize = 2;
@@ -60,11 +60,15 @@ impl Permit {
         let turn = running.acquire_owned().await.map_err(|_| unanswered())?;
         let guard = CancelOnDrop(Cancel::default());
         let cancel = guard.0.clone();
-        let answer = tokio::task::spawn_blocking(move || {
+        let (sender, answer) = oneshot::channel();
+        // A thread of its own, because a lowered priority cannot be raised again.
+        let thread = std::thread::Builder::new().name("reconciliation".into()).spawn(move || {
             // Both are held until the work ends, even if the client disconnects.
             let _held = (place, turn);
-            work(cancel)
+            lower_priority();
+            let _ = sender.send(work(cancel));
         });
+        thread.map_err(|_| unanswered())?;
         answer.await.map_err(|_| unanswered())?
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration file: defaults of options (D32) and levels of lints (D2).
+//! The configuration file: defaults of options (D32), levels of lints (D2), and the sources to follow (D82).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,10 @@ use clap::Command;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Failure;
+use super::{
+    Failure,
+    followed::{self, ConfiguredSource, SourceEntry, text_of},
+};
 use crate::{
     api::notify::config::{NotificationConfig, NotificationTarget},
     manifest::syntax,
@@ -41,6 +44,8 @@ struct File {
     allowed_labels: Option<BTreeSet<String>>,
     /// How many days before a certificate expires it is reported.
     certificate_expiry_days: Option<u32>,
+    /// The sources that `serve` follows.
+    sources: Vec<SourceEntry>,
     /// Whom `serve` tells of changes.
     notifications: NotificationConfig,
 }
@@ -55,6 +60,8 @@ pub(super) struct Config {
     named: bool,
     /// The levels of lints.
     pub lints: LintLevels,
+    /// The sources that `serve` follows.
+    pub sources: Vec<ConfiguredSource>,
     /// Whom `serve` tells of changes.
     pub notifications: Vec<NotificationTarget>,
 }
@@ -111,12 +118,9 @@ impl Config {
             let path = fault.path.under(&FieldPath::root().join("notifications"));
             fail(fault.at(path))
         })?;
-        let text_of = |value: Value| match value {
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
+        let sources = followed::checked(file.sources, &lints).map_err(fail)?;
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
-        Ok(Self { options, path: path.to_owned(), named: false, lints, notifications })
+        Ok(Self { options, path: path.to_owned(), named: false, lints, sources, notifications })
     }
 
     /// Sets the configured values as defaults of the options in every command. Flags and the environment take

@@ -108,14 +108,7 @@ impl Args {
     pub(super) fn run(self) -> CommandResult {
         let kind = kind_of(&self.kind)?;
         let parent = self.parent_of(kind)?;
-        let origin = match self.server.url() {
-            Some(url) => GetOrigin::Server(ApiClient::new(url, &self.server.version_header)?),
-            None => {
-                let store = self.store.read_existing()?;
-                let snapshot = store.snapshot();
-                GetOrigin::Store(Box::new(store), snapshot)
-            }
-        };
+        let origin = GetOrigin::open(&self.server, &self.store)?;
         let parents = match (kind.info().parent, parent) {
             (Some(of), Some(wanted)) => origin.find(of, &[None], wanted)?,
             (Some(of), None) => origin.list_all(of, &[None], &[])?,
@@ -185,12 +178,39 @@ struct ListedResource {
 }
 
 /// Where the resources are.
-enum GetOrigin {
+pub(super) enum GetOrigin {
     Store(Box<Store>, Arc<Snapshot>),
     Server(ApiClient),
 }
 
 impl GetOrigin {
+    /// Opens a store for reading, or prepares a client.
+    pub(super) fn open(server: &ServerArgs, store: &StoreArgs) -> Result<Self, Failure> {
+        if let Some(url) = server.url() {
+            return Ok(GetOrigin::Server(ApiClient::new(url, &server.version_header)?));
+        }
+        let store = store.read_existing()?;
+        let snapshot = store.snapshot();
+        Ok(GetOrigin::Store(Box::new(store), snapshot))
+    }
+
+    /// Finds the key of the one resource with an id or name, below any parent.
+    pub(super) fn key_of(&self, kind: Kind, wanted: &str) -> Result<Key, Failure> {
+        let parents: Vec<Option<Id>> = match kind.info().parent {
+            Some(of) => {
+                let parents = self.list_all(of, &[None], &[])?;
+                parents.iter().map(|parent| Some(Id::new(text(&parent.body, "id")))).collect()
+            }
+            None => vec![None],
+        };
+        let mut found = self.find(kind, &parents, wanted)?;
+        let (Some(listed), true) = (found.pop(), found.is_empty()) else {
+            let message = format!("several {} have the name `{}`", plural(name_of(kind)), printable(wanted));
+            return Err(Diagnostic::error(Code::DuplicateName, message).help("use the id").into());
+        };
+        Ok(Key { kind, parent: listed.parent, id: Id::new(text(&listed.body, kind.info().id_parameter)) })
+    }
+
     /// Finds a resource by id or name below any of the parents. Two sources can use one name.
     fn find(&self, kind: Kind, parents: &[Option<Id>], wanted: &str) -> Result<Vec<ListedResource>, Failure> {
         let by_id = || {
@@ -308,7 +328,7 @@ fn for_a_list(mut failure: Failure, parent: Option<&Id>) -> Failure {
 }
 
 /// Finds a kind by any of its names, in the singular or plural.
-fn kind_of(text: &str) -> Result<Kind, Failure> {
+pub(super) fn kind_of(text: &str) -> Result<Kind, Failure> {
     let plain = |text: &str| text.to_lowercase().replace(['-', '_'], "");
     let wanted = plain(text);
     for (kind, names) in NAMES {

@@ -6,7 +6,8 @@ use clap::{Subcommand, ValueEnum};
 
 use super::{CommandResult, Exit, StoreArgs, output::print};
 use crate::{
-    model::operation::Author,
+    api::history::document::HistoryEntry,
+    model::{code::Code, diagnostic::Diagnostic, json, operation::Author, secret::Secrets},
     store::{
         engine::Query,
         history::{self, Record, Touched},
@@ -44,6 +45,17 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show a revision: who made it, from which commit, and every resource before and after.
+    Show {
+        /// Revision to show.
+        #[arg(value_name = "REVISION")]
+        revision: u64,
+        /// Output format; `json` is what GET `/history/REVISION` returns.
+        #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
+        format: Form,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
     /// Check that no record was changed or removed.
     Verify {
         #[command(flatten)]
@@ -52,7 +64,7 @@ enum Command {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
+pub(super) enum Form {
     Text,
     Json,
 }
@@ -60,8 +72,10 @@ enum Form {
 impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        if let Some(Command::Verify { store }) = self.command {
-            return verify(&store);
+        match self.command {
+            Some(Command::Verify { store }) => return verify(&store),
+            Some(Command::Show { revision, format, store }) => return show(&store, revision, format),
+            None => {}
         }
         let store = self.store.read_existing()?;
         let query = self.resource.map_or(Query::All, Query::Resource);
@@ -76,6 +90,49 @@ impl Args {
         print(lines)?;
         Ok(Exit::Done)
     }
+}
+
+/// Shows what a revision changed, as the API does.
+fn show(store: &StoreArgs, revision: u64, format: Form) -> CommandResult {
+    let store = store.read_existing()?;
+    let Some(record) = store.record(revision)? else {
+        let current = store.snapshot().revision;
+        if revision == 0 || revision > current {
+            let message = format!("revision {revision} does not exist; the store is at revision {current}");
+            let help = "run `edgewright history` to list the revisions";
+            return Err(Diagnostic::error(Code::OutOfRange, message).help(help).into());
+        }
+        let oldest = store.oldest_revision()?;
+        let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
+        return Err(Diagnostic::error(Code::RevisionGone, message).help(Code::RevisionGone.info().cure).into());
+    };
+    print(match format {
+        Form::Json => json::text(&HistoryEntry::of(record, ""), Secrets::Masked)?,
+        Form::Text => entry(&HistoryEntry::of(record, "")),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// A revision as a headline, the calls, and the resources.
+fn entry(entry: &HistoryEntry) -> String {
+    let head = &entry.head;
+    let revision = head.revision.unwrap_or_default();
+    let mut text = format!("revision {revision}  {}  {}\n", head.created_at, escaped(&head.author.text()));
+    for call in &entry.calls {
+        let _ = writeln!(text, "    {}", escaped(call));
+    }
+    for resource in &entry.resources {
+        let name = if resource.name.is_empty() { &resource.path } else { &resource.name };
+        let place =
+            if resource.declared_at.is_empty() { String::new() } else { format!(" ({})", resource.declared_at) };
+        let _ = writeln!(text, "{}", escaped(&format!("{} {name}{place}", resource.kind)));
+        for (sign, state) in [("-", &resource.before), ("+", &resource.after)] {
+            for (field, value) in state.iter().filter_map(|state| state.as_object()).flatten() {
+                let _ = writeln!(text, "  {}", escaped(&format!("{sign} {field}: {value}")));
+            }
+        }
+    }
+    text
 }
 
 fn verify(store: &StoreArgs) -> CommandResult {
@@ -123,6 +180,15 @@ fn author(author: &Author) -> String {
     match author {
         Author::Api { key, owner } => format!("API key {key} of {owner}"),
         Author::Local => "command line".to_owned(),
+        Author::Rollback { to, source, rejected, through } => {
+            let mut text = format!("rollback to revision {to}");
+            let _ = source.as_ref().map(|source| write!(text, " of source `{source}`"));
+            for commit in rejected.iter().filter_map(|left| left.commit.as_ref()) {
+                let _ = write!(text, ", leaving {commit}");
+            }
+            let _ = through.as_ref().map(|(key, owner)| write!(text, " with API key {key} of {owner}"));
+            text
+        }
         Author::Source { source, commit, commit_author, through } => {
             let mut text = format!("source `{source}`");
             let _ = commit.as_ref().map(|commit| write!(text, " at {commit}"));

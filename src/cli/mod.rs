@@ -1,5 +1,6 @@
 //! The command line, one file per command. Data goes to stdout, diagnostics and progress to stderr (D30).
 
+mod blame;
 mod caching;
 mod completions;
 mod config;
@@ -8,17 +9,23 @@ mod excerpt;
 mod explain;
 mod export;
 mod fmt;
+mod followed;
 mod get;
 mod history;
 mod keys;
+mod log;
 mod output;
 mod owners;
 mod progress;
 mod reconcile;
+mod resume;
+mod rollback;
 mod schema;
 mod serve;
 mod show;
 mod source;
+mod status;
+mod suspend;
 mod target;
 mod trace;
 mod usage;
@@ -58,8 +65,13 @@ enum Command {
     Trace(trace::Args),
     Export(export::Args),
     Fmt(fmt::Args),
+    Rollback(rollback::Args),
     Serve(serve::Args),
+    Status(status::Args),
+    Suspend(suspend::Args),
+    Resume(resume::Args),
     History(history::Args),
+    Blame(blame::Args),
     Keys(keys::Args),
     Owners(owners::Args),
     Schema(schema::Args),
@@ -74,7 +86,7 @@ enum Exit {
     Done = 0,
     /// An error.
     Error = 1,
-    /// Changes are pending; only with `--detailed-exitcode`.
+    /// Changes are pending, only with `--detailed-exitcode`; or a source is not synced, only for `status`.
     Pending = 2,
     /// The manifests are invalid.
     Invalid = 3,
@@ -144,21 +156,30 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
-    let Config { lints, notifications, .. } = config;
+    let Config { lints, sources, notifications, .. } = config;
     let by_flag = |name: &str| {
         matches.subcommand().is_some_and(|(_, command)| command.value_source(name) == Some(ValueSource::CommandLine))
+    };
+    let is_given = |name: &str| {
+        let source = matches.subcommand().and_then(|(_, command)| command.value_source(name));
+        matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
     };
     match cli.command {
         Command::Reconcile(mut args) => args.choose(&by_flag).and_then(|()| args.run(lints)),
         Command::Plan(mut args) => args.choose(&by_flag).and_then(|()| args.run(lints)),
+        Command::Rollback(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
-        Command::Serve(args) => args.run(lints, notifications),
+        Command::Serve(args) => args.run(lints, sources, notifications, &is_given),
+        Command::Status(args) => args.run(),
+        Command::Suspend(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
+        Command::Resume(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Get(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Trace(args) => args.run(lints),
         Command::Export(args) => args.run(),
         Command::Fmt(args) => args.run(),
         Command::History(args) => args.run(),
+        Command::Blame(mut args) => args.choose(&by_flag).and_then(|()| args.run()),
         Command::Keys(args) => args.run(),
         Command::Owners(args) => args.run(),
         Command::Schema(args) => args.run(),
@@ -172,7 +193,7 @@ fn run() -> CommandResult {
 fn report_unconfigured(failure: &Failure) {
     let Ok(matches) = Cli::command().try_get_matches() else { return };
     let Some((name, arguments)) = matches.subcommand() else { return };
-    let command = ["diff", "plan", "reconcile", "validate"].into_iter().find(|known| *known == name);
+    let command = ["diff", "plan", "reconcile", "rollback", "validate"].into_iter().find(|known| *known == name);
     let (Some(command), Some(output)) = (command, Output::for_programs(arguments)) else { return };
     let report = Report {
         command,

@@ -189,7 +189,7 @@ fn print_plan(content: Content<'_>) -> Result<(), Failure> {
 }
 
 /// Writes text with colours, which are stripped if stdout is not a terminal.
-fn print_coloured(text: &str) -> Result<(), Failure> {
+pub(super) fn print_coloured(text: &str) -> Result<(), Failure> {
     unless_closed(write(for_stdout(text.to_owned()).as_bytes()))
 }
 

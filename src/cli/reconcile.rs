@@ -201,13 +201,13 @@ impl PlanArgs {
 }
 
 /// Tells which revision was made. If stderr cannot be written, at least the exit code differs from that of a success.
-fn applied(revision: u64) -> Exit {
+pub(super) fn applied(revision: u64) -> Exit {
     let said = show::try_say(&format!("Applied as revision {revision}."));
     unless_closed(said).map_or_else(|failure| failure.exit, |()| Exit::Done)
 }
 
 /// Shows a failure and adds it to the report.
-fn failed(report: &mut Report, failure: Failure) -> Exit {
+pub(super) fn failed(report: &mut Report, failure: Failure) -> Exit {
     show::diagnostics(&failure.diagnostics);
     // Refusals are part of the plan already.
     if failure.exit != Exit::Refused {

@@ -1,12 +1,12 @@
 //! `edgewright serve`.
 
-use std::{fs, io::IsTerminal, path::PathBuf, sync::Arc};
-
-use tracing_subscriber::EnvFilter;
+use std::{fs, path::PathBuf, sync::Arc};
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs, keys,
-    show::{self, say},
+    CommandResult, Exit, Failure, StoreArgs,
+    followed::ConfiguredSource,
+    keys,
+    log::{self, LogFormat},
     source::{Loading, Ownership},
 };
 use crate::{
@@ -18,16 +18,21 @@ use crate::{
         watch::DEFAULT_WATCHERS,
     },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
-    plan::render::sign,
     reconcile::{
         LintLevels,
+        following::{FollowedSource, Following, Handle, INTERVAL, SourceLocation},
+        suspension::Suspensions,
         token::write_token,
-        watch::{Handle, RunReport, follow},
+        watch::follow_source,
     },
-    store::Store,
+    store::{Store, background::lower_priority_of_pool},
+    text::escaped,
 };
 
-/// Serve the management API, and reconcile the store with a folder of manifests.
+/// Serve the management API, and reconcile the store with folders of manifests.
+///
+/// `--manifests` follows one source. To follow several, or a branch of a Git repository, list them as `sources` in the
+/// configuration file.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Manifest file or folder to follow: applies valid changes, and reports invalid ones without applying them.
@@ -60,17 +65,39 @@ pub(super) struct Args {
     /// Maximum number of clients that watch changes at a time.
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_WATCHERS", default_value_t = DEFAULT_WATCHERS)]
     max_watchers: usize,
+    /// Form of the log on stderr. EDGEWRIGHT_LOG sets its levels, such as `info,edgewright::access=warn`.
+    #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
 }
 
 impl Args {
     /// Runs the command.
-    pub(super) fn run(self, lints: LintLevels, notifications: Vec<NotificationTarget>) -> CommandResult {
-        let filter = EnvFilter::try_from_env("EDGEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info,notify=warn"));
-        let _ = tracing_subscriber::fmt()
-            .with_ansi(std::io::stderr().is_terminal())
-            .with_env_filter(filter)
-            .with_writer(std::io::stderr)
-            .try_init();
+    pub(super) fn run(
+        self,
+        lints: LintLevels,
+        sources: Vec<ConfiguredSource>,
+        notifications: Vec<NotificationTarget>,
+        is_given: &dyn Fn(&str) -> bool,
+    ) -> CommandResult {
+        lower_priority_of_pool();
+        log::start(self.log_format);
+        self.serve(lints, sources, notifications, is_given).map_err(|failure| match self.log_format {
+            LogFormat::Text => failure,
+            // Every line of the log can be parsed, the last one included.
+            LogFormat::Json => {
+                log::diagnostics(LogFormat::Json, &failure.diagnostics, None);
+                Failure { diagnostics: Vec::new(), ..failure }
+            }
+        })
+    }
+
+    fn serve(
+        &self,
+        lints: LintLevels,
+        sources: Vec<ConfiguredSource>,
+        notifications: Vec<NotificationTarget>,
+        is_given: &dyn Fn(&str) -> bool,
+    ) -> CommandResult {
         if axum::http::HeaderName::from_bytes(self.version_header.as_bytes()).is_err() {
             let message = format!("`{}` is not a valid header name", self.version_header);
             return Err(Diagnostic::error(Code::InvalidFormat, message).into());
@@ -78,6 +105,9 @@ impl Args {
         if self.manifests.iter().any(|path| path.as_os_str() == "-") {
             let fault = Diagnostic::error(Code::Parameter, "`--manifests` cannot be standard input");
             return Err(fault.help("use a file or folder").into());
+        }
+        if !sources.is_empty() {
+            self.check_alone(is_given)?;
         }
         let mut server = bind(&self.listen).map_err(|error| {
             Diagnostic::error(Code::CannotListen, format!("cannot listen on {}: {error}", self.listen))
@@ -90,14 +120,20 @@ impl Args {
         install_metrics();
         let notifier = Notifier::start(&store, notifications, &base_url)?;
         self.create_admin(&store)?;
-        let mut handle = self.follow(&store, lints)?;
-        if let Some(handle) = &mut handle
-            && !server.wait(handle.first_look())
-        {
-            say("Stopped.");
+        let mut handles = self.follow(&store, lints, sources)?;
+        let looks: Vec<_> = handles.iter_mut().map(Handle::first_look).collect();
+        let first_looks = async move {
+            for look in looks {
+                look.await;
+            }
+        };
+        if !handles.is_empty() && !server.wait(first_looks) {
+            // All loops stop at the same time.
+            handles.iter().for_each(|handle| handle.following().stop());
+            tracing::info!("Stopped.");
             return Ok(Exit::Done);
         }
-        let following = handle.as_ref().map(Handle::following);
+        let following: Vec<Arc<Following>> = handles.iter().map(Handle::following).collect();
         let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
         let settings =
             Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
@@ -105,10 +141,10 @@ impl Args {
         let app = app.outbox(notifier.as_ref().map(Notifier::outbox));
         let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
         let router = router(app);
-        say(&format!("Serving {base_url} (listening on {address}). Stop with Ctrl-C."));
+        tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         server.run(router, following).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
-        drop((handle, notifier));
-        say("Stopped.");
+        drop((handles, notifier));
+        tracing::info!("Stopped.");
         Ok(Exit::Done)
     }
 
@@ -125,8 +161,7 @@ impl Args {
                     Diagnostic::error(Code::Unreadable, message)
                 })?,
                 None => {
-                    let line = format!("Admin token (shown only once): {}", token.expose());
-                    show::try_say(&line).map_err(|error| {
+                    log::admin_token(self.log_format, token).map_err(|error| {
                         let message = format!("cannot write the admin token to standard error: {error}");
                         Diagnostic::error(Code::Unreadable, message).help("set --admin-token-file")
                     })?;
@@ -137,63 +172,78 @@ impl Args {
         };
         let created = keys::create(store, Some(Role::Admin), None, "first admin".into(), hand_out);
         match (&created, &self.admin_token_file) {
-            (Ok(()), Some(file)) => say(&format!("The admin token is in {}.", file.display())),
+            (Ok(()), Some(file)) => {
+                tracing::info!("The admin token is in {}.", escaped(&file.display().to_string()));
+            }
             (Err(_), Some(file)) if handed_out => drop(fs::remove_file(file)),
-            (Err(_), None) if handed_out => say("The admin was not created: the token above does not work."),
+            (Err(_), None) if handed_out => {
+                tracing::error!("The admin was not created: the token above does not work.");
+            }
             _ => {}
         }
         created
     }
 
-    fn follow(&self, store: &Arc<Store>, lints: LintLevels) -> Result<Option<Handle>, Failure> {
-        if self.manifests.is_empty() {
-            return Ok(None);
+    /// Rejects the options of a single source if the configuration file lists sources: it would be unclear to which of
+    /// them a limit applies.
+    fn check_alone(&self, is_given: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
+        let options = [
+            ("manifests", "--manifests"),
+            ("source", "--source"),
+            ("prune", "--prune"),
+            ("isolate", "--isolate"),
+            ("max_deletes", "--max-deletes"),
+        ];
+        // The configuration file can set `manifests`, too.
+        let is_set = |id: &str| is_given(id) || (id == "manifests" && !self.manifests.is_empty());
+        match options.into_iter().find(|(id, _)| is_set(id)) {
+            None => Ok(()),
+            Some((_, option)) => {
+                let message = format!("`{option}` cannot be combined with `sources` in the configuration file");
+                let fault = Diagnostic::error(Code::Parameter, message);
+                Err(fault.help("set it for each source in the file, or remove `sources`").into())
+            }
         }
-        let options = self.ownership.options(self.loading.of(self.manifests.clone()), lints);
-        let reported = Arc::clone(store);
-        let handle = follow(Arc::clone(store), options, &self.manifests, move |report| log(&report, reported.as_ref()));
-        handle
-            .map(Some)
-            .map_err(|error| Diagnostic::error(Code::Unreadable, format!("cannot watch the manifests: {error}")).into())
+    }
+
+    /// Follows the sources of the configuration file, or the one of the options.
+    fn follow(
+        &self,
+        store: &Arc<Store>,
+        lints: LintLevels,
+        sources: Vec<ConfiguredSource>,
+    ) -> Result<Vec<Handle>, Failure> {
+        let mut followed = Vec::new();
+        for source in sources {
+            followed.push((Some(source.name.clone()), source.followed(&self.loading, &self.ownership)?));
+        }
+        if followed.is_empty() && !self.manifests.is_empty() {
+            let paths = self.manifests.clone();
+            let options = self.ownership.options(self.loading.of(paths.clone()), lints);
+            let location = SourceLocation { paths: paths.clone(), ..SourceLocation::default() };
+            let source = FollowedSource { options, watched: paths, interval: INTERVAL, location, is_suspended: false };
+            followed.push((None, source));
+        }
+        if followed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let suspensions = Arc::new(Suspensions::open(Arc::clone(store))?);
+        let mut handles = Vec::new();
+        for (label, source) in followed {
+            let (reported, format) = (Arc::clone(store), self.log_format);
+            let handle = follow_source(Arc::clone(store), source, Arc::clone(&suspensions), move |report, author| {
+                log::run(format, &report, author, reported.snapshot().revision);
+            });
+            let handle = handle.map_err(|error| {
+                let of = label.map(|name| format!(" of source `{name}`")).unwrap_or_default();
+                Diagnostic::error(Code::Unreadable, format!("cannot watch the manifests{of}: {error}"))
+            });
+            handles.push(handle?);
+        }
+        Ok(handles)
     }
 }
-
-/// The most changes of a plan that are logged.
-const SHOWN_CHANGES: usize = 20;
 
 fn trimmed(url: String) -> String {
     url.trim_end_matches('/').to_owned()
-}
-
-fn log(report: &RunReport, store: &Store) {
-    match report {
-        RunReport::Applied { plan, revision } => {
-            for change in plan.changes.iter().take(SHOWN_CHANGES) {
-                say(&format!("{} {} {}", sign(change.effect), change.key.kind, change.name));
-            }
-            if plan.changes.len() > SHOWN_CHANGES {
-                say(&format!("… and {} more", plan.changes.len() - SHOWN_CHANGES));
-            }
-            say(&format!("Applied as revision {revision}: {}.", plan.summary()));
-        }
-        RunReport::InSync { unchanged, .. } => say(&format!("In sync with the manifests: {unchanged} unchanged.")),
-        RunReport::Invalid(planned) => {
-            show::diagnostics(&planned.diagnostics);
-            show::count(&planned.diagnostics, planned.files.len());
-            say("The manifests are not applied; the last good state stays in service.");
-        }
-        RunReport::Partly(planned) => {
-            show::diagnostics(&planned.diagnostics);
-            show::count(&planned.diagnostics, planned.files.len());
-            for left_out in planned.left_out_names() {
-                say(&format!("Skipped: {left_out}"));
-            }
-            say("No resource is deleted until these errors are fixed.");
-            say(&format!("The rest is applied; the store is at revision {}.", store.snapshot().revision));
-        }
-        RunReport::Failed(diagnostics) => {
-            show::diagnostics(diagnostics);
-            say("The plan is not applied; the last good state stays in service.");
-        }
-    }
 }

@@ -71,7 +71,8 @@ pub(super) struct Ownership {
     max_deletes: Option<Budget>,
 }
 
-fn source_name(name: &str) -> Result<String, String> {
+/// Parses a source name.
+pub(super) fn source_name(name: &str) -> Result<String, String> {
     check_source(name).map(|()| name.to_owned())
 }
 
@@ -79,6 +80,11 @@ impl Ownership {
     /// Whether `--max-deletes` is set.
     pub(super) fn has_budget(&self) -> bool {
         self.max_deletes.is_some()
+    }
+
+    /// The limits of a source that sets none.
+    pub(super) fn defaults(&self) -> Options {
+        self.options(Disk::default(), LintLevels::default())
     }
 
     /// The options of a reconciliation.

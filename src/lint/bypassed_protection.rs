@@ -6,7 +6,10 @@
 //! only its own path counts. Policies do not count as the protection that is bypassed, because what they do is unknown.
 //! Edges that pass TLS through are skipped: they see no paths.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet, HashSet},
+};
 
 use super::{
     Findings, Level, Lint, Scope, Subject, World, duplicate_hostport::host_port, unprotected_route::is_protected,
@@ -14,7 +17,6 @@ use super::{
 use crate::{
     model::{
         fault::{Aim, Path},
-        id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
         resource::AnyResource,
@@ -31,7 +33,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "bypassed-protection",
     needs_whole: true,
-    scope: Scope::Estate,
+    scope: Scope::Host,
     default: Level::Warn,
     summary: "Another port of a protected host opens the same backend.",
     why: "A login, token, client certificate or IP restriction protects a backend only if every way to it has one. Here, \
@@ -66,16 +68,35 @@ spec:
 
 /// The longest path that is looked up, in bytes. Servers refuse longer ones.
 const LONGEST_PATH: usize = 2048;
-/// The most lookups, so that many ports with many routes each do not take quadratic time.
+/// The most lookups for edges that are judged together, so that many ports with many routes each do not take quadratic
+/// time.
 const MOST_LOOKUPS: usize = 1 << 20;
 
 /// An edge that sees paths.
 struct ReadingEdge<'w> {
+    world: &'w World<'w>,
+    key: &'w Key,
     edge: &'w HttpsEdge,
     addresses: Vec<(String, u16)>,
+    /// Made when it is first needed: most edges have one port for each host, which nothing can bypass.
+    routes: OnceCell<ReadRoutes<'w>>,
+}
+
+/// The routes of an edge.
+struct ReadRoutes<'w> {
     table: RouteTable<'w>,
     /// Whether the match of a route has a port, so that not all ports lead to the same routes.
-    has_port_routes: bool,
+    have_ports: bool,
+}
+
+impl<'w> ReadingEdge<'w> {
+    fn routes(&self) -> &ReadRoutes<'w> {
+        self.routes.get_or_init(|| {
+            let table = RouteTable::new(false, self.world.routes_of(&self.key.id));
+            let have_ports = table.routes().iter().any(|(_, selector)| selector.port.is_some());
+            ReadRoutes { table, have_ports }
+        })
+    }
 }
 
 /// A host's ports, each with the edge that serves it.
@@ -117,12 +138,13 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             serving.entry(host.as_str()).or_default().entry(*port).or_insert(index);
         }
     }
+    let has_wildcards = serving.keys().any(|name| name.starts_with('*'));
     let mut lookups = MOST_LOOKUPS;
     let mut told: HashSet<&Key> = HashSet::new();
     for (name, own) in &serving {
         let mut doors = own.clone();
         // A wildcard serves the ports that no closer hostport does.
-        for (dot, _) in name.match_indices('.') {
+        for (dot, _) in name.match_indices('.').filter(|_| has_wildcards) {
             let wildcard = name.get(dot..).map(|rest| format!("*{rest}")).unwrap_or_default();
             for (port, index) in serving.get(wildcard.as_str()).into_iter().flatten() {
                 doors.entry(*port).or_insert(*index);
@@ -145,21 +167,13 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-fn reading_edges<'w>(world: &'w World<'_>) -> Vec<ReadingEdge<'w>> {
-    let mut routes: HashMap<&Id, Vec<KnownRoute<'w>>> = HashMap::new();
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
-        if let Some(edge) = &key.parent {
-            routes.entry(edge).or_default().push((key, route));
-        }
-    }
-    let mut edges = Vec::new();
-    for (key, edge) in world.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
+fn reading_edges<'w>(world: &'w World<'w>) -> Vec<ReadingEdge<'w>> {
+    let edges = world.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge));
+    let edges = edges.map(|(key, edge)| {
         let addresses = edge.hostports.iter().filter_map(|hostport| host_port(hostport)).collect();
-        let table = RouteTable::new(false, routes.remove(&key.id).unwrap_or_default());
-        let has_port_routes = table.routes().iter().any(|(_, selector)| selector.port.is_some());
-        edges.push(ReadingEdge { edge, addresses, table, has_port_routes });
-    }
-    edges
+        ReadingEdge { world, key, edge, addresses, routes: OnceCell::new() }
+    });
+    edges.collect()
 }
 
 impl<'w> ServedHost<'_, 'w> {
@@ -168,8 +182,8 @@ impl<'w> ServedHost<'_, 'w> {
         let mut served = self.doors.values();
         let Some(first) = served.next() else { return true };
         let is_one = served.all(|index| index == first);
-        let has_port_routes = self.edges.get(*first).is_some_and(|edge| edge.has_port_routes);
-        self.doors.len() < 2 || (is_one && !has_port_routes)
+        let have_ports = || self.edges.get(*first).is_some_and(|edge| edge.routes().have_ports);
+        self.doors.len() < 2 || (is_one && !have_ports())
     }
 
     fn edge(&self, port: u16) -> Option<&ReadingEdge<'w>> {
@@ -185,7 +199,7 @@ impl<'w> ServedHost<'_, 'w> {
 
     /// The receiver of the requests for a path at a port.
     fn taker(&self, port: u16, path: &str) -> Option<Receiver<'w>> {
-        let taker = self.edge(port)?.table.taker(self.name, port, path)?;
+        let taker = self.edge(port)?.routes().table.taker(self.name, port, path)?;
         self.receiver(port, taker)
     }
 
@@ -197,7 +211,7 @@ impl<'w> ServedHost<'_, 'w> {
         let mut guarding: HashSet<(u16, &'w str)> = HashSet::new();
         for port in self.doors.keys().copied() {
             let Some(edge) = self.edge(port) else { continue };
-            for known in edge.table.receiving(self.name, port) {
+            for known in edge.routes().table.receiving(self.name, port) {
                 // Many hosts can share the routes of one wildcard. They must not take all lookups from the ports of others.
                 if !own.contains_key(&port) && (*lookups <= MOST_LOOKUPS / 2 || !spend(lookups)) {
                     break;

@@ -4,7 +4,7 @@
 //! certificate are skipped: their certificates are managed elsewhere. So are edges that pass TLS through, and port 80,
 //! which is plain HTTP.
 
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 use super::{
     Findings, Level, Lint, Scope, World,

@@ -1,6 +1,6 @@
 //! `duplicate-certificate`: two resources with the same certificates.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::{
@@ -57,7 +57,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 
 /// Reports every text that a resource before has too.
 fn repeated<'w>(texts: impl Iterator<Item = (&'w Key, &'w str)>, field: &'static str, findings: &mut Findings) {
-    let mut first: HashMap<&str, &Key> = HashMap::new();
+    let mut first: HashMap<&str, &Key> = HashMap::default();
     for (key, text) in texts.filter(|(_, text)| !text.trim().is_empty()) {
         let earlier = *first.entry(text.trim()).or_insert(key);
         if earlier != key {

@@ -1,13 +1,12 @@
 //! `duplicate-hostport`: the same hostport on two edges.
 
 use crate::text::printable;
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    net::IpAddr,
-};
+use std::{collections::hash_map::Entry, net::IpAddr};
+
+use foldhash::HashMap;
 
 use super::{Findings, Level, Lint, Scope, Subject, World};
-use crate::model::{fault::Path, kind::https_edge::HttpsEdge};
+use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
 
 pub(super) use crate::model::traffic::host_name;
 
@@ -15,7 +14,7 @@ pub(super) use crate::model::traffic::host_name;
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-hostport",
     needs_whole: false,
-    scope: Scope::Estate,
+    scope: Scope::Host,
     default: Level::Deny,
     summary: "Two edges serve the same hostport.",
     why: "Host and port select the edge, so one of the two edges gets no traffic for the hostport. It is undefined which one, and so is which routes, logins and mutual TLS apply.",
@@ -36,21 +35,21 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
-    let mut first = HashMap::new();
+    let mut first: HashMap<(String, u16), (&Key, usize)> = HashMap::default();
+    let path = |index: usize| Path::root().join("hostports").join(index);
     for (key, edge) in world.in_order::<HttpsEdge>() {
         for (index, text) in edge.hostports.iter().enumerate() {
             let Some(address) = host_port(text) else { continue };
-            let path = Path::root().join("hostports").join(index);
             match first.entry(address) {
                 Entry::Vacant(place) => {
-                    place.insert((key, path));
+                    place.insert((key, index));
                 }
                 Entry::Occupied(place) => {
-                    let (other, other_path) = place.get();
-                    if *other != key {
+                    let (other, other_index) = *place.get();
+                    if other != key {
                         let message = format!("another edge already serves `{}`", printable(text));
-                        let related = (Subject::Resource((*other).clone()), other_path.clone(), "the other edge");
-                        findings.report(key, path, message).related = Some(related);
+                        let related = (Subject::Resource(other.clone()), path(other_index), "the other edge");
+                        findings.report(key, path(index), message).related = Some(related);
                     }
                 }
             }
@@ -58,9 +57,9 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
     for (other, edge, source) in world.of_others::<HttpsEdge>() {
         for text in &edge.hostports {
-            if let Some((key, path)) = host_port(text).and_then(|address| first.get(&address)) {
+            if let Some((key, index)) = host_port(text).and_then(|address| first.get(&address).copied()) {
                 let message = format!("{other} of source `{source}` already serves `{}`", printable(text));
-                findings.report(key, path.clone(), message);
+                findings.report(key, path(index), message);
             }
         }
     }

@@ -5,12 +5,15 @@
 //! Everything else compares literally.
 
 use crate::text::printable;
-use std::collections::{BTreeSet, HashMap, hash_map::Entry};
+use std::collections::hash_map::Entry;
 
-use super::{Findings, Level, Lint, Scope, Subject, World, duplicate_hostport::host_port};
+use foldhash::HashMap;
+
+use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::{
     model::{
         fault::Path,
+        id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
     },
@@ -21,7 +24,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-match",
     needs_whole: false,
-    scope: Scope::Estate,
+    scope: Scope::Host,
     default: Level::Deny,
     summary: "Two routes of an edge match the same requests.",
     why: "Only one of the two routes receives requests, and it is undefined which one. A login configured on the other protects nothing.",
@@ -55,19 +58,23 @@ pub(super) fn requests<'a>(selector: &Selector<'a>, only_port: Option<u16>) -> R
 
 /// Returns the port of an edge's hostports, if all have the same.
 pub(super) fn only_port(edge: &HttpsEdge) -> Option<u16> {
-    let ports: BTreeSet<u16> = edge.hostports.iter().filter_map(|text| Some(host_port(text)?.1)).collect();
-    ports.first().copied().filter(|_| ports.len() == 1)
+    let mut ports = edge.hostports.iter().filter_map(|text| text.rsplit_once(':')?.1.parse::<u16>().ok());
+    let first = ports.next()?;
+    ports.all(|port| port == first).then_some(first)
 }
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     let others = world.of_others::<HttpsEdge>().map(|(key, edge, _)| (key, edge));
-    let ports: HashMap<&Key, Option<u16>> =
-        world.all::<HttpsEdge>().chain(others).map(|(key, edge)| (key, only_port(edge))).collect();
-    let port_of = |route: &Key| route.parent_key().and_then(|edge| ports.get(&edge).copied().flatten());
-    let mut first = HashMap::new();
+    let edges: HashMap<&Id, &HttpsEdge> =
+        world.all::<HttpsEdge>().chain(others).map(|(key, edge)| (&key.id, edge)).collect();
+    let port_of = |route: &Key, selector: &Selector<'_>| -> Option<u16> {
+        let edge = route.parent.as_ref().filter(|_| selector.port.is_some());
+        edge.and_then(|edge| edges.get(edge)).and_then(|edge| only_port(edge))
+    };
+    let mut first: HashMap<(&Option<Id>, Requests<'_>), &Key> = HashMap::default();
     for (key, route) in world.in_order::<HttpsEdgeRoute>() {
         let Some(selector) = Selector::of(route) else { continue };
-        match first.entry((&key.parent, requests(&selector, port_of(key)))) {
+        match first.entry((&key.parent, requests(&selector, port_of(key, &selector)))) {
             Entry::Vacant(place) => {
                 place.insert(key);
             }
@@ -81,7 +88,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
     for (other, route, source) in world.of_others::<HttpsEdgeRoute>() {
         let own = Selector::of(route)
-            .and_then(|selector| first.get(&(&other.parent, requests(&selector, port_of(other)))).copied());
+            .and_then(|selector| first.get(&(&other.parent, requests(&selector, port_of(other, &selector)))).copied());
         if let Some(key) = own {
             let text = printable(&route.r#match);
             let message = format!("{other} of source `{source}` already matches `{text}` on this edge");

@@ -21,18 +21,24 @@ pub(crate) fn holds_until(desired: &BTreeMap<Key, Desired>, now: Timestamp, expi
         expiry_days,
         allowed_labels: None,
     };
-    let here = Offset::UTC.to_datetime(now);
+    next_turn(&world)
+}
+
+/// Like [`holds_until`], for the resources that are judged.
+pub(super) fn next_turn(world: &World<'_>) -> Option<Timestamp> {
+    let here = Offset::UTC.to_datetime(world.now);
     let mut turns: Vec<DateTime> = Vec::new();
-    for link in chains(&world).flat_map(|chain| chain.links) {
-        let notice = SignedDuration::from_hours(i64::from(expiry_days) * 24);
+    for link in chains(world).flat_map(|chain| chain.links) {
+        let notice = SignedDuration::from_hours(i64::from(world.expiry_days) * 24);
         turns.extend([link.not_before, link.not_after, link.not_after.saturating_sub(notice)]);
         // A warning names the days that are left.
         let days = link.not_after.duration_since(here).as_hours() / 24;
         turns.push(link.not_after.saturating_sub(SignedDuration::from_hours(days * 24)));
     }
     let certificates = turns.into_iter().filter_map(|turn| Offset::UTC.to_timestamp(turn).ok());
-    let metadata = declared(&world).filter_map(|(_, facts)| facts.valid_until);
-    certificates.chain(metadata).filter(|turn| *turn > now).min()
+    let metadata = declared(world).filter_map(|(_, facts)| facts.valid_until);
+    // What ends in this very second has not expired yet.
+    certificates.chain(metadata).filter(|turn| *turn >= world.now).min()
 }
 
 #[cfg(test)]
@@ -69,6 +75,7 @@ D9WvFEY515hxqjsxiLovIkMyHPQRtQo=
         assert_eq!(until("2028-12-31T12:00:00Z"), "2029-01-01T00:00:00Z");
         assert_eq!(until("2030-01-03T07:00:00Z"), "2030-01-04T00:00:00Z");
         assert_eq!(until("2030-01-14T07:00:00Z"), "2030-01-15T00:00:00Z");
+        assert_eq!(until("2030-01-15T00:00:00Z"), "2030-01-15T00:00:00Z", "valid until the end of this second");
         assert_eq!(until("2030-01-15T07:00:00Z"), "");
         assert_eq!(holds_until(&BTreeMap::new(), "2030-01-15T07:00:00Z".parse().unwrap(), 30), None);
     }

@@ -10,12 +10,15 @@ use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 pub(crate) use parts::KnownFindings;
-use parts::{WorldPart, of_kind};
+use parts::{WorldPart, entries_of_kind, of_kind};
 
 use crate::model::{
+    Kind,
     desired::Desired,
     fault::{Aim, Path, Segment},
+    id::Id,
     key::Key,
+    kind::https_edge_route::HttpsEdgeRoute,
     near::Suggestions,
     resource::Resource,
     snapshot::Entry,
@@ -48,6 +51,7 @@ pub(crate) mod expiring_certificate;
 pub(crate) mod group_format;
 pub(crate) mod hop_by_hop_header;
 pub(crate) mod horizon;
+mod hosts;
 pub(crate) mod incomplete_chain;
 pub(crate) mod invalid_user_agent_pattern;
 pub(crate) mod jwt_algorithm;
@@ -152,24 +156,28 @@ pub struct Lint {
 }
 
 /// The resources that a finding of a lint depends on, which can be judged without all others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Scope {
     /// A resource, its edge, the routes of that edge, and what they reference.
     Edge,
+    /// The same, and all edges with the same hosts, with their routes. Edges and routes of other sources count, too.
+    Host,
     /// All resources, other sources and the manifests.
     Estate,
 }
 
 /// The input of all lints.
 pub(crate) struct World<'a> {
-    /// The resources to judge, by key: all of them, or some edges with all their routes.
+    /// The resources to judge, by key: all of them, or some edges with all their routes. For lints of
+    /// [`Scope::Host`], all edges with the same hosts are among them.
     pub judged: &'a [&'a Desired],
     /// Every declared resource, with module sets merged and names resolved. Those that are not judged exist, but their
     /// content may be unknown.
     pub desired: &'a BTreeMap<Key, Desired>,
     /// Whether nothing is left out or missing because of an error.
     pub is_whole: bool,
-    /// The resources of other sources in the store; empty without a store.
+    /// The resources of other sources in the store, by key; empty without a store. For lints of [`Scope::Host`], at least
+    /// the edges and routes that concern those to judge.
     pub others: &'a [Arc<Entry>],
     /// Facts about the manifests that the desired state does not include.
     pub manifests: &'a ManifestFacts,
@@ -192,6 +200,15 @@ pub(crate) struct ManifestFacts {
     pub plain_secrets: Vec<(Subject, Path)>,
     /// The label keys of the documents.
     pub labels: Vec<(Subject, String)>,
+}
+
+impl ManifestFacts {
+    /// Removes the facts about some subjects.
+    pub(crate) fn forget(&mut self, subjects: &foldhash::HashSet<Subject>) {
+        self.repeated_module_sets.retain(|(key, _)| !subjects.contains(&Subject::Resource(key.clone())));
+        self.plain_secrets.retain(|(subject, _)| !subjects.contains(subject));
+        self.labels.retain(|(subject, _)| !subjects.contains(subject));
+    }
 }
 
 /// The subject of a finding.
@@ -300,9 +317,18 @@ impl World<'_> {
         all.into_iter().filter_map(|desired| Some((&desired.key, desired.spec.as_any().downcast_ref::<R>()?))).collect()
     }
 
+    /// Returns the routes of an edge to judge, in the order of their keys.
+    pub(crate) fn routes_of(&self, edge: &Id) -> impl Iterator<Item = (&Key, &HttpsEdgeRoute)> {
+        let routes = of_kind(self.judged, Kind::HttpsEdgeRoute);
+        let from = routes.partition_point(|route| route.key.parent.as_ref() < Some(edge));
+        let to = routes.partition_point(|route| route.key.parent.as_ref() <= Some(edge));
+        let routes = routes.get(from..to).unwrap_or_default().iter();
+        routes.filter_map(|route| Some((&route.key, route.spec.as_any().downcast_ref::<HttpsEdgeRoute>()?)))
+    }
+
     /// Returns every resource of a kind that another source owns, typed, with the source's name.
     pub(crate) fn of_others<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
-        self.others.iter().filter(|entry| entry.key.kind == R::INFO.kind).filter_map(|entry| {
+        entries_of_kind(self.others, R::INFO.kind).iter().filter_map(|entry| {
             let source = entry.claim.as_ref().map(|claim| claim.source.as_str())?;
             Some((&entry.key, entry.spec().as_any().downcast_ref::<R>()?, source))
         })
@@ -312,31 +338,32 @@ impl World<'_> {
 /// Runs every lint, except those that the errors in the manifests would mislead. `known` has the findings of the last run
 /// of a server on the same source.
 pub(crate) fn run(world: &World<'_>, known: Option<&KnownFindings>) -> Vec<Finding> {
-    let runs = |lint: &Lint| world.is_whole || !lint.needs_whole;
     let findings = |at: usize, lint: &Lint, world: &World<'_>| {
         let mut findings = Findings::default();
         (lint.check)(world, &mut findings);
         let named = |finding| (at, Finding { lint: lint.name, ..finding });
         findings.found.into_iter().map(named).collect::<Vec<_>>()
     };
-    let numbered = || LINTS.iter().copied().enumerate().filter(|(_, lint)| runs(lint));
-    let whole: Vec<(usize, &Lint)> = numbered().filter(|(_, lint)| lint.scope == Scope::Estate).collect();
-    let parts = known.map_or_else(|| WorldPart::all(world), |known| known.divide(world));
-    let (of_whole, of_parts) = rayon::join(
+    let numbered = |scopes: &[Scope]| {
+        let all = LINTS.iter().copied().enumerate();
+        let runs = |lint: &Lint| scopes.contains(&lint.scope) && (world.is_whole || !lint.needs_whole);
+        all.filter(|(_, lint)| runs(lint)).collect::<Vec<(usize, &Lint)>>()
+    };
+    let whole = numbered(&[Scope::Estate]);
+    let earlier = known.map(KnownFindings::take).unwrap_or_default();
+    let (of_whole, (parts, of_parts)) = rayon::join(
         || whole.par_iter().map(|(at, lint)| findings(*at, lint, world)).collect::<Vec<_>>(),
         || {
-            let of_part = |part: &WorldPart<'_>| {
-                part.findings(|judged| {
-                    let world = World { judged, ..*world };
-                    let local = numbered().filter(|(_, lint)| lint.scope == Scope::Edge);
-                    local.flat_map(|(at, lint)| findings(at, lint, &world)).collect::<Vec<_>>()
-                })
+            let parts = WorldPart::all(world, earlier);
+            let judge = |world: &World<'_>, scopes: &[Scope]| {
+                numbered(scopes).into_iter().flat_map(|(at, lint)| findings(at, lint, world)).collect::<Vec<_>>()
             };
-            parts.par_iter().map(of_part).collect::<Vec<_>>()
+            let of_parts: Vec<_> = parts.par_iter().map(|part| part.findings(world, judge)).collect();
+            (parts, of_parts)
         },
     );
     if let Some(known) = known {
-        known.keep(world, &parts, &of_parts);
+        known.keep(world, parts, &of_parts);
     }
     // The facts about the manifests include those of resources that are not judged.
     let is_judged = |finding: &Finding| match &finding.subject {

@@ -2,7 +2,9 @@
 //!
 //! Everything before the first slash of a match is a host, so a path without its leading slash ends up here, too.
 
-use std::collections::{HashMap, HashSet};
+use std::cell::LazyCell;
+
+use foldhash::{HashMap, HashSet};
 
 use super::{
     Findings, Level, Lint, Scope, Subject, World,
@@ -14,6 +16,7 @@ use crate::{
     model::{
         check::parse_hostport,
         fault::Path,
+        id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
     },
@@ -24,7 +27,7 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "unserved-host",
     needs_whole: false,
-    scope: Scope::Estate,
+    scope: Scope::Host,
     default: Level::Warn,
     summary: "No hostport of the edge covers the host in a route's match.",
     why: "Everything before the first slash of a match is a host, and a request reaches a route only if its edge serves \
@@ -83,27 +86,41 @@ fn suffixes(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices('.').filter_map(move |(at, _)| name.get(at..))
 }
 
+/// Returns the host of a match as it is written, in its normal form, and with its port.
+pub(super) fn matched_host(text: &str) -> Option<(&str, String, Option<u16>)> {
+    let host = text.split('/').next().filter(|host| !host.is_empty())?;
+    let (name, port) = match host_port(host) {
+        Some((name, port)) => (name, Some(port)),
+        None => (host_name(host), None),
+    };
+    Some((host, name, port))
+}
+
 fn check(world: &World<'_>, findings: &mut Findings) {
-    let others: HashMap<&Key, &HttpsEdge> = world.of_others::<HttpsEdge>().map(|(key, edge, _)| (key, edge)).collect();
-    let mut first: HashMap<String, (&Key, usize)> = HashMap::new();
-    for (key, edge) in world.in_order::<HttpsEdge>() {
-        for (index, hostport) in edge.hostports.iter().enumerate() {
-            if let Some((name, _)) = host_port(hostport) {
-                first.entry(name).or_insert((key, index));
+    let others = LazyCell::new(|| {
+        let edges = world.of_others::<HttpsEdge>().map(|(key, edge, _)| (&key.id, edge));
+        edges.collect::<HashMap<&Id, &HttpsEdge>>()
+    });
+    let first = LazyCell::new(|| {
+        let mut first: HashMap<String, (&Key, usize)> = HashMap::default();
+        for (key, edge) in world.in_order::<HttpsEdge>() {
+            for (index, hostport) in edge.hostports.iter().enumerate() {
+                if let Some((name, _)) = host_port(hostport) {
+                    first.entry(name).or_insert((key, index));
+                }
             }
         }
-    }
-    let mut edges: HashMap<Key, ServedHosts> = HashMap::new();
+        first
+    });
+    let mut edges: HashMap<&Id, ServedHosts> = HashMap::default();
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         let text = route.r#match.as_str();
-        let host = text.split('/').next().unwrap_or_default();
-        let Some(parent) = key.parent_key().filter(|_| !host.is_empty()) else { continue };
-        let edge = edge_of(world, key).or_else(|| others.get(&parent).copied());
-        let served = edges.entry(parent).or_insert_with(|| edge.map(ServedHosts::of).unwrap_or_default());
-        let (name, port) = match host_port(host) {
-            Some((name, port)) => (name, Some(port)),
-            None => (host_name(host), None),
-        };
+        let Some((host, name, port)) = matched_host(text) else { continue };
+        let Some(parent) = &key.parent else { continue };
+        let served = edges.entry(parent).or_insert_with(|| {
+            let edge = edge_of(world, key).or_else(|| others.get(parent).copied());
+            edge.map(ServedHosts::of).unwrap_or_default()
+        });
         let is_host = parse_hostport(&if port.is_some() { host.to_owned() } else { format!("{host}:443") }).is_ok();
         // The hostports of an edge without any, or of an unknown one, may follow.
         let is_known = !served.names.is_empty();

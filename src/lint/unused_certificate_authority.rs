@@ -1,8 +1,8 @@
 //! `unused-certificate-authority`: a certificate authority that no edge uses.
 
-use std::collections::HashSet;
+use foldhash::HashSet;
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{Findings, Level, Lint, Scope, World, parts::of_kind};
 use crate::model::{
     Kind,
     fault::{Aim, Path},
@@ -40,13 +40,14 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
+    let authorities = of_kind(world.judged, Kind::CertificateAuthority);
+    if authorities.is_empty() {
+        return;
+    }
     let edges = world.all::<HttpsEdge>().filter_map(|(_, edge)| edge.mutual_tls.as_ref());
     let named: HashSet<&str> = edges.flat_map(|tls| &tls.certificate_authority_ids).map(String::as_str).collect();
-    for authority in world.judged {
-        let key = &authority.key;
-        if key.kind == Kind::CertificateAuthority && !named.contains(key.id.as_str()) {
-            let message = format!("no edge uses the certificate authority `{}`", authority.claim.name);
-            findings.report(key, Path::root(), message).aim = Aim::Key;
-        }
+    for authority in authorities.iter().filter(|authority| !named.contains(authority.key.id.as_str())) {
+        let message = format!("no edge uses the certificate authority `{}`", authority.claim.name);
+        findings.report(&authority.key, Path::root(), message).aim = Aim::Key;
     }
 }

@@ -1,7 +1,7 @@
 //! `wildcard-hostport`: a hostport that another edge's wildcard covers.
 
 use crate::text::printable;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::{
     Findings, Level, Lint, Scope, Subject, World,
@@ -13,7 +13,7 @@ use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
 pub(crate) static LINT: Lint = Lint {
     name: "wildcard-hostport",
     needs_whole: false,
-    scope: Scope::Estate,
+    scope: Scope::Host,
     default: Level::Warn,
     summary: "A wildcard hostport of another edge covers a hostport of this edge.",
     why: "Only precedence decides which edge gets the traffic. A login on the wildcard edge seems to protect every name under it, but does not protect this one.",
@@ -34,7 +34,9 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
-    let mut wildcards: HashMap<_, Vec<(&Key, usize, &str)>> = HashMap::new();
+    /// An edge, the index of the wildcard in its hostports, and the wildcard.
+    type Serving<'w> = (&'w Key, usize, &'w str);
+    let mut wildcards: HashMap<(String, u16), Vec<Serving<'_>>> = HashMap::default();
     for (key, edge) in world.in_order::<HttpsEdge>() {
         for (index, text) in edge.hostports.iter().enumerate().filter(|(_, text)| text.starts_with("*.")) {
             if let Some(address) = host_port(text) {
@@ -45,6 +47,9 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                 }
             }
         }
+    }
+    if wildcards.is_empty() {
+        return;
     }
     for (key, edge) in world.all::<HttpsEdge>() {
         for (index, text) in edge.hostports.iter().enumerate().filter(|(_, text)| !text.starts_with("*.")) {

@@ -3,20 +3,22 @@
 use std::{
     collections::{BTreeMap, hash_map},
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
-use super::origin::{DocumentKey, DocumentPart, Origin};
+use super::{
+    merged::Merged,
+    origin::{DocumentKey, DocumentPart, Origin},
+};
 use crate::{
-    lint::Level,
+    lint::{Level, ManifestFacts, Subject},
     model::{
         Kind,
         code::Code,
         diagnostic::Diagnostic,
         fault::{Aim, Fault, Path},
-        id::Id,
         key::Key,
         module::{SharedModule, Slot},
         resource::AnyResource,
@@ -48,80 +50,27 @@ pub(super) struct Declaration {
     pub merged: Merged,
 }
 
-/// The resolved forms of a spec, each kept while what it is made of is the same.
-#[derive(Debug, Default)]
-pub(super) struct Merged {
-    /// With the modules of sets.
-    with_sets: KeptSpec<Vec<Arc<ModuleSet>>>,
-    /// This form, or the spec itself, with identifiers in place of names.
-    with_ids: KeptSpec<(Arc<dyn AnyResource>, Vec<Id>)>,
-}
-
-/// A spec, and what it was made of.
-#[derive(Debug)]
-struct KeptSpec<F>(Mutex<Option<(F, Arc<dyn AnyResource>)>>);
-
-impl<F> Default for KeptSpec<F> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<F> KeptSpec<F> {
-    fn of(
-        &self,
-        from: F,
-        is_same: impl FnOnce(&F, &F) -> bool,
-        make: impl FnOnce(&F) -> Arc<dyn AnyResource>,
-    ) -> Arc<dyn AnyResource> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((earlier, spec)) = kept.as_ref()
-            && is_same(earlier, &from)
-        {
-            return Arc::clone(spec);
-        }
-        let spec = make(&from);
-        *kept = Some((from, Arc::clone(&spec)));
-        spec
-    }
-}
-
-/// A copy is made to differ, so it starts anew.
-impl Clone for Merged {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
-impl Merged {
-    /// The spec with these sets, made only if they differ from the last ones.
-    pub(super) fn with_sets(
-        &self,
-        sets: Vec<Arc<ModuleSet>>,
-        make: impl FnOnce() -> Arc<dyn AnyResource>,
-    ) -> Arc<dyn AnyResource> {
-        let are_same = |one: &Vec<_>, other: &Vec<_>| one.iter().map(Arc::as_ptr).eq(other.iter().map(Arc::as_ptr));
-        self.with_sets.of(sets, are_same, |_| make())
-    }
-
-    /// A spec with these identifiers as the targets of its references, made only if the spec or a target differs from
-    /// the last ones.
-    pub(super) fn with_ids(
-        &self,
-        spec: Arc<dyn AnyResource>,
-        targets: Vec<Id>,
-        make: impl FnOnce(&dyn AnyResource, &[Id]) -> Arc<dyn AnyResource>,
-    ) -> Arc<dyn AnyResource> {
-        let is_same =
-            |one: &(Arc<_>, Vec<Id>), other: &(Arc<_>, Vec<Id>)| Arc::ptr_eq(&one.0, &other.0) && one.1 == other.1;
-        self.with_ids.of((spec, targets), is_same, |(spec, targets)| make(spec.as_ref(), targets))
-    }
-}
-
 impl Declaration {
     /// The origin of the document, for faults in the metadata.
     pub(super) fn head(&self) -> Origin {
         self.origin.document()
+    }
+
+    /// Adds the facts about the resource to those about all manifests.
+    pub(super) fn note_facts(&self, key: &Key, all: &mut ManifestFacts) {
+        let sets = &self.modules_from;
+        if sets.len() > 1 && sets.iter().collect::<HashSet<_>>().len() < sets.len() {
+            all.repeated_module_sets.push((key.clone(), sets.clone()));
+        }
+        self.facts.note(|| Subject::Resource(key.clone()), all);
+    }
+
+    /// Whether another declaration has the same identity, and neither has a fault.
+    fn has_shape_of(&self, other: &Self) -> bool {
+        !self.faulty
+            && !other.faulty
+            && (self.kind, &self.name, &self.parent) == (other.kind, &other.name, &other.parent)
+            && (&self.id, &self.renamed_from, &self.token_file) == (&other.id, &other.renamed_from, &other.token_file)
     }
 
     /// Whether it is declared inside its edge or subscription, without its own metadata.
@@ -139,13 +88,17 @@ impl Declaration {
 }
 
 /// The declaration of each resource.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Origins(HashMap<Key, Arc<Declaration>>);
 
 impl Origins {
     /// The origin of a resource's spec.
     pub(crate) fn get(&self, key: &Key) -> Option<&Origin> {
         Some(&self.0.get(key)?.origin)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<Declaration>)> {
+        self.0.iter()
     }
 
     pub(super) fn declaration(&self, key: &Key) -> Option<&Declaration> {
@@ -169,6 +122,18 @@ pub(super) struct ModuleSet {
     pub faulty: bool,
 }
 
+impl ModuleSet {
+    /// Whether another set has equal modules.
+    pub(super) fn has_same_modules(&self, other: &Self) -> bool {
+        self.modules.len() == other.modules.len()
+            && self
+                .modules
+                .iter()
+                .zip(&other.modules)
+                .all(|((slot, one), (other_slot, other))| slot == other_slot && one.same(other.as_ref()))
+    }
+}
+
 /// Facts about a manifest for the lints.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
@@ -178,6 +143,14 @@ pub(super) struct Facts {
     pub labels: Vec<String>,
     /// The lint levels set by the document's annotations (D27).
     pub levels: BTreeMap<String, Level>,
+}
+
+impl Facts {
+    /// Adds the facts about a subject to those about all manifests.
+    pub(super) fn note(&self, subject: impl Fn() -> Subject, all: &mut ManifestFacts) {
+        all.plain_secrets.extend(self.plain_secrets.iter().map(|path| (subject(), path.clone())));
+        all.labels.extend(self.labels.iter().map(|label| (subject(), label.clone())));
+    }
 }
 
 /// A name of a document or of an entry in it.
@@ -242,6 +215,22 @@ impl Declared {
         self.ids.extend(other.ids);
         self.invalid.extend(other.invalid);
         self.unread.extend(other.unread);
+    }
+
+    /// Whether two readings of a file declare the same names in the same order, without faults, so that everything keeps
+    /// its identity.
+    pub(super) fn has_shape_of(&self, other: &Self) -> bool {
+        let name = |it: &DeclaredName| (it.kind, it.parent.clone(), Arc::clone(&it.name));
+        let id = |it: &StatedId| (it.kind, it.parent.clone(), it.id.clone(), it.name.clone());
+        let is_empty = |it: &Self| it.invalid.is_empty() && it.unread.is_empty();
+        is_empty(self)
+            && is_empty(other)
+            && self.resources.len() == other.resources.len()
+            && self.resources.iter().zip(&other.resources).all(|(one, other)| one.has_shape_of(other))
+            && self.sets.keys().eq(other.sets.keys())
+            && self.sets.values().chain(other.sets.values()).all(|set| !set.faulty)
+            && self.names.iter().map(name).eq(other.names.iter().map(name))
+            && self.ids.iter().map(id).eq(other.ids.iter().map(id))
     }
 
     /// Marks the declarations of one document as faulty: all resources from index `from` on, and its module set.

@@ -3,12 +3,12 @@
 use std::{
     cell::OnceCell,
     collections::{VecDeque, hash_map},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
-use super::declaration::{Declaration, Declared};
+use super::{Loaded, declaration::Declaration};
 use crate::model::{
     Kind,
     code::Code,
@@ -38,12 +38,22 @@ pub(super) struct Known<'a> {
     pub source: &'a str,
     /// Whether undeclared resources of the source are deleted.
     pub prune: bool,
-    declared: &'a Declared,
-    names: NameIndex<'a>,
+    loaded: &'a Loaded,
+    names: OnceLock<NameIndex<'a>>,
 }
 
 impl<'a> Known<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, declared: &'a Declared) -> Self {
+    pub(super) fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, loaded: &'a Loaded) -> Self {
+        Self { snapshot, source, prune, loaded, names: OnceLock::new() }
+    }
+
+    /// The names, indexed when the first is looked up.
+    fn names(&self) -> &NameIndex<'a> {
+        self.names.get_or_init(|| self.index())
+    }
+
+    fn index(&self) -> NameIndex<'a> {
+        let (snapshot, source) = (self.snapshot, self.source);
         let mut names = NameIndex::with_capacity(snapshot.len());
         for entry in snapshot.iter() {
             let Some(claim) = &entry.claim else { continue };
@@ -61,7 +71,7 @@ impl<'a> Known<'a> {
                 }
             }
         }
-        Self { snapshot, source, prune, declared, names }
+        names
     }
 
     /// The owned resources with a name, those of this source first.
@@ -71,7 +81,7 @@ impl<'a> Known<'a> {
         parent: Option<&'k Id>,
         name: &'k str,
     ) -> impl Iterator<Item = &'a Arc<Entry>> + use<'k, 'a> {
-        let named = self.names.get(&(kind, parent, name));
+        let named = self.names().get(&(kind, parent, name));
         named.into_iter().flat_map(|named| std::iter::once(named.first).chain(named.others.iter().copied()))
     }
 }
@@ -354,7 +364,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
         let claim = known.snapshot.get(&key).and_then(|entry| entry.claim.as_ref());
         claim.is_some_and(|claim| {
             // An undeclared resource of this source will be pruned, unless its document has errors.
-            let stays = || !known.prune || known.declared.knows(it.declaration.kind.info().name, &claim.name);
+            let stays = || !known.prune || known.loaded.declared().knows(it.declaration.kind.info().name, &claim.name);
             claim.name != it.name() && (claim.source != known.source || stays())
         })
     }
@@ -410,7 +420,7 @@ fn renamed_twice(it: &Wanted<'_>, rival: &Wanted<'_>) -> Diagnostic {
 }
 
 /// The immutable content that is part of the id.
-fn fixed_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
+pub(super) fn fixed_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
     let fields = spec.kind().info().fixed;
     if fields.is_empty() {
         return Ok(Vec::new());

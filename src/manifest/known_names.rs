@@ -60,13 +60,18 @@ impl<'a> KnownNames<'_, 'a> {
         };
         let faulty_set = |set: Option<&Arc<ModuleSet>>| set.is_none_or(|set| set.faulty);
         let faulty = declaration.faulty || declaration.sets(self.sets).any(|(.., set)| faulty_set(set));
-        let spec = self.with_module_sets(declaration, &mut missing);
-        let spec = self.with_ids(declaration, spec, &mut missing);
+        let spec = self.spec(declaration, &mut missing);
         let wanted = Wanted::new(declaration, parent, spec, faulty || !missing.is_empty());
         if let Ok(wanted) = &wanted {
             wanted.prepare(self.known);
         }
         (Some(wanted), missing)
+    }
+
+    /// The spec of a declaration with module sets and references resolved, and what is missing.
+    pub(super) fn spec(self, declaration: &Declaration, missing: &mut Vec<Missing>) -> Arc<dyn AnyResource> {
+        let spec = self.with_module_sets(declaration, missing);
+        self.with_ids(declaration, spec, missing)
     }
 
     /// The id of a declaration's edge or subscription.

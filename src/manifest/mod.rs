@@ -3,6 +3,7 @@
 //! [`load`] reads and decodes the files; [`resolve::resolve`] resolves names to identifiers against a snapshot. Both
 //! return partial results together with every [`Diagnostic`], so that one bad file does not hide the errors of others.
 
+pub(crate) mod again;
 mod bounds;
 mod cache;
 mod declaration;
@@ -14,6 +15,7 @@ mod identity;
 mod kinds;
 mod known_names;
 mod locate;
+mod merged;
 mod origin;
 mod reader;
 pub(crate) mod resolve;
@@ -30,13 +32,16 @@ pub(crate) use declaration::Origins;
 pub use origin::ManifestFile;
 pub(crate) use origin::Origin;
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use foldhash::HashMap;
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::model::diagnostic::{Diagnostic, sort};
-use declaration::Declared;
+use declaration::{Declared, ModuleSet};
 use findings::FileFindings;
 use reader::declare;
 use tree::Tree;
@@ -45,7 +50,10 @@ use values::{Taken, Values};
 /// The loaded manifests.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    declared: Declared,
+    /// What all files declare, merged when it is first needed.
+    declared: OnceLock<Declared>,
+    /// Whether no name or ID is declared twice.
+    is_consistent: bool,
     /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
     /// The files.
@@ -53,6 +61,9 @@ pub struct Loaded {
     /// What was read of each file, to load a changed source again.
     reads: Vec<Arc<FileRead>>,
 }
+
+/// The name of a file and what was read of it.
+type NamedRead<'a> = (&'a str, &'a Arc<FileRead>);
 
 /// What one file declares.
 #[derive(Debug, Clone, Default)]
@@ -103,7 +114,8 @@ pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
             }
         })
         .unzip();
-    Loaded { files, diagnostics, reads: reads.clone(), ..Loaded::default() }.with(reads)
+    let loaded = Loaded { files, diagnostics, reads: reads.clone(), ..Loaded::default() };
+    if loaded.has_shape_of(earlier) { loaded.consistent() } else { loaded.with(reads) }
 }
 
 /// Reads one file.
@@ -135,14 +147,63 @@ impl Loaded {
     }
 
     fn with(mut self, reads: Vec<Arc<FileRead>>) -> Self {
+        let mut all = Declared::default();
         for read in reads {
             // What nobody keeps is moved.
             let FileRead { declared, diagnostics, .. } = Arc::unwrap_or_clone(read);
-            self.declared.append(declared);
+            all.append(declared);
             self.diagnostics.extend(diagnostics);
         }
-        self.declared.settle(&mut self.diagnostics);
+        let found = self.diagnostics.len();
+        all.settle(&mut self.diagnostics);
+        self.is_consistent = self.diagnostics.len() == found;
+        self.declared = OnceLock::from(all);
         sort(&mut self.diagnostics);
         self
+    }
+
+    /// Like `with`, if it is known that no name or ID is declared twice.
+    fn consistent(mut self) -> Self {
+        self.is_consistent = true;
+        self.diagnostics.extend(self.reads.iter().flat_map(|read| read.diagnostics.iter().cloned()));
+        sort(&mut self.diagnostics);
+        self
+    }
+
+    /// What all files declare.
+    fn declared(&self) -> &Declared {
+        self.declared.get_or_init(|| {
+            let mut all = Declared::default();
+            self.reads.iter().for_each(|read| all.append(read.declared.clone()));
+            all
+        })
+    }
+
+    /// The module sets of all files.
+    fn sets(&self) -> BTreeMap<String, Arc<ModuleSet>> {
+        let mut sets = BTreeMap::new();
+        for (name, set) in self.reads.iter().flat_map(|read| &read.declared.sets) {
+            sets.entry(name.clone()).or_insert_with(|| Arc::clone(set));
+        }
+        sets
+    }
+
+    /// Whether an earlier reading of the source declares the same names, so that everything keeps its identity.
+    fn has_shape_of(&self, earlier: &Self) -> bool {
+        earlier.is_consistent
+            && self.reads.len() == earlier.reads.len()
+            && self.changed_since(earlier).all(|((name, read), (earlier_name, earlier))| {
+                name == earlier_name && read.declared.has_shape_of(&earlier.declared)
+            })
+    }
+
+    /// The files that differ from those at the same place in an earlier reading, and these.
+    fn changed_since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = (NamedRead<'a>, NamedRead<'a>)> {
+        let pairs = self.named_reads().zip(earlier.named_reads());
+        pairs.filter(|((_, read), (_, earlier))| !Arc::ptr_eq(read, earlier))
+    }
+
+    fn named_reads(&self) -> impl Iterator<Item = NamedRead<'_>> {
+        self.files.iter().map(|file| file.source.name.as_str()).zip(&self.reads)
     }
 }

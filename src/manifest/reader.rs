@@ -5,10 +5,11 @@ use std::{path::PathBuf, sync::Arc};
 use serde::de::DeserializeOwned;
 
 use super::{
-    declaration::{Declaration, Declared, Facts, Merged, ModuleSet},
+    declaration::{Declaration, Declared, Facts, ModuleSet},
     document::{API_VERSION, Document, Envelope, Metadata},
     findings::FileFindings,
     kinds::{self, ManifestKind},
+    merged::Merged,
     origin::{DocumentPart, Origin},
     values::Values,
 };

@@ -14,7 +14,7 @@ use rayon::{
 
 use super::{
     Loaded,
-    declaration::{Declaration, Facts, ModuleSet, Origins},
+    declaration::{Declaration, ModuleSet, Origins},
     identity::{Identity, Known, Wanted, choose},
     known_names::{KnownNames, Missing},
 };
@@ -76,7 +76,7 @@ pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune:
 fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool, offline: bool) -> Resolved {
     let mut resolver = Resolver {
         loaded,
-        known: Known::new(snapshot, source, prune, &loaded.declared),
+        known: Known::new(snapshot, source, prune, loaded),
         ids: HashMap::new(),
         token_files: HashMap::new(),
         suggestions: Suggestions::default(),
@@ -84,7 +84,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
         offline,
         out: Resolved::default(),
     };
-    let mut declarations: Vec<&Arc<Declaration>> = loaded.declared.resources.iter().collect();
+    let mut declarations: Vec<&Arc<Declaration>> = loaded.declared().resources.iter().collect();
     // Parents come before children, and referenced kinds before the kinds that reference them. Those of one kind are in
     // the order of files and lines.
     declarations.sort_by(|a, b| a.kind.cmp(&b.kind).then_with(|| a.origin.cmp_files(&b.origin)));
@@ -98,6 +98,14 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
 }
 
 impl Resolved {
+    /// Whether each resource has the identity that its name always had: nothing is faulty or renamed.
+    pub(crate) fn keeps_all_names(&self) -> bool {
+        self.diagnostics.is_empty()
+            && self.faulty.is_empty()
+            && self.after.is_empty()
+            && self.origins.iter().all(|(_, declaration)| declaration.renamed_from.is_none())
+    }
+
     /// The resources without errors, by key.
     pub(crate) fn judged(&self) -> Vec<&Desired> {
         let all = self.desired.values();
@@ -155,7 +163,7 @@ impl<'a> Resolver<'a> {
     /// Resolves the declarations of one kind. Their ids are chosen together, because one may take over another's name.
     fn resolve(&mut self, declarations: &[&'a Arc<Declaration>]) {
         let names = KnownNames {
-            sets: &self.loaded.declared.sets,
+            sets: &self.loaded.declared().sets,
             known: &self.known,
             ids: &self.ids,
             desired: &self.out.desired,
@@ -196,10 +204,6 @@ impl<'a> Resolver<'a> {
         let found = self.out.diagnostics.len();
         self.out.diagnostics.extend(identity.fault);
         self.check_owner(declaration, key);
-        let sets = &declaration.modules_from;
-        if sets.len() > 1 && sets.iter().collect::<HashSet<_>>().len() < sets.len() {
-            self.out.facts.repeated_module_sets.push((key.clone(), sets.clone()));
-        }
         if declaration.parent.is_none() {
             self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
         }
@@ -222,7 +226,7 @@ impl<'a> Resolver<'a> {
         }
         let token_file = declaration.token_file.clone();
         let desired = Desired { key: key.clone(), spec, claim, position, token_file };
-        self.note_facts(|| Subject::Resource(key.clone()), &declaration.facts);
+        declaration.note_facts(key, &mut self.out.facts);
         if let Some(first) = self.out.origins.insert(key.clone(), Arc::clone(declaration)) {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));
             let mut diagnostic = declaration.origin.diagnostic(fault.help("rename or remove one of the two"));
@@ -239,7 +243,7 @@ impl<'a> Resolver<'a> {
     /// further references as related places: they have one cause.
     fn unknown(&mut self, missing: &Missing) {
         let Missing { kind, prefix, name, origin, path } = missing;
-        if self.loaded.declared.knows(kind, name) {
+        if self.loaded.declared().knows(kind, name) {
             return;
         }
         let index = self.out.diagnostics.len();
@@ -273,23 +277,18 @@ impl<'a> Resolver<'a> {
 
     /// The declared name most similar to an unknown one.
     fn near(&self, name: &str, kind: &'static str) -> Option<&'a str> {
-        self.suggestions.nearest(name, self.loaded.declared.names_of(kind))
-    }
-
-    fn note_facts(&mut self, subject: impl Fn() -> Subject, facts: &Facts) {
-        self.out.facts.plain_secrets.extend(facts.plain_secrets.iter().map(|path| (subject(), path.clone())));
-        self.out.facts.labels.extend(facts.labels.iter().map(|label| (subject(), label.clone())));
+        self.suggestions.nearest(name, self.loaded.declared().names_of(kind))
     }
 
     fn note_sets(&mut self) {
-        let taken: HashSet<&String> = self.loaded.declared.resources.iter().flat_map(|it| &it.modules_from).collect();
-        for (name, set) in &self.loaded.declared.sets {
-            self.note_facts(|| Subject::ModuleSet(name.clone()), &set.facts);
+        let taken: HashSet<&String> = self.loaded.declared().resources.iter().flat_map(|it| &it.modules_from).collect();
+        for (name, set) in &self.loaded.declared().sets {
+            set.facts.note(|| Subject::ModuleSet(name.clone()), &mut self.out.facts);
             if !taken.contains(name) {
                 self.out.facts.unused_module_sets.push(name.clone());
             }
         }
-        self.out.sets = self.loaded.declared.sets.clone();
+        self.out.sets = self.loaded.declared().sets.clone();
     }
 
     /// Reports a resource owned by another source.

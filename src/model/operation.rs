@@ -180,8 +180,35 @@ pub enum Author {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         through: Option<(Id, Id)>,
     },
+    /// A rollback.
+    Rollback {
+        /// The revision whose state it brought back.
+        to: u64,
+        /// The source that it was limited to, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        source: Option<String>,
+        /// The manifests that no loop applies again, of each source that it concerned.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rejected: Vec<RejectedManifests>,
+        /// The API key and its owner, if it ran through the API.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        through: Option<(Id, Id)>,
+    },
     /// A command with direct access to the store.
     Local,
+}
+
+/// Manifests whose state a rollback left: the loop that follows their source does not apply them again (D78).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectedManifests {
+    /// The source.
+    pub source: String,
+    /// Their commit, if they were applied from Git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// A keyed digest of what the source had when the rollback left it; empty if that is no longer known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digest: String,
 }
 
 impl Author {
@@ -190,10 +217,10 @@ impl Author {
         Author::Source { source: source.to_owned(), commit, commit_author: None, through: None }
     }
 
-    /// Sets the API key and its owner, if the reconciliation ran through the API.
+    /// Sets the API key and its owner, if the reconciliation or rollback ran through the API.
     #[must_use]
     pub fn through(mut self, key: Id, owner: Id) -> Self {
-        if let Author::Source { through, .. } = &mut self {
+        if let Author::Source { through, .. } | Author::Rollback { through, .. } = &mut self {
             *through = Some((key, owner));
         }
         self
@@ -219,6 +246,8 @@ mod tests {
         for text in [
             r#"{"by":"local"}"#,
             r#"{"by":"source","source":"shop","commit":"4f2a"}"#,
+            r#"{"by":"rollback","to":3}"#,
+            r#"{"by":"rollback","to":3,"source":"shop","rejected":[{"source":"shop","commit":"4f2a","digest":"00"}]}"#,
             r#"{"by":"source","source":"shop","commit":"4f2a","commit_author":{"name":"Ada","email":"ada@example.com"}}"#,
         ] {
             let author: Author = serde_json::from_str(text).unwrap();

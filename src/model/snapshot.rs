@@ -1,6 +1,7 @@
 //! All resources at one revision: immutable, cheap to clone, shared by every reader.
 
 mod apply;
+mod rejected;
 
 use std::{
     collections::BTreeSet,
@@ -8,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use imbl::{OrdMap, OrdSet};
+use imbl::{OrdMap, OrdSet, ordmap::DiffItem};
 use jiff::Timestamp;
 use rayon::slice::ParallelSliceMut;
 
@@ -18,7 +19,7 @@ use super::{
     id::Id,
     key::Key,
     lazy_spec::LazySpec,
-    operation::Claim,
+    operation::{Claim, RejectedManifests},
     resource::{AnyResource, Resource},
     secret::Secret,
 };
@@ -60,6 +61,13 @@ pub struct Rendered {
     pub etag: Arc<str>,
 }
 
+/// Entries are compared by identity: each change makes a new one.
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
 impl Entry {
     /// Whether a manifest source owns it.
     pub fn is_owned_by(&self, source: &str) -> bool {
@@ -93,6 +101,8 @@ pub struct Snapshot {
     users: OrdMap<Key, OrdSet<Key>>,
     /// For addresses without the parent: the parent of each child with an id of its own.
     parents: OrdMap<(Kind, Id), Id>,
+    /// The manifests that a rollback left, by source (D78).
+    rejected: OrdMap<String, Arc<[RejectedManifests]>>,
 }
 
 /// The record of a deleted resource.
@@ -120,6 +130,15 @@ impl Refusal {
 }
 
 impl Snapshot {
+    /// Returns the resources that were created, changed or deleted since an earlier revision, by key. What both revisions
+    /// share is not compared.
+    pub(crate) fn changed_since<'a>(&'a self, earlier: &'a Snapshot) -> impl Iterator<Item = &'a Key> {
+        earlier.entries.diff(&self.entries).map(|difference| match difference {
+            DiffItem::Add(key, _) | DiffItem::Remove(key, _) => key,
+            DiffItem::Update { new: (key, _), .. } => key,
+        })
+    }
+
     /// Builds a snapshot from all its parts, when a store opens.
     pub fn restore(
         revision: u64,
@@ -172,6 +191,35 @@ impl Snapshot {
         Self { revision, next_order, ..next }
     }
 
+    /// Returns the snapshot of an earlier revision from what was there instead of each resource that has changed since: an
+    /// entry, or the tombstone of a deletion, if any.
+    pub(crate) fn rewound(
+        &self,
+        revision: u64,
+        next_order: u64,
+        former: impl IntoIterator<Item = (Key, Result<Entry, Option<Tombstone>>)>,
+    ) -> Self {
+        let mut earlier = self.clone();
+        let mut parents = BTreeSet::new();
+        for (key, former) in former {
+            parents.extend(key.parent_key());
+            earlier.take_out(&key);
+            earlier.deleted.remove(&key);
+            match former {
+                Ok(entry) => earlier.place(entry),
+                Err(tombstone) => {
+                    if let Some(tombstone) = tombstone {
+                        earlier.deleted.insert(key, tombstone);
+                    }
+                }
+            }
+        }
+        for parent in parents {
+            earlier.refresh(&parent);
+        }
+        Self { revision, next_order, ..earlier }
+    }
+
     /// Returns the state without the tombstones of deletions up to a revision.
     #[must_use]
     pub fn without_tombstones(mut self, upto: u64) -> Self {
@@ -187,7 +235,10 @@ impl Snapshot {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let entries = self.entries.ptr_eq(&other.entries) || (self.entries.is_empty() && other.entries.is_empty());
         let deleted = self.deleted.ptr_eq(&other.deleted) || (self.deleted.is_empty() && other.deleted.is_empty());
-        entries && deleted && (self.revision, self.next_order) == (other.revision, other.next_order)
+        entries
+            && deleted
+            && self.rejected == other.rejected
+            && (self.revision, self.next_order) == (other.revision, other.next_order)
     }
 
     /// The tombstone of a deleted resource.

@@ -1,7 +1,7 @@
 //! The difference between a snapshot and the desired state, expressed in API operations.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -9,7 +9,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 
 use super::{
     Change, Effect, Plan,
-    safety::{Budget, over_budget},
+    safety::{Budget, OF_MANIFESTS, over_budget},
 };
 use crate::model::{
     Kind,
@@ -35,10 +35,14 @@ pub(crate) fn diff(
     source: &str,
     prune: bool,
     budget: Budget,
+    only: Option<&BTreeSet<Key>>,
 ) -> Plan {
     let plan = Plan { base: snapshot.revision, ..Plan::default() };
     let mut planner = Planner { snapshot, desired, source, owners: HashSet::new(), plan };
-    let all: Vec<&Desired> = desired.values().collect();
+    let all: Vec<&Desired> = match only {
+        Some(keys) => keys.iter().filter_map(|key| desired.get(key)).collect(),
+        None => desired.values().collect(),
+    };
     // Whether the Spec is the same, of those that are not the same as a whole.
     let difference = |wanted: &&'_ Desired| {
         let entry = snapshot.get(&wanted.key);
@@ -56,11 +60,14 @@ pub(crate) fn diff(
         planner.settle(wanted, same);
     }
     if prune {
-        planner.prune();
+        match only {
+            Some(keys) => planner.prune(keys.iter().filter_map(|key| snapshot.get(key))),
+            None => planner.prune(snapshot.iter()),
+        }
     }
     planner.mark_replacements();
     let owned = snapshot.iter().filter(|entry| entry.is_owned_by(source)).count();
-    let refusal = over_budget(&planner.plan, owned, budget);
+    let refusal = over_budget(&planner.plan, owned, budget, &OF_MANIFESTS);
     planner.plan.refusals.extend(refusal);
     planner.plan
 }
@@ -184,10 +191,9 @@ impl Planner<'_> {
         (Arc::new(key), create)
     }
 
-    fn prune(&mut self) {
-        let mut gone: Vec<(&Arc<Entry>, &Claim, String)> = self
-            .snapshot
-            .iter()
+    /// Plans the deletion of what the source owns and no longer declares.
+    fn prune<'s>(&mut self, entries: impl Iterator<Item = &'s Arc<Entry>>) {
+        let mut gone: Vec<(&Arc<Entry>, &Claim, String)> = entries
             .filter(|entry| entry.is_owned_by(self.source) && !self.desired.contains_key(&entry.key))
             .filter_map(|entry| entry.claim.as_ref().map(|claim| (entry, claim, self.full_name(&entry.key, claim))))
             .collect();
@@ -291,7 +297,11 @@ fn is_renamed(old: &Claim, wanted: &Desired) -> bool {
 
 /// The calls that turn one spec into another: one PATCH with the changed plain fields, a PUT for each new or changed
 /// module, and a DELETE for each removed module, because PATCH cannot delete.
-fn changes(key: &Key, from: &dyn AnyResource, to: &Arc<dyn AnyResource>) -> Result<Vec<Operation>, JsonError> {
+pub(super) fn changes(
+    key: &Key,
+    from: &dyn AnyResource,
+    to: &Arc<dyn AnyResource>,
+) -> Result<Vec<Operation>, JsonError> {
     if from.same(to.as_ref()) {
         return Ok(Vec::new());
     }

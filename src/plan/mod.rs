@@ -5,12 +5,14 @@ pub(crate) mod format;
 pub(crate) mod outline;
 pub(crate) mod render;
 pub(crate) mod report;
+mod revert;
 pub(crate) mod safety;
 pub(crate) mod saved;
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
 pub(crate) use diff::diff;
+pub(crate) use revert::revert;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -87,8 +87,20 @@ impl fmt::Display for Budget {
     }
 }
 
-/// Refuses a plan that deletes more of the source's `owned` resources than the budget allows.
-pub(crate) fn over_budget(plan: &Plan, owned: usize, budget: Budget) -> Option<Diagnostic> {
+/// What a refusal says about the resources that the limit counts.
+pub(super) struct CountedResources {
+    /// Whose they are.
+    pub of: &'static str,
+    /// What to check first.
+    pub check: &'static str,
+}
+
+/// The resources of a source that manifests declare.
+pub(super) const OF_MANIFESTS: CountedResources =
+    CountedResources { of: "the source", check: "check that the manifests are complete and belong to this source" };
+
+/// Refuses a plan that deletes more of the `owned` resources than the budget allows.
+pub(super) fn over_budget(plan: &Plan, owned: usize, budget: Budget, counted: &CountedResources) -> Option<Diagnostic> {
     let deleted: Vec<_> =
         plan.changes.iter().filter(|change| matches!(change.effect, Effect::Delete | Effect::Replaced)).collect();
     if deleted.is_empty() || budget.allows(deleted.len(), owned) {
@@ -101,15 +113,11 @@ pub(crate) fn over_budget(plan: &Plan, owned: usize, budget: Budget) -> Option<D
     }
     let all = deleted.len() == owned && owned > 1 && budget == Budget::Normal;
     let how_many = match all {
-        true => format!("all {owned} resources of the source"),
-        false => format!("{} of the source's {owned} resources (limit: {budget})", deleted.len()),
+        true => format!("all {owned} resources of {}", counted.of),
+        false => format!("{} of {}'s {owned} resources (limit: {budget})", deleted.len(), counted.of),
     };
     let message = format!("the plan would delete {how_many}: {}", names.join(", "));
-    let help = format!(
-        "check that the manifests are complete and belong to this source; to delete the resources, run once with \
-         --max-deletes {}",
-        deleted.len()
-    );
+    let help = format!("{}; to delete the resources, run once with --max-deletes {}", counted.check, deleted.len());
     Some(Diagnostic::error(Code::TooManyDeletions, message).help(help))
 }
 

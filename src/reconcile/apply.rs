@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Instant};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::{
-    Options, Planned, Prepared,
+    Options, Planned,
     stages::about,
     token::{TokenFiles, Tokens, with_hashes},
 };
@@ -95,14 +95,14 @@ fn next_state(
     }
 }
 
-/// Applies manifests to the current revision as one commit. If others commit between planning and applying, it plans
+/// Plans on the current revision and applies the plan as one commit. If others commit between planning and applying, it plans
 /// again, in the last round under the lock, so that a large plan never starves. `accept` decides on each plan before it
 /// runs: whether it is the reviewed one, and whether it may run at all. Returns the accepted plan and its revision, or
 /// no revision if there was nothing to do.
 pub(crate) fn apply_current<E: From<ApplyError>>(
     store: &Store,
-    prepared: &Prepared,
-    author: Author,
+    plan: impl Fn(&Snapshot) -> Planned,
+    author: impl Fn(&Snapshot) -> Result<Author, ApplyError>,
     tokens: &mut dyn Tokens,
     mut accept: impl FnMut(&Snapshot, Planned) -> Result<Planned, E>,
 ) -> Result<(Planned, Option<u64>), E> {
@@ -113,17 +113,17 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
     let began = Instant::now();
     for round in 0..=OPTIMISTIC {
         let snapshot = store.snapshot();
-        let mut planned = accept(&snapshot, prepared.plan(&snapshot))?;
+        let mut planned = accept(&snapshot, plan(&snapshot))?;
         if planned.plan.as_ref().is_none_or(Plan::is_empty) {
             return Ok((planned, None));
         }
-        let attempt = Attempt { places: planned.places(), began, ..Attempt::new(author.clone()) };
+        let attempt = Attempt { places: planned.places(), began, ..Attempt::new(author(&snapshot)?) };
         let committed = store.commit_next(attempt, |current| {
             if current.revision != snapshot.revision {
                 if round < OPTIMISTIC {
                     return Err(Stop::Moved);
                 }
-                planned = accept(current, prepared.plan(current)).map_err(Stop::Declined)?;
+                planned = accept(current, plan(current)).map_err(Stop::Declined)?;
             }
             let Some(plan) = &planned.plan else { return Ok(NextState::Operations(Vec::new())) };
             next_state(plan, planned.tried.as_ref(), current, tokens).map_err(|error| Stop::Declined(error.into()))

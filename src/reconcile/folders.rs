@@ -61,8 +61,8 @@ impl Folders {
         self.paths.iter().map(|path| Watched::of(path)).ne(self.watched.iter().map(Watched::clone))
     }
 
-    /// Recreates the watches if a path resolves differently than before.
-    pub(super) fn refresh(&mut self) {
+    /// Recreates the watches if a path resolves differently than before. `source` is named in the log.
+    pub(super) fn refresh(&mut self, source: &str) {
         for _ in 0..ATTEMPTS {
             let moved = self.moved.swap(false, Ordering::AcqRel);
             let now: Vec<Watched> = self.paths.iter().map(|path| Watched::of(path)).collect();
@@ -76,7 +76,7 @@ impl Folders {
                     self.watched = watched;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot watch the manifests; polling every 30 seconds");
+                    tracing::warn!(source, %error, "cannot watch the manifests; they are read at each interval");
                     self.moved.store(true, Ordering::Release);
                     return;
                 }

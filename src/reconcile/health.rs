@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use crate::store::mint;
+use crate::{store::mint, text::escaped};
 
 /// A longer run is considered stuck.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
@@ -43,8 +43,12 @@ pub enum Reason {
     PartlyApplied,
     /// The manifests have errors.
     Invalid,
+    /// The source is suspended, and the plan is not applied.
+    Suspended,
     /// A safety limit refused the plan.
     Refused,
+    /// A rollback left the state that the manifests declare (D78).
+    RolledBack,
     /// The plan could not be applied.
     Failed,
     /// The run panicked.
@@ -62,9 +66,13 @@ impl Reason {
         match self {
             Reason::Starting => Status::Unknown,
             Reason::Applied | Reason::InSync => Status::Synced,
-            Reason::PartlyApplied | Reason::Invalid | Reason::Refused | Reason::Failed | Reason::Panicked => {
-                Status::OutOfSync
-            }
+            Reason::PartlyApplied
+            | Reason::Invalid
+            | Reason::Suspended
+            | Reason::Refused
+            | Reason::RolledBack
+            | Reason::Failed
+            | Reason::Panicked => Status::OutOfSync,
         }
     }
 }
@@ -100,6 +108,8 @@ pub enum Verdict {
 /// The state that the loop records.
 #[derive(Debug)]
 pub struct Health {
+    /// The source, for the log.
+    source: String,
     /// A loop without a heartbeat for this long is considered stuck.
     longest_silence: Duration,
     state: Mutex<HealthState>,
@@ -120,8 +130,8 @@ struct HealthState {
 }
 
 impl Health {
-    /// Creates the health of a loop that starts now and wakes up more often than every `longest_silence`.
-    pub fn new(longest_silence: Duration) -> Self {
+    /// Creates the health of a source's loop that starts now and wakes up more often than every `longest_silence`.
+    pub fn new(source: &str, longest_silence: Duration) -> Self {
         let condition = Condition {
             kind: "Synced",
             status: Status::Unknown,
@@ -139,7 +149,7 @@ impl Health {
             last_attempt: None,
             last_success: None,
         };
-        Self { longest_silence, state: Mutex::new(state) }
+        Self { source: source.to_owned(), longest_silence, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, HealthState> {
@@ -169,6 +179,7 @@ impl Health {
 
     /// Records the result of a run and the store's revision.
     pub fn result(&self, reason: Reason, message: String, revision: u64) {
+        let source = self.source.as_str();
         let mut state = self.state();
         let status = reason.status();
         let now = mint::now();
@@ -178,10 +189,10 @@ impl Health {
         state.is_applied |= status == Status::Synced || reason == Reason::PartlyApplied;
         let before = (state.condition.status, state.condition.reason);
         if status == Status::OutOfSync && before != (status, reason) {
-            tracing::warn!(%status, %reason, revision, "{message}");
+            tracing::warn!(source, %status, %reason, revision, "{}", escaped(&message));
         }
         if status == Status::Synced && before.0 == Status::OutOfSync {
-            tracing::info!(%status, %reason, revision, "{message}");
+            tracing::info!(source, %status, %reason, revision, "{}", escaped(&message));
         }
         if before.0 != status {
             state.condition.last_transition_time = now;
@@ -251,7 +262,10 @@ impl Health {
         let Condition { status, reason, message, .. } = &state.condition;
         match status {
             Status::Synced => Verdict::Ready,
-            Status::OutOfSync if state.is_applied => Verdict::Degraded(format!("{status} ({reason}): {message}")),
+            // A source that somebody has suspended or rolled back must not take the server out of rotation.
+            Status::OutOfSync if state.is_applied || matches!(reason, Reason::Suspended | Reason::RolledBack) => {
+                Verdict::Degraded(format!("{status} ({reason}): {message}"))
+            }
             _ => Verdict::NotReady(format!("{status} ({reason}): {message}")),
         }
     }
@@ -284,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_loop_is_ready_after_its_first_good_run_and_stays_so_with_broken_manifests() {
-        let health = Health::new(SILENCE);
+        let health = Health::new("shop", SILENCE);
         assert!(!is_ready(&health, Duration::ZERO), "before the first run");
         health.begin();
         assert!(!is_ready(&health, Duration::ZERO), "during the first run");
@@ -302,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_was_never_applied_is_not_ready() {
-        let health = Health::new(SILENCE);
+        let health = Health::new("shop", SILENCE);
         health.result(Reason::Invalid, "one error".into(), 1);
         assert_eq!(health.verdict(), Verdict::NotReady("OutOfSync (Invalid): one error".into()));
         health.has_resources();
@@ -310,8 +324,17 @@ mod tests {
     }
 
     #[test]
+    fn a_suspended_or_rolled_back_source_does_not_keep_a_server_from_being_ready() {
+        for reason in [Reason::Suspended, Reason::RolledBack] {
+            let health = Health::new("shop", SILENCE);
+            health.result(reason, "one to create".into(), 1);
+            assert_eq!(health.verdict(), Verdict::Degraded(format!("OutOfSync ({reason}): one to create")));
+        }
+    }
+
+    #[test]
     fn a_loop_that_hangs_is_not_ready() {
-        let health = Health::new(SILENCE);
+        let health = Health::new("shop", SILENCE);
         health.begin();
         health.result(Reason::InSync, "in sync".into(), 1);
         assert!(is_ready(&health, LONGEST_RUN - Duration::from_secs(10)), "a run may take its time");
@@ -323,7 +346,7 @@ mod tests {
 
     #[test]
     fn the_time_of_a_transition_is_that_of_the_status() {
-        let health = Health::new(SILENCE);
+        let health = Health::new("shop", SILENCE);
         health.result(Reason::Invalid, "why".into(), 1);
         let first = health.condition();
         health.result(Reason::Failed, "other".into(), 1);

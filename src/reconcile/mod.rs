@@ -3,6 +3,7 @@
 mod apply;
 pub(crate) mod cancel;
 mod folders;
+pub(crate) mod following;
 pub(crate) mod health;
 mod judging;
 #[cfg(test)]
@@ -10,7 +11,12 @@ mod laws;
 mod options;
 mod planned;
 pub(crate) mod remembered;
+pub(crate) mod rollback;
+pub(crate) mod run;
 mod stages;
+pub(crate) mod status;
+pub(crate) mod suspension;
+pub(crate) mod sync_log;
 pub(crate) mod token;
 pub(crate) mod watch;
 

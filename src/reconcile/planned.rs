@@ -34,13 +34,13 @@ pub struct Planned {
     /// The plan; `None` if the manifests have errors.
     pub plan: Option<Plan>,
     /// The desired state.
-    pub desired: BTreeMap<Key, Desired>,
+    pub desired: Arc<BTreeMap<Key, Desired>>,
     /// The resources skipped because they, or resources that they depend on, are invalid (D44).
     pub left_out: Vec<Desired>,
     /// The files that were read.
     pub files: Vec<Arc<ManifestFile>>,
     /// The origin of each declared resource.
-    pub(super) origins: Origins,
+    pub(super) origins: Arc<Origins>,
     /// What the plan made of the state it was computed from. Whoever can change the plan must not commit this.
     pub(super) tried: Option<Arc<Tried>>,
 }

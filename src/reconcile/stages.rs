@@ -3,13 +3,17 @@
 //! Loading returns [`Prepared`]. All later stages depend on a Snapshot, and can be repeated on another one without
 //! reading the manifests again.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use super::{LintLevels, Options, Planned, judging::findings};
 use crate::{
     lint::{KnownFindings, Subject},
     manifest::{
         self, Loaded, ParsedFiles,
+        again::LastResolved,
         resolve::{Resolved, resolve, resolve_offline},
         tree::Tree,
     },
@@ -29,8 +33,22 @@ pub(crate) struct Prepared {
     /// The options of the run.
     pub options: Options,
     loaded: Arc<Loaded>,
-    /// The findings of the last run, for a source that is loaded again and again.
-    findings: Option<Arc<KnownFindings>>,
+    /// What the runs on a source leave for the next one, if it is loaded again and again.
+    memory: Option<Arc<SourceMemory>>,
+}
+
+/// What a run on a followed source leaves for the next one.
+#[derive(Default)]
+struct SourceMemory {
+    findings: KnownFindings,
+    /// The last run without a fault.
+    resolved: Mutex<Option<LastResolved>>,
+}
+
+impl SourceMemory {
+    fn resolved(&self) -> MutexGuard<'_, Option<LastResolved>> {
+        self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Resolved resources with the findings of all rules and lints.
@@ -76,18 +94,41 @@ impl Prepared {
     /// Reads the manifests, with a cache of parsed files.
     fn load_with(options: Options, parsed: Option<&ParsedFiles>) -> Self {
         let loaded = Arc::new(manifest::load_with(options.tree.as_ref(), parsed));
-        Self { options, loaded, findings: None }
+        Self { options, loaded, memory: None }
     }
 
     /// Reads the manifests of a source that is followed. What has not changed since the last run is not read, merged or
     /// judged again.
     pub(crate) fn load_again(options: Options, last: Option<Self>) -> Self {
         let tree = options.tree.as_ref();
-        let (loaded, findings) = match last {
-            Some(last) => (manifest::load_again(tree, &last.loaded), last.findings),
+        let (loaded, memory) = match last {
+            Some(last) => (manifest::load_again(tree, &last.loaded), last.memory),
             None => (Loaded::load(tree), None),
         };
-        Self { options, loaded: Arc::new(loaded), findings: Some(findings.unwrap_or_default()) }
+        Self { options, loaded: Arc::new(loaded), memory: Some(memory.unwrap_or_default()) }
+    }
+
+    /// Resolves the manifests: what has changed since the last run, if that keeps all names. Also returns the resources
+    /// that may differ from those in the store, if they are known.
+    fn resolve(&self, snapshot: &Snapshot) -> (Resolved, Option<BTreeSet<Key>>) {
+        let (source, prune) = (self.options.source.as_str(), self.options.prune);
+        if let Some(memory) = &self.memory {
+            let mut last = memory.resolved();
+            let concerned = last.as_ref().and_then(|last| last.concerned(&self.loaded, snapshot, source, prune));
+            if let (Some(concerned), Some(last)) = (concerned, last.take()) {
+                let may_differ = concerned.may_differ.clone();
+                return (last.resolved(concerned), Some(may_differ));
+            }
+        }
+        (resolve(&self.loaded, snapshot, source, prune), None)
+    }
+
+    /// Whether all names are as in the last run, so that only what a change concerns is resolved.
+    #[cfg(test)]
+    pub(super) fn keeps_all_names(&self, snapshot: &Snapshot) -> bool {
+        let (source, prune) = (self.options.source.as_str(), self.options.prune);
+        let concerned = |last: &LastResolved| last.concerned(&self.loaded, snapshot, source, prune).is_some();
+        self.memory.as_ref().is_some_and(|memory| memory.resolved().as_ref().is_some_and(concerned))
     }
 
     /// Plans the changes from `snapshot` to the desired state. Changes nothing.
@@ -97,28 +138,43 @@ impl Prepared {
         if stops() {
             return Judged::nothing().planned(loaded, None).given_up();
         }
-        let resolved = resolve(loaded, snapshot, &options.source, options.prune);
+        let (resolved, may_differ) = self.resolve(snapshot);
+        let keeps = may_differ.is_some() || resolved.keeps_all_names();
         let others = others(snapshot, &options.source);
-        let judged = judge(loaded, resolved, &others, &options.lints, self.findings.as_deref());
+        let known = self.memory.as_ref().map(|memory| &memory.findings);
+        let judged = judge(loaded, resolved, &others, &options.lints, known);
+        let keep = |mut judged: Judged, pending: Option<BTreeSet<Key>>, end: &dyn Fn(Judged) -> Planned| {
+            let facts = std::mem::take(&mut judged.resolved.facts);
+            let planned = end(judged);
+            if let (true, Some(memory), Some(pending)) = (keeps, &self.memory, pending) {
+                let (desired, origins) = (Arc::clone(&planned.desired), Arc::clone(&planned.origins));
+                let (loaded, snapshot) = (Arc::clone(loaded), snapshot.clone());
+                *memory.resolved() = Some(LastResolved { loaded, snapshot, desired, origins, facts, pending });
+            }
+            planned
+        };
         if stops() {
-            return judged.capped().planned(loaded, None).given_up();
+            return keep(judged, may_differ, &|judged| judged.capped().planned(loaded, None).given_up());
         }
         let faulty = judged.has_errors();
         if faulty && !options.isolate {
-            return judged.capped().planned(loaded, None);
+            return keep(judged, may_differ, &|judged| judged.capped().planned(loaded, None));
         }
         let judged = if faulty { isolate(judged, &others, &options.lints) } else { judged };
         let judged = judged.capped();
         // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
         let prune = options.prune && !faulty;
-        let plan = diff(snapshot, &judged.resolved.desired, &options.source, prune, options.budget);
+        let only = may_differ.as_ref().filter(|_| !faulty);
+        let plan = diff(snapshot, &judged.resolved.desired, &options.source, prune, options.budget, only);
+        let pending = (!faulty).then(|| plan.changes.iter().map(|change| change.key.clone()).collect());
+        let whole = |judged: Judged| judged.planned(loaded, None);
         if stops() {
-            return judged.planned(loaded, None).given_up();
+            return keep(judged, pending, &whole).given_up();
         }
         match try_on(snapshot, &plan) {
-            Err(refusal) => judged.refused(refusal).planned(loaded, None),
-            Ok(_) if stops() => judged.planned(loaded, None).given_up(),
-            Ok(tried) => Planned { tried, ..judged.planned(loaded, Some(plan)) },
+            Err(refusal) => keep(judged.refused(refusal), pending, &whole),
+            Ok(_) if stops() => keep(judged, pending, &whole).given_up(),
+            Ok(tried) => Planned { plan: Some(plan), tried, ..keep(judged, pending, &whole) },
         }
     }
 }
@@ -179,7 +235,7 @@ fn isolate(mut judged: Judged, others: &[Arc<Entry>], lints: &LintLevels) -> Jud
 }
 
 /// Tries a plan on the Snapshot, to report now what a commit would refuse.
-fn try_on(snapshot: &Snapshot, plan: &Plan) -> Result<Option<Arc<Tried>>, Refusal> {
+pub(super) fn try_on(snapshot: &Snapshot, plan: &Plan) -> Result<Option<Arc<Tried>>, Refusal> {
     if !plan.refusals.is_empty() || plan.is_empty() {
         return Ok(None);
     }
@@ -207,14 +263,13 @@ impl Judged {
     }
 
     fn planned(self, loaded: &Loaded, plan: Option<Plan>) -> Planned {
-        let desired: BTreeMap<Key, Desired> = self.resolved.desired;
         Planned {
             diagnostics: self.diagnostics,
             plan,
-            desired,
+            desired: Arc::new(self.resolved.desired),
             left_out: self.set_aside,
             files: loaded.files.clone(),
-            origins: self.resolved.origins,
+            origins: Arc::new(self.resolved.origins),
             tried: None,
         }
     }

@@ -1,12 +1,11 @@
-//! The loop that reconciles a store with a folder: an event only triggers a run, and a timer covers lost events.
+//! The loop that reconciles a store with a source: an event only triggers a run, and a timer covers lost events.
 
 use std::{
-    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::{
-        Arc, OnceLock,
-        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, channel},
     },
     time::{Duration, Instant},
 };
@@ -14,27 +13,21 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    ApplyError, Options, Planned, Prepared, apply_current,
-    cancel::Cancel,
+    Options, Planned, Prepared,
     folders::Folders,
-    health::{Health, Reason},
+    following::{FollowedSource, Following, Handle, INTERVAL, Signal, SourceLocation},
+    health::Status,
     measure,
     remembered::{recall, remember},
-    token::TokenFiles,
+    run::{RunReport, RunResult, digest, run_once, run_suspended},
+    status::RunFindings,
+    suspension::{Suspension, Suspensions},
 };
 use crate::{
     manifest::tree::{Recorder, Tree},
-    model::{
-        code::Code,
-        diagnostic::{Diagnostic, Name, Severity},
-        snapshot::Snapshot,
-    },
-    plan::Plan,
-    store::{Attempt, Store, history::Outcome as AttemptOutcome},
+    model::{code::Code, diagnostic::Diagnostic, operation::Author},
+    store::{Attempt, Store, background::lower_priority, history::Outcome as AttemptOutcome},
 };
-
-/// The grace period for a run during shutdown.
-pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// How long the folder must be quiet before a run.
 const QUIET: Duration = Duration::from_millis(150);
@@ -42,185 +35,45 @@ const QUIET: Duration = Duration::from_millis(150);
 const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
 /// How often the paths are resolved: swapping a link or folder far above causes no event.
 const TICK: Duration = Duration::from_secs(1);
-/// The interval of runs without events.
-const FULL_LOOK: Duration = Duration::from_secs(30);
 /// The interval of full runs, even without changes.
 const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
 /// The pause after a panic, which grows with each one, so that repeated panics do not overload the machine.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
-/// A report of the loop.
-#[derive(Debug)]
-pub enum RunReport {
-    /// A plan was applied.
-    Applied {
-        /// The plan.
-        plan: Plan,
-        /// The new revision of the store.
-        revision: u64,
-    },
-    /// The store matches the folder.
-    InSync {
-        /// The number of resources of the source.
-        unchanged: usize,
-        /// The revision of the store.
-        revision: u64,
-    },
-    /// The manifests have errors; the store keeps its last good state.
-    Invalid(Planned),
-    /// Some manifests have errors; the rest is applied (D44).
-    Partly(Planned),
-    /// The plan was refused or failed.
-    Failed(Vec<Diagnostic>),
-}
-
-/// A request to the loop.
-#[derive(Debug)]
-enum Signal {
-    Look,
-    Stop,
-}
-
-/// The status of the loop, and a way to control it.
-#[derive(Debug)]
-pub struct Following {
-    /// The reconciled source.
-    pub source: String,
-    /// The health of the loop.
-    pub health: Health,
-    signals: Sender<Signal>,
-    cancel: Cancel,
-    stopped: OnceLock<Instant>,
-}
-
-impl Following {
-    /// Requests a run now.
-    pub fn look(&self) {
-        let _ = self.signals.send(Signal::Look);
-    }
-
-    /// Asks the loop to stop. A current run ends before its next step.
-    pub fn stop(&self) {
-        self.stopped.get_or_init(Instant::now);
-        self.cancel.cancel();
-        let _ = self.signals.send(Signal::Stop);
-    }
-}
-
-/// Stops the loop on drop. A run that does not end within the grace period is abandoned: its commit is atomic.
-pub struct Handle {
-    following: Arc<Following>,
-    first: Option<oneshot::Receiver<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Handle {
-    /// The status of the loop, and a way to control it.
-    pub fn following(&self) -> Arc<Following> {
-        Arc::clone(&self.following)
-    }
-
-    /// Completes after the first run.
-    pub fn first_look(&mut self) -> impl Future<Output = ()> + use<> {
-        let first = self.first.take();
-        async move {
-            if let Some(first) = first {
-                let _ = first.await;
-            }
-        }
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.following.stop();
-        let Some(thread) = self.thread.take() else { return };
-        let since = *self.following.stopped.get_or_init(Instant::now);
-        while !thread.is_finished() {
-            if since.elapsed() > GRACE {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let _ = thread.join();
-    }
-}
-
-/// Reconciles once, like the `reconcile` command. `settled` is called if the store matches the manifests now, with its
-/// revision.
-fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunReport {
-    let began = Instant::now();
-    let report = look(store, prepared, settled);
-    let result = match report {
-        RunReport::Applied { .. } => "applied",
-        RunReport::InSync { .. } => "in_sync",
-        RunReport::Invalid(_) => "invalid",
-        RunReport::Partly(_) => "partly_applied",
-        RunReport::Failed(_) => "failed",
-    };
-    measure(result, began);
-    report
-}
-
-fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunReport {
-    /// Why a plan must not run.
-    enum RunStop {
-        Invalid(Box<Planned>),
-        Refused(Vec<Diagnostic>),
-        Failed(ApplyError),
-    }
-    impl From<ApplyError> for RunStop {
-        fn from(error: ApplyError) -> Self {
-            RunStop::Failed(error)
-        }
-    }
-    let author = prepared.options.author();
-    let accept = |_: &Snapshot, planned: Planned| match &planned.plan {
-        None => Err(RunStop::Invalid(Box::new(planned))),
-        Some(plan) if !plan.refusals.is_empty() => Err(RunStop::Refused(plan.refusals.clone())),
-        Some(_) => Ok(planned),
-    };
-    match apply_current(store, prepared, author, &mut TokenFiles::default(), accept) {
-        Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
-        Ok((planned, applied)) => {
-            let plan = planned.plan.as_ref();
-            let (unchanged, base) = plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
-            settled(&planned, applied.unwrap_or(base));
-            match (planned.plan, applied) {
-                (Some(plan), Some(revision)) => RunReport::Applied { plan, revision },
-                _ => RunReport::InSync { unchanged, revision: base },
-            }
-        }
-        Err(RunStop::Invalid(planned)) => RunReport::Invalid(*planned),
-        Err(RunStop::Refused(refusals)) => RunReport::Failed(refusals),
-        Err(RunStop::Failed(error)) => RunReport::Failed(vec![error.diagnostic()]),
-    }
-}
-
 /// Reconciles the manifests and watches their paths in a separate thread. `report` is called after each run with a new
-/// result.
+/// result, with the author of the run.
 pub fn follow(
     store: Arc<Store>,
-    mut options: Options,
+    options: Options,
     paths: &[PathBuf],
-    report: impl FnMut(RunReport) + Send + 'static,
+    report: impl FnMut(RunReport, &Author) + Send + 'static,
+) -> notify::Result<Handle> {
+    let unreadable = |error: Diagnostic| notify::Error::generic(&error.message);
+    let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).map_err(unreadable)?);
+    let location = SourceLocation { paths: paths.to_vec(), ..SourceLocation::default() };
+    let watched = paths.to_vec();
+    let source = FollowedSource { options, watched, interval: INTERVAL, location, is_suspended: false };
+    follow_source(store, source, suspensions, report)
+}
+
+/// Like [`follow`], for a source that may have its own interval.
+pub(crate) fn follow_source(
+    store: Arc<Store>,
+    source: FollowedSource,
+    suspensions: Arc<Suspensions>,
+    report: impl FnMut(RunReport, &Author) + Send + 'static,
 ) -> notify::Result<Handle> {
     let (signals, received) = channel();
     // The watch starts first, so that no change is lost before the first run.
     let events = signals.clone();
-    let folders = Folders::watch(paths, move || {
+    let folders = Folders::watch(&source.watched, move || {
         let _ = events.send(Signal::Look);
     })?;
+    let following = Arc::new(Following::new(&source, suspensions, signals));
+    let mut options = source.options;
     let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
     options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
-    let following = Arc::new(Following {
-        source: options.source.clone(),
-        health: Health::new(3 * FULL_LOOK),
-        signals,
-        cancel: options.cancel.clone(),
-        stopped: OnceLock::new(),
-    });
     let (looked, first) = oneshot::channel();
     let mut watch = Loop {
         store,
@@ -231,10 +84,11 @@ pub fn follow(
         reported: None,
         settled: None,
         prepared: None,
+        suspension: None,
         following: Arc::clone(&following),
     };
     let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || watch.run(&received, looked));
-    Ok(Handle { following, first: Some(first), thread: Some(thread.map_err(notify::Error::io)?) })
+    Ok(Handle::new(following, first, thread.map_err(notify::Error::io)?))
 }
 
 /// The loop and its state between runs.
@@ -249,18 +103,21 @@ struct Loop<F> {
     settled: Option<Settled>,
     /// What the last run read.
     prepared: Option<Prepared>,
+    /// The suspension at the last look.
+    suspension: Option<Suspension>,
     following: Arc<Following>,
 }
 
-impl<F: FnMut(RunReport)> Loop<F> {
+impl<F: FnMut(RunReport, &Author)> Loop<F> {
     fn run(&mut self, received: &Receiver<Signal>, looked: oneshot::Sender<()>) {
+        lower_priority();
         let _gone = Gone(Arc::clone(&self.following));
         let mut rest = self.turn(None);
         let _ = looked.send(());
-        while !self.following.cancel.is_cancelled() {
+        while !self.following.is_stopping() {
             let goes_on = match rest {
                 Some(rest) => pause(received, rest),
-                None => wait(received, &self.folders),
+                None => wait(received, &self.folders, self.following.patience()),
             };
             if !goes_on {
                 return;
@@ -271,6 +128,8 @@ impl<F: FnMut(RunReport)> Loop<F> {
 
     /// Runs once and catches a panic. Returns how long to pause after a panic.
     fn turn(&mut self, rested: Option<Duration>) -> Option<Duration> {
+        let following = Arc::clone(&self.following);
+        let _running = following.running();
         self.following.health.begin();
         let began = Instant::now();
         // A panic loses at most this loop's state: the store changes only by atomic commits.
@@ -279,33 +138,39 @@ impl<F: FnMut(RunReport)> Loop<F> {
         if let Some(rest) = rest {
             self.settled = None;
             measure("panicked", began);
-            tracing::error!(rest_seconds = rest.as_secs(), "the reconcile loop panicked");
+            tracing::error!(source = following.source, rest_seconds = rest.as_secs(), "the reconcile loop panicked");
             let fault = Diagnostic::error(Code::Internal, "internal error in edgewright: the run panicked");
-            let report =
-                RunReport::Failed(vec![fault.help("report it with the panic message in the log; the loop continues")]);
-            // The report itself may have panicked.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.tell(report)));
+            let found = vec![fault.help("report it with the panic message in the log; the loop continues")];
+            let findings = RunFindings::default().failed(&found);
+            // The manifests or the report may have panicked.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                self.tell(RunResult { report: RunReport::Failed(found), findings, author: self.options.author() });
+            }));
         }
+        following.status.waits(rest.unwrap_or_else(|| following.patience()));
         self.following.health.end();
         rest
     }
 
     fn look(&mut self) {
-        self.folders.refresh();
+        self.folders.refresh(&self.options.source);
+        let is_suspended = self.check_suspension();
         let began = Instant::now();
         if self.settled.as_ref().is_some_and(|it| it.holds(self.store.as_ref())) && self.recorder.unchanged() {
             measure("in_sync", began);
             self.following.health.unchanged();
-            return;
+            // The commit may be another one that changes no manifest.
+            let (commit, revision) = (self.options.tree.commit(), self.store.snapshot().revision);
+            return self.following.status.confirm(commit, revision, true);
         }
         if self.reported.is_none()
-            && let Some(report) = self.recalled()
+            && let Some(run) = self.recalled()
         {
             measure("in_sync", began);
-            if let RunReport::InSync { revision, .. } = report {
+            if let RunReport::InSync { revision, .. } = run.report {
                 self.settled = Some(Settled::at(revision));
             }
-            return self.tell(report);
+            return self.tell(run);
         }
         let mut settled = None;
         let remember = |planned: &Planned, revision: u64| {
@@ -315,29 +180,57 @@ impl<F: FnMut(RunReport)> Loop<F> {
             }
         };
         let prepared = Prepared::load_again(self.options.clone(), self.prepared.take());
-        let outcome = run_once(self.store.as_ref(), &prepared, remember);
+        let run = match is_suspended {
+            true => run_suspended(self.store.as_ref(), &prepared, remember),
+            false => run_once(self.store.as_ref(), &prepared, remember),
+        };
         self.prepared = Some(prepared);
         // A cancelled run has no result.
-        if self.following.cancel.is_cancelled() && matches!(outcome, RunReport::Invalid(_)) {
+        if self.following.is_stopping() && matches!(run.report, RunReport::Invalid(_)) {
             return;
         }
         self.settled = settled;
-        self.tell(outcome);
+        self.tell(run);
     }
 
-    /// The report of a run that was remembered by an earlier process and still holds.
-    fn recalled(&self) -> Option<RunReport> {
+    /// Whether the source is suspended; logs when that has changed.
+    fn check_suspension(&mut self) -> bool {
+        let now = self.following.suspension();
+        let source = self.options.source.as_str();
+        match (&self.suspension, &now) {
+            (before, Some(suspension)) if before.as_ref() != Some(suspension) => {
+                let Suspension { reason, by, since, until } = suspension;
+                let until = until.map_or_else(|| "it is resumed".to_owned(), |until| until.to_string());
+                tracing::warn!(source, by, %since, until, reason, "the source is suspended: changes are not applied");
+            }
+            (Some(_), None) => tracing::info!(source, "the source is no longer suspended"),
+            _ => {}
+        }
+        self.suspension = now;
+        self.suspension.is_some()
+    }
+
+    /// The result of a run that was remembered by an earlier process and still holds.
+    fn recalled(&self) -> Option<RunResult> {
         let revision = self.store.snapshot().revision;
         let recalled = recall(&self.store.on_disk(revision)?, &self.options, &self.recorder)?;
-        (recalled.revision == revision).then_some(RunReport::InSync { unchanged: recalled.unchanged, revision })
+        if recalled.revision != revision {
+            return None;
+        }
+        let report = RunReport::InSync { unchanged: recalled.unchanged, revision };
+        Some(RunResult { report, findings: RunFindings::recalled(&recalled), author: self.options.author() })
     }
 
     /// Records the result of a run, and reports it if it is new.
-    fn tell(&mut self, outcome: RunReport) {
+    fn tell(&mut self, run: RunResult) {
+        let commit = run.commit();
+        let RunResult { report: outcome, findings, author } = run;
         let snapshot = self.store.snapshot();
         let (reason, message) = outcome.condition();
         let health = &self.following.health;
         health.result(reason, message, snapshot.revision);
+        let is_synced = health.condition().status == Status::Synced;
+        self.following.status.record(commit, snapshot.revision, findings, is_synced);
         if !health.is_applied() {
             let source = self.options.source.as_str();
             let owned = snapshot.iter().any(|it| it.claim.as_ref().is_some_and(|claim| claim.source == source));
@@ -349,22 +242,27 @@ impl<F: FnMut(RunReport)> Loop<F> {
         if self.reported != Some(now) {
             // Set first: if `report` panics, it must not panic again in every run.
             self.reported = Some(now);
-            self.note(&outcome);
-            (self.report)(outcome);
+            self.note(&outcome, &author);
+            (self.report)(outcome, &author);
         }
     }
 }
 
 impl<F> Loop<F> {
     /// Records an attempt that changed nothing in the history; a persistent error is one attempt (D58).
-    fn note(&self, report: &RunReport) {
+    fn note(&self, report: &RunReport, author: &Author) {
         let outcome = match report {
             RunReport::Invalid(_) => AttemptOutcome::Refused,
             RunReport::Failed(_) => AttemptOutcome::Failed,
-            RunReport::Applied { .. } | RunReport::InSync { .. } | RunReport::Partly(_) => return,
+            RunReport::Applied { .. }
+            | RunReport::InSync { .. }
+            | RunReport::Partly(_)
+            | RunReport::Suspended(_)
+            | RunReport::RolledBack { .. } => return,
         };
-        if let Err(error) = self.store.note(Attempt::new(self.options.author()), outcome, report.condition().1) {
-            tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
+        if let Err(error) = self.store.note(Attempt::new(author.clone()), outcome, report.condition().1) {
+            let source = self.options.source.as_str();
+            tracing::warn!(source, code = %error.code, "cannot record the attempt in the history: {error}");
         }
     }
 }
@@ -375,31 +273,6 @@ struct Gone(Arc<Following>);
 impl Drop for Gone {
     fn drop(&mut self) {
         self.0.health.gone();
-    }
-}
-
-impl RunReport {
-    /// The reason for the loop's condition (D33).
-    fn condition(&self) -> (Reason, String) {
-        let errors = |planned: &Planned| {
-            let count = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error).count();
-            format!("{count} error{} in the manifests", if count == 1 { "" } else { "s" })
-        };
-        match self {
-            RunReport::Applied { plan, .. } => (Reason::Applied, plan.summary().to_string()),
-            RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
-            RunReport::Invalid(planned) => (Reason::Invalid, errors(planned)),
-            RunReport::Partly(planned) => (Reason::PartlyApplied, errors(planned)),
-            RunReport::Failed(diagnostics) => {
-                let message = diagnostics.first().map(|it| it.message.clone()).unwrap_or_default();
-                let reason = match diagnostics.first().map(|it| it.code) {
-                    Some(Name::Code(Code::PreventDestroy | Code::TooManyDeletions)) => Reason::Refused,
-                    Some(Name::Code(Code::Internal)) => Reason::Panicked,
-                    _ => Reason::Failed,
-                };
-                (reason, message)
-            }
-        }
     }
 }
 
@@ -420,36 +293,13 @@ impl Settled {
     }
 }
 
-/// The digest of a report, hashed while writing because the text may be as large as the manifests.
-fn digest(report: &RunReport) -> blake3::Hash {
-    struct HashWriter(blake3::Hasher);
-    impl fmt::Write for HashWriter {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            self.0.update(text.as_bytes());
-            Ok(())
-        }
-    }
-    let mut writer = HashWriter(blake3::Hasher::new());
-    let _ = match report {
-        // Changes by others are not news about the manifests.
-        RunReport::InSync { unchanged, .. } => fmt::Write::write_fmt(&mut writer, format_args!("in sync {unchanged}")),
-        RunReport::Partly(planned) => {
-            let changes = planned.plan.as_ref().map(|plan| plan.changes.len());
-            let news = (&planned.diagnostics, planned.left_out_names(), changes);
-            fmt::Write::write_fmt(&mut writer, format_args!("partly {news:?}"))
-        }
-        _ => fmt::Write::write_fmt(&mut writer, format_args!("{report:?}")),
-    };
-    writer.0.finalize()
-}
-
 /// Waits for a trigger and a quiet folder. Returns false if the loop should stop.
-fn wait(received: &Receiver<Signal>, folders: &Folders) -> bool {
+fn wait(received: &Receiver<Signal>, folders: &Folders, interval: Duration) -> bool {
     let began = Instant::now();
     loop {
         match received.recv_timeout(TICK) {
             Ok(Signal::Look) => break,
-            Err(RecvTimeoutError::Timeout) if folders.have_moved() || began.elapsed() >= FULL_LOOK => return true,
+            Err(RecvTimeoutError::Timeout) if folders.have_moved() || began.elapsed() >= interval => return true,
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
         }

@@ -3,9 +3,11 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     iter,
 };
+
+use foldhash::HashMap;
 
 use super::selector::Selector;
 use crate::model::{key::Key, kind::https_edge_route::HttpsEdgeRoute};

@@ -1,7 +1,7 @@
 //! How a resource is written into a record, and read from it.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     StoreError,
-    engine::{Batch, RecordChange, State, Tip},
+    engine::{Batch, RecordChange, State, Tip, UNDO},
 };
 use crate::model::{
     Kind,
@@ -21,7 +21,7 @@ use crate::model::{
     json::{self, JsonError},
     key::Key,
     lazy_spec::LazySpec,
-    operation::Claim,
+    operation::{Claim, RejectedManifests},
     secret::{Secret, Secrets},
     snapshot::{Entry, Snapshot, Tombstone},
 };
@@ -30,6 +30,8 @@ use crate::model::{
 const RECORD: &str = "r/";
 /// How tombstones start: all that is kept of a deleted resource is its place in lists.
 const DELETED: &str = "d/";
+/// How the manifests that a rollback left start; what follows is the source.
+const REJECTED: &str = "x/";
 
 /// What a record has besides its spec.
 #[derive(Serialize)]
@@ -95,17 +97,30 @@ const MANY_CHANGES: usize = 1_000;
 
 /// Reads a whole state.
 pub(super) fn restore(state: State) -> Result<Snapshot, StoreError> {
-    let changes: usize = state.batches.iter().map(|batch| batch.changes.len()).sum();
+    let changes = state.batches.iter().flat_map(|batch| &batch.changes).filter(|(key, _)| is_state(key)).count();
     let many = changes > MANY_CHANGES && changes > state.records.len() / 4;
     let State { tip, records, batches, .. } = if many { merged(state) } else { state };
+    let records = records.into_iter().filter(|(key, _)| is_state(key));
+    let (rejected, records): (Vec<_>, Vec<_>) = records.partition(|(key, _)| key.starts_with(REJECTED));
     let (deleted, records): (Vec<_>, Vec<_>) = records.into_iter().partition(|(key, _)| key.starts_with(DELETED));
     let entries: Result<Vec<_>, String> =
         records.into_par_iter().map(|(key, value)| decode(key.as_bytes(), &value)).collect();
     let deleted: Result<Vec<_>, String> =
         deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value, tip.revision)).collect();
-    let snapshot =
+    let mut snapshot =
         Snapshot::restore(tip.revision, tip.next_order, deleted.map_err(damaged)?, entries.map_err(damaged)?);
+    for (key, value) in &rejected {
+        set_rejected(&mut snapshot, key, Some(value)).map_err(damaged)?;
+    }
     batches.iter().try_fold(snapshot, |snapshot, batch| advance(&snapshot, batch))
+}
+
+/// Sets the manifests of a source that a rollback left, from their record.
+fn set_rejected(snapshot: &mut Snapshot, key: &str, value: Option<&[u8]>) -> Result<(), String> {
+    let unreadable = |_| format!("the record {key} cannot be read");
+    let rejected: Option<Vec<RejectedManifests>> = value.map(serde_json::from_slice).transpose().map_err(unreadable)?;
+    snapshot.set_rejected(key.strip_prefix(REJECTED).unwrap_or(key), rejected.unwrap_or_default());
+    Ok(())
 }
 
 /// Merges the batches of a state into its records: a Snapshot is built in less time than it grows.
@@ -114,7 +129,7 @@ fn merged(state: State) -> State {
     let mut records: HashMap<String, Vec<u8>> = records.into_iter().collect();
     for batch in batches {
         tip = Tip::after(&batch);
-        for (key, value) in batch.changes {
+        for (key, value) in batch.changes.into_iter().filter(|(key, _)| is_state(key)) {
             match value {
                 Some(value) => records.insert(key, value),
                 None => records.remove(&key),
@@ -126,7 +141,9 @@ fn merged(state: State) -> State {
 
 /// The Snapshot after a batch.
 pub(super) fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, StoreError> {
-    let changed: Vec<_> = batch.changes.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).collect();
+    let state = batch.changes.iter().filter(|(key, _)| is_state(key));
+    let (rejected, changed): (Vec<_>, Vec<_>) = state.partition(|(key, _)| key.starts_with(REJECTED));
+    let changed: Vec<_> = changed.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).collect();
     let changed = changed.into_par_iter().with_min_len(64).map(|(key, value)| {
         if key.starts_with(DELETED) {
             decode_deleted(key.as_bytes(), value, batch.revision).map(|(key, tombstone)| (key, Err(tombstone)))
@@ -135,13 +152,22 @@ pub(super) fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, St
         }
     });
     let changed: Result<Vec<_>, String> = changed.collect();
-    Ok(snapshot.advance(batch.revision, batch.next_order, changed.map_err(damaged)?))
+    let mut next = snapshot.advance(batch.revision, batch.next_order, changed.map_err(damaged)?);
+    for (key, value) in rejected {
+        set_rejected(&mut next, key, value.as_deref()).map_err(damaged)?;
+    }
+    Ok(next)
+}
+
+/// The changes of resources in a batch, without tombstones, what undoes it, and what rollbacks left.
+pub(super) fn resource_changes(changes: &[RecordChange]) -> impl Iterator<Item = &RecordChange> {
+    changes.iter().filter(|(key, _)| key.starts_with(RECORD))
 }
 
 /// The keys of the resources that a batch changes.
 pub(super) fn changed_keys(batch: &Batch) -> Result<BTreeSet<Key>, StoreError> {
-    let records = batch.changes.iter().map(|(key, _)| key).filter(|key| key.starts_with(RECORD));
-    records.map(|key| decode_key(RECORD, key.as_bytes())).collect::<Result<_, String>>().map_err(damaged)
+    let keys = resource_changes(&batch.changes).map(|(key, _)| decode_key(RECORD, key.as_bytes()));
+    keys.collect::<Result<_, String>>().map_err(damaged)
 }
 
 /// What a commit changes in the state.
@@ -162,12 +188,92 @@ pub(super) fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<Re
     Ok(encoded?.into_iter().flatten().collect())
 }
 
+/// The changes of the manifests that rollbacks left.
+pub(super) fn rejections(before: &Snapshot, after: &Snapshot) -> Result<Vec<RecordChange>, StoreError> {
+    let sources: BTreeSet<&String> = before.sources_with_rejected().chain(after.sources_with_rejected()).collect();
+    let changed = sources.into_iter().filter(|source| before.rejected(source) != after.rejected(source));
+    changed.map(|source| Ok((format!("{REJECTED}{source}"), encode_rejected(after.rejected(source))?))).collect()
+}
+
+fn encode_rejected(rejected: &[RejectedManifests]) -> Result<Option<Vec<u8>>, StoreError> {
+    let written = (!rejected.is_empty()).then(|| json::bytes(rejected, Secrets::Masked)).transpose();
+    written.map_err(|error| StoreError::new(Code::Internal, format!("a rollback cannot be stored: {error}")))
+}
+
+/// Whether a change is one of the state, and does not undo one.
+fn is_state(key: &str) -> bool {
+    !key.starts_with(UNDO)
+}
+
+/// The changes that undo a commit. The first has no record's key: it tells a commit that changed nothing from one of a
+/// version that did not write them.
+pub(super) fn undo(before: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<RecordChange>, StoreError> {
+    let keys: Vec<&Key> = changed.iter().collect();
+    let former = keys.into_par_iter().with_min_len(256).map(|key| -> Result<_, StoreError> {
+        let record = before.get(key).map(|entry| encode(entry)).transpose()?;
+        let tombstone = before.tombstone(key).map(encode_deleted);
+        let deleted = tombstone.map(|tombstone| (format!("{UNDO}{}", encode_key(DELETED, key)), Some(tombstone)));
+        Ok((format!("{UNDO}{}", encode_key(RECORD, key)), record, deleted))
+    });
+    let former = former.collect::<Result<Vec<_>, StoreError>>()?;
+    let mut changes = Vec::with_capacity(former.len() + 1);
+    changes.push((UNDO.to_owned(), Some(Vec::new())));
+    for (key, record, deleted) in former {
+        changes.push((key, record));
+        changes.extend(deleted);
+    }
+    Ok(changes)
+}
+
+/// The former records of batches that are undone, by key.
+#[derive(Default)]
+pub(super) struct Former(HashMap<String, Option<Vec<u8>>>);
+
+impl Former {
+    /// Adds what undoes a batch. Batches must be added oldest first. Returns false if the batch does not have it.
+    pub(super) fn add(&mut self, batch: Batch) -> bool {
+        let mut has_undo = false;
+        for (key, value) in batch.changes {
+            let Some(key) = key.strip_prefix(UNDO) else { continue };
+            has_undo = true;
+            if !key.is_empty() {
+                // The oldest batch has the value before all of them.
+                self.0.entry(key.to_owned()).or_insert(value);
+            }
+        }
+        has_undo
+    }
+
+    /// Returns the state at an earlier revision.
+    pub(super) fn before(self, current: &Snapshot, revision: u64, next_order: u64) -> Result<Snapshot, StoreError> {
+        let (deleted, records): (Vec<_>, Vec<_>) = self.0.into_iter().partition(|(key, _)| key.starts_with(DELETED));
+        let deleted = deleted.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        let deleted = deleted.map(|(key, value)| decode_deleted(key.as_bytes(), value, revision));
+        let deleted = deleted.collect::<Result<BTreeMap<Key, Tombstone>, String>>().map_err(damaged)?;
+        let records = records.into_par_iter().map(|(key, value)| match value {
+            Some(value) => decode(key.as_bytes(), &value).map(|entry| (entry.key.clone(), Some(entry))),
+            None => decode_key(RECORD, key.as_bytes()).map(|key| (key, None)),
+        });
+        let records = records.collect::<Result<Vec<(Key, Option<Entry>)>, String>>().map_err(damaged)?;
+        let former = records.into_iter().map(|(key, entry)| {
+            // A later deletion left no trace in the earlier state.
+            let tombstone = deleted.get(&key).copied().filter(|tombstone| tombstone.revision <= revision);
+            (key, entry.ok_or(tombstone))
+        });
+        Ok(current.rewound(revision, next_order, former))
+    }
+}
+
 /// Every record of a state.
 pub(super) fn records(state: &Snapshot) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
     let entries: Vec<_> = state.iter().collect();
     let entries = entries.into_par_iter().map(|entry| Ok((encode_key(RECORD, &entry.key), encode(entry)?)));
     let mut records = entries.collect::<Result<Vec<_>, StoreError>>()?;
     records.extend(state.tombstones().map(|(key, tombstone)| (encode_key(DELETED, key), encode_deleted(tombstone))));
+    for source in state.sources_with_rejected() {
+        let rejected = encode_rejected(state.rejected(source))?;
+        records.extend(rejected.map(|rejected| (format!("{REJECTED}{source}"), rejected)));
+    }
     Ok(records)
 }
 

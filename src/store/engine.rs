@@ -8,11 +8,19 @@ use super::{StoreError, history::Retention};
 /// A blake3 hash.
 pub type Hash = [u8; 32];
 
+/// The start of the keys of changes that undo a batch: what follows is the key of a record, and the value is the one
+/// before the batch, or none if there was none. They are no part of the state. An engine keeps them with the record of
+/// the batch in the history, and protects them like the state: they have secrets.
+pub const UNDO: &str = "u/";
+
 /// A record of the state: its key, and its value unless the record is removed.
 pub type RecordChange = (String, Option<Vec<u8>>);
 
 /// Visits a link of the hash chain: the previous hash, the record, and its hash.
 pub type Visit<'v> = dyn FnMut(&Hash, &[u8], &Hash) -> Result<(), StoreError> + 'v;
+
+/// Visits a batch of the log with the end of the log before it. The batch has only the changes that undo it.
+pub type UndoVisit<'v> = dyn FnMut(Tip, Batch) -> Result<(), StoreError> + 'v;
 
 /// An entry of the log: a history record and its changes of the state.
 #[derive(Debug, Clone)]
@@ -114,6 +122,13 @@ pub trait Engine: Send + Sync {
 
     /// Visits all records that are kept, oldest first.
     fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError>;
+
+    /// Visits all batches after the last one of a revision, oldest first, with the changes that undo them. Starts earlier
+    /// if that is simpler, and at the oldest batch if the revision is no longer kept. An engine that keeps no such changes
+    /// visits nothing: it has only its current state.
+    fn undo_from(&self, _revision: u64, _visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Waits at most `timeout` for a batch after `position`. Returns the last position.
     fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64;

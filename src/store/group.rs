@@ -19,9 +19,12 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, codec,
+    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError,
+    background::lower_priority,
+    codec,
     engine::{Batch, RecordChange, Tip},
     history::{Outcome, Record, chain},
+    measured,
     recent::{ChangedResource, bytes_of, changed_resources},
     touched::touched,
     tried::NextState,
@@ -155,6 +158,17 @@ impl Store {
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
     ) -> Result<Committed, Declined<E>> {
+        let began = Instant::now();
+        let committed = self.enter_and_wait(attempt, make);
+        measured::commit(&committed, began);
+        committed
+    }
+
+    fn enter_and_wait<E>(
+        &self,
+        attempt: Attempt,
+        make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
+    ) -> Result<Committed, Declined<E>> {
         let failed = |error| Declined::Commit(CommitError::Failed(error));
         self.health().map_err(failed)?;
         let mut line = self.queue.line();
@@ -167,7 +181,8 @@ impl Store {
                 let attempt = proposed.dated(attempt);
                 match proposed.next(&before, attempt.at) {
                     Ok((next, changed)) => {
-                        let after = Arc::new(next.without_tombstones(std::mem::take(&mut line.forget)));
+                        let after = next.without_tombstones(std::mem::take(&mut line.forget));
+                        let after = Arc::new(after.committed_by(&attempt.author));
                         let applied = Applied { before, after: Arc::clone(&after), changed };
                         let ticket = line.enter(true, Some(Arc::clone(&after)));
                         let prepare = || self.applied(&attempt, proposed.into_calls(), &applied);
@@ -202,7 +217,8 @@ impl Store {
     /// The record and changes of a commit that makes a revision.
     fn applied(&self, attempt: &Attempt, calls: Vec<String>, applied: &Applied) -> Result<PreparedBatch, StoreError> {
         let Applied { before, after, changed } = applied;
-        let changes = codec::changes(after, changed)?;
+        let mut changes = codec::changes(after, changed)?;
+        changes.extend(codec::rejections(before, after)?);
         let mut record = record(attempt, Outcome::Applied, String::new(), calls);
         record.revision = Some(after.revision);
         let resources = touched(before, after, changed, &attempt.places, &self.digest_key)
@@ -215,6 +231,7 @@ impl Store {
             }
         }
         record.changes = hasher.finalize().to_hex().to_string();
+        changes.extend(codec::undo(before, changed)?);
         let changed = changed_resources(before, after, changed);
         let made = MadeRevision { changed, author: attempt.author.clone(), at: attempt.at };
         Ok(PreparedBatch { record, resources, changes, made: Some(made) })
@@ -340,6 +357,7 @@ impl Store {
             };
             writers.push((turn, visible));
         }
+        let began = Instant::now();
         let appended = match failed {
             // The commits after it in the group were applied to its state.
             Some(error) => Err(error),
@@ -352,6 +370,9 @@ impl Store {
                 })
                 .map(|()| end),
         };
+        if !batches.is_empty() {
+            measured::group(batches.len(), appended.is_ok(), began);
+        }
         (writers, appended)
     }
 
@@ -388,6 +409,7 @@ impl Store {
         let (engine, retention, forget) = (Arc::clone(&self.engine), self.retention, line.forget);
         let running = Arc::clone(&self.checkpointing);
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
+            lower_priority();
             let write = || {
                 let state = Snapshot::clone(&state).without_tombstones(forget);
                 // A record that cannot be written must not leave a base without it.

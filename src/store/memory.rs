@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     StoreError,
-    engine::{Batch, Engine, Hash, Query, State, Statistics, Tip, Visit},
+    engine::{Batch, Engine, Hash, Query, State, Statistics, Tip, UNDO, UndoVisit, Visit},
     history::Record,
     mint,
 };
@@ -86,6 +86,21 @@ impl Engine for MemoryEngine {
         for batch in self.log().iter() {
             visit(&before, &batch.record, &batch.hash)?;
             before = batch.hash;
+        }
+        Ok(())
+    }
+
+    fn undo_from(&self, revision: u64, visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
+        let mut before = Tip::default();
+        // Without the lock, so that commits need not wait.
+        let batches: Vec<Batch> = self.log().clone();
+        for mut batch in batches {
+            let after = Tip::after(&batch);
+            if after.revision > revision {
+                batch.changes.retain(|(key, _)| key.starts_with(UNDO));
+                visit(before, batch)?;
+            }
+            before = after;
         }
         Ok(())
     }

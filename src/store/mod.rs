@@ -1,16 +1,22 @@
 //! Revisions and history: a [`Store`] that makes commits, over an [`Engine`] that makes them durable. Only a commit
 //! changes state, and only this module knows the engines.
 
+pub(crate) mod background;
+pub(crate) mod blame;
 mod codec;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod folder;
 mod group;
 pub(crate) mod history;
+pub(crate) mod masked;
+pub(crate) mod measured;
 pub(crate) mod memory;
 pub(crate) mod mint;
+mod past;
 mod probe;
 pub(crate) mod recent;
+mod rejected;
 mod touched;
 mod tried;
 
@@ -31,6 +37,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 pub use error::StoreError;
+pub use past::PastError;
 pub(crate) use probe::probe;
 pub(crate) use tried::{NextState, Tried};
 
@@ -45,6 +52,7 @@ use folder::{FolderEngine, FolderReader};
 pub(crate) use folder::{on_disk, read_beside, write_beside};
 use group::Queue;
 use history::{Outcome, Places, Record, RecordOutline, Retention, Verified};
+use past::PastStates;
 use recent::{ChangedResource, NextRevision, Recent};
 
 /// The address of a store in memory, which ends with the process.
@@ -66,6 +74,7 @@ pub struct Store {
     queue: Queue,
     subscribers: Mutex<Vec<mpsc::Sender<Revision>>>,
     recent: Recent,
+    past: PastStates,
     retention: Retention,
     root_secret: [u8; 32],
     /// Key of the digests in the history: without it, short secrets could be guessed from them.
@@ -227,6 +236,7 @@ impl Store {
             queue: Queue::new(snapshot, tip),
             subscribers: Mutex::default(),
             recent,
+            past: PastStates::default(),
             retention,
             root_secret,
             digest_key: blake3::derive_key("edgewright 2026 history digest", &root_secret),
@@ -354,6 +364,11 @@ impl Store {
     pub(crate) fn on_disk(&self, revision: u64) -> Option<OnDisk> {
         let (on_disk, current) = self.engine.on_disk()?;
         (current == revision).then_some(on_disk)
+    }
+
+    /// Returns the store on the disk, for files beside it.
+    pub(crate) fn beside(&self) -> Option<OnDisk> {
+        self.engine.on_disk().map(|(on_disk, _)| on_disk)
     }
 
     /// Fails if the store can be read but not written until it is opened again.

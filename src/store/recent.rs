@@ -122,7 +122,7 @@ struct Window {
 
 struct KeptRevision {
     revision: Revision,
-    /// The size of its changes in the store.
+    /// The size of the resources that it wrote.
     bytes: usize,
 }
 
@@ -222,17 +222,16 @@ impl Window {
     }
 }
 
-/// Returns the size of changes in the store.
+/// Returns the size of the resources that changes write.
 pub(super) fn bytes_of(changes: &[RecordChange]) -> usize {
-    changes.iter().filter_map(|(_, value)| value.as_ref()).map(Vec::len).sum()
+    codec::resource_changes(changes).filter_map(|(_, value)| value.as_ref()).map(Vec::len).sum()
 }
 
 /// Returns how many of the last batches fit into the window. Each is applied by itself, so they are fewer than all.
 fn fitting(batches: &[Batch]) -> usize {
     let (mut changes, mut bytes) = (0, 0);
     let fits = |batch: &&Batch| {
-        // A resource has a record for its state and one for its deletion.
-        changes += batch.changes.len() / 2;
+        changes += codec::resource_changes(&batch.changes).count();
         bytes += bytes_of(&batch.changes);
         changes <= MOST_CHANGES && bytes <= MOST_BYTES
     };
@@ -315,6 +314,14 @@ mod tests {
         assert!(matches!(store.next_revision(newest - 1), NextRevision::Gone));
         commit(&store, vec![create("last")]);
         assert_eq!(follow(&store, newest, newest + 2), [(newest + 1, MOST_CHANGES + 1), (newest + 2, 1)]);
+    }
+
+    #[test]
+    fn only_changes_of_resources_count() {
+        let change = |key: &str, bytes: usize| (key.to_owned(), Some(vec![0; bytes]));
+        let removed = ("r/HttpsEdge//b".to_owned(), None);
+        let changes = [change("r/HttpsEdge//a", 3), change("u/r/HttpsEdge//a", 5), change("x/shop", 7), removed];
+        assert_eq!((bytes_of(&changes), codec::resource_changes(&changes).count()), (3, 2));
     }
 
     #[test]

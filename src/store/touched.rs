@@ -77,7 +77,7 @@ fn with_state(touched: &Touched, side: &str, entry: &Entry, digest_key: &[u8; 32
 }
 
 /// The fields of a resource, with its ownership.
-fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Result<Map<String, Value>, JsonError> {
+pub(super) fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Result<Map<String, Value>, JsonError> {
     let mut fields = entry.spec().to_json(Secrets::Digested(digest_key))?;
     if let Some(claim) = &entry.claim {
         fields.insert(OWNED_BY.into(), json::value(claim, Secrets::Masked)?);

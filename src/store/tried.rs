@@ -43,7 +43,6 @@ impl Tried {
     }
 
     /// The state after the operations.
-    #[cfg(test)]
     pub(crate) fn after(&self) -> &Snapshot {
         &self.after
     }

@@ -194,7 +194,7 @@ fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
     let tree = Shaky { disk, panics: AtomicBool::new(true) };
     let (sender, reports) = mpsc::channel();
     let mut panics = true;
-    let handle = follow(Arc::clone(&store), Options::new(tree), &paths, move |report| {
+    let handle = follow(Arc::clone(&store), Options::new(tree), &paths, move |report, _| {
         let applied = matches!(report, RunReport::Applied { .. });
         let _ = sender.send(report);
         if applied && std::mem::take(&mut panics) {
@@ -258,7 +258,7 @@ fn the_source_that_a_server_follows_is_not_applied_through_it() {
     let refused = ask("shop", false);
     assert_eq!((refused.status, refused.code().as_str()), (409, "ERR_EDGEWRIGHT_CONFLICT"), "{}", refused.body);
     assert_eq!(refused.json()["details"]["field"], "/source");
-    assert!(refused.body.contains("the server reconciles source `shop` from its own folder"), "{}", refused.body);
+    assert!(refused.body.contains("the server reconciles source `shop` from its own manifests"), "{}", refused.body);
     assert_eq!(shown(&serve), ["first"]);
     assert_eq!(ask("shop", true).status, 200, "a dry run changes nothing");
     assert_eq!(ask("docs", false).status, 201, "another source is not the loop's");

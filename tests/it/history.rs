@@ -51,6 +51,36 @@ fn every_attempt_is_told_with_what_it_changed() {
 }
 
 #[test]
+fn a_revision_and_the_fields_of_a_resource_are_told() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    let first = folder.read("storefront/secrets/stripe-webhook-secret.txt");
+    folder.write("storefront/secrets/stripe-webhook-secret.txt", "another-secret\n");
+    folder.ok("reconcile storefront");
+    let shown = folder.ok("history show 2").out;
+    assert!(shown.starts_with("revision 2  ") && shown.contains("source `default`"), "{shown}");
+    assert!(shown.contains("(secret, changed)"), "{shown}");
+    let entry: Value = serde_json::from_str(&folder.ok("history show 2 --format json").out).unwrap();
+    assert_eq!((&entry["revision"], &entry["by"], &entry["changed"]), (&2.into(), &"source".into(), &1.into()));
+    let path = entry["resources"][0]["path"].as_str().unwrap();
+    let id = path.rsplit('/').next().unwrap();
+    let blame: Value = serde_json::from_str(&folder.ok(&format!("blame route {id} --format json")).out).unwrap();
+    assert_eq!(blame["resource"], path);
+    let fields = blame["fields"].as_array().unwrap();
+    let of = |field: &str| fields.iter().find(|it| it["field"] == field).unwrap_or_else(|| panic!("{field}: {blame}"));
+    let secret = of("/webhook_verification/secret");
+    assert_eq!((&secret["revision"], &secret["value"]), (&2.into(), &"********".into()));
+    assert_eq!(of("/match")["revision"], 1);
+    let table = folder.ok(&format!("blame route {id}")).out;
+    assert!(table.starts_with("FIELD") && table.contains("/webhook_verification/secret"), "{table}");
+    for text in [&shown, &table, &blame.to_string()] {
+        assert!(!text.contains(first.trim()) && !text.contains("another-secret"), "{text}");
+    }
+    assert_eq!(folder.run("history show 3").code, 1);
+    assert_eq!(folder.run("blame route nothing").code, 1);
+}
+
+#[test]
 fn a_large_commit_names_files_and_a_small_one_names_lines() {
     let folder = Folder::new();
     let edge = |at: usize| {

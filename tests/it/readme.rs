@@ -106,7 +106,7 @@ serve_in_background() {
     edgewright "$@" >"$log" 2>&1 &
     servers+=("$!")
     for _ in $(seq 200); do
-        if grep -q '^Serving ' "$log"; then cat "$log" >&2; return; fi
+        if grep -q 'Serving http' "$log"; then cat "$log" >&2; return; fi
         sleep 0.1
     done
     cat "$log" >&2

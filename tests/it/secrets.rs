@@ -2,7 +2,7 @@
 
 use edgewright::report::Format;
 
-use crate::cli::Folder;
+use crate::cli::{Folder, http, until};
 
 /// What must not be told: a text, and a number.
 const MARKERS: [&str; 2] = ["hunter2", "4412884128"];
@@ -97,4 +97,50 @@ fn tellers(name: &str, text: &str) -> Vec<String> {
         tells(&run.all()).then(|| format!("{name} as {}:\n{}", format.as_str(), run.all()))
     });
     told.collect()
+}
+
+/// A secret at every place where a client or a manifest can put one, and the log of a server at its most talkative.
+#[test]
+fn no_log_tells_a_secret() {
+    for form in ["text", "json"] {
+        let folder = Folder::new();
+        let good = login(
+            "good",
+            "issuer: https://id.example.com\n        client_id: a\n        client_secret: {from_file: s.txt}\n",
+        );
+        folder.write("m/s.txt", "hunter2-of-a-file");
+        folder.write("m/good.yaml", &good);
+        let variables = [("EDGEWRIGHT_LOG", "trace"), ("EDGEWRIGHT_LOG_FORMAT", form)];
+        let serve = folder.serve_with("--manifests m", &variables);
+        let routes = serve.get("/edges/https").json()["https_edges"][0]["routes"].clone();
+        let route = routes[0]["uri"].as_str().unwrap().split_once("/edges/").unwrap().1.to_owned();
+        let module = |fields: &str| format!(r#"{{"issuer":"https://id.example.com","client_id":"a",{fields}}}"#);
+        let put = |fields: &str| serve.call("PUT", &format!("/edges/{route}/oidc"), &module(fields)).status;
+        assert_eq!(put(r#""client_secret":"hunter2""#), 200, "{}", serve.said());
+        assert_eq!(put(r#""client_secret":["hunter2"]"#), 400);
+        assert_eq!(put(r#""client_secret hunter2":1"#), 400);
+        let file = serde_json::json!({"files": [{"name": "a.yaml", "text": login("b", "client_secrt: hunter2\n")}]});
+        assert_eq!(serve.call("POST", "/reconciliations", &file.to_string()).status, 400);
+        for path in [
+            "/hunter2",
+            "/sources/hunter2",
+            "/history/hunter2",
+            "/edges/https/hunter2",
+            "/edges/https?hunter2=hunter2",
+            "/saml/hunter2?a=hunter2",
+        ] {
+            assert_ne!(serve.get(path).status, 200, "{path}");
+        }
+        let headers = [("Authorization", "Bearer hunter2"), ("X-Api-Key", "hunter2"), ("Cookie", "a=hunter2")];
+        assert_eq!(http(&serve.address, "GET", "/edges/https", &headers, "").status, 401);
+        http(&serve.address, "HUNTER2", "/", &[], "");
+        folder.write("m/broken.yaml", &login("broken", "client_secret: {hunter2}\n"));
+        until("the report", || serve.said().contains("the last good state stays in service").then_some(()));
+        let token = serve.token.clone();
+        let said = serve.stop().err;
+        let tells = |line: &&str| line.to_lowercase().contains("hunter2") || line.contains(&token);
+        let told: Vec<&str> = said.lines().filter(tells).collect();
+        assert!(told.is_empty(), "{form}:\n{}", told.join("\n"));
+        assert!(said.contains("TRACE"), "the log was not at trace");
+    }
 }

@@ -454,10 +454,17 @@ fn one_name_means_one_type() {
 }
 
 #[test]
-fn a_lint_of_one_edge_looks_at_nothing_else() {
-    // A server keeps its findings until the edge changes (D74).
-    let others = ["of_others", "world.others", "plain_secrets", "unused_module_sets"];
-    let looks = |file: &Source| others.into_iter().any(|other| file.code().contains(other));
-    let lints = sources("src/lint", "rs").into_iter().filter(|file| file.code().contains("scope: Scope::Edge"));
-    assert_none("lints of one edge that look further", &lints.filter(looks).map(|it| it.name).collect::<Vec<_>>());
+fn lints_look_at_nothing_outside_of_their_scope() {
+    // A server keeps their findings until what is in their scope changes (D74).
+    let whole = ["plain_secrets", "unused_module_sets", "manifests.labels", "allowed_labels"];
+    let others = ["of_others", "world.others"];
+    for (scope, outside) in [("Edge", [&whole[..], &others[..]].concat()), ("Host", whole.to_vec())] {
+        let states = format!("scope: Scope::{scope},");
+        let lints: Vec<Source> =
+            sources("src/lint", "rs").into_iter().filter(|it| it.code().contains(&states)).collect();
+        assert!(lints.len() > 4, "only {} lints of scope {scope}", lints.len());
+        let looks = |file: &Source| outside.iter().any(|other| file.code().contains(*other));
+        let offenders: Vec<String> = lints.into_iter().filter(looks).map(|it| it.name).collect();
+        assert_none(&format!("lints of scope {scope} that look further"), &offenders);
+    }
 }

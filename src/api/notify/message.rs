@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{super::change::ChangeFilter, cursors::Cursor};
+use super::{
+    super::change::{ChangeFilter, actor},
+    cursors::Cursor,
+};
 use crate::{
     model::{
         Kind,
@@ -94,10 +97,11 @@ pub(super) fn of_revision(
     let RecordOutline { at, author, resources } = outline;
     let changes: Vec<NotifiedChange> =
         resources.into_iter().filter_map(|touched| change(touched, &author, filter, base_url)).collect();
+    let actor = actor(&author);
     let parts = changes.len().div_ceil(MOST_CHANGES);
     let notifications = changes.chunks(MOST_CHANGES).zip(1..).map(|(changes, part)| {
         let id = recipient.id(&hash, part as u64);
-        let data = RevisionData { revision, time: at, actor: &author, part, parts, changes };
+        let data = RevisionData { revision, time: at, actor: &actor, part, parts, changes };
         let envelope = NotificationBody { id: &id, r#type: "revision.applied", timestamp: at, data };
         let body = json::bytes(&envelope, Secrets::Masked)?;
         let after = match part == parts {

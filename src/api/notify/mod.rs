@@ -21,10 +21,16 @@ use ureq::Agent;
 use crate::{
     model::{code::Code, diagnostic::Diagnostic},
     store::{Store, mint},
+    text::escaped,
 };
 use config::NotificationTarget;
 use cursors::{Cursor, Cursors};
 use message::{Notification, Recipient};
+
+/// The metric of delivered notifications.
+pub(super) const SENT: &str = "edgewright_notifications_sent_total";
+/// The metric of failed attempts.
+pub(super) const FAILED: &str = "edgewright_notifications_failed_total";
 
 /// How often a thread without work checks whether it must end.
 const IDLE: Duration = Duration::from_millis(500);
@@ -155,34 +161,37 @@ struct Delivery {
     pending: VecDeque<Notification>,
     /// The revisions that were passed since the cursor was written.
     unsaved: usize,
+    sent: metrics::Counter,
+    failed: metrics::Counter,
 }
 
 impl Delivery {
     fn new(outbox: Arc<Outbox>, target: NotificationTarget) -> Self {
         let cursor = outbox.cursors.get(&target.name);
-        Self { outbox, target, agent: sink::agent(), cursor, pending: VecDeque::new(), unsaved: 0 }
+        let sent = metrics::counter!(SENT, "target" => target.name.clone());
+        let failed = metrics::counter!(FAILED, "target" => target.name.clone());
+        // A series that is missing would look like a target that nobody has configured.
+        sent.increment(0);
+        failed.increment(0);
+        Self { outbox, target, agent: sink::agent(), cursor, pending: VecDeque::new(), unsaved: 0, sent, failed }
     }
 
     fn run(mut self) {
         let name = self.target.name.clone();
-        let sent = metrics::counter!("edgewright_notifications_sent_total", "target" => name.clone());
-        let failed = metrics::counter!("edgewright_notifications_failed_total", "target" => name.clone());
-        // A series that is missing would look like one that nobody has configured.
-        sent.increment(0);
-        failed.increment(0);
         let mut failures = 0;
         while !self.outbox.stop.is_set() {
             match self.step() {
                 Ok(true) => {
-                    sent.increment(1);
+                    self.sent.increment(1);
                     failures = 0;
                 }
                 Ok(false) => self.outbox.store.wait_for_revision(self.cursor.revision, IDLE),
                 Err(reason) => {
-                    failed.increment(1);
+                    self.failed.increment(1);
                     let wait = backoff(failures, rand::random());
                     failures += 1;
-                    tracing::warn!(to = name.as_str(), "a notification failed ({failures} in a row): {reason}");
+                    let reason = escaped(&reason);
+                    tracing::warn!(recipient = name.as_str(), "a notification failed ({failures} in a row): {reason}");
                     self.outbox.stop.wait(wait);
                 }
             }
@@ -251,7 +260,9 @@ impl Delivery {
     fn save(&mut self) {
         self.unsaved = 0;
         if let Err(error) = self.outbox.cursors.advance(&self.target.name, self.cursor) {
-            tracing::warn!(to = self.target.name.as_str(), "a restart repeats notifications: {error}");
+            let error = error.to_string();
+            let recipient = self.target.name.as_str();
+            tracing::warn!(recipient, "a restart repeats notifications: {}", escaped(&error));
         }
     }
 }

@@ -44,7 +44,7 @@ use crate::{
     },
     reconcile::{
         ApplyError, LintLevels, Options, Planned, Prepared, apply_current, cancel::Cancel, check_source, measure,
-        token::TokenHashes,
+        sync_log, token::TokenHashes,
     },
     store::{Attempt, engine::Query, history::Outcome},
 };
@@ -143,7 +143,7 @@ fn position(app: &App, id: &str) -> Result<Option<u64>, ApiError> {
     Ok(record.filter(|record| matches!(record.author, Author::Source { .. })).map(|record| record.position))
 }
 
-fn json_response(status: StatusCode, body: &impl Serialize) -> Result<Response, JsonError> {
+pub(super) fn json_response(status: StatusCode, body: &impl Serialize) -> Result<Response, JsonError> {
     let body = json::bytes(body, Secrets::Masked)?;
     let mut response = (status, Body::from(body)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -214,12 +214,12 @@ impl<'a> ReconciliationJob<'a> {
         if !faults.is_empty() {
             return Err(ApiError::from_faults(faults));
         }
-        let own = app.following.as_ref().is_some_and(|following| following.source == request.source);
+        let own = app.following.iter().any(|following| following.source == request.source);
         if own && !request.dry_run {
             // The loop would revert everything in its next run.
-            let message = format!("the server reconciles source `{}` from its own folder", request.source);
+            let message = format!("the server reconciles source `{}` from its own manifests", request.source);
             let fault = Fault::new(Code::Conflict, message).at(field("source"));
-            return Err(ApiError::new(fault.help("change that folder, or apply under another source name")));
+            return Err(ApiError::new(fault.help("change those manifests, or apply under another source name")));
         }
         let sent = app.files.resolve(&caller.owner, request.files, &digests)?;
         let files = sent.iter().map(|file| file.name.clone()).collect();
@@ -242,11 +242,13 @@ impl<'a> ReconciliationJob<'a> {
 
     fn run(self) -> Result<Response, ApiError> {
         let (began, dry_run) = (Instant::now(), self.dry_run);
-        let (store, author) = (Arc::clone(&self.app.store), self.author());
+        let (app, author) = (self.app, self.author());
+        let source = self.options.source.clone();
         let answer = self.attempt();
         if let (false, Err(error)) = (dry_run, &answer) {
+            sync_log::refused(&author, error.code(), &error.message());
             let attempt = Attempt { began, ..Attempt::new(author) };
-            if let Err(error) = store.note(attempt, Outcome::Refused, error.message()) {
+            if let Err(error) = app.store.note(attempt, Outcome::Refused, error.message()) {
                 tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
             }
         }
@@ -257,6 +259,9 @@ impl<'a> ReconciliationJob<'a> {
                 Err(_) => "failed",
             };
             measure(result, began);
+            if answer.is_ok() {
+                app.syncs.note(&source);
+            }
         }
         answer
     }
@@ -276,7 +281,13 @@ impl<'a> ReconciliationJob<'a> {
             self.accept(snapshot, &planned)?;
             Ok::<_, ApiError>(planned)
         };
-        let (planned, revision) = apply_current(&store, &prepared, author, &mut tokens, accept)?;
+        let (planned, revision) =
+            apply_current(&store, |current| prepared.plan(current), |_| Ok(author.clone()), &mut tokens, accept)?;
+        match (&planned.plan, revision) {
+            (Some(plan), Some(revision)) => sync_log::applied(&author, plan, revision),
+            (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),
+            (None, _) => {}
+        }
         self.answer(&planned, revision)
     }
 

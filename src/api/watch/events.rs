@@ -4,7 +4,12 @@ use axum::body::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::super::{App, answer::ApiError, change::ChangeFilter, render::render};
+use super::super::{
+    App,
+    answer::ApiError,
+    change::{ChangeFilter, actor},
+    render::render,
+};
 use crate::{
     model::{
         Kind,
@@ -62,6 +67,7 @@ pub(super) fn portion(
     start: usize,
 ) -> Result<Portion, ApiError> {
     let mut text = Vec::new();
+    let actor = actor(&revision.author);
     for (at, changed) in revision.changed.iter().enumerate().skip(start) {
         let source = changed.claim.as_ref().map(|claim| claim.source.as_str());
         if !filter.selects(changed.key.kind, source, changed.event) {
@@ -70,21 +76,27 @@ pub(super) fn portion(
         if text.len() >= PORTION {
             return Ok(Portion { text: text.into(), next: Some(at) });
         }
-        write(&mut text, None, changed.event.as_str(), &data(app, role, revision, changed)?);
+        write(&mut text, None, changed.event.as_str(), &data(app, role, revision, &actor, changed)?);
     }
-    let Revision { snapshot, author, at, .. } = revision;
-    let end = WatchedRevision { revision: snapshot.revision, time: *at, actor: author };
+    let Revision { snapshot, at, .. } = revision;
+    let end = WatchedRevision { revision: snapshot.revision, time: *at, actor: &actor };
     write(&mut text, Some(snapshot.revision), "revision", &json::bytes(&end, Secrets::Masked)?);
     Ok(Portion { text: text.into(), next: None })
 }
 
-fn data(app: &App, role: Role, revision: &Revision, changed: &ChangedResource) -> Result<Vec<u8>, ApiError> {
+fn data(
+    app: &App,
+    role: Role,
+    revision: &Revision,
+    actor: &Author,
+    changed: &ChangedResource,
+) -> Result<Vec<u8>, ApiError> {
     let ChangedResource { key, event, claim } = changed;
-    let Revision { snapshot, author, at, .. } = revision;
+    let Revision { snapshot, at, .. } = revision;
     let change = WatchedChange {
         revision: snapshot.revision,
         time: *at,
-        actor: author,
+        actor,
         kind: key.kind,
         id: &key.id,
         parent: key.parent.as_ref(),

@@ -105,6 +105,16 @@ impl ApiClient {
         read(request.send(body))
     }
 
+    /// Posts a JSON body to a path, and returns the response.
+    pub(crate) fn request<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Failure> {
+        let url = self.address(path);
+        let (status, body) = self.post(&url, body).map_err(|reason| unreachable(&url, &reason))?;
+        if status != 200 {
+            return Err(refused(&url, status, &body));
+        }
+        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
+    }
+
     /// Gets a path.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         let url = self.address(path);

@@ -2,11 +2,13 @@
 
 mod client;
 mod local;
+mod rollback;
 mod server;
 mod upload;
 
 pub(super) use client::ApiClient;
 pub(super) use local::Local;
+pub(super) use rollback::RollbackTarget;
 pub(super) use server::{ServerArgs, ServerTarget};
 
 use super::Failure;

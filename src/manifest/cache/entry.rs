@@ -10,8 +10,9 @@ use crate::{
     lint::Level,
     manifest::{
         FileRead, ManifestFile,
-        declaration::{Declaration, Declared, DeclaredName, Facts, Merged, ModuleSet, StatedId},
+        declaration::{Declaration, Declared, DeclaredName, Facts, ModuleSet, StatedId},
         kinds,
+        merged::Merged,
         origin::{DocumentPart, Origin},
         reader::{ROUTES, SOURCES},
     },

@@ -11,11 +11,11 @@ use git2::{ErrorCode, ObjectType, Oid, Repository};
 
 use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, Tree, is_hidden, is_manifest, manifest_file, no_manifest,
-    outside, outside_manifest, outside_of, parent_of, plain, too_large, too_many, unreadable, value_of,
+    outside, outside_manifest, outside_of, parent_of, plain, provenance, too_large, too_many, unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
-    model::{code::Code, diagnostic::Diagnostic, fault::Fault},
+    model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor},
 };
 
 /// A path with more links than this is treated as a loop.
@@ -70,13 +70,25 @@ pub(super) fn discover(path: &Path) -> Result<Repository, Diagnostic> {
     // The path may exist in only one of two revisions, and not in the work tree.
     let there = whole.ancestors().find(|path| path.exists()).unwrap_or(&whole);
     Repository::discover(there).map_err(|error| {
-        let help = match error.code() {
-            ErrorCode::Owner => "run `git config --global --add safe.directory` if you trust its owner",
-            _ => "use a path inside a Git repository",
-        };
         let message = format!("{} is not in a readable Git repository: {}", path.display(), error.message());
-        Diagnostic::error(Code::Unreadable, message).help(help)
+        unopened(&error, message, "use a path inside a Git repository")
     })
+}
+
+/// The repository at a path: a work tree, or a bare repository.
+pub(super) fn opened(path: &Path) -> Result<Repository, Diagnostic> {
+    Repository::open(path).map_err(|error| {
+        let message = format!("{} is not a readable Git repository: {}", path.display(), error.message());
+        unopened(&error, message, "use the path of a bare repository, or of the top folder of a work tree")
+    })
+}
+
+fn unopened(error: &git2::Error, message: String, help: &'static str) -> Diagnostic {
+    let help = match error.code() {
+        ErrorCode::Owner => "run `git config --global --add safe.directory` if you trust its owner",
+        _ => help,
+    };
+    Diagnostic::error(Code::Unreadable, message).help(help)
 }
 
 fn whole(path: &Path) -> PathBuf {
@@ -95,7 +107,33 @@ fn shallow_hint(repository: &Repository) -> Option<&'static str> {
     repository.is_shallow().then_some("run `git fetch --unshallow`: this clone is shallow")
 }
 
+fn root_of(repository: &Repository) -> PathBuf {
+    let root = repository.workdir().unwrap_or_else(|| repository.path());
+    root.canonicalize().unwrap_or_else(|_| root.to_owned())
+}
+
 impl CommitTree {
+    /// Opens a path inside a repository at a revision. Files have their names in the repository.
+    pub(super) fn at(
+        repository: &Path,
+        revision: &str,
+        inside: &Path,
+        allow_outside_files: bool,
+    ) -> Result<Self, Diagnostic> {
+        let repository = opened(repository)?;
+        let id = commit(&repository, revision)?;
+        let root = root_of(&repository);
+        let inside = plain(inside);
+        let (paths, revision) = (vec![(inside.clone(), inside)], revision.to_owned());
+        let repository = Mutex::new(repository);
+        Ok(Self { repository, root, id, revision, paths, labelled: false, allow_outside_files })
+    }
+
+    /// The commit.
+    pub(super) fn id(&self) -> Oid {
+        self.id
+    }
+
     /// Opens the paths at a revision. `labelled` prefixes file names with the revision.
     pub fn open(
         revision: &str,
@@ -106,8 +144,7 @@ impl CommitTree {
         let here = PathBuf::from(".");
         let repository = discover(paths.first().unwrap_or(&here))?;
         let id = commit(&repository, revision)?;
-        let root = repository.workdir().unwrap_or_else(|| repository.path());
-        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let root = root_of(&repository);
         let inside = |path: &PathBuf| {
             let whole = whole(path);
             // Links can be followed only in the part of the path that still exists.
@@ -126,6 +163,8 @@ impl CommitTree {
     }
 
     fn named(&self, path: &Path) -> String {
+        // The top folder of a repository.
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         if self.labelled { format!("{}:{}", self.revision, path.display()) } else { path.display().to_string() }
     }
 
@@ -178,6 +217,12 @@ impl Tree for CommitTree {
 
     fn commit(&self) -> Option<String> {
         Some(self.id.to_string())
+    }
+
+    fn commit_author(&self) -> Option<CommitAuthor> {
+        let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
+        let commit = repository.find_commit(self.id).ok()?;
+        Some(provenance::author(&commit))
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {

@@ -5,6 +5,7 @@ mod disk;
 mod jail;
 mod provenance;
 mod recorder;
+mod reference;
 mod sent;
 
 use std::{
@@ -19,6 +20,7 @@ pub use disk::Disk;
 pub(crate) use jail::find;
 pub use recorder::Recorder;
 pub(crate) use recorder::{ReadDigests, collect};
+pub(crate) use reference::RefTree;
 pub(crate) use sent::SharedFile;
 pub use sent::{Sent, SentFile, SentValue};
 

@@ -63,12 +63,17 @@ impl Reads {
 pub(super) fn author_of(paths: &[PathBuf]) -> Option<CommitAuthor> {
     let checkout = Checkout::of(paths)?;
     let commit = checkout.trees.first()?.repository.find_commit(checkout.head).ok()?;
+    Some(author(&commit))
+}
+
+/// Returns the author of a commit, as recorded in it.
+pub(super) fn author(commit: &git2::Commit<'_>) -> CommitAuthor {
     let author = commit.author();
     let text = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
         text.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect::<String>()
     };
-    Some(CommitAuthor { name: text(author.name_bytes()), email: text(author.email_bytes()) })
+    CommitAuthor { name: text(author.name_bytes()), email: text(author.email_bytes()) }
 }
 
 fn stamp(path: &Path) -> Stamp {

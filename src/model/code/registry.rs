@@ -365,8 +365,8 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::RevisionGone,
         "REVISION_GONE",
         410,
-        "The changes after the revision in `since` or `Last-Event-ID` can no longer be sent: the server keeps only the newest ones in memory. Or the store never had this revision, for example because an older copy of it was restored. `details.revision` is the current revision.",
-        "Watch again without `since`, then read the resources, and apply the changes that follow.",
+        "The revision is no longer kept. The state of an old revision cannot be restored once the history lacks some of what has changed since, or if a version of edgewright that did not keep former states made one of the changes. `/watch` can send only the newest changes, which the server keeps in memory; or the store never had the revision in `since` or `Last-Event-ID`, for example because an older copy of it was restored.",
+        "Use a newer revision; the message names the oldest or the current one. `--history-records` and `--history-days` limit how long the history is kept. To watch again, leave out `since`, read the resources, and apply the changes that follow.",
     ),
     info(
         Code::SlowReader,

@@ -128,7 +128,8 @@ impl ReportDocument {
 }
 
 impl Item {
-    fn of(it: &Diagnostic) -> Self {
+    /// The item of a diagnostic.
+    pub(crate) fn of(it: &Diagnostic) -> Self {
         let related =
             it.related.iter().map(|(place, message)| Related { spot: Spot::of(place), message: message.clone() });
         Self {

@@ -1,11 +1,16 @@
 //! A source that is loaded again and again gives what loading it from scratch gives: plans, diagnostics and their order.
 //! Once its plan is applied there is nothing to do, and the same is said of the manifests.
 
-use std::{fmt::Write, fs, path::Path, sync::Arc};
+use std::{
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::{
     manifest::tree::Disk,
-    model::{Kind, operation::Operation, secret::Secrets, snapshot::Snapshot},
+    model::{Kind, kind::https_edge::HttpsEdge, operation::Operation, secret::Secrets, snapshot::Snapshot},
     reconcile::{Options, Planned, Prepared},
     store::mint,
 };
@@ -33,15 +38,15 @@ pub(super) fn file(dice: &mut Dice, number: u64) -> String {
                 dice.roll(3)
             ),
             2 if dice.roll(12) == 0 => writeln!(text, "---\nkind: ["),
-            4 => writeln!(
-                text,
-                "---\napiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {{name: hook-{name}}}\nspec: {{webhook_verification: {{provider: github, secret: {{from_file: secret-{}}}}}}}\n---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: hook-{name}}}\nspec: {{edge: edge-24, match_type: path_prefix, match: /hook{name}, backend: {{backend_id: bkd_1}}, modules_from: [hook-{name}]}}",
-                dice.roll(3)
-            ),
+            4 => write!(text, "{}", hook(name)),
             3 => writeln!(
                 text,
-                "---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: extra-{name}}}\nspec: {{edge: edge-{}, match_type: path_prefix, match: /x{}, backend: {{backend_id: bkd_1}}}}",
-                if dice.roll(6) == 0 { dice.roll(28) } else { 24 },
+                "---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: extra-{name}}}\nspec: {{edge: {}, match_type: path_prefix, match: /x{}, backend: {{backend_id: bkd_1}}}}",
+                match dice.roll(8) {
+                    0 => format!("edge-{}", dice.roll(28)),
+                    1 => "theirs".to_owned(),
+                    _ => "edge-24".to_owned(),
+                },
                 dice.roll(3)
             ),
             _ => edge(&mut text, dice, name),
@@ -58,6 +63,13 @@ fn module_set(text: &mut String, dice: &mut Dice, name: u64) -> std::fmt::Result
     )
 }
 
+/// A module set with a secret, and a route that uses it.
+fn hook(name: u64) -> String {
+    format!(
+        "---\napiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {{name: hook-{name}}}\nspec: {{webhook_verification: {{provider: github, secret: {{from_file: secret-0}}}}}}\n---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: hook-{name}}}\nspec: {{edge: edge-24, match_type: path_prefix, match: /hook{name}, backend: {{backend_id: bkd_1}}, modules_from: [hook-{name}]}}\n"
+    )
+}
+
 /// The module sets and the edge that others use.
 fn shared(dice: &mut Dice) -> String {
     let mut text = String::new();
@@ -65,28 +77,116 @@ fn shared(dice: &mut Dice) -> String {
         let _ = module_set(&mut text, dice, name);
     }
     let _ = edge(&mut text, dice, 24);
-    text
+    text + &hook(24)
 }
 
 fn edge(text: &mut String, dice: &mut Dice, name: u64) -> std::fmt::Result {
     writeln!(text, "---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: edge-{name}}}\nspec:")?;
-    writeln!(
-        text,
-        "  description: Edge {}\n  hostports: ['e{}.example.com:443']\n  routes:",
-        dice.roll(3),
-        name + dice.roll(30) / 29
-    )?;
+    let mut hostports = format!("'e{}.example.com:443'", name + dice.roll(30) / 29);
+    // A host that other edges serve too, or a wildcard over all of them; seldom on a port that they use.
+    match dice.roll(12) {
+        0 => write!(hostports, ", 's{}.example.com:{}'", dice.roll(2), 8000 + name)?,
+        1 => write!(hostports, ", '*.example.com:{}'", 8000 + name)?,
+        2 if dice.roll(3) == 0 => hostports.push_str(", '*.example.com:443'"),
+        _ => {}
+    }
+    writeln!(text, "  description: Edge {}\n  hostports: [{hostports}]\n  routes:", dice.roll(3))?;
     for route in 0..=dice.roll(3) {
         let field = if dice.roll(120) == 0 { "bakcend" } else { "backend" };
+        let host = if dice.roll(20) == 0 { format!("e{}.example.com", dice.roll(28)) } else { String::new() };
+        let guard = if dice.roll(3) == 0 { "ip_restriction: {ip_policy_ids: [ipp_1]}, " } else { "" };
         writeln!(
             text,
-            "    - {{name: r{route}, match_type: path_prefix, match: /p{route}{}, {field}: {{backend_id: bkd_{}}}, modules_from: [set-{}]}}",
+            "    - {{name: r{route}, match_type: path_prefix, match: {host}/p{route}{}, {field}: {{backend_id: bkd_{}}}, {guard}modules_from: [set-{}]}}",
             dice.roll(3),
             dice.roll(2),
             dice.roll(3)
         )?;
     }
     Ok(())
+}
+
+/// A file with other values and the same names.
+fn edited(text: &str, dice: &mut Dice) -> String {
+    let (from, to) = [
+        ("bkd_0", "bkd_1"),
+        ("bkd_1", "bkd_0"),
+        ("description: Edge 0", "description: Edge 1"),
+        ("description: Edge 1", "# a line more\n  description: Edge 0"),
+        ("X-A: '0'", "X-A: '1'"),
+        ("X-A: '1'", "X-A: '2'"),
+        ("modules_from: [set-0]", "modules_from: [set-1]"),
+        ("modules_from: [set-1]", "modules_from: [set-2, set-0]"),
+        ("secret: {from_file: secret-0}", "secret: hunter2"),
+        ("secret: hunter2", "secret: {from_file: secret-0}"),
+        ("match: /p0", "match: /q0"),
+        (".example.com:443'", ".example.com:444'"),
+        ("ip_restriction: {ip_policy_ids: [ipp_1]}, ", ""),
+        ("ip_policy_ids: [ipp_2]", "ip_policy_ids: [ipp_0]"),
+    ][usize::try_from(dice.roll(14)).unwrap()];
+    text.replacen(from, to, usize::try_from(dice.roll(3)).unwrap() + 1)
+}
+
+/// The files of a folder.
+fn files(folder: &Path) -> Vec<(PathBuf, String)> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// Makes a folder have these files.
+fn put(folder: &Path, good: &[(PathBuf, String)]) {
+    files(folder).iter().for_each(|(path, _)| fs::remove_file(path).unwrap());
+    good.iter().for_each(|(path, text)| fs::write(path, text).unwrap());
+}
+
+/// What another source has: an edge, and once there is one of the first source, a route on it. Its lints allow what those
+/// of the first source do not.
+fn theirs(dice: &mut Dice, is_first: bool) -> String {
+    let annotations =
+        "annotations: {edgewright/lint.duplicate-hostport: allow, edgewright/lint.duplicate-match: allow}";
+    let mut text = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: theirs, {annotations}}}\nspec: {{hostports: ['e{}.example.com:443']}}\n",
+        dice.roll(40)
+    );
+    if !is_first {
+        let _ = writeln!(
+            text,
+            "---\napiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: theirs, {annotations}}}\nspec: {{edge: edge-24, match_type: path_prefix, match: /x{}, backend: {{backend_id: bkd_1}}}}",
+            dice.roll(3)
+        );
+    }
+    text
+}
+
+/// The state after a run of another source.
+fn with_theirs(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("theirs.yaml"), theirs(dice, snapshot.is_empty())).unwrap();
+    let options = Options { source: "theirs".into(), ..options(folder.path(), false) };
+    let plan = Prepared::load(options).plan(&snapshot).plan.filter(|plan| plan.refusals.is_empty());
+    let operations = plan.map(|plan| plan.operations()).unwrap_or_default();
+    if operations.is_empty() { snapshot } else { snapshot.apply(&operations, mint::now()).unwrap().0 }
+}
+
+/// The state after a call of the API on any resource: mostly one that changes it, and now and then one that deletes it or
+/// ends its claim.
+fn meddled(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
+    let count = u64::try_from(snapshot.len()).unwrap();
+    let Some(entry) = snapshot.iter().nth(usize::try_from(dice.roll(count.max(1))).unwrap()) else { return snapshot };
+    let key = entry.key.clone();
+    let module = entry.spec().modules().next().map(|(slot, _)| slot);
+    let operation = match (dice.roll(8), module, entry.spec_as::<HttpsEdge>()) {
+        (0, ..) => Operation::Delete { key, with_children: true },
+        (1, ..) => Operation::Claim { key, claim: None },
+        (_, Some(slot), _) => Operation::DeleteModule { host: key, slot },
+        (_, _, Some(edge)) => {
+            let spec = HttpsEdge { description: "by hand".into(), ..edge.clone() };
+            Operation::Patch { key, spec: Arc::new(spec), fields: vec!["description".into()] }
+        }
+        _ => return snapshot,
+    };
+    let changed = snapshot.apply(&[operation], mint::now());
+    changed.map_or(snapshot, |(changed, _)| changed)
 }
 
 /// The diagnostics of a run.
@@ -115,7 +215,8 @@ pub(super) fn options(folder: &Path, isolate: bool) -> Options {
 
 #[test]
 fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
-    let (mut invalid, mut applied, mut settled) = (0, 0, 0);
+    let (mut invalid, mut applied, mut settled, mut kept) = (0, 0, 0, 0);
+    let mut all_said = String::new();
     for seed in 0..6 {
         let mut dice = Dice(seed);
         let folder = tempfile::tempdir().unwrap();
@@ -123,11 +224,25 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
             fs::write(folder.path().join(format!("secret-{number}")), "hunter").unwrap();
         }
         fs::write(folder.path().join("shared.yaml"), shared(&mut dice)).unwrap();
-        let mut snapshot = Snapshot::default();
-        let mut last = None;
-        for _ in 0..40 {
+        let mut snapshot = with_theirs(&mut dice, Snapshot::default());
+        let (mut last, mut is_broken) = (None, false);
+        let mut good: Option<Vec<(PathBuf, String)>> = None;
+        for _ in 0..100 {
+            // Someone puts the last good files back before long.
+            if let (true, Some(good)) = (is_broken && dice.roll(3) > 0, &good) {
+                put(folder.path(), good);
+            }
             let path = folder.path().join(format!("{}.yaml", dice.roll(7)));
-            match dice.roll(10) {
+            match dice.roll(32) {
+                16.. => {
+                    let name =
+                        if dice.roll(4) == 0 { "shared.yaml".to_owned() } else { format!("{}.yaml", dice.roll(7)) };
+                    let path = folder.path().join(name);
+                    let text = fs::read_to_string(&path).unwrap_or_default();
+                    fs::write(&path, edited(&text, &mut dice)).unwrap();
+                }
+                13..=15 => snapshot = meddled(&mut dice, snapshot),
+                10..=12 => snapshot = with_theirs(&mut dice, snapshot),
                 0 | 1 => {
                     let value = folder.path().join(format!("secret-{}", dice.roll(3)));
                     match dice.roll(8) {
@@ -145,14 +260,17 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
             }
             let isolate = seed % 2 == 1;
             let again = Prepared::load_again(options(folder.path(), isolate), last.take());
+            kept += u32::from(again.keeps_all_names(&snapshot));
             let planned = again.plan(&snapshot);
             let scratch = Prepared::load(options(folder.path(), isolate)).plan(&snapshot);
             assert_eq!(shown(&planned), shown(&scratch), "seed {seed}");
+            all_said += &said(&planned);
             last = Some(again);
             let settles = planned.settles();
             let (before, desired) = (said(&planned), planned.desired.len());
             let Some(plan) = planned.plan.filter(|plan| plan.refusals.is_empty()) else {
                 invalid += 1;
+                is_broken = true;
                 continue;
             };
             let operations: Vec<Operation> = plan.operations();
@@ -160,7 +278,9 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
                 snapshot = snapshot.apply(&operations, mint::now()).unwrap().0;
                 applied += 1;
             }
+            is_broken = !settles;
             if settles {
+                good = Some(files(folder.path()));
                 let next = Prepared::load(options(folder.path(), isolate)).plan(&snapshot);
                 let rest = next.plan.as_ref().map(|plan| (plan.is_empty(), plan.unchanged));
                 assert_eq!((rest, said(&next)), (Some((true, desired)), before), "seed {seed}");
@@ -168,8 +288,19 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
             }
         }
     }
-    // All kinds of runs were tried.
-    assert!(invalid > 10 && applied > 20 && settled > 20, "{invalid} invalid, {applied} applied, {settled} settled");
+    // All kinds of runs were tried, and all ways in which edges concern each other.
+    for relation in [
+        "another edge already serves",
+        "of source `theirs` already serves",
+        "of source `theirs` already matches",
+        "of another edge",
+        "but another edge does",
+        "opens this backend without",
+    ] {
+        assert!(all_said.contains(relation), "nothing was said of `{relation}`");
+    }
+    let counts = format!("{invalid} invalid, {applied} applied, {settled} settled, {kept} kept all names");
+    assert!(invalid > 10 && applied > 20 && settled > 20 && kept > 40, "{counts}");
 }
 
 #[test]
@@ -182,4 +313,19 @@ fn what_has_not_changed_is_not_made_again() {
     let made_again = again.values().filter(|it| !Arc::ptr_eq(&it.spec, &before[&it.key].spec));
     assert_eq!(made_again.map(|it| it.key.to_string()).collect::<Vec<_>>(), Vec::<String>::new());
     assert!(again.values().any(|it| it.key.kind == Kind::HttpsEdgeRoute && it.spec.modules().count() > 1));
+}
+
+#[test]
+fn a_secret_that_was_moved_to_a_file_is_no_longer_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = shared(&mut Dice(2)).replace("{from_file: secret-0}", "hunter2");
+    fs::write(folder.path().join("a.yaml"), &text).unwrap();
+    fs::write(folder.path().join("secret"), "hunter2").unwrap();
+    let snapshot = Snapshot::default();
+    let first = Prepared::load_again(options(folder.path(), false), None);
+    assert!(said(&first.plan(&snapshot)).contains("secret-in-manifest"));
+    fs::write(folder.path().join("a.yaml"), text.replace("hunter2", "{from_file: secret}")).unwrap();
+    let next = Prepared::load_again(options(folder.path(), false), Some(first));
+    assert!(next.keeps_all_names(&snapshot));
+    assert!(!said(&next.plan(&snapshot)).contains("secret-in-manifest"));
 }

@@ -4,6 +4,7 @@
 
 mod again;
 mod parsed;
+mod rollback;
 mod specs;
 mod worlds;
 
@@ -59,7 +60,7 @@ fn time(second: i64) -> Timestamp {
 }
 
 fn planned(snapshot: &Snapshot, world: &Estate) -> Plan {
-    let plan = diff(snapshot, world, SOURCE, true, Budget::Percent(100.0));
+    let plan = diff(snapshot, world, SOURCE, true, Budget::Percent(100.0), None);
     assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
     plan
 }
@@ -172,7 +173,7 @@ fn planted(spec: &Spec) -> (Snapshot, Key) {
     let key = Key { kind: info.kind, parent: info.parent.map(|_| parent), id };
     let claim = Claim { source: SOURCE.into(), name: "planted".into(), prevent_destroy: false, renamed_from: None };
     let desired = Desired { key: key.clone(), spec: Arc::clone(spec), claim, position: 0, token_file: None };
-    let plan = diff(&soil, &Estate::from([(key.clone(), desired)]), SOURCE, false, Budget::Normal);
+    let plan = diff(&soil, &Estate::from([(key.clone(), desired)]), SOURCE, false, Budget::Normal, None);
     (applied(&plan, &soil, time(1)), key)
 }
 

@@ -141,7 +141,7 @@ proptest! {
             for run in &runs {
                 prop_assert_eq!(shown(run), shown(&scratch));
                 prop_assert_eq!(run.desired.len(), scratch.desired.len());
-                for (key, desired) in &scratch.desired {
+                for (key, desired) in scratch.desired.iter() {
                     let kept = &run.desired[key].spec;
                     prop_assert!(kept.same(desired.spec.as_ref()), "{kept:?} is not {:?}", desired.spec);
                 }

@@ -1,4 +1,4 @@
-//! Files of others beside those of a store: what is derived from it and can be lost at any time.
+//! Files of others beside those of a store: what is derived from it and can be lost at any time, and suspended sources.
 
 use std::io::Read;
 
@@ -13,7 +13,7 @@ pub(crate) fn read_beside(store: &OnDisk, name: &str, most: u64) -> Option<Vec<u
     (bytes.len() as u64 <= most).then_some(bytes)
 }
 
-/// Replaces a file beside a store.
+/// Replaces a file beside a store, durably.
 pub(crate) fn write_beside(store: &OnDisk, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
     files::write_whole(&store.folder.join(name), |writer| writer.write_all(bytes))
 }

@@ -32,7 +32,7 @@ pub(super) enum Part {
     Base,
     /// The batches of a generation, with their changes.
     Journal,
-    /// The batches of an older generation, without their changes.
+    /// The batches of an older generation, with what undoes them instead of their changes.
     History,
 }
 

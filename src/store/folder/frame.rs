@@ -31,16 +31,15 @@ const CHUNK: usize = 1 << 20;
 pub(super) struct BatchFrame<'b> {
     head: Vec<u8>,
     batch: &'b Batch,
-    with_changes: bool,
     length: u64,
 }
 
 impl<'b> BatchFrame<'b> {
-    /// Prepares the frame of a batch. History files have frames without changes.
-    pub(super) fn new(batch: &'b Batch, with_changes: bool) -> Self {
+    /// Prepares the frame of a batch.
+    pub(super) fn new(batch: &'b Batch) -> Self {
         let mut head = Vec::with_capacity(HEAD);
         let size = |(key, value): &RecordChange| CHANGE_HEAD + key.len() + value.as_ref().map_or(0, Vec::len);
-        let changes = if with_changes { batch.changes.iter().map(size).sum::<usize>() as u64 } else { 0 };
+        let changes = batch.changes.iter().map(size).sum::<usize>() as u64;
         head.extend_from_slice(&MAGIC);
         head.extend_from_slice(&(batch.record.len() as u32).to_le_bytes());
         for number in [changes, batch.position, batch.revision, batch.next_order] {
@@ -49,13 +48,13 @@ impl<'b> BatchFrame<'b> {
         head.extend_from_slice(&batch.hash);
         let mut hasher = blake3::Hasher::new();
         hasher.update(&head);
-        let Ok(()) = content(batch, with_changes, &mut |piece: &[u8]| {
+        let Ok(()) = content(batch, &mut |piece: &[u8]| {
             hasher.update(piece);
             Ok::<(), Infallible>(())
         });
         head.extend_from_slice(hasher.finalize().as_bytes());
         let length = HEAD as u64 + batch.record.len() as u64 + changes;
-        Self { head, batch, with_changes, length }
+        Self { head, batch, length }
     }
 
     /// Returns the length in bytes.
@@ -66,16 +65,13 @@ impl<'b> BatchFrame<'b> {
     /// Gives all bytes to `write`, in order.
     pub(super) fn write<E>(&self, write: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         write(&self.head)?;
-        content(self.batch, self.with_changes, write)
+        content(self.batch, write)
     }
 }
 
 /// Visits what follows the head of a frame.
-fn content<E>(batch: &Batch, with_changes: bool, visit: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+fn content<E>(batch: &Batch, visit: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
     visit(&batch.record)?;
-    if !with_changes {
-        return Ok(());
-    }
     let mut chunk = Vec::new();
     for (key, value) in &batch.changes {
         encode_changes([(key.as_str(), value.as_deref())].into_iter(), &mut chunk);
@@ -201,8 +197,8 @@ mod tests {
         }
     }
 
-    fn bytes_of(batch: &Batch, with_changes: bool) -> Vec<u8> {
-        let frame = BatchFrame::new(batch, with_changes);
+    fn bytes_of(batch: &Batch) -> Vec<u8> {
+        let frame = BatchFrame::new(batch);
         let mut bytes = Vec::new();
         let Ok(()) = frame.write(&mut |piece: &[u8]| {
             bytes.extend_from_slice(piece);
@@ -217,20 +213,20 @@ mod tests {
         let changes: Vec<RecordChange> = (0..3000).map(|at| (format!("r/{at}"), Some(vec![7; 1000]))).collect();
         let large = Batch { changes, ..batch() };
         let mut longest = 0;
-        let Ok(()) = BatchFrame::new(&large, true).write(&mut |piece: &[u8]| {
+        let Ok(()) = BatchFrame::new(&large).write(&mut |piece: &[u8]| {
             longest = longest.max(piece.len());
             Ok::<(), Infallible>(())
         });
         assert!(longest < CHUNK + 2000, "{longest}");
-        let (read, _) = decode(&bytes_of(&large, true), true).unwrap();
+        let (read, _) = decode(&bytes_of(&large), true).unwrap();
         assert_eq!(read.changes, large.changes);
     }
 
     #[test]
     fn what_was_written_is_read() {
-        let mut bytes = bytes_of(&batch(), true);
+        let mut bytes = bytes_of(&batch());
         let first = bytes.len();
-        bytes.extend(bytes_of(&batch(), false));
+        bytes.extend(bytes_of(&Batch { changes: Vec::new(), ..batch() }));
         let (whole, length) = decode(&bytes, true).unwrap();
         assert_eq!((length, &whole.changes), (first, &batch().changes));
         assert_eq!((whole.position, whole.revision, whole.next_order), (7, 5, 9));
@@ -240,7 +236,7 @@ mod tests {
 
     #[test]
     fn no_byte_can_change_unseen() {
-        let bytes = bytes_of(&batch(), true);
+        let bytes = bytes_of(&batch());
         for at in 0..bytes.len() {
             for bit in 0..8 {
                 let mut damaged = bytes.clone();

@@ -131,7 +131,7 @@ fn head(store: StoreId, start: Tip) -> Vec<u8> {
     head
 }
 
-/// Writes a history file: the batches that `next` returns, without their changes.
+/// Writes a history file: the batches that `next` returns, which must have only the changes that undo them.
 pub(super) fn write_history(
     path: &Path,
     store: StoreId,
@@ -151,7 +151,7 @@ pub(super) fn write_history(
                     return Err(reason);
                 }
             };
-            BatchFrame::new(&batch, false).write(&mut |piece: &[u8]| writer.write_all(piece))?;
+            BatchFrame::new(&batch).write(&mut |piece: &[u8]| writer.write_all(piece))?;
         }
     });
     match unreadable {

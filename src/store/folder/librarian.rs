@@ -17,13 +17,14 @@ use super::{
     files::{self, Part},
     index::{Index, Location},
     journal, log,
-    reader::{LogReader, read_at},
+    reader::{Framed, LogReader, read_at},
 };
 use crate::{
     model::code::Code,
     store::{
         Stay, StoreError,
-        engine::{Batch, Query, Tip},
+        background::lower_priority,
+        engine::{Batch, Query, Tip, UNDO},
         history::{Record, Retention},
         mint,
     },
@@ -80,6 +81,7 @@ impl Librarian {
         let shared = Arc::new(Shared::default());
         let (own, path) = (Arc::clone(&shared), folder.to_owned());
         let thread = std::thread::Builder::new().name("history".into()).spawn(move || {
+            lower_priority();
             let index = match stay {
                 Stay::Long => catch_up::open(&path, tip).inspect_err(|error| {
                     tracing::warn!(code = %error.code, "the history cannot be read: {error}");
@@ -156,15 +158,18 @@ impl Librarian {
         }
     }
 
-    /// Converts the journals before a generation to history files, which contain no changes and so no secrets.
+    /// Converts the journals before a generation to history files, which keep only the changes that undo the batches.
     pub(super) fn fold(&self, generation: u64) -> Result<(), StoreError> {
         for old in Part::Journal.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
             let (from, to) = (Part::Journal.path(&self.folder, old), Part::History.path(&self.folder, old));
-            let mut journal = LogReader::open(&from, false)?;
+            let mut journal = LogReader::open(&from, true)?;
             let (store, start) = (journal.store, journal.start);
             let following = LogReader::open(&Part::Journal.path(&self.folder, old + 1), false)?.start;
             journal::write_history(&to, store, start, || match journal.batch()? {
-                Some(framed) => Ok(Some(framed.batch)),
+                Some(Framed { mut batch, .. }) => {
+                    batch.changes.retain(|(key, _)| key.starts_with(UNDO));
+                    Ok(Some(batch))
+                }
                 None if (journal.tip.position, journal.tip.hash) == (following.position, following.hash) => Ok(None),
                 // The journal is removed below, so damage must stop this first.
                 None => {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::store::{
     StoreError,
-    engine::{Batch, Query, Statistics, Tip, Visit},
+    engine::{Batch, Query, Statistics, Tip, UNDO, UndoVisit, Visit},
     history::Record,
 };
 
@@ -68,6 +68,37 @@ pub(super) fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<()
         {
             visit(&before, &batch.record, &batch.hash)?;
             before = batch.hash;
+        }
+        if reader.rest.is_some() && reader.tip.position < upto {
+            let found = format!("record {} at byte {} cannot be read", reader.tip.position + 1, reader.end);
+            return Err(StoreError::corrupt(&path, found));
+        }
+    }
+    Ok(())
+}
+
+/// Visits the batches after a revision and up to a position, oldest first, with the changes that undo them. Starts at
+/// the beginning of a file.
+pub(super) fn undo_from(folder: &Path, revision: u64, upto: u64, visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
+    let parts = parts(folder)?;
+    let mut first = 0;
+    for (number, (part, generation)) in parts.iter().enumerate().rev() {
+        if LogReader::open(&part.path(folder, *generation), false)?.start.revision <= revision {
+            first = number;
+            break;
+        }
+    }
+    for (part, generation) in parts.into_iter().skip(first) {
+        let path = part.path(folder, generation);
+        let mut reader = LogReader::open(&path, true)?;
+        let mut before = reader.start;
+        while let Some(Framed { mut batch, .. }) = reader.batch()?
+            && batch.position <= upto
+        {
+            let after = Tip::after(&batch);
+            batch.changes.retain(|(key, _)| key.starts_with(UNDO));
+            visit(before, batch)?;
+            before = after;
         }
         if reader.rest.is_some() && reader.tip.position < upto {
             let found = format!("record {} at byte {} cannot be read", reader.tip.position + 1, reader.end);

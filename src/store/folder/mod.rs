@@ -6,12 +6,13 @@
 //! | --- | --- |
 //! | `base.N` | the state at the start of generation N |
 //! | `journal.N` | the batches of generation N |
-//! | `history.N` | the records of an older generation, without their changes |
+//! | `history.N` | the records of an older generation, with what undoes them instead of their changes |
 //! | `kept` | where the history begins, once retention has removed older records |
 //! | `head` | the position up to which the log was acknowledged |
 //! | `index/` | the location of each history record, in sled |
 //! | `lock` | locked by a writer, shared by readers |
 //! | `remembered` | dry runs that had nothing to do (D73), which are no part of the store |
+//! | `suspensions` | suspended sources (D84), which are no part of the store |
 
 mod base;
 mod beside;
@@ -53,7 +54,7 @@ pub(crate) use readonly::FolderReader;
 
 use super::{
     Stay, StoreError,
-    engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, Visit},
+    engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
     history::{Retention, chain},
     mint,
 };
@@ -163,7 +164,7 @@ impl Engine for FolderEngine {
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
         let Some(last) = batches.last() else { return Ok(()) };
         self.health()?;
-        let frames: Vec<BatchFrame<'_>> = batches.iter().map(|batch| BatchFrame::new(batch, true)).collect();
+        let frames: Vec<BatchFrame<'_>> = batches.iter().map(BatchFrame::new).collect();
         let mut writing = self.writing();
         if writing.tip.position != after {
             let message = format!("the log is at record {}, not at {after}", writing.tip.position);
@@ -215,6 +216,11 @@ impl Engine for FolderEngine {
     fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
         let upto = self.writing().tip.position;
         log::walk(&self.folder, upto, visit)
+    }
+
+    fn undo_from(&self, revision: u64, visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
+        let upto = self.writing().tip.position;
+        log::undo_from(&self.folder, revision, upto, visit)
     }
 
     fn probe(&self) -> Result<(), StoreError> {
@@ -387,10 +393,9 @@ fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> 
 /// Returns whether a folder has files other than those of an interrupted creation.
 fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
-        let others = ["lock", "index", "kept", "head.tmp"];
-        let beside = ["remembered", "remembered.tmp", "notifications", "notifications.tmp"];
-        others.contains(&name)
-            || beside.contains(&name)
+        let beside = ["remembered", "suspensions", "notifications"];
+        ["lock", "index", "kept", "head.tmp"].contains(&name)
+            || beside.contains(&name.strip_suffix(".tmp").unwrap_or(name))
             || ["base.", "journal.", "history."].iter().any(|part| name.starts_with(part))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| {

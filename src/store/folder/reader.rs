@@ -154,8 +154,7 @@ mod tests {
             Batch { position, revision: position, next_order: 1, record, hash: [2; 32], changes }
         };
         let batches: Vec<Batch> = (1..=2000).map(batch).collect();
-        let frames: Vec<frame::BatchFrame<'_>> =
-            batches.iter().map(|batch| frame::BatchFrame::new(batch, true)).collect();
+        let frames: Vec<frame::BatchFrame<'_>> = batches.iter().map(frame::BatchFrame::new).collect();
         journal.append(&frames).unwrap();
         let mut reader = LogReader::open(&path, true).unwrap();
         let mut count = 0;

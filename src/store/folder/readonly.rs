@@ -19,7 +19,7 @@ use crate::{
     model::code::Code,
     store::{
         StoreError,
-        engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, Visit},
+        engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
     },
 };
 
@@ -70,6 +70,10 @@ impl Engine for FolderReader {
 
     fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
         log::walk(&self.folder, self.tip.position, visit)
+    }
+
+    fn undo_from(&self, revision: u64, visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
+        log::undo_from(&self.folder, revision, self.tip.position, visit)
     }
 
     /// Returns immediately: nothing can be written while the store is open for reading.

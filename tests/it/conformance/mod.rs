@@ -19,8 +19,10 @@ mod limits;
 mod lists;
 mod login;
 mod modules;
+mod past;
 mod queries;
 mod reconciliations;
+mod revisions;
 mod round_trip;
 mod routes;
 mod row;
@@ -53,6 +55,7 @@ fn all_rows() -> Vec<Row> {
         modules::rows(),
         queries::rows(),
         reconciliations::rows(),
+        revisions::rows(),
         routes::rows(),
         saml::rows(),
         traffic::rows(),
@@ -61,7 +64,15 @@ fn all_rows() -> Vec<Row> {
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 3] = ["POST /reconciliations", "GET /reconciliations", "GET /reconciliations/{id}"];
+const BESIDE: [&str; 7] = [
+    "POST /reconciliations",
+    "GET /reconciliations",
+    "GET /reconciliations/{id}",
+    "POST /rollbacks",
+    "GET /history",
+    "GET /history/{revision}",
+    "GET /history/blame",
+];
 
 /// The endpoint that a step calls, as `METHOD path`.
 fn call(step: &Step) -> Option<String> {
@@ -69,7 +80,12 @@ fn call(step: &Step) -> Option<String> {
         return Some(format!("{} {}", endpoint.method, endpoint.path));
     }
     let path = step.path.split('?').next().unwrap_or_default();
-    let path = if path.starts_with("/reconciliations/") { "/reconciliations/{id}" } else { path };
+    let path = match path {
+        "/history/blame" => path,
+        _ if path.starts_with("/reconciliations/") => "/reconciliations/{id}",
+        _ if path.starts_with("/history/") => "/history/{revision}",
+        _ => path,
+    };
     Some(format!("{} {path}", step.method)).filter(|call| BESIDE.contains(&call.as_str()))
 }
 

@@ -17,7 +17,8 @@ pub(super) fn rows() -> Vec<Row> {
         .into_iter()
         .map(|endpoint| {
             let call = format!("{} {}?color=red", endpoint.method, endpoint.path.replace(['{', '}'], ""));
-            let field = if endpoint.action == Action::List { "/color" } else { "" };
+            let has_parameters = matches!(endpoint.action, Action::List | Action::Get | Action::GetModule(_));
+            let field = if has_parameters { "/color" } else { "" };
             let refused = row(format!("{call} is refused, before the body is read"))
                 .send_bytes(&call, "{")
                 .fails(400, "PARAMETER", field)
@@ -44,10 +45,11 @@ pub(super) fn rows() -> Vec<Row> {
             .says("use one of `limit`, `before_id`"),
         row("an unknown parameter comes before what does not exist")
             .call("GET /api_keys/ak_unknown?limit=1")
+            .fails(400, "PARAMETER", "/limit")
+            .says("use one of `at`")
+            .call("DELETE /edges/https/edghts_unknown?at=1")
             .fails(400, "PARAMETER", "")
-            .says("this endpoint has no query parameters")
-            .call("DELETE /edges/https/edghts_unknown?dry_run=true")
-            .fails(400, "PARAMETER", ""),
+            .says("this endpoint has no query parameters"),
         row("an empty query is none").call("GET /api_keys?").succeeds(200),
         row("reconciliations refuse unknown parameters too")
             .call("GET /reconciliations?limt=1")

@@ -6,6 +6,7 @@ pub(crate) mod failing;
 mod formats;
 mod groups;
 mod index;
+mod past;
 mod power;
 mod readonly;
 

@@ -1,4 +1,10 @@
-//! `/metrics`, in the Prometheus text format (D24, D33).
+//! `/metrics`, in the Prometheus text format (D24, D33, D87).
+
+mod exposition;
+mod inventory;
+mod process;
+mod scrape;
+mod syncs;
 
 use std::{
     future::poll_fn,
@@ -15,14 +21,18 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use jiff::Timestamp;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use super::{App, answer::ApiError};
+use super::{App, access, answer::ApiError, notify};
 use crate::{
-    model::{Kind, code::Code},
-    reconcile::{health::Status, watch::Following},
+    model::code::Code,
+    reconcile::following::Following,
+    store::measured::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
 };
+use exposition::Exposition;
+
+pub(super) use inventory::Inventories;
+pub(super) use syncs::SyncTimes;
 
 /// Bucket bounds in seconds, from a read from memory to a commit on a slow disk.
 const BUCKETS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
@@ -31,61 +41,58 @@ const UPKEEP: Duration = Duration::from_secs(5);
 
 static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
 
+/// The bounds of the numbers of commits that are made durable together.
+const GROUPS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
+
+/// The counters and histograms, with their help. What a scrape reads from the server is described where it is written.
+const HISTOGRAMS: [(&str, &str); 5] = [
+    ("edgewright_http_request_duration_seconds", "Duration of requests by method, path template and status."),
+    ("edgewright_reconcile_duration_seconds", "Duration of syncs and rollbacks, those that clients send included."),
+    ("edgewright_store_commit_duration_seconds", "Duration of commits by result, waiting for others included."),
+    (SYNC_SECONDS, "Duration of writing a group of commits and syncing it to disk."),
+    (GROUP_COMMITS, "Commits that were made durable by one write and one sync."),
+];
+const LABELLED_COUNTERS: [(&str, &str); 4] = [
+    ("edgewright_http_requests_total", "Handled requests by method, path template and status."),
+    ("edgewright_reconcile_total", "Syncs and rollbacks by result, those that clients send included."),
+    (notify::SENT, "Delivered notifications by target."),
+    (notify::FAILED, "Failed attempts to deliver a notification, by target."),
+];
+const COUNTERS: [(&str, &str); 4] = [
+    ("edgewright_reconciliation_request_bytes_total", "Size of the received bodies of POST /reconciliations."),
+    ("edgewright_file_cache_hits_total", "Texts that requests referred to by digest and the server had."),
+    ("edgewright_file_cache_misses_total", "Texts that requests referred to by digest and the server lacked."),
+    (SYNC_FAILURES, "Groups of commits that could not be made durable; nothing of them was kept."),
+];
+/// The results of `edgewright_reconcile_total`.
+const RESULTS: [&str; 8] =
+    ["applied", "in_sync", "partly_applied", "invalid", "suspended", "rolled_back", "failed", "panicked"];
+
 /// The recorder of the process, created on first use.
 fn recorder() -> Option<&'static PrometheusHandle> {
     RECORDER
         .get_or_init(|| {
             let seconds = Matcher::Suffix("_seconds".into());
             let builder = PrometheusBuilder::new().set_buckets_for_metric(seconds, BUCKETS).ok()?;
+            let builder = builder.set_buckets_for_metric(Matcher::Full(GROUP_COMMITS.into()), GROUPS).ok()?;
             let recorder = builder.build_recorder();
             let handle = recorder.handle();
             metrics::set_global_recorder(recorder).ok()?;
-            metrics::describe_histogram!("edgewright_http_request_duration_seconds", "Duration of requests.");
-            metrics::describe_counter!("edgewright_http_requests_total", "Handled requests.");
-            metrics::describe_histogram!(
-                "edgewright_reconcile_duration_seconds",
-                "Duration of runs of the reconcile loop."
-            );
-            metrics::describe_counter!("edgewright_reconcile_total", "Runs of the reconcile loop by outcome.");
-            metrics::describe_counter!(
-                "edgewright_reconciliation_request_bytes_total",
-                "Size of the received bodies of POST /reconciliations."
-            );
-            metrics::describe_gauge!("edgewright_file_cache_bytes", "Memory for the texts of sent files.");
-            metrics::describe_gauge!("edgewright_file_cache_files", "Texts of sent files in memory.");
-            metrics::describe_counter!(
-                "edgewright_file_cache_hits_total",
-                "Texts that requests referred to by digest and the server had."
-            );
-            metrics::describe_counter!(
-                "edgewright_file_cache_misses_total",
-                "Texts that requests referred to by digest and the server lacked."
-            );
-            metrics::describe_gauge!("edgewright_watchers", "Clients that watch changes.");
-            metrics::describe_counter!("edgewright_notifications_sent_total", "Delivered notifications.");
-            metrics::describe_counter!(
-                "edgewright_notifications_failed_total",
-                "Failed attempts to deliver a notification."
-            );
-            metrics::describe_gauge!(
-                "edgewright_notification_lag_revisions",
-                "Revisions that a target has not been notified of."
-            );
-            metrics::describe_gauge!("edgewright_resources", "Resources of each kind.");
-            metrics::describe_gauge!("edgewright_revision", "The current revision of the store.");
-            metrics::describe_gauge!("edgewright_drift", "1 while the store does not match a source's manifests.");
-            metrics::describe_gauge!(
-                "edgewright_reconcile_loop_up",
-                "1 while a source's reconcile loop is running and not stuck."
-            );
-            metrics::describe_gauge!(
-                "edgewright_reconcile_last_attempt_timestamp_seconds",
-                "Start time of the reconcile loop's last run."
-            );
-            metrics::describe_gauge!(
-                "edgewright_reconcile_last_success_timestamp_seconds",
-                "Last time that the store matched the manifests."
-            );
+            for (name, help) in HISTOGRAMS {
+                metrics::describe_histogram!(name, help);
+            }
+            for (name, help) in LABELLED_COUNTERS {
+                metrics::describe_counter!(name, help);
+            }
+            // A counter that appears with its first event hides that event from `increase()`.
+            for (name, help) in COUNTERS {
+                metrics::describe_counter!(name, help);
+                metrics::counter!(name).increment(0);
+            }
+            for result in RESULTS {
+                metrics::counter!("edgewright_reconcile_total", "result" => result).increment(0);
+            }
+            process::start();
             Some(handle)
         })
         .as_ref()
@@ -98,24 +105,39 @@ pub(crate) fn install() {
 
 /// Periodically runs the recorder's upkeep, because samples would accumulate until the next scrape, and logs when the
 /// reconcile loop is stuck.
-pub(super) async fn keep_up(following: Option<Arc<Following>>) {
+pub(super) async fn keep_up(following: Vec<Arc<Following>>) {
     let mut interval = tokio::time::interval(UPKEEP);
-    let mut was_up = true;
+    let mut loops: Vec<(Arc<Following>, bool)> = following.into_iter().map(|following| (following, true)).collect();
     loop {
         interval.tick().await;
         if let Some(recorder) = recorder() {
             // It sorts the samples of all requests since the last time, which must not hold up others.
             let _ = tokio::task::spawn_blocking(move || recorder.run_upkeep()).await;
         }
-        let Some(following) = &following else { continue };
-        let is_up = following.health.is_up();
-        if was_up && !is_up {
-            tracing::error!(source = following.source, "{}", following.health.trouble().unwrap_or_default());
+        for (following, was_up) in &mut loops {
+            let is_up = following.health.is_up();
+            if *was_up && !is_up {
+                tracing::error!(source = following.source, "{}", following.health.trouble().unwrap_or_default());
+            }
+            if is_up && !*was_up {
+                tracing::info!(source = following.source, "the reconcile loop runs again");
+            }
+            *was_up = is_up;
         }
-        if is_up && !was_up {
-            tracing::info!(source = following.source, "the reconcile loop runs again");
-        }
-        was_up = is_up;
+    }
+}
+
+/// The name of a method, or `other`: a client can send any method, and each would create a series.
+pub(super) fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
     }
 }
 
@@ -128,18 +150,11 @@ struct Series {
 impl Series {
     /// Looks up the series, which copies and hashes all labels twice.
     fn new(method: &Method, path: &str, status: StatusCode) -> Self {
-        // A client can send any method, and each would create a series.
-        let method = match *method {
-            Method::GET
-            | Method::HEAD
-            | Method::POST
-            | Method::PUT
-            | Method::PATCH
-            | Method::DELETE
-            | Method::OPTIONS => method.as_str(),
-            _ => "other",
-        };
-        let labels = [("method", method.to_owned()), ("path", path.to_owned()), ("status", status.as_str().to_owned())];
+        let labels = [
+            ("method", known_method(method).to_owned()),
+            ("path", path.to_owned()),
+            ("status", status.as_str().to_owned()),
+        ];
         Self {
             seconds: metrics::histogram!("edgewright_http_request_duration_seconds", &labels),
             handled: metrics::counter!("edgewright_http_requests_total", &labels),
@@ -159,19 +174,20 @@ const FREQUENT: [StatusCode; 4] =
 /// Counts and times the requests of an endpoint by its path template: ids would create a series per resource.
 pub(super) struct Meter {
     method: Method,
-    path: String,
+    path: Arc<str>,
     frequent: [OnceLock<Series>; 4],
 }
 
 impl Meter {
     /// Creates the meter of a method and a path template.
     pub(super) fn new(method: Method, path: &str) -> Self {
-        Self { method, path: path.to_owned(), frequent: Default::default() }
+        Self { method, path: Arc::from(path), frequent: Default::default() }
     }
 
     /// Completes a request with this method, or with HEAD instead of GET.
     pub(super) async fn observe(&self, method: &Method, answering: impl Future<Output = Response>) -> Response {
         let began = Instant::now();
+        access::note_path(&self.path);
         let response = answered(answering).await;
         let status = response.status();
         let at = FREQUENT.iter().position(|known| *known == status && *method == self.method);
@@ -186,7 +202,9 @@ impl Meter {
 /// Counts and times a request that no [`Meter`] observes.
 pub(super) async fn observe(request: Request, next: Next) -> Response {
     let method = request.method().clone();
-    let path = request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).to_owned();
+    let path = request.extensions().get::<MatchedPath>().map_or(access::NO_PATH, MatchedPath::as_str);
+    let path: Arc<str> = Arc::from(path);
+    access::note_path(&path);
     let began = Instant::now();
     let response = answered(next.run(request)).await;
     Series::new(&method, &path, response.status()).add(began);
@@ -214,32 +232,10 @@ pub(super) async fn page(app: Arc<App>) -> Response {
 }
 
 fn page_of(app: &App) -> Response {
-    let snapshot = app.store.snapshot();
-    metrics::gauge!("edgewright_revision").set(snapshot.revision as f64);
-    for info in Kind::all() {
-        metrics::gauge!("edgewright_resources", "kind" => info.name).set(snapshot.count(info.kind) as f64);
-    }
-    let (files, bytes) = app.files.size();
-    metrics::gauge!("edgewright_watchers").set(app.watchers.count() as f64);
-    metrics::gauge!("edgewright_file_cache_files").set(files as f64);
-    metrics::gauge!("edgewright_file_cache_bytes").set(bytes as f64);
-    if let Some(following) = &app.following {
-        let (source, health) = (&following.source, &following.health);
-        let flag = |state: bool| if state { 1.0 } else { 0.0 };
-        let seconds = |at: Option<Timestamp>| at.map_or(0.0, |at| at.as_second() as f64);
-        metrics::gauge!("edgewright_reconcile_loop_up", "source" => source.clone()).set(flag(health.is_up()));
-        let drifts = health.condition().status == Status::OutOfSync;
-        metrics::gauge!("edgewright_drift", "source" => source.clone()).set(flag(drifts));
-        metrics::gauge!("edgewright_reconcile_last_attempt_timestamp_seconds", "source" => source.clone())
-            .set(seconds(health.last_attempt()));
-        metrics::gauge!("edgewright_reconcile_last_success_timestamp_seconds", "source" => source.clone())
-            .set(seconds(health.last_success()));
-    }
-    for (target, lag) in app.outbox.iter().flat_map(|outbox| outbox.lags()) {
-        metrics::gauge!("edgewright_notification_lag_revisions", "target" => target.to_owned()).set(lag as f64);
-    }
-    let text = recorder().map(PrometheusHandle::render).unwrap_or_default();
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+    let mut page = Exposition::after(recorder().map(PrometheusHandle::render).unwrap_or_default());
+    scrape::write(app, &mut page);
+    process::write(&mut page);
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], page.into_text()).into_response()
 }
 
 #[cfg(test)]

@@ -1,0 +1,90 @@
+//! The access log: one line for each request, without anything secret of it (D87).
+
+use std::{cell::OnceCell, convert::Infallible, sync::Arc, time::Instant};
+
+use axum::{extract::Request, response::Response};
+use hyper::body::Body as HttpBody;
+use tracing::Level;
+
+use super::{answer::REQUEST_ID, metrics};
+use crate::model::id::Id;
+
+/// The log target of requests.
+const TARGET: &str = "edgewright::access";
+/// The actor of a request without a valid token.
+const ANONYMOUS: &str = "anonymous";
+/// The path template of a request that no endpoint matches. Its path is not logged: it may contain anything.
+pub(super) const NO_PATH: &str = "unknown";
+/// Requests of probes and scrapers, which would hide all others.
+const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
+/// What is known about a request only while it is handled.
+#[derive(Default)]
+struct Noted {
+    path: OnceCell<Arc<str>>,
+    actor: OnceCell<Id>,
+}
+
+tokio::task_local! {
+    static NOTED: Noted;
+}
+
+/// Notes the path template of the current request.
+pub(super) fn note_path(path: &Arc<str>) {
+    let _ = NOTED.try_with(|noted| noted.path.set(Arc::clone(path)));
+}
+
+/// Notes the API key of the current request. Without effect outside the task of a request.
+pub(super) fn note_actor(key: &Id) {
+    let _ = NOTED.try_with(|noted| noted.actor.set(key.clone()));
+}
+
+/// Handles a request and logs it.
+pub(super) async fn logged<A>(request: Request, handle: impl FnOnce(Request) -> A) -> Result<Response, Infallible>
+where
+    A: Future<Output = Result<Response, Infallible>>,
+{
+    if !tracing::enabled!(target: TARGET, Level::ERROR) {
+        return handle(request).await;
+    }
+    let began = Instant::now();
+    let method = metrics::known_method(request.method());
+    let handling = handle(request);
+    let noting = async move {
+        let response = handling.await;
+        let noted = NOTED.try_with(|noted| (noted.path.get().cloned(), noted.actor.get().cloned()));
+        (response, noted.unwrap_or_default())
+    };
+    let (response, (path, actor)) = NOTED.scope(Noted::default(), noting).await;
+    let response = response?;
+    let status = response.status();
+    let path = path.as_deref().unwrap_or(NO_PATH);
+    let actor = actor.as_ref().map_or(ANONYMOUS, Id::as_str);
+    let duration_ms = (began.elapsed().as_secs_f64() * 1e6).round() / 1e3;
+    let bytes = response.body().size_hint().exact();
+    let request_id = response.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    macro_rules! log_line {
+        ($level:expr) => {
+            tracing::event!(
+                target: TARGET,
+                $level,
+                method,
+                path,
+                status = status.as_u16(),
+                duration_ms,
+                bytes,
+                actor,
+                request_id,
+                "request"
+            )
+        };
+    }
+    if PROBES.contains(&path) {
+        log_line!(Level::DEBUG);
+    } else if status.is_server_error() {
+        log_line!(Level::ERROR);
+    } else {
+        log_line!(Level::INFO);
+    }
+    Ok(response)
+}

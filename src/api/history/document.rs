@@ -1,0 +1,312 @@
+//! The response bodies of `/history`, for the server and for the command line.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{
+    api::openapi::schemas::Schemas,
+    model::{id::Id, key::Key, operation::Author},
+    store::{
+        blame::Blame,
+        history::{Outcome, Record},
+        masked,
+    },
+};
+
+/// The tag of the operations.
+pub(crate) const TAG: &str = "History";
+
+/// Who made an attempt, and from which manifests.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct HistoryAuthor {
+    /// `api`, `source`, `rollback` or `local`; empty if unknown.
+    pub by: String,
+    /// The API key of the request, or empty.
+    pub key_id: String,
+    /// The owner of the API key, or empty.
+    pub owner_id: String,
+    /// The source of the manifests, or the source that was rolled back; empty if there is none.
+    pub source: String,
+    /// The Git commit of the manifests, or empty.
+    pub commit: String,
+    /// The name of the commit's author, or empty.
+    pub commit_author_name: String,
+    /// The email address of the commit's author, or empty.
+    pub commit_author_email: String,
+    /// The revision that a rollback brought back, or null.
+    pub rollback_to: Option<u64>,
+}
+
+impl HistoryAuthor {
+    fn of(author: &Author) -> Self {
+        let by = |by: &str, through: &Option<(Id, Id)>| {
+            let (key, owner) =
+                through.as_ref().map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();
+            Self { by: by.to_owned(), key_id: key, owner_id: owner, ..Self::default() }
+        };
+        match author {
+            Author::Api { key, owner } => by("api", &Some((key.clone(), owner.clone()))),
+            Author::Local => by("local", &None),
+            Author::Rollback { to, source, through, .. } => {
+                Self { source: source.clone().unwrap_or_default(), rollback_to: Some(*to), ..by("rollback", through) }
+            }
+            Author::Source { source, commit, commit_author, through } => {
+                let who = commit_author.as_ref();
+                Self {
+                    source: source.clone(),
+                    commit: commit.clone().unwrap_or_default(),
+                    commit_author_name: who.map(|who| who.name.clone()).unwrap_or_default(),
+                    commit_author_email: who.map(|who| who.email.clone()).unwrap_or_default(),
+                    ..by("source", through)
+                }
+            }
+        }
+    }
+
+    /// Whether it is the actor that a filter names: an API key, its owner, the email address of the commit's author, or
+    /// `local`.
+    pub(crate) fn is_actor(&self, actor: &str) -> bool {
+        [&self.key_id, &self.owner_id, &self.commit_author_email].iter().any(|known| *known == actor)
+            || (actor == "local" && self.by == actor)
+    }
+
+    /// Describes the author in a few words.
+    pub(crate) fn text(&self) -> String {
+        let mut text = match (self.by.as_str(), self.rollback_to) {
+            ("source", _) => format!("source `{}`", self.source),
+            (_, Some(to)) if self.source.is_empty() => format!("rollback to revision {to}"),
+            (_, Some(to)) => format!("rollback to revision {to} of source `{}`", self.source),
+            ("local", _) => "command line".to_owned(),
+            _ => String::new(),
+        };
+        if !self.commit.is_empty() {
+            text += &format!(" at {}", self.commit);
+        }
+        if !self.commit_author_name.is_empty() || !self.commit_author_email.is_empty() {
+            text += &format!(" by {} <{}>", self.commit_author_name, self.commit_author_email);
+        }
+        if !self.key_id.is_empty() {
+            let with = if text.is_empty() { "" } else { " with " };
+            text += &format!("{with}API key {} of {}", self.key_id, self.owner_id);
+        }
+        text
+    }
+}
+
+/// An attempt to change the store, in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct HistoryItem {
+    /// The number of the record, by which lists continue.
+    pub id: String,
+    /// The URI of the revision, or empty if the attempt changed nothing.
+    pub uri: String,
+    /// The revision that the attempt made; null if it changed nothing.
+    pub revision: Option<u64>,
+    /// The time of the attempt.
+    pub created_at: String,
+    /// How long it took, in milliseconds.
+    pub milliseconds: u64,
+    /// `applied`, `refused` or `failed`.
+    pub outcome: String,
+    /// Why it was refused or failed, or empty.
+    pub message: String,
+    /// Who made it.
+    #[serde(flatten)]
+    pub author: HistoryAuthor,
+    /// The number of calls.
+    pub operations: usize,
+    /// The number of resources that it changed.
+    pub changed: usize,
+}
+
+/// A revision with everything that it changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct HistoryEntry {
+    /// The fields shown in lists.
+    #[serde(flatten)]
+    pub head: HistoryItem,
+    /// The operations in order: each call as `METHOD path`, and operations without a call, such as ownership changes,
+    /// in parentheses.
+    pub calls: Vec<String>,
+    /// The resources that changed.
+    pub resources: Vec<HistoryResource>,
+}
+
+/// A resource before and after a change. Secrets show only as `(secret)` and whether they changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct HistoryResource {
+    /// The kind.
+    pub kind: String,
+    /// The path in the API.
+    pub path: String,
+    /// The name in the manifests, or empty.
+    pub name: String,
+    /// The file and line that declare it, or empty.
+    pub declared_at: String,
+    /// The fields before; null if it did not exist. Of a changed resource, only the fields that differ.
+    #[schemars(with = "Option<BTreeMap<String, Value>>")]
+    pub before: Option<Value>,
+    /// The fields after; null if it no longer exists.
+    #[schemars(with = "Option<BTreeMap<String, Value>>")]
+    pub after: Option<Value>,
+}
+
+/// Who set each field of a resource.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ResourceBlame {
+    /// The kind.
+    pub kind: String,
+    /// The path in the API.
+    pub resource: String,
+    /// The name in the manifests, or empty.
+    pub name: String,
+    /// The fields that are set, in order.
+    pub fields: Vec<FieldBlame>,
+}
+
+/// What set the value of a field.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct FieldBlame {
+    /// JSON pointer to the field.
+    pub field: String,
+    /// The value, with masked secrets. A long text is its size and digest.
+    pub value: Value,
+    /// The revision that set it; null if that is no longer in the history.
+    pub revision: Option<u64>,
+    /// The oldest revision in the history, if the value is older; otherwise null.
+    pub before_revision: Option<u64>,
+    /// The time of the revision, or empty.
+    pub created_at: String,
+    /// Who made it.
+    #[serde(flatten)]
+    pub author: HistoryAuthor,
+}
+
+impl HistoryItem {
+    /// Describes a record.
+    pub(crate) fn of(record: &Record, base_url: &str) -> Self {
+        let outcome = match record.outcome {
+            Outcome::Applied => "applied",
+            Outcome::Refused => "refused",
+            Outcome::Failed => "failed",
+        };
+        Self {
+            id: record.position.to_string(),
+            uri: record.revision.map(|revision| format!("{base_url}{PATH}/{revision}")).unwrap_or_default(),
+            revision: record.revision,
+            created_at: record.at.to_string(),
+            milliseconds: record.milliseconds,
+            outcome: outcome.to_owned(),
+            message: record.message.clone(),
+            author: HistoryAuthor::of(&record.author),
+            operations: record.calls.len(),
+            changed: record.resources.len(),
+        }
+    }
+}
+
+impl HistoryEntry {
+    /// Describes a record with what it changed.
+    pub(crate) fn of(record: Record, base_url: &str) -> Self {
+        let head = HistoryItem::of(&record, base_url);
+        let resources = record.resources.into_iter().map(|mut touched| {
+            masked::hide_change(touched.before.as_mut(), touched.after.as_mut());
+            HistoryResource {
+                kind: touched.kind.to_string(),
+                path: touched.path,
+                name: touched.name.unwrap_or_default(),
+                declared_at: touched.declared_at.unwrap_or_default(),
+                before: touched.before,
+                after: touched.after,
+            }
+        });
+        Self { head, resources: resources.collect(), calls: record.calls }
+    }
+}
+
+impl ResourceBlame {
+    /// Describes who set the fields of a resource.
+    pub(crate) fn of(key: &Key, blame: Blame) -> Self {
+        let Blame { name, fields, oldest } = blame;
+        let fields = fields.into_iter().map(|field| {
+            let set = field.set.as_ref();
+            FieldBlame {
+                field: field.pointer,
+                value: field.value,
+                revision: set.map(|set| set.revision),
+                before_revision: set.is_none().then_some(oldest),
+                created_at: set.map(|set| set.at.to_string()).unwrap_or_default(),
+                author: set.map(|set| HistoryAuthor::of(&set.author)).unwrap_or_default(),
+            }
+        });
+        let fields = fields.collect();
+        Self { kind: key.kind.to_string(), resource: key.path(), name: name.unwrap_or_default(), fields }
+    }
+}
+
+/// The path of the list.
+pub(crate) const PATH: &str = "/history";
+
+/// The paths with their operations. `failures` refers to errors by their statuses.
+pub(crate) fn paths(schemas: &mut Schemas, failures: &dyn Fn(&[&str]) -> Value) -> [(String, Value); 3] {
+    let item = schemas.response::<HistoryItem>();
+    let list = schemas.list("History", "history", item, true);
+    let (entry, blame) = (schemas.response::<HistoryEntry>(), schemas.response::<ResourceBlame>());
+    let operation =
+        |id: &str, summary: &str, description: &str, parameters: Value, schema: Value, statuses: &[&str]| {
+            let mut responses = failures(statuses);
+            if let Some(responses) = responses.as_object_mut() {
+                let ok = json!({"description": "OK", "content": {"application/json": {"schema": schema}}});
+                responses.insert("200".into(), ok);
+            }
+            json!({"get": {
+                "operationId": id,
+                "summary": summary,
+                "description": description,
+                "tags": [TAG],
+                "x-extension": true,
+                "parameters": parameters,
+                "responses": responses,
+            }})
+        };
+    let text = |name: &str, description: &str| json!({"name": name, "in": "query", "description": description, "schema": {"type": "string", "minLength": 1}});
+    let number = |name: &str, description: &str| json!({"name": name, "in": "query", "description": description, "schema": {"type": "integer", "minimum": 0}});
+    let filters = json!([
+        {"name": "limit", "in": "query", "description": "The number of records per page.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000}},
+        text("before_id", "Continues after this record."),
+        text("resource", "Only attempts that changed the resource with this path, such as `/edges/https/edghts_…`."),
+        text("actor", "Only attempts of this API key, owner or commit author (email address), or `local` for the command line."),
+        text("source", "Only attempts of this source."),
+        number("from", "Only this revision and later ones."),
+        number("to", "Only this revision and earlier ones."),
+    ]);
+    let resource = json!([{"name": "resource", "in": "query", "required": true, "description": "The path of the resource, such as `/edges/https/edghts_…`.", "schema": {"type": "string", "minLength": 1}}]);
+    let listed = operation(
+        "listHistory",
+        "List the history",
+        "Returns the attempts to change the store, refused ones included, newest first, one page at a time. `next_page_uri` is the URI of the next page.",
+        filters,
+        list,
+        &["400", "401", "500", "503"],
+    );
+    let got = operation(
+        "getRevision",
+        "Get a revision",
+        "Returns who made the revision, from which commit, and every resource before and after it, with secrets hidden.",
+        json!([]),
+        entry,
+        &["400", "401", "404", "410", "500", "503"],
+    );
+    let blamed = operation(
+        "getBlame",
+        "Get who set each field",
+        "Returns for each field of a resource the revision, time and author that set its present value.",
+        resource,
+        blame,
+        &["400", "401", "404", "500", "503"],
+    );
+    [(PATH.to_owned(), listed), (format!("{PATH}/{{revision}}"), got), (format!("{PATH}/blame"), blamed)]
+}

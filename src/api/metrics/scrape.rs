@@ -1,0 +1,124 @@
+//! The gauges that are read from the server when the page is requested.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::exposition::{Exposition, Labels};
+use crate::{
+    api::App,
+    reconcile::{following::Following, health::Status},
+};
+
+/// The commit of the build, if the build names it.
+const COMMIT: Option<&str> = option_env!("EDGEWRIGHT_COMMIT");
+
+/// Writes the gauges of a server.
+pub(super) fn write(app: &App, page: &mut Exposition) {
+    let commit = COMMIT.filter(|commit| !commit.is_empty()).unwrap_or("unknown");
+    let build = vec![("version", env!("CARGO_PKG_VERSION")), ("commit", commit)];
+    page.gauge("edgewright_build_info", "1, with the version and the Git commit of the build.", [(build, 1.0)]);
+    resources(app, page);
+    store(app, page);
+    let (files, bytes) = app.files.size();
+    page.value("edgewright_file_cache_files", "Texts of sent files in memory.", files as f64);
+    page.value("edgewright_file_cache_bytes", "Memory for the texts of sent files.", bytes as f64);
+    page.value("edgewright_watchers", "Clients that watch changes.", app.watchers.count() as f64);
+    let lags = app.outbox.iter().flat_map(|outbox| outbox.lags());
+    page.gauge(
+        "edgewright_notification_lag_revisions",
+        "Revisions that a target has not been notified of.",
+        lags.map(|(target, lag)| (vec![("target", target)], lag as f64)),
+    );
+    followed(&app.following, page);
+    successes(app, page);
+}
+
+fn resources(app: &App, page: &mut Exposition) {
+    let snapshot = app.store.snapshot();
+    page.value("edgewright_revision", "The current revision of the store.", snapshot.revision as f64);
+    let inventory = app.inventories.of(&snapshot);
+    drop(snapshot);
+    let kinds = inventory.kinds.iter().map(|(kind, count)| (vec![("kind", kind.info().name)], *count as f64));
+    page.gauge("edgewright_resources", "Resources of each kind.", kinds);
+    page.value("edgewright_sources", "Sources that own resources.", inventory.sources as f64);
+    let owned = inventory.owned.iter().flat_map(|(source, kinds)| {
+        let labels = move |kind: &'static str| vec![("source", source.as_str()), ("kind", kind)];
+        kinds.iter().map(move |(kind, count)| (labels(kind.info().name), *count as f64))
+    });
+    page.gauge("edgewright_source_resources", "Resources that a source owns, by kind.", owned);
+    let expiries = inventory
+        .expiries
+        .iter()
+        .map(|it| (vec![("id", it.id.as_str()), ("name", it.name.as_str())], it.second as f64));
+    page.gauge(
+        "edgewright_certificate_expiry_timestamp_seconds",
+        "End of validity of a TLS certificate's leaf or a certificate authority, in Unix time.",
+        expiries,
+    );
+}
+
+fn store(app: &App, page: &mut Exposition) {
+    let ready = app.store.readiness().is_ok();
+    page.value("edgewright_store_ready", "1 while commits can succeed.", flag(ready));
+    let statistics = app.store.statistics();
+    page.value(
+        "edgewright_store_size_bytes",
+        "Size of the store's files: base, journals and history.",
+        statistics.bytes as f64,
+    );
+    let records = match statistics.oldest {
+        0 => 0,
+        oldest => (statistics.position + 1).saturating_sub(oldest),
+    };
+    page.value("edgewright_history_records", "Records in the history.", records as f64);
+}
+
+/// A value of a followed source.
+type OfSource = fn(&Following) -> f64;
+
+/// The state of each followed source.
+fn followed(all: &[Arc<Following>], page: &mut Exposition) {
+    let gauges: [(&str, &str, OfSource); 4] = [
+        ("edgewright_reconcile_loop_up", "1 while a source's reconcile loop is running and not stuck.", |it| {
+            flag(it.health.is_up())
+        }),
+        ("edgewright_drift", "1 while the store does not match a source's manifests.", |it| {
+            flag(it.health.condition().status == Status::OutOfSync)
+        }),
+        ("edgewright_source_suspended", "1 while a source is suspended.", |it| flag(it.suspension().is_some())),
+        (
+            "edgewright_reconcile_last_attempt_timestamp_seconds",
+            "Start of the reconcile loop's last run, in Unix time; 0 for never.",
+            |it| seconds(it.health.last_attempt()),
+        ),
+    ];
+    for (name, help, value) in gauges {
+        page.gauge(name, help, all.iter().map(|it| (of(&it.source), value(it))));
+    }
+}
+
+/// The last successful sync of the followed sources, and of those that clients have sent.
+fn successes(app: &App, page: &mut Exposition) {
+    let is_followed = |source: &str| app.following.iter().any(|it| it.source == source);
+    let sent = app.syncs.all().into_iter().filter(|(source, _)| !is_followed(source));
+    let mut all: Vec<(String, f64)> = sent.map(|(source, second)| (source, second as f64)).collect();
+    all.extend(app.following.iter().map(|it| (it.source.clone(), seconds(it.health.last_success()))));
+    page.gauge(
+        "edgewright_reconcile_last_success_timestamp_seconds",
+        "Last time that the store matched a source's manifests, in Unix time; 0 for never.",
+        all.iter().map(|(source, second)| (of(source), *second)),
+    );
+}
+
+fn of(source: &str) -> Labels<'_> {
+    vec![("source", source)]
+}
+
+fn flag(state: bool) -> f64 {
+    if state { 1.0 } else { 0.0 }
+}
+
+fn seconds(at: Option<Timestamp>) -> f64 {
+    at.map_or(0.0, |at| at.as_second() as f64)
+}

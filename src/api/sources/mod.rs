@@ -1,0 +1,146 @@
+//! `/sources`: the sources that the server follows, their status (D83), and their suspension (D84).
+
+pub(crate) mod document;
+pub(crate) mod view;
+
+use std::{collections::HashMap, sync::Arc};
+
+use axum::{
+    body::Body,
+    http::{Request, StatusCode},
+    response::Response,
+};
+use jiff::Timestamp;
+
+use super::{
+    App,
+    answer::{self, ApiError},
+    auth::{self, Caller},
+    body::{self, Limits},
+    query,
+};
+use crate::{
+    model::{
+        code::Code,
+        decode::decode,
+        fault::{Fault, Path},
+        json,
+        secret::Secrets,
+    },
+    reconcile::{following::Following, status::SourceStatus, suspension::Suspension},
+    text::printable,
+};
+use view::{SourceList, SourceSuspend, SourceView};
+
+/// Lists the sources in the order of the configuration.
+pub(super) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+    admit(&app, &request)?;
+    blocking(app, move |app| {
+        let list = SourceList { sources: views(app), uri: format!("{}/sources", app.site.base_url) };
+        let rendered = answer::rendered(json::bytes(&list, Secrets::Masked)?);
+        Ok(answer::conditional(request.headers(), &rendered))
+    })
+    .await
+}
+
+/// Returns the status of a source.
+pub(super) async fn get(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
+    admit(&app, &request)?;
+    blocking(app, move |app| {
+        let found = views(app).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
+        let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
+        Ok(answer::conditional(request.headers(), &rendered))
+    })
+    .await
+}
+
+/// Suspends a source: it is looked at and not applied until it is resumed or the suspension ends.
+pub(super) async fn suspend(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
+    admit(&app, &request)?;
+    if !app.following.iter().any(|following| following.source == name) {
+        return Err(unknown(&name));
+    }
+    let (parts, body) = request.into_parts();
+    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+    // The key may have been revoked meanwhile.
+    let caller = auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    if content.root().is_null() {
+        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
+    }
+    let (wanted, found) = decode::<SourceSuspend>(content.root(), None);
+    faults.extend(found);
+    let wanted = match wanted {
+        Some(wanted) if faults.is_empty() => wanted,
+        _ => return Err(ApiError::from_faults(faults)),
+    };
+    let until = match wanted.until.trim() {
+        "" => None,
+        text => Some(text.parse::<Timestamp>().map_err(|_| {
+            let fault = Fault::new(Code::InvalidFormat, "`until` must be a time such as 2027-01-31T18:00:00Z");
+            ApiError::new(fault.at(Path::root().join("until")))
+        })?),
+    };
+    let suspension = Suspension::new(wanted.reason, caller.owner.as_str(), until).map_err(ApiError::new)?;
+    set(app, name, Some(suspension)).await
+}
+
+/// Ends the suspension of a source.
+pub(super) async fn resume(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
+    let caller = admit(&app, &request)?;
+    let following = app.following.iter().find(|following| following.source == name).ok_or_else(|| unknown(&name))?;
+    if following.is_suspended_by_configuration() {
+        let fault = Fault::new(Code::Conflict, "the configuration file of the server suspends the source");
+        return Err(ApiError::new(fault.help("remove `suspend` from the source in the file, and restart the server")));
+    }
+    if following.suspension().is_some() {
+        tracing::info!(source = name, by = caller.owner.as_str(), "resuming the source");
+    }
+    set(app, name, None).await
+}
+
+/// Suspends or resumes a source, and responds with its status. A run that has begun may still apply its plan, so this
+/// waits for its end.
+async fn set(app: Arc<App>, name: String, suspension: Option<Suspension>) -> Result<Response, ApiError> {
+    blocking(app, move |app| {
+        let following = app.following.iter().find(|it| it.source == name).ok_or_else(|| unknown(&name))?;
+        following.set_suspension(suspension)?;
+        let found = views(app).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
+        let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
+        Ok(answer::resource(StatusCode::OK, &rendered))
+    })
+    .await
+}
+
+fn admit(app: &App, request: &Request<Body>) -> Result<Caller, ApiError> {
+    let caller = auth::admit(app, &app.store.snapshot(), request.method(), request.headers())?;
+    query::check(request.uri().query(), &[])?;
+    Ok(caller)
+}
+
+fn unknown(name: &str) -> ApiError {
+    ApiError::of(Code::NotFound, format!("this server follows no source `{}`", printable(name)))
+}
+
+/// Counts the resources on a blocking thread, which takes long in a large store.
+async fn blocking(
+    app: Arc<App>,
+    respond: impl FnOnce(&App) -> Result<Response, ApiError> + Send + 'static,
+) -> Result<Response, ApiError> {
+    let answer = tokio::task::spawn_blocking(move || respond(&app)).await;
+    answer.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?
+}
+
+fn views(app: &App) -> Vec<SourceView> {
+    let snapshot = app.store.snapshot();
+    let mut owned: HashMap<&str, usize> = HashMap::new();
+    for claim in snapshot.iter().filter_map(|entry| entry.claim.as_ref()) {
+        *owned.entry(claim.source.as_str()).or_default() += 1;
+    }
+    let all: Vec<(&str, SourceStatus)> =
+        app.following.iter().map(|following| (following.source.as_str(), following.status.current())).collect();
+    let view = |following: &Arc<Following>| {
+        let count = owned.get(following.source.as_str()).copied().unwrap_or_default();
+        SourceView::of(following, &all, count, &app.site.base_url)
+    };
+    app.following.iter().map(view).collect()
+}

@@ -1,0 +1,271 @@
+//! The responses of `/sources`, for the server and for `edgewright status`.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    model::{code::Code, diagnostic::Severity, key::segment},
+    plan::format::json::{Item, Spot},
+    reconcile::{
+        following::Following,
+        health::{Condition, Reason, Status},
+        status::{LookRecord, SourceStatus},
+        suspension::Suspension,
+    },
+};
+
+/// A source that the server follows, and its status.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SourceView {
+    /// The name of the source.
+    pub name: String,
+    /// The URI.
+    pub uri: String,
+    /// The state in one word.
+    pub state: SourceState,
+    /// The conditions of the source.
+    pub conditions: Vec<ConditionView>,
+    /// The files and folders of the manifests; in a repository, the path inside it.
+    pub paths: Vec<String>,
+    /// The local path of the Git repository that is read without a work tree, or empty.
+    pub repository: String,
+    /// The branch, tag or commit of the repository, or empty.
+    #[serde(rename = "ref")]
+    pub revision: String,
+    /// How often the source is looked at without an event, in seconds.
+    pub interval_seconds: u64,
+    /// The last look; null before the first one has finished.
+    pub last_attempt: Option<LookView>,
+    /// The last look after which the store matched the manifests; null if there was none since the server started.
+    pub last_applied: Option<LookView>,
+    /// Who suspended the source, if it is suspended: it is looked at and not applied.
+    pub suspension: Option<SuspensionView>,
+    /// When the next look is due, also without an event; empty during the first one.
+    pub next_look_at: String,
+    /// The numbers of resources and findings.
+    pub counts: SourceCounts,
+    /// The first hundred diagnostics of the last run, errors first.
+    pub diagnostics: Vec<Item>,
+    /// The number of diagnostics that are not listed.
+    pub diagnostics_omitted: usize,
+}
+
+/// The state of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) enum SourceState {
+    /// The store matches the manifests.
+    Synced,
+    /// The store matches only a part of the manifests, or a rollback left them.
+    OutOfSync,
+    /// The manifests have errors; the last good state stays.
+    Invalid,
+    /// A safety limit refuses the plan.
+    Refused,
+    /// The plan could not be applied.
+    Failed,
+    /// The source is suspended: nothing is applied.
+    Suspended,
+    /// The first run has not finished.
+    Unknown,
+}
+
+/// The suspension of a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SuspensionView {
+    /// Why, in the words of who did it.
+    pub reason: String,
+    /// The owner of the API key that suspended it, `command line` or `configuration file`.
+    pub by: String,
+    /// When it began.
+    pub since: String,
+    /// When it ends by itself; empty if it does not.
+    pub until: String,
+}
+
+/// A suspension to begin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SourceSuspend {
+    /// Why: everyone who looks at the status of the source sees it.
+    #[schemars(length(min = 1, max = 1000))]
+    pub reason: String,
+    /// When it ends by itself, such as `2027-01-31T18:00:00Z`; empty if it does not.
+    #[serde(default)]
+    pub until: String,
+}
+
+/// A condition of a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Condition")]
+pub(crate) struct ConditionView {
+    /// The type of the condition, `Synced`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `Synced`, `OutOfSync` or `Unknown`.
+    pub status: String,
+    /// The reason in one word.
+    pub reason: String,
+    /// The reason in one sentence.
+    pub message: String,
+    /// When the status last changed.
+    pub last_transition_time: String,
+    /// The revision of the store after the last run.
+    pub observed_revision: u64,
+}
+
+/// A look at the manifests of a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Look")]
+pub(crate) struct LookView {
+    /// When it ended.
+    pub at: String,
+    /// The Git commit of the manifests, or empty.
+    pub commit: String,
+    /// The revision of the store then.
+    pub revision: u64,
+}
+
+/// The numbers of resources and findings of a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SourceCounts {
+    /// Resources that the source owns.
+    pub owned: usize,
+    /// Resources that the manifests declare.
+    pub declared: usize,
+    /// Manifest files.
+    pub files: usize,
+    /// Errors.
+    pub errors: usize,
+    /// Warnings.
+    pub warnings: usize,
+    /// Resources to create that are planned and not applied.
+    pub pending_create: usize,
+    /// Resources to change, replace or adopt.
+    pub pending_change: usize,
+    /// Resources to delete.
+    pub pending_delete: usize,
+}
+
+/// The sources of a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SourceList {
+    /// The sources.
+    pub sources: Vec<SourceView>,
+    /// The URI of the list.
+    pub uri: String,
+}
+
+impl SourceView {
+    /// The status of a source that owns so many resources. `others` are all sources of the server.
+    pub(super) fn of(following: &Following, others: &[(&str, SourceStatus)], owned: usize, base_url: &str) -> Self {
+        let condition = following.health.condition();
+        let status = following.status.current();
+        let findings = &status.findings;
+        let suspension = following.suspension();
+        let location = &following.location;
+        let shown = |path: &Path| path.display().to_string();
+        let claimed = others.iter().flat_map(|(source, status)| {
+            let own = status.findings.clashes.iter().filter(move |clash| clash.owner == following.source);
+            own.map(move |clash| clash_of(source, &clash.resource))
+        });
+        let claimed: Vec<Item> = claimed.collect();
+        let pending = findings.pending;
+        let counts = SourceCounts {
+            owned,
+            declared: findings.declared,
+            files: findings.files,
+            errors: findings.errors,
+            warnings: findings.warnings + claimed.len(),
+            pending_create: pending.create,
+            pending_change: pending.change + pending.replace + pending.adopt,
+            pending_delete: pending.delete,
+        };
+        let look = |look: &LookRecord| LookView {
+            at: look.at.to_string(),
+            commit: look.commit.clone().unwrap_or_default(),
+            revision: look.revision,
+        };
+        Self {
+            name: following.source.clone(),
+            uri: format!("{base_url}/sources/{}", segment(&following.source)),
+            state: if suspension.is_some() { SourceState::Suspended } else { SourceState::of(&condition) },
+            paths: location.paths.iter().map(|path| shown(path)).collect(),
+            repository: location.repository.as_deref().map(shown).unwrap_or_default(),
+            revision: location.revision.clone(),
+            interval_seconds: following.interval.as_secs(),
+            last_attempt: status.attempt.as_ref().map(look),
+            last_applied: status.applied.as_ref().map(look),
+            suspension: suspension.map(SuspensionView::of),
+            next_look_at: status.next_look.as_ref().map(Timestamp::to_string).unwrap_or_default(),
+            counts,
+            diagnostics_omitted: findings.omitted(),
+            diagnostics: findings.diagnostics.iter().cloned().chain(claimed).collect(),
+            conditions: vec![ConditionView::of(condition)],
+        }
+    }
+}
+
+impl SourceState {
+    fn of(condition: &Condition) -> Self {
+        match (condition.status, condition.reason) {
+            (Status::Unknown, _) => SourceState::Unknown,
+            (Status::Synced, _) => SourceState::Synced,
+            (Status::OutOfSync, Reason::Invalid) => SourceState::Invalid,
+            (Status::OutOfSync, Reason::Refused) => SourceState::Refused,
+            (Status::OutOfSync, Reason::Failed | Reason::Panicked) => SourceState::Failed,
+            (Status::OutOfSync, _) => SourceState::OutOfSync,
+        }
+    }
+
+    /// The state as in a response.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            SourceState::Synced => "Synced",
+            SourceState::OutOfSync => "OutOfSync",
+            SourceState::Invalid => "Invalid",
+            SourceState::Refused => "Refused",
+            SourceState::Failed => "Failed",
+            SourceState::Suspended => "Suspended",
+            SourceState::Unknown => "Unknown",
+        }
+    }
+}
+
+impl SuspensionView {
+    fn of(suspension: Suspension) -> Self {
+        Self {
+            reason: suspension.reason,
+            by: suspension.by,
+            since: suspension.since.to_string(),
+            until: suspension.until.map(|until| until.to_string()).unwrap_or_default(),
+        }
+    }
+}
+
+impl ConditionView {
+    fn of(condition: Condition) -> Self {
+        Self {
+            kind: condition.kind.to_owned(),
+            status: condition.status.to_string(),
+            reason: condition.reason.to_string(),
+            message: condition.message,
+            last_transition_time: condition.last_transition_time.to_string(),
+            observed_revision: condition.observed_revision,
+        }
+    }
+}
+
+/// The warning of the source that owns a resource which another one declares, too. The other one has the error.
+fn clash_of(source: &str, resource: &str) -> Item {
+    Item {
+        code: Code::OwnerConflict.to_string(),
+        severity: Severity::Warning,
+        message: format!("source `{source}` declares {resource}, which this source owns"),
+        help: Some("remove the resource from one of the two sources".into()),
+        spot: Spot::default(),
+        related: Vec::new(),
+    }
+}

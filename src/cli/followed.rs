@@ -1,0 +1,239 @@
+//! The sources that `serve` follows, as the configuration file lists them (D82).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Component, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::SignedDuration;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::source::{Loading, Ownership};
+use crate::{
+    manifest::tree::{RefTree, Tree},
+    model::{
+        code::Code,
+        diagnostic::Diagnostic,
+        fault::{Fault, Path as FieldPath},
+    },
+    plan::safety::Budget,
+    reconcile::{
+        LintLevels, Options, check_source,
+        following::{FollowedSource, INTERVAL, SourceLocation},
+    },
+    text::printable,
+};
+
+/// The shortest and the longest interval: the loop resolves its paths once a second, and lints depend on the day.
+const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
+
+/// A source in the configuration file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SourceEntry {
+    /// The name of the source (D40).
+    name: String,
+    /// A folder or file; with `repository`, inside the repository.
+    path: Option<PathBuf>,
+    /// The local path of a Git repository.
+    repository: Option<PathBuf>,
+    /// A branch, tag or commit of the repository.
+    #[serde(rename = "ref")]
+    revision: Option<String>,
+    /// How often to look without an event.
+    interval: Option<Value>,
+    prune: Option<bool>,
+    isolate: Option<bool>,
+    /// Whether to look without applying.
+    suspend: Option<bool>,
+    max_deletes: Option<Value>,
+    /// Levels of lints, over those of the whole file.
+    #[serde(default)]
+    lints: BTreeMap<String, String>,
+}
+
+/// A source to follow, with what the configuration file sets for it.
+#[derive(Debug)]
+pub(super) struct ConfiguredSource {
+    /// The name of the source.
+    pub name: String,
+    location: SourceLocation,
+    interval: Duration,
+    prune: Option<bool>,
+    isolate: Option<bool>,
+    is_suspended: bool,
+    budget: Option<Budget>,
+    lints: LintLevels,
+}
+
+/// Checks the list of sources. `lints` are the levels for all sources; the path of a fault starts at `sources`.
+pub(super) fn checked(entries: Vec<SourceEntry>, lints: &LintLevels) -> Result<Vec<ConfiguredSource>, Fault> {
+    let mut names = BTreeSet::new();
+    let mut sources = Vec::new();
+    for (at, entry) in entries.into_iter().enumerate() {
+        let place = FieldPath::root().join("sources").join(at);
+        let source = entry.checked(lints).map_err(|fault| {
+            let path = fault.path.under(&place);
+            fault.at(path)
+        })?;
+        if !names.insert(source.name.clone()) {
+            let message = format!("duplicate source name `{}`", printable(&source.name));
+            let fault = Fault::new(Code::DuplicateName, message).at(place.join("name"));
+            return Err(
+                fault.help("give each source its own name: under one name, each would delete the other's resources")
+            );
+        }
+        sources.push(source);
+    }
+    Ok(sources)
+}
+
+impl SourceEntry {
+    fn checked(self, lints: &LintLevels) -> Result<ConfiguredSource, Fault> {
+        let field = |name: &str| FieldPath::root().join(name);
+        check_source(&self.name).map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(field("name")))?;
+        let location = self.location()?;
+        let interval = match self.interval.map(text_of) {
+            Some(text) => interval_of(&text).map_err(|fault| fault.at(field("interval")))?,
+            None => INTERVAL,
+        };
+        let budget = self.max_deletes.map(|value| text_of(value).parse::<Budget>()).transpose();
+        let budget = budget.map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(field("max_deletes")))?;
+        let own = LintLevels::named(&self.lints, None).map_err(|fault| {
+            let path = fault.path.under(&field("lints"));
+            fault.at(path)
+        })?;
+        let mut lints = lints.clone();
+        lints.levels.extend(own.levels);
+        let (name, prune, isolate) = (self.name, self.prune, self.isolate);
+        let is_suspended = self.suspend.unwrap_or_default();
+        Ok(ConfiguredSource { name, location, interval, prune, isolate, is_suspended, budget, lints })
+    }
+
+    fn location(&self) -> Result<SourceLocation, Fault> {
+        let fault = |name: &str, code: Code, message: &str| Fault::new(code, message).at(FieldPath::root().join(name));
+        let is_blank = |path: &PathBuf| path.as_os_str().is_empty();
+        let paths: Vec<PathBuf> = self.path.iter().cloned().collect();
+        let Some(repository) = &self.repository else {
+            if self.revision.is_some() {
+                return Err(fault("ref", Code::NotAllowed, "`ref` requires `repository`")
+                    .help("set `repository` to the path of a Git repository, or remove `ref`"));
+            }
+            return match &self.path {
+                None => Err(fault("path", Code::Required, "`path` is required")
+                    .help("set `path` to a folder or file, or `repository` to a Git repository")),
+                Some(path) if is_blank(path) || path.as_os_str() == "-" => {
+                    Err(fault("path", Code::InvalidFormat, "`path` must be a folder or file"))
+                }
+                Some(_) => Ok(SourceLocation { paths, ..SourceLocation::default() }),
+            };
+        };
+        if is_blank(repository) {
+            return Err(fault("repository", Code::InvalidFormat, "`repository` cannot be empty"));
+        }
+        let is_inside =
+            |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if !paths.iter().all(is_inside) {
+            let message = "`path` must be relative to the top folder of `repository`, without `..`";
+            return Err(fault("path", Code::InvalidFormat, message));
+        }
+        let revision = self.revision.clone().unwrap_or_else(|| "HEAD".to_owned());
+        if revision.trim().is_empty() || revision.contains(char::is_control) {
+            return Err(fault("ref", Code::InvalidFormat, "`ref` must be a branch, tag or commit"));
+        }
+        Ok(SourceLocation { paths, repository: Some(repository.clone()), revision })
+    }
+}
+
+impl ConfiguredSource {
+    /// The source to follow. `ownership` has the defaults of what the file does not set.
+    pub(super) fn followed(self, loading: &Loading, ownership: &Ownership) -> Result<FollowedSource, Diagnostic> {
+        let Self { name, location, interval, prune, isolate, is_suspended, budget, lints } = self;
+        let tree: Arc<dyn Tree>;
+        let watched: Vec<PathBuf>;
+        match &location.repository {
+            None => {
+                tree = Arc::new(loading.of(location.paths.clone()));
+                watched = location.paths.clone();
+            }
+            Some(repository) => {
+                let inside = location.paths.first().cloned().unwrap_or_default();
+                let (repository, revision) = (repository.clone(), location.revision.clone());
+                let at_ref = RefTree::new(repository, revision, inside, loading.allow_outside_files);
+                watched = at_ref.watched()?;
+                tree = Arc::new(at_ref);
+            }
+        }
+        let defaults = ownership.defaults();
+        let options = Options {
+            tree,
+            source: name,
+            prune: prune.unwrap_or(defaults.prune),
+            isolate: isolate.unwrap_or(defaults.isolate),
+            budget: budget.unwrap_or(defaults.budget),
+            lints,
+            ..defaults
+        };
+        Ok(FollowedSource { options, watched, interval, location, is_suspended })
+    }
+}
+
+/// A scalar as it would be written for an option.
+pub(super) fn text_of(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// Parses an interval: a number of seconds, or a duration such as `5m`.
+fn interval_of(text: &str) -> Result<Duration, Fault> {
+    let (least, most) = INTERVALS;
+    let interval = duration(text).map_err(|reason| Fault::new(Code::InvalidFormat, reason))?;
+    if !(least..=most).contains(&interval) {
+        let message = format!("`interval` must be between 1 second and 24 hours (found {})", printable(text));
+        return Err(Fault::new(Code::OutOfRange, message));
+    }
+    Ok(interval)
+}
+
+/// Parses a duration: a number of seconds, or numbers with units such as `90s`, `5m` and `1h 30m`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = text.trim().parse::<u64>().ok().map(Duration::from_secs);
+    let with_units = || Duration::try_from(text.trim().parse::<SignedDuration>().ok()?).ok();
+    seconds.or_else(with_units).ok_or_else(|| "expected a duration such as 30s, 5m or 2h".to_owned())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_has_a_unit_or_is_in_seconds() {
+        let seconds = |text: &str| duration(text).map(|found| found.as_secs()).ok();
+        assert_eq!(["45", "45s", "5m", "2h", "1h 30m"].map(seconds), [45, 45, 300, 7200, 5400].map(Some));
+        for other in ["", "-5s", "soon", "5 parsecs"] {
+            assert_eq!(seconds(other), None, "{other}");
+        }
+        assert!(interval_of("0").is_err() && interval_of("25h").is_err() && interval_of("1s").is_ok());
+    }
+
+    #[test]
+    fn a_source_overrides_the_levels_of_all_sources_and_nothing_else() {
+        let named = |levels: &[(&str, &str)]| {
+            let levels = levels.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect();
+            LintLevels::named(&levels, None).unwrap()
+        };
+        let all = named(&[("route-without-backend", "deny"), ("team-format", "allow")]);
+        let text =
+            r#"[{"name": "a", "path": "a", "lints": {"route-without-backend": "allow"}}, {"name": "b", "path": "b"}]"#;
+        let sources = checked(serde_json::from_str(text).unwrap(), &all).unwrap();
+        let levels: Vec<_> = sources.into_iter().map(|source| source.lints.levels).collect();
+        let own = named(&[("route-without-backend", "allow"), ("team-format", "allow")]);
+        assert_eq!(levels, [own.levels, all.levels]);
+    }
+}

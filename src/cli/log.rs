@@ -1,0 +1,181 @@
+//! The log of `edgewright serve` on stderr: lines of text for people, or one JSON object per line (D87).
+
+use std::io::{self, IsTerminal};
+
+use clap::ValueEnum;
+use serde_json::json;
+use tracing_subscriber::{EnvFilter, filter::Directive};
+
+use super::show;
+use crate::{
+    model::{
+        diagnostic::{Diagnostic, Severity, counted},
+        operation::Author,
+        secret::Secret,
+    },
+    reconcile::{
+        Planned,
+        run::RunReport,
+        sync_log::{self, SYNC, SyncOrigin},
+    },
+    store::mint,
+    text::escaped,
+};
+
+/// The form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum LogFormat {
+    /// A line of text for each event; errors in manifests with an excerpt.
+    Text,
+    /// A JSON object for each event.
+    Json,
+}
+
+/// The variable that selects what is logged, such as `info,edgewright::access=warn`.
+const FILTER: &str = "EDGEWRIGHT_LOG";
+/// The log target of errors and warnings.
+const DIAGNOSTIC: &str = "edgewright::diagnostic";
+/// The most errors and warnings of one sync that are logged as JSON.
+const MOST_DIAGNOSTICS: usize = 20;
+
+/// Starts the log of the process.
+pub(super) fn start(format: LogFormat) {
+    let mut filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new("info"));
+    // At trace, a log file beside the followed folder would cause an event with each line, without end.
+    if let Ok(quiet) = "notify=warn".parse::<Directive>() {
+        filter = filter.add_directive(quiet);
+    }
+    // A failed write must not panic, as it would if its error were printed to the same closed stderr.
+    let builder = tracing_subscriber::fmt().log_internal_errors(false);
+    let _ = match format {
+        LogFormat::Text => {
+            builder.with_ansi(io::stderr().is_terminal()).with_env_filter(filter).with_writer(io::stderr).try_init()
+        }
+        LogFormat::Json => {
+            std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+            builder
+                .json()
+                .flatten_event(true)
+                .with_current_span(false)
+                .with_span_list(false)
+                .with_env_filter(filter)
+                .with_writer(io::stderr)
+                .try_init()
+        }
+    };
+}
+
+/// Writes the first admin's token, which is shown only once. It is no event: no filter may hide it.
+pub(super) fn admin_token(format: LogFormat, token: &Secret) -> io::Result<()> {
+    const WHAT: &str = "Admin token (shown only once)";
+    show::try_say(&match format {
+        LogFormat::Text => format!("{WHAT}: {}", token.expose()),
+        LogFormat::Json => {
+            let timestamp = mint::now().to_string();
+            json!({"timestamp": timestamp, "level": "INFO", "message": WHAT, "admin_token": token.expose()}).to_string()
+        }
+    })
+}
+
+/// Reports errors and warnings: with excerpts to people, and as events to programs.
+pub(super) fn diagnostics(format: LogFormat, found: &[Diagnostic], author: Option<&Author>) {
+    if format == LogFormat::Text {
+        return show::diagnostics(found);
+    }
+    let origin = author.map(SyncOrigin::of);
+    let source = origin.as_ref().and_then(|origin| origin.source);
+    let commit = origin.as_ref().and_then(|origin| origin.commit);
+    for it in found.iter().take(MOST_DIAGNOSTICS) {
+        let (file, line, column) = match it.position() {
+            Some((file, line, column)) => (Some(file), Some(line), Some(column)),
+            None => (None, None, None),
+        };
+        let (code, help) = (it.code.to_string(), it.help.as_deref());
+        match it.severity {
+            Severity::Error => {
+                tracing::error!(target: DIAGNOSTIC, source, commit, code, file, line, column, help, "{}", it.message);
+            }
+            Severity::Warning => {
+                tracing::warn!(target: DIAGNOSTIC, source, commit, code, file, line, column, help, "{}", it.message);
+            }
+        }
+    }
+    let more = found.len().saturating_sub(MOST_DIAGNOSTICS);
+    if more > 0 {
+        tracing::warn!(target: DIAGNOSTIC, source, commit, "… and {more} more");
+    }
+}
+
+/// Reports a run of the reconcile loop.
+pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revision: u64) {
+    let SyncOrigin { source, commit, author: who, .. } = SyncOrigin::of(author);
+    let who = who.as_deref();
+    let found = |planned: &Planned| {
+        diagnostics(format, &planned.diagnostics, Some(author));
+        let (errors, files) = (counted(&planned.diagnostics, Severity::Error), planned.files.len());
+        format!("{errors} in {files} file{}", if files == 1 { "" } else { "s" })
+    };
+    match report {
+        RunReport::Applied { plan, revision } => sync_log::applied(author, plan, *revision),
+        RunReport::InSync { unchanged, revision } => sync_log::in_sync(author, *unchanged, *revision),
+        RunReport::Invalid(planned) => {
+            let found = found(planned);
+            tracing::error!(
+                target: SYNC,
+                source,
+                commit,
+                author = who,
+                revision,
+                "{found}. The manifests are not applied; the last good state stays in service."
+            );
+        }
+        RunReport::Partly(planned) => {
+            let found = found(planned);
+            for left_out in planned.left_out_names() {
+                tracing::warn!(target: SYNC, source, commit, "Skipped: {}", escaped(&left_out));
+            }
+            tracing::error!(
+                target: SYNC,
+                source,
+                commit,
+                author = who,
+                revision,
+                "{found}. No resource is deleted until these errors are fixed. The rest is applied; the store is at \
+                 revision {revision}."
+            );
+        }
+        RunReport::Suspended(planned) => {
+            diagnostics(format, &planned.diagnostics, Some(author));
+            let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();
+            tracing::warn!(
+                target: SYNC,
+                source,
+                commit,
+                author = who,
+                revision,
+                "Not applied, because the source is suspended: {summary}."
+            );
+        }
+        RunReport::RolledBack { .. } => {
+            tracing::warn!(
+                target: SYNC,
+                source,
+                commit,
+                author = who,
+                revision,
+                "A rollback left these manifests. They are not applied until they change."
+            );
+        }
+        RunReport::Failed(found) => {
+            diagnostics(format, found, Some(author));
+            tracing::error!(
+                target: SYNC,
+                source,
+                commit,
+                author = who,
+                revision,
+                "The plan is not applied; the last good state stays in service."
+            );
+        }
+    }
+}

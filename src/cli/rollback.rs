@@ -1,0 +1,101 @@
+//! `edgewright rollback`: brings back the state of an earlier revision (D78).
+
+use super::{
+    CommandResult, Exit, Failure, StoreArgs, leave,
+    output::Output,
+    reconcile::{applied, failed},
+    show::say,
+    source::source_name,
+    target::{RollbackTarget, ServerArgs},
+};
+use crate::{
+    plan::{outline::Outline, safety::Budget},
+    reconcile::rollback::Rollback,
+};
+
+/// Bring back the state of an earlier revision as a new one.
+///
+/// Shows the plan and applies it, with the same checks as `reconcile`. API keys and their owners stay as they are. A server
+/// that follows the manifests does not apply them again until they change.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Revision to bring back; `edgewright history` lists the revisions.
+    #[arg(long, value_name = "REVISION", env = "EDGEWRIGHT_TO")]
+    to: u64,
+    /// Roll back only the resources that this source owns.
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_ROLLBACK_SOURCE", value_parser = source_name)]
+    source: Option<String>,
+    /// Show the plan without applying it.
+    #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
+    dry_run: bool,
+    /// Exit with code 2 if changes are pending.
+    #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
+    detailed_exitcode: bool,
+    /// Maximum number of resources that the rollback may delete, or a percentage of the resources, such as 50% (default:
+    /// 3, or 25% up to 100 resources, but never all of them).
+    #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
+    max_deletes: Option<Budget>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+impl Args {
+    /// Chooses between a store and a server.
+    pub(super) fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
+        self.server.give_way(by_flag("store"), by_flag("server"))
+    }
+
+    /// Runs the command.
+    pub(super) fn run(self) -> CommandResult {
+        let budget = self.max_deletes.unwrap_or_default();
+        let rollback = Rollback { to: self.to, source: self.source.clone(), budget };
+        let mut target = match self.server.url() {
+            Some(url) => RollbackTarget::connect(url, &self.server.version_header)?,
+            None => RollbackTarget::open(&self.store, self.dry_run)?,
+        };
+        let nothing = || {
+            if !self.dry_run {
+                say("Nothing was applied.");
+            }
+        };
+        let mut report = target.propose(&rollback, self.output.detail())?;
+        self.output.announce(&report, target.plan()).inspect_err(|_| nothing())?;
+        let mut started = None;
+        let is_empty = report.plan.as_ref().is_none_or(Outline::is_empty);
+        let exit = if report.has_errors() {
+            nothing();
+            Exit::Error
+        } else if !report.refusals.is_empty() {
+            if let Some(first) = report.refusals.first().filter(|_| !self.dry_run) {
+                target.refuse(&rollback, &first.message);
+            }
+            let refused = Failure { diagnostics: report.refusals.clone(), exit: Exit::Refused };
+            let exit = failed(&mut report, refused);
+            nothing();
+            exit
+        } else if is_empty {
+            Exit::Done
+        } else if self.dry_run {
+            if self.detailed_exitcode { Exit::Pending } else { Exit::Done }
+        } else {
+            started = Some(self.output.start(&report).inspect_err(|_| nothing())?);
+            match target.apply(&rollback) {
+                Ok(revision) => {
+                    report.applied = Some(revision);
+                    applied(revision)
+                }
+                Err(failure) => failed(&mut report, failure),
+            }
+        };
+        match started {
+            Some(started) => self.output.finish(started, &report)?,
+            None => self.output.conclude(&report)?,
+        }
+        leave(report);
+        Ok(exit)
+    }
+}

@@ -1,0 +1,84 @@
+//! `edgewright suspend`: a followed source is looked at and not applied (D84).
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    CommandResult, Exit, Failure, StoreArgs,
+    followed::duration,
+    show::say,
+    source::source_name,
+    status::suspended,
+    target::{ApiClient, ServerArgs},
+};
+use crate::{
+    api::sources::view::{SourceSuspend, SourceView},
+    model::{code::Code, diagnostic::Diagnostic, fault::Fault, json, key::segment, secret::Secrets},
+    reconcile::suspension::{Suspension, Suspensions},
+    store::mint,
+};
+
+/// Suspend a source: `serve` reports what it would change, and applies nothing.
+///
+/// Use it to keep an emergency fix that was made over the API. It survives a restart of the server. `edgewright status`
+/// shows who suspended a source, and why. Works through a server with --server, or on a store that no server has open.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Name of the source.
+    #[arg(value_name = "SOURCE", value_parser = source_name)]
+    source: String,
+    /// Why, for everyone who looks at the status of the source.
+    #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_SUSPEND_REASON")]
+    reason: String,
+    /// Resume the source by itself after this time, such as 2h (default: never).
+    #[arg(long = "for", value_name = "DURATION", env = "EDGEWRIGHT_SUSPEND_FOR", value_parser = duration)]
+    time: Option<Duration>,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+impl Args {
+    /// Lets `--store` on the command line override a server from the environment.
+    pub(super) fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
+        self.server.give_way(by_flag("store"), by_flag("server"))
+    }
+
+    /// Runs the command.
+    pub(super) fn run(self) -> CommandResult {
+        let until = match self.time {
+            Some(time) => Some(mint::now().checked_add(time).map_err(|_| {
+                Diagnostic::error(Code::OutOfRange, "`--for` is too long").help("use a shorter time, or none")
+            })?),
+            None => None,
+        };
+        let named = match self.server.url() {
+            Some(url) => {
+                let client = ApiClient::new(url, &self.server.version_header)?;
+                let until = until.map(|until| until.to_string()).unwrap_or_default();
+                let body = json::bytes(&SourceSuspend { reason: self.reason, until }, Secrets::Masked)?;
+                let path = format!("/sources/{}/suspend", segment(&self.source));
+                let status: SourceView = client.request(&path, &body)?;
+                status.suspension.as_ref().map(suspended)
+            }
+            None => {
+                let suspension = Suspension::new(self.reason, "command line", until).map_err(failed)?;
+                Suspensions::open(Arc::new(self.store.open_existing()?))?.set(&self.source, Some(suspension))?;
+                None
+            }
+        };
+        match named {
+            Some(named) => say(&format!("{}: {named}", self.source)),
+            None => say(&format!("Suspended source {}.", self.source)),
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn failed(fault: Fault) -> Diagnostic {
+    let diagnostic = Diagnostic::error(fault.code, fault.message);
+    match fault.help {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic,
+    }
+}

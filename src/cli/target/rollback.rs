@@ -1,0 +1,166 @@
+//! The targets of a rollback: a local store or a server, reached through `/rollbacks`.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::client::{ApiClient, foreign_response, is_turned_away, refused, unreachable};
+use crate::{
+    api::rollback::{RollbackRequest, RollbackRun},
+    cli::{Exit, Failure, StoreArgs, progress::during},
+    model::{code::Code, diagnostic::Diagnostic, json, secret::Secrets, snapshot::Snapshot},
+    plan::{Plan, format::json::Item, outline::Detail, report::Report},
+    reconcile::{ApplyError, Planned, rollback::Rollback},
+    store::{Attempt, CommitError, PastError, Store, history::Outcome},
+};
+
+/// Where a rollback is planned and applied.
+pub(crate) enum RollbackTarget {
+    /// A store that no other process can change at the same time.
+    Store {
+        /// The store.
+        store: Box<Store>,
+        /// The last proposal.
+        proposed: Option<(Planned, Arc<Snapshot>)>,
+    },
+    /// A server.
+    Server {
+        /// The client.
+        client: ApiClient,
+        /// The outcome of the last proposal.
+        outcome: String,
+    },
+}
+
+impl RollbackTarget {
+    /// Opens a store, for a dry run only to read it.
+    pub(crate) fn open(args: &StoreArgs, dry_run: bool) -> Result<Self, Failure> {
+        let store = if dry_run { args.read_existing()? } else { args.open_existing()? };
+        Ok(RollbackTarget::Store { store: Box::new(store), proposed: None })
+    }
+
+    /// Prepares a client. Sends nothing yet.
+    pub(crate) fn connect(url: &str, version_header: &str) -> Result<Self, Failure> {
+        Ok(RollbackTarget::Server { client: ApiClient::new(url, version_header)?, outcome: String::new() })
+    }
+
+    /// Plans a rollback.
+    pub(crate) fn propose(&mut self, rollback: &Rollback, detail: Detail) -> Result<Report, Failure> {
+        match self {
+            RollbackTarget::Store { store, proposed } => {
+                let target = during("Reading", || store.snapshot_at(rollback.to)).map_err(unreached)?;
+                let planned = during("Planning", || rollback.plan(&store.snapshot(), &target));
+                let report = planned.report_with("rollback", detail);
+                *proposed = Some((planned, target));
+                Ok(report)
+            }
+            RollbackTarget::Server { client, outcome } => {
+                let run = send(client, &request(rollback, None))?;
+                if run.outcome.is_empty() {
+                    return Err(foreign_response(&client.address(PATH), 200));
+                }
+                *outcome = run.outcome;
+                let diagnostics = |items: &[Item]| items.iter().map(|item| item.diagnostic(&HashMap::new())).collect();
+                Ok(Report {
+                    command: "rollback",
+                    diagnostics: diagnostics(&run.report.diagnostics),
+                    refusals: diagnostics(&run.report.refusals),
+                    plan: run.report.plan,
+                    ..Report::default()
+                })
+            }
+        }
+    }
+
+    /// Returns the plan of the last proposal if it was made by this process.
+    pub(crate) fn plan(&self) -> Option<&Plan> {
+        match self {
+            RollbackTarget::Store { proposed: Some((planned, _)), .. } => planned.plan.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Applies the last proposal, and returns its revision.
+    pub(crate) fn apply(&mut self, rollback: &Rollback) -> Result<u64, Failure> {
+        match self {
+            RollbackTarget::Store { store, proposed } => {
+                let current = store.snapshot().revision;
+                let Some((_, target)) = proposed.take() else { return Ok(current) };
+                // No other process can have changed the store since.
+                let accept = |_: &Snapshot, planned: Planned| Ok::<_, ApplyError>(planned);
+                let applied = during("Applying", || rollback.apply(store, &target, None, accept));
+                applied.map(|(_, revision)| revision.unwrap_or(current)).map_err(|error| {
+                    let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
+                    Failure {
+                        diagnostics: vec![error.diagnostic()],
+                        exit: if stale { Exit::Stale } else { Exit::Error },
+                    }
+                })
+            }
+            RollbackTarget::Server { client, outcome } => {
+                let run = send(client, &request(rollback, Some(outcome.clone())))?;
+                run.report
+                    .applied
+                    .ok_or_else(|| unanswered(&client.address(PATH), "the response has no applied revision"))
+            }
+        }
+    }
+
+    /// Records in the history why the proposal is not applied. A server does that itself.
+    pub(crate) fn refuse(&self, rollback: &Rollback, reason: &str) {
+        if let RollbackTarget::Store { store, .. } = self {
+            // The command has failed already; a failure to record that must not hide the reason.
+            let _ = store.note(Attempt::new(rollback.attempted(None)), Outcome::Refused, reason.to_owned());
+        }
+    }
+}
+
+const PATH: &str = "/rollbacks";
+
+/// The request of a dry run or, with the outcome that was shown, of the rollback itself.
+fn request(rollback: &Rollback, expect: Option<String>) -> RollbackRequest {
+    RollbackRequest {
+        to: rollback.to,
+        source: rollback.source.clone().unwrap_or_default(),
+        dry_run: expect.is_none(),
+        max_deletes: rollback.budget,
+        expect: expect.unwrap_or_default(),
+    }
+}
+
+fn send(client: &ApiClient, request: &RollbackRequest) -> Result<RollbackRun, Failure> {
+    let url = client.address(PATH);
+    let body = json::bytes(request, Secrets::Masked)?;
+    let label = if request.dry_run { "Planning" } else { "Applying" };
+    let failed = |reason: &str| match request.dry_run {
+        true => unreachable(&url, reason),
+        false => unanswered(&url, reason),
+    };
+    let (status, text) = during(label, || client.post(&url, &body)).map_err(|reason| failed(&reason))?;
+    if status >= 500 && !request.dry_run && !is_turned_away(&text) {
+        return Err(unanswered(&url, &format!("status {status}")));
+    }
+    if !matches!(status, 200 | 201) {
+        return Err(refused(&url, status, &text));
+    }
+    serde_json::from_slice(&text).map_err(|_| match request.dry_run {
+        true => foreign_response(&url, status),
+        false => unanswered(&url, "the response is not a report"),
+    })
+}
+
+/// Without a usable response, the rollback may have been applied or not.
+fn unanswered(url: &str, reason: &str) -> Failure {
+    Diagnostic::error(Code::Timeout, format!("no response from {url}: {reason}"))
+        .help("run the command again with --dry-run to see whether the changes were applied")
+        .into()
+}
+
+/// The failure for a revision without a state.
+fn unreached(error: PastError) -> Failure {
+    let message = error.to_string();
+    let (code, help) = match error {
+        PastError::Failed(error) => return error.into(),
+        PastError::Future { .. } => (Code::OutOfRange, "run `edgewright history` to list the revisions"),
+        PastError::Gone { .. } => (Code::RevisionGone, Code::RevisionGone.info().cure),
+    };
+    Diagnostic::error(code, message).help(help).into()
+}

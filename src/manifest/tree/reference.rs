@@ -1,0 +1,99 @@
+//! Manifests at a Git ref: each listing reads the commit that the ref names at that time.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::{CommitTree, Tree, commit::opened};
+use crate::{
+    manifest::origin::ManifestFile,
+    model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor},
+};
+
+/// A folder or file of a repository, at a branch, tag or commit.
+#[derive(Debug)]
+pub(crate) struct RefTree {
+    repository: PathBuf,
+    revision: String,
+    inside: PathBuf,
+    allow_outside_files: bool,
+    last: Mutex<Option<Arc<CommitListing>>>,
+}
+
+/// The commit of the last listing.
+#[derive(Debug)]
+struct CommitListing {
+    tree: CommitTree,
+    /// The files, unless there were errors in reading them, which may pass.
+    files: Option<Vec<Arc<ManifestFile>>>,
+}
+
+impl RefTree {
+    /// The path `inside` a repository, at a branch, tag or commit.
+    pub(crate) fn new(repository: PathBuf, revision: String, inside: PathBuf, allow_outside_files: bool) -> Self {
+        Self { repository, revision, inside, allow_outside_files, last: Mutex::default() }
+    }
+
+    /// The files of the repository that change when a ref does.
+    pub(crate) fn watched(&self) -> Result<Vec<PathBuf>, Diagnostic> {
+        let repository = opened(&self.repository)?;
+        let shared = repository.commondir();
+        // A `git gc` moves refs into one file.
+        Ok(vec![shared.join("refs"), shared.join("packed-refs"), repository.path().join("HEAD")])
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Arc<CommitListing>>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listing(&self) -> Option<Arc<CommitListing>> {
+        self.last().clone()
+    }
+
+    fn open(&self) -> Result<CommitTree, Diagnostic> {
+        CommitTree::at(&self.repository, &self.revision, &self.inside, self.allow_outside_files)
+    }
+}
+
+fn unlisted() -> Fault {
+    Fault::new(Code::FileUnreadable, "the commit of the manifests is unknown")
+}
+
+impl Tree for RefTree {
+    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        let tree = match self.open() {
+            Ok(tree) => tree,
+            Err(unreadable) => {
+                *self.last() = None;
+                return (Vec::new(), vec![unreadable]);
+            }
+        };
+        if let Some(last) = self.listing()
+            && last.tree.id() == tree.id()
+            && let Some(files) = &last.files
+        {
+            return (files.clone(), Vec::new());
+        }
+        let (files, diagnostics) = tree.manifests();
+        let kept = diagnostics.is_empty().then(|| files.clone());
+        *self.last() = Some(Arc::new(CommitListing { tree, files: kept }));
+        (files, diagnostics)
+    }
+
+    fn commit(&self) -> Option<String> {
+        self.listing()?.tree.commit()
+    }
+
+    fn commit_author(&self) -> Option<CommitAuthor> {
+        self.listing()?.tree.commit_author()
+    }
+
+    fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        self.listing().ok_or_else(unlisted)?.tree.file(manifest, name)
+    }
+
+    fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
+        self.listing().ok_or_else(unlisted)?.tree.token_file(manifest, file)
+    }
+}

@@ -1,0 +1,272 @@
+//! The plan that brings back the state of an earlier revision (D78).
+
+use std::sync::Arc;
+
+use super::{
+    Change, Effect, Plan,
+    diff::changes,
+    safety::{Budget, CountedResources, over_budget},
+};
+use crate::model::{
+    Kind,
+    code::Code,
+    diagnostic::Diagnostic,
+    key::Key,
+    operation::{Claim, Operation},
+    snapshot::{Entry, Snapshot},
+};
+
+const OF_SOURCE: CountedResources = CountedResources { of: "the source", check: "check the revision" };
+const OF_STORE: CountedResources = CountedResources { of: "the store", check: "check the revision" };
+
+/// Computes the plan that brings back the resources of `target`: those of a source, or all but API keys and their owners.
+/// Like any plan, it creates and changes forward through the kinds, and deletes backward.
+pub(crate) fn revert(current: &Snapshot, target: &Snapshot, source: Option<&str>, budget: Budget) -> Plan {
+    let plan = Plan { base: current.revision, ..Plan::default() };
+    let mut planner = RevertPlanner { current, target, source, plan };
+    let mut wanted: Vec<&Arc<Entry>> = target.iter().filter(|entry| planner.concerns(&entry.key)).collect();
+    let before = wanted.len();
+    wanted.retain(|entry| !planner.is_same(entry));
+    planner.plan.unchanged = before - wanted.len();
+    let mut gone: Vec<&Arc<Entry>> =
+        current.iter().filter(|entry| planner.concerns(&entry.key) && target.get(&entry.key).is_none()).collect();
+    if before + gone.len() == 0
+        && let Some(source) = source
+    {
+        let message = format!("source `{source}` owned nothing at revision {}, and owns nothing now", target.revision);
+        planner.refuse(Diagnostic::error(Code::NotFound, message).help("check the name of the source"));
+    }
+    wanted.sort_by_cached_key(|entry| (entry.key.kind, planner.name(entry)));
+    gone.sort_by_cached_key(|entry| (std::cmp::Reverse(entry.key.kind), planner.name(entry)));
+    for entry in wanted {
+        planner.restore(entry);
+    }
+    for entry in gone {
+        planner.delete(entry);
+    }
+    let owned = current.iter().filter(|entry| planner.concerns(&entry.key)).count();
+    let counted = if source.is_some() { &OF_SOURCE } else { &OF_STORE };
+    let refusal = over_budget(&planner.plan, owned, budget, counted);
+    planner.plan.refusals.extend(refusal);
+    planner.plan
+}
+
+struct RevertPlanner<'a> {
+    current: &'a Snapshot,
+    target: &'a Snapshot,
+    source: Option<&'a str>,
+    plan: Plan,
+}
+
+impl RevertPlanner<'_> {
+    /// Whether the rollback is about a resource. A key that was revoked must not work again, and a rollback must not lock
+    /// out who runs it, so people and their keys stay as they are.
+    fn concerns(&self, key: &Key) -> bool {
+        if matches!(key.kind, Kind::Owner | Kind::ApiKey) {
+            return false;
+        }
+        let Some(source) = self.source else { return true };
+        [self.current, self.target].iter().any(|state| state.get(key).is_some_and(|entry| entry.is_owned_by(source)))
+    }
+
+    fn is_same(&self, then: &Arc<Entry>) -> bool {
+        self.current
+            .get(&then.key)
+            .is_some_and(|now| Arc::ptr_eq(now, then) || (now.claim == then.claim && now.lazy_spec.same(then.spec())))
+    }
+
+    fn refuse(&mut self, refusal: Diagnostic) {
+        self.plan.refusals.push(refusal);
+    }
+
+    /// Refuses to take a resource from another source.
+    fn refuse_if_taken(&mut self, now: Option<&Arc<Entry>>, then: Option<&Arc<Entry>>) {
+        let Some(source) = self.source else { return };
+        let owner_of = |entry: Option<&Arc<Entry>>| entry.and_then(|entry| entry.claim.as_ref()).cloned();
+        let other = |claim: Option<Claim>| claim.filter(|claim| claim.source != source);
+        let (when, claim) = match (other(owner_of(now)), other(owner_of(then))) {
+            (Some(claim), _) => ("is now".to_owned(), claim),
+            (None, Some(claim)) => (format!("at revision {} was", self.target.revision), claim),
+            (None, None) => return,
+        };
+        let Some(entry) = now.or(then) else { return };
+        let message = format!("{} {when} owned by source `{}`", entry.key, claim.source);
+        let help = "roll back the whole store, or exclude the resource by reconciling both sources";
+        self.refuse(Diagnostic::error(Code::OwnerConflict, message).help(help));
+    }
+
+    /// Plans the creation or change of a resource.
+    fn restore(&mut self, then: &Arc<Entry>) {
+        let now = self.current.get(&then.key).cloned();
+        self.refuse_if_taken(now.as_ref(), Some(then));
+        match now {
+            Some(now) => self.change(&now, then),
+            None => self.create(then),
+        }
+    }
+
+    fn create(&mut self, then: &Arc<Entry>) {
+        let (key, info) = (&then.key, then.key.kind.info());
+        let mut operations = Vec::new();
+        if !info.implicit {
+            let (spec, claim) = (Arc::clone(then.spec()), then.claim.clone());
+            operations.push(Operation::Create { key: key.clone(), spec, claim, token: None });
+        } else if !info.slots.is_empty() {
+            match changes(key, (info.empty)().as_ref(), then.spec()) {
+                Ok(modules) => operations.extend(modules),
+                Err(error) => return self.refuse(error.into()),
+            }
+            let claim = then.claim.clone().map(Some);
+            operations.extend(claim.map(|claim| Operation::Claim { key: key.clone(), claim }));
+        }
+        self.push(then, Effect::Create, Vec::new(), None, operations);
+    }
+
+    fn change(&mut self, now: &Arc<Entry>, then: &Arc<Entry>) {
+        let mut operations = match changes(&then.key, now.spec().as_ref(), then.spec()) {
+            Ok(operations) => operations,
+            Err(error) => return self.refuse(error.into()),
+        };
+        let (mut effect, mut notes) = (Effect::Change, Vec::new());
+        if now.claim != then.claim {
+            let (only, claim) = (operations.is_empty(), then.claim.clone());
+            operations.push(Operation::Claim { key: then.key.clone(), claim });
+            match (&now.claim, &then.claim) {
+                (Some(old), None) => notes.push(format!("no longer owned by source `{}`", old.source)),
+                (old, Some(new)) if old.as_ref().is_none_or(|old| old.source != new.source) => {
+                    notes.push(format!("owned by source `{}`", new.source));
+                    effect = if only { Effect::Adopt } else { effect };
+                }
+                (Some(old), Some(new)) => {
+                    if old.name != new.name {
+                        notes.push(format!("renamed from `{}`", old.name));
+                    }
+                    match (old.prevent_destroy, new.prevent_destroy) {
+                        (true, false) => notes.push("no longer protected by `prevent_destroy`".into()),
+                        (false, true) => notes.push("now protected by `prevent_destroy`".into()),
+                        _ => {}
+                    }
+                    let same_name = old.name == new.name && old.renamed_from == new.renamed_from;
+                    effect = match only {
+                        true if same_name => Effect::Protect,
+                        true => Effect::Rename,
+                        false => effect,
+                    };
+                }
+                (None, _) => {}
+            }
+        }
+        self.push(then, effect, notes, Some(now), operations);
+    }
+
+    fn delete(&mut self, now: &Arc<Entry>) {
+        self.refuse_if_taken(Some(now), None);
+        let (key, info) = (&now.key, now.key.kind.info());
+        if now.claim.as_ref().is_some_and(|claim| claim.prevent_destroy) {
+            let message =
+                format!("{} {} ({}) has `prevent_destroy` and would be deleted", key.kind, self.name(now), key.id);
+            let help = "keep it, or remove `prevent_destroy` in a separate change first";
+            self.refuse(Diagnostic::error(Code::PreventDestroy, message).help(help));
+        }
+        let operations: Vec<Operation> = match info.implicit {
+            true => {
+                let full = info.slots.iter().filter(|slot| now.spec().module(slot).is_some());
+                full.map(|slot| Operation::DeleteModule { host: key.clone(), slot }).collect()
+            }
+            false => vec![Operation::Delete { key: key.clone(), with_children: false }],
+        };
+        self.push(now, Effect::Delete, Vec::new(), Some(now), operations);
+    }
+
+    /// Adds the operations on a resource. An implicit resource without modules comes and goes with its children (D34).
+    fn push(
+        &mut self,
+        entry: &Entry,
+        effect: Effect,
+        notes: Vec<String>,
+        before: Option<&Arc<Entry>>,
+        operations: Vec<Operation>,
+    ) {
+        if operations.is_empty() {
+            return;
+        }
+        let (key, name) = (entry.key.clone(), self.name(entry));
+        let before = before.map(|before| Arc::clone(before.spec()));
+        self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file: None });
+    }
+
+    /// The name in the manifests or the id, prefixed with that of the parent.
+    fn name(&self, entry: &Entry) -> String {
+        let Some(parent) = entry.key.parent_key() else { return own_name(entry) };
+        let known = self.target.get(&parent).or_else(|| self.current.get(&parent));
+        format!("{}/{}", known.map_or_else(|| parent.id.to_string(), |parent| own_name(parent)), own_name(entry))
+    }
+}
+
+fn own_name(entry: &Entry) -> String {
+    match &entry.claim {
+        Some(claim) => claim.name.clone(),
+        None => entry.key.id.to_string(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::{id::Id, kind::https_edge::HttpsEdge};
+
+    fn key(name: &str) -> Key {
+        Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}")))
+    }
+
+    fn claim(source: &str, name: &str, prevent_destroy: bool) -> Option<Claim> {
+        Some(Claim { source: source.into(), name: name.into(), prevent_destroy, renamed_from: None })
+    }
+
+    fn create(name: &str, claim: Option<Claim>) -> Operation {
+        let spec = Arc::new(HttpsEdge { description: name.into(), ..HttpsEdge::default() });
+        Operation::Create { key: key(name), spec, claim, token: None }
+    }
+
+    fn after(state: &Snapshot, operations: Vec<Operation>) -> Snapshot {
+        state.apply(&operations, Timestamp::UNIX_EPOCH).unwrap().0
+    }
+
+    fn codes(plan: &Plan) -> Vec<String> {
+        plan.refusals.iter().map(|refusal| refusal.code.to_string()).collect()
+    }
+
+    #[test]
+    fn a_source_is_rolled_back_and_the_others_stay() {
+        let then = after(&Snapshot::default(), vec![create("a", claim("shop", "a", false)), create("free", None)]);
+        let delete = Operation::Delete { key: key("free"), with_children: false };
+        let more = vec![create("b", claim("shop", "b", false)), create("c", claim("docs", "c", false)), delete];
+        let now = after(&then, more);
+        let plan = revert(&now, &then, Some("shop"), Budget::Normal);
+        assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
+        let calls: Vec<String> = plan.operations().iter().map(ToString::to_string).collect();
+        assert_eq!((calls, plan.unchanged), (vec!["DELETE /edges/https/edghts_b".to_owned()], 1));
+        let all = revert(&now, &then, None, Budget::Percent(100.0));
+        assert_eq!(all.changes.len(), 3);
+        assert!(revert(&now, &now, None, Budget::Normal).is_empty());
+    }
+
+    #[test]
+    fn a_rollback_has_the_safety_of_every_plan() {
+        let then = after(&Snapshot::default(), vec![create("a", claim("shop", "a", false))]);
+        let kept = after(&then, vec![create("b", claim("shop", "b", true))]);
+        assert_eq!(codes(&revert(&kept, &then, None, Budget::Normal)), ["ERR_EDGEWRIGHT_PREVENT_DESTROY"]);
+        let many = (0..9).map(|at| create(&format!("m{at}"), None)).collect();
+        let grown = after(&then, many);
+        assert_eq!(codes(&revert(&grown, &then, None, Budget::Normal)), ["ERR_EDGEWRIGHT_TOO_MANY_DELETIONS"]);
+        assert!(revert(&grown, &then, None, Budget::Count(9)).refusals.is_empty());
+        let taken = Operation::Claim { key: key("a"), claim: claim("docs", "a", false) };
+        let taken = after(&then, vec![taken]);
+        assert_eq!(codes(&revert(&taken, &then, Some("shop"), Budget::Normal)), ["ERR_EDGEWRIGHT_OWNER_CONFLICT"]);
+        assert!(revert(&taken, &then, None, Budget::Normal).refusals.is_empty());
+        assert_eq!(codes(&revert(&then, &then, Some("none"), Budget::Normal)), ["ERR_EDGEWRIGHT_NOT_FOUND"]);
+    }
+}

@@ -1,0 +1,193 @@
+//! A followed source: its loop's health, and a way to control it.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc::Sender},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::oneshot;
+
+use super::{
+    Options,
+    cancel::Cancel,
+    health::Health,
+    status::StatusBoard,
+    suspension::{Suspension, Suspensions},
+};
+use crate::store::{StoreError, mint};
+
+/// The grace period for a run during shutdown.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
+/// The interval of looks without events, unless the source sets another one.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(30);
+
+/// A source to follow.
+#[derive(Debug, Clone)]
+pub(crate) struct FollowedSource {
+    /// The manifests, the name and the limits.
+    pub options: Options,
+    /// The files and folders whose changes cause a look.
+    pub watched: Vec<PathBuf>,
+    /// How often to look without an event.
+    pub interval: Duration,
+    /// Where the manifests are, to show it.
+    pub location: SourceLocation,
+    /// Whether the configuration suspends it.
+    pub is_suspended: bool,
+}
+
+/// Where the manifests of a source are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SourceLocation {
+    /// The files and folders on disk; in a repository, at most one path inside it.
+    pub paths: Vec<PathBuf>,
+    /// The repository, if the source is one.
+    pub repository: Option<PathBuf>,
+    /// The branch, tag or commit in the repository.
+    pub revision: String,
+}
+
+/// A request to the loop.
+#[derive(Debug)]
+pub(super) enum Signal {
+    Look,
+    Stop,
+}
+
+/// The status of the loop, and a way to control it.
+#[derive(Debug)]
+pub struct Following {
+    /// The reconciled source.
+    pub source: String,
+    /// The health of the loop.
+    pub health: Health,
+    /// Where its manifests are.
+    pub(crate) location: SourceLocation,
+    /// How often it looks without an event.
+    pub(crate) interval: Duration,
+    /// What it last attempted, found and applied.
+    pub(crate) status: StatusBoard,
+    suspensions: Arc<Suspensions>,
+    /// The suspension by the configuration file, if any.
+    configured: Option<Suspension>,
+    /// Held during a run, so that nothing is applied once a suspension is acknowledged.
+    running: Mutex<()>,
+    signals: Sender<Signal>,
+    cancel: Cancel,
+    stopped: OnceLock<Instant>,
+}
+
+impl Following {
+    /// Creates the status of a loop that starts now and receives the other end of `signals`.
+    pub(super) fn new(source: &FollowedSource, suspensions: Arc<Suspensions>, signals: Sender<Signal>) -> Self {
+        Self {
+            source: source.options.source.clone(),
+            // A loop that looks more often still has the time of the default.
+            health: Health::new(&source.options.source, 3 * source.interval.max(INTERVAL)),
+            location: source.location.clone(),
+            interval: source.interval,
+            status: StatusBoard::default(),
+            suspensions,
+            configured: source.is_suspended.then(Suspension::configured),
+            running: Mutex::default(),
+            signals,
+            cancel: source.options.cancel.clone(),
+            stopped: OnceLock::new(),
+        }
+    }
+
+    /// Who suspended the source, if it is suspended now.
+    pub(crate) fn suspension(&self) -> Option<Suspension> {
+        self.suspensions.current(&self.source).or_else(|| self.configured.clone())
+    }
+
+    /// Whether the configuration file suspends the source.
+    pub(crate) fn is_suspended_by_configuration(&self) -> bool {
+        self.configured.is_some()
+    }
+
+    /// Suspends the source, or resumes it, durably. Once it returns, a suspended source is not applied: it waits for the
+    /// end of a current run.
+    pub(crate) fn set_suspension(&self, suspension: Option<Suspension>) -> Result<(), StoreError> {
+        self.suspensions.set(&self.source, suspension)?;
+        drop(self.running());
+        self.look();
+        Ok(())
+    }
+
+    /// Waits for the end of a current run, and holds up the next one.
+    pub(super) fn running(&self) -> MutexGuard<'_, ()> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long the loop may wait without an event: a suspension that ends earlier must not be noticed later.
+    pub(super) fn patience(&self) -> Duration {
+        let until = self.suspension().and_then(|suspension| suspension.until);
+        let left = until.map(|until| until.duration_since(mint::now()));
+        let left = left.map(|left| Duration::try_from(left).unwrap_or_default());
+        left.map_or(self.interval, |left| left.min(self.interval))
+    }
+
+    /// Whether the loop was asked to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Requests a run now.
+    pub fn look(&self) {
+        let _ = self.signals.send(Signal::Look);
+    }
+
+    /// Asks the loop to stop. A current run ends before its next step.
+    pub fn stop(&self) {
+        self.stopped.get_or_init(Instant::now);
+        self.cancel.cancel();
+        let _ = self.signals.send(Signal::Stop);
+    }
+}
+
+/// Stops the loop on drop. A run that does not end within the grace period is abandoned: its commit is atomic.
+pub struct Handle {
+    following: Arc<Following>,
+    first: Option<oneshot::Receiver<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Handle {
+    /// Takes over a loop and the signal of its first run.
+    pub(super) fn new(following: Arc<Following>, first: oneshot::Receiver<()>, thread: JoinHandle<()>) -> Self {
+        Self { following, first: Some(first), thread: Some(thread) }
+    }
+
+    /// The status of the loop, and a way to control it.
+    pub fn following(&self) -> Arc<Following> {
+        Arc::clone(&self.following)
+    }
+
+    /// Completes after the first run.
+    pub fn first_look(&mut self) -> impl Future<Output = ()> + use<> {
+        let first = self.first.take();
+        async move {
+            if let Some(first) = first {
+                let _ = first.await;
+            }
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.following.stop();
+        let Some(thread) = self.thread.take() else { return };
+        let since = *self.following.stopped.get_or_init(Instant::now);
+        while !thread.is_finished() {
+            if since.elapsed() > GRACE {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = thread.join();
+    }
+}

@@ -1,0 +1,180 @@
+//! What a followed source last attempted, found and applied (D83).
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+
+use super::{Planned, remembered::Recalled};
+use crate::{
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Name, Severity},
+        fault::{Aim, Path},
+        snapshot::Snapshot,
+    },
+    plan::{Summary, format::json::Item},
+    store::mint,
+};
+
+/// The most diagnostics of a status.
+const MOST_DIAGNOSTICS: usize = 100;
+/// The most resources of other sources that a status lists.
+const MOST_CLASHES: usize = 20;
+
+/// A look at the manifests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LookRecord {
+    /// When it ended.
+    pub at: Timestamp,
+    /// The commit of the manifests, if known.
+    pub commit: Option<String>,
+    /// The revision of the store then.
+    pub revision: u64,
+}
+
+/// A resource that a source declares and another one owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Clash {
+    /// The source that owns the resource.
+    pub owner: String,
+    /// The resource, and where the other source declares it.
+    pub resource: String,
+}
+
+/// What a run found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunFindings {
+    /// The first diagnostics, errors before warnings.
+    pub diagnostics: Vec<Item>,
+    /// The number of errors.
+    pub errors: usize,
+    /// The number of warnings.
+    pub warnings: usize,
+    /// The number of files.
+    pub files: usize,
+    /// The number of declared resources.
+    pub declared: usize,
+    /// The changes that are planned and not applied.
+    pub pending: Summary,
+    /// The declared resources of other sources.
+    pub clashes: Vec<Clash>,
+}
+
+impl RunFindings {
+    /// What planning on a state found.
+    pub(super) fn of(planned: &Planned, snapshot: &Snapshot) -> Self {
+        let refusals = planned.plan.as_ref().map(|plan| plan.refusals.as_slice()).unwrap_or_default();
+        let all: Vec<&Diagnostic> = planned.diagnostics.iter().chain(refusals).collect();
+        Self {
+            files: planned.files.len(),
+            declared: planned.desired.len(),
+            pending: planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default(),
+            clashes: clashes(planned, snapshot),
+            ..Self::listing(&all)
+        }
+    }
+
+    /// What a remembered run found.
+    pub(super) fn recalled(recalled: &Recalled) -> Self {
+        let all: Vec<&Diagnostic> = recalled.warnings.iter().collect();
+        Self { files: recalled.files.len(), declared: recalled.unchanged, ..Self::listing(&all) }
+    }
+
+    /// Adds the reason of a failure that came after planning.
+    pub(super) fn failed(self, found: &[Diagnostic]) -> Self {
+        if self.errors > 0 {
+            return self;
+        }
+        let all: Vec<&Diagnostic> = found.iter().collect();
+        let Self { diagnostics, errors, warnings, .. } = Self::listing(&all);
+        let mut listed = diagnostics;
+        listed.extend(self.diagnostics);
+        listed.truncate(MOST_DIAGNOSTICS);
+        Self { diagnostics: listed, errors, warnings: warnings + self.warnings, ..self }
+    }
+
+    fn listing(all: &[&Diagnostic]) -> Self {
+        let of = |severity: Severity| all.iter().copied().filter(move |it| it.severity == severity);
+        let count = |severity: Severity| of(severity).map(|it| 1 + it.omitted as usize).sum::<usize>();
+        let listed = of(Severity::Error).chain(of(Severity::Warning)).take(MOST_DIAGNOSTICS);
+        let diagnostics = listed.map(Item::of).collect();
+        let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+        Self { diagnostics, errors, warnings, ..Self::default() }
+    }
+
+    /// The number of diagnostics that are not listed.
+    pub(crate) fn omitted(&self) -> usize {
+        (self.errors + self.warnings).saturating_sub(self.diagnostics.len())
+    }
+}
+
+fn clashes(planned: &Planned, snapshot: &Snapshot) -> Vec<Clash> {
+    let is_clash = |it: &Diagnostic| it.code == Name::Code(Code::OwnerConflict);
+    if !planned.diagnostics.iter().any(is_clash) {
+        return Vec::new();
+    }
+    let all = planned.desired.values().chain(&planned.left_out);
+    let clash = all.filter_map(|desired| {
+        let owner = &snapshot.get(&desired.key)?.claim.as_ref()?.source;
+        if *owner == desired.claim.source {
+            return None;
+        }
+        let place = planned.origins.get(&desired.key).map(|origin| origin.place(&Path::root(), Aim::Value));
+        let place = place.map(|place| format!(" ({}:{})", place.file.name, place.line_column().0));
+        let resource = format!("{}{}", desired.key, place.unwrap_or_default());
+        Some(Clash { owner: owner.clone(), resource })
+    });
+    clash.take(MOST_CLASHES).collect()
+}
+
+/// The status of a source.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SourceStatus {
+    /// The last look.
+    pub attempt: Option<LookRecord>,
+    /// The last look after which the store matched the manifests.
+    pub applied: Option<LookRecord>,
+    /// What the last run found.
+    pub findings: RunFindings,
+    /// When the loop looks next without an event.
+    pub next_look: Option<Timestamp>,
+}
+
+/// The status of a source, shared by its loop and the API.
+#[derive(Debug, Default)]
+pub(crate) struct StatusBoard(Mutex<SourceStatus>);
+
+impl StatusBoard {
+    fn status(&self) -> MutexGuard<'_, SourceStatus> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The status now.
+    pub(crate) fn current(&self) -> SourceStatus {
+        self.status().clone()
+    }
+
+    /// Records a look that ran.
+    pub(super) fn record(&self, commit: Option<String>, revision: u64, findings: RunFindings, is_synced: bool) {
+        self.status().findings = findings;
+        self.confirm(commit, revision, is_synced);
+    }
+
+    /// Records a look that found the same as the last one.
+    pub(super) fn confirm(&self, commit: Option<String>, revision: u64, is_synced: bool) {
+        let look = LookRecord { at: mint::now(), commit, revision };
+        let mut status = self.status();
+        if is_synced {
+            status.applied = Some(look.clone());
+        }
+        status.attempt = Some(look);
+    }
+
+    /// Records how long the loop waits now.
+    pub(super) fn waits(&self, time: Duration) {
+        self.status().next_look = mint::now().checked_add(time).ok();
+    }
+}

@@ -1,0 +1,141 @@
+//! Which manifests a rollback leaves, and whether manifests are such (D78).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{PastError, Store, StoreError, engine::Query};
+use crate::model::{
+    code::Code,
+    operation::{Author, RejectedManifests},
+    snapshot::Snapshot,
+};
+
+/// How many records are read at once.
+const RECORDS: usize = 100;
+/// The most manifests of a source that are remembered as left: the last ones.
+const MOST_REJECTED: usize = 16;
+
+impl Store {
+    /// Whether a rollback left the manifests of a source: those of a commit, or those that lead to a state.
+    pub(crate) fn is_rejected(
+        &self,
+        current: &Snapshot,
+        source: &str,
+        commit: Option<&str>,
+        after: Option<&Snapshot>,
+    ) -> Result<bool, StoreError> {
+        let rejected = current.rejected(source);
+        if rejected.is_empty() {
+            return Ok(false);
+        }
+        // Other changes can follow under the name of a commit with changes that are not committed.
+        let commit = commit.filter(|commit| !is_dirty(commit));
+        if commit.is_some() && rejected.iter().any(|left| left.commit.as_deref() == commit) {
+            return Ok(true);
+        }
+        let Some(after) = after else { return Ok(false) };
+        let digest = self.digest_of(after, source)?;
+        Ok(rejected.iter().any(|left| left.digest == digest))
+    }
+
+    /// Returns the manifests that a rollback leaves, of each source that it concerns. Manifests that lead to the state
+    /// that is brought back are none of them.
+    pub(crate) fn left_by(
+        &self,
+        current: &Snapshot,
+        target: &Snapshot,
+        source: Option<&str>,
+    ) -> Result<Vec<RejectedManifests>, StoreError> {
+        let sources = match source {
+            Some(source) => BTreeSet::from([source.to_owned()]),
+            None => sources_of(current).chain(sources_of(target)).cloned().collect(),
+        };
+        let mut applied = self.last_applied(&sources)?;
+        let mut rejected = Vec::new();
+        for source in sources {
+            let (live, wanted) = (self.digest_of(current, &source)?, self.digest_of(target, &source)?);
+            let mut left: Vec<RejectedManifests> = current.rejected(&source).to_vec();
+            left.retain(|manifests| manifests.digest != wanted);
+            if live != wanted {
+                let mut leave = |commit: Option<String>, digest: String| {
+                    let manifests = RejectedManifests { source: source.clone(), commit, digest };
+                    if !left.contains(&manifests) {
+                        left.push(manifests);
+                    }
+                };
+                let last = applied.remove(&source);
+                // Others may have changed what the manifests declare, also to what the next ones declare.
+                if last.as_ref().is_none_or(|last| last.digest.as_ref() != Some(&live)) {
+                    leave(None, live);
+                }
+                if let Some(LastApplied { commit, digest }) = last
+                    && digest.as_ref() != Some(&wanted)
+                    && (commit.is_some() || digest.is_some())
+                {
+                    leave(commit.filter(|commit| !is_dirty(commit)), digest.unwrap_or_default());
+                }
+            }
+            let surplus = left.len().saturating_sub(MOST_REJECTED);
+            rejected.extend(left.into_iter().skip(surplus));
+        }
+        Ok(rejected)
+    }
+
+    /// The last manifests of each source that changed the store.
+    fn last_applied(&self, sources: &BTreeSet<String>) -> Result<BTreeMap<String, LastApplied>, StoreError> {
+        let mut found = BTreeMap::new();
+        let mut before = u64::MAX;
+        while found.len() < sources.len() {
+            let records = self.history(&Query::Reconciliations, before, RECORDS)?;
+            let Some(oldest) = records.last().map(|record| record.position) else { break };
+            for record in records {
+                let (Author::Source { source, commit, .. }, Some(revision)) = (record.author, record.revision) else {
+                    continue;
+                };
+                if !sources.contains(&source) || found.contains_key(&source) {
+                    continue;
+                }
+                let digest = match self.snapshot_at(revision) {
+                    Ok(state) => Some(self.digest_of(&state, &source)?),
+                    Err(PastError::Failed(error)) => return Err(error),
+                    Err(PastError::Gone { .. } | PastError::Future { .. }) => None,
+                };
+                found.insert(source, LastApplied { commit, digest });
+            }
+            before = oldest;
+        }
+        Ok(found)
+    }
+
+    /// A keyed digest of what a source has in a state: what its manifests declare, once they are applied.
+    fn digest_of(&self, state: &Snapshot, source: &str) -> Result<String, StoreError> {
+        let mut hasher = blake3::Hasher::new_keyed(&self.digest_key);
+        for entry in state.iter().filter(|entry| entry.is_owned_by(source)) {
+            let Some(claim) = &entry.claim else { continue };
+            let spec = entry.lazy_spec.digest().map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+            let protected: &[u8] = if claim.prevent_destroy { b"1" } else { b"0" };
+            for part in [entry.key.path().as_bytes(), claim.name.as_bytes(), protected, spec.as_bytes().as_slice()] {
+                hasher.update(&(part.len() as u64).to_le_bytes());
+                hasher.update(part);
+            }
+        }
+        Ok(hasher.finalize().to_hex().to_string())
+    }
+}
+
+/// The last manifests of a source that changed the store.
+struct LastApplied {
+    commit: Option<String>,
+    /// The digest of what the source had then, if the state is still known.
+    digest: Option<String>,
+}
+
+/// Whether the manifests of a commit had other changes (D29).
+fn is_dirty(commit: &str) -> bool {
+    commit.ends_with("-dirty")
+}
+
+/// The sources that own a resource, or whose manifests a rollback left.
+fn sources_of(state: &Snapshot) -> impl Iterator<Item = &String> {
+    let owners = state.iter().filter_map(|entry| entry.claim.as_ref().map(|claim| &claim.source));
+    owners.chain(state.sources_with_rejected())
+}

@@ -1,0 +1,120 @@
+//! Reads of earlier revisions: `?at=REVISION` (D79).
+
+use serde_json::{Value, json};
+
+use super::{
+    row::{Row, row},
+    run::hold_on,
+};
+use crate::server::Server;
+
+/// On a server of its own, where every revision is known: the first one made the keys.
+#[test]
+fn earlier_revisions_are_read_as_they_were() {
+    let server = Server::start();
+    hold_on(&server, &[resource_row(), list_row(), module_row(), refused_row()]);
+}
+
+const RESTRICTION: &str = "/ip_restrictions/{one}";
+
+/// Revisions 2 to 4.
+fn resource_row() -> Row {
+    row("a resource is what it was, and has the ETag that it had")
+        .send("POST /ip_restrictions", json!({"type": "api", "description": "first"}))
+        .succeeds(201)
+        .keep("one", "/id")
+        .keep_etag("first")
+        .send(&format!("PATCH {RESTRICTION}"), json!({"description": "second"}))
+        .succeeds(200)
+        .keep_etag("second")
+        .call(&format!("DELETE {RESTRICTION}"))
+        .succeeds(204)
+        .call(&format!("GET {RESTRICTION}?at=2"))
+        .succeeds(200)
+        .shows("/description", json!("first"))
+        .carries("ETag", "{first}")
+        .call(&format!("GET {RESTRICTION}?at=3"))
+        .by("viewer")
+        .succeeds(200)
+        .shows("/description", json!("second"))
+        .call(&format!("GET {RESTRICTION}?at=3"))
+        .with("If-None-Match", "{second}")
+        .succeeds(304)
+        .call(&format!("GET {RESTRICTION}?at=3"))
+        .with("If-None-Match", "{first}")
+        .succeeds(200)
+        .call(&format!("GET {RESTRICTION}?at=4"))
+        .fails(404, "NOT_FOUND", "")
+        .call(&format!("GET {RESTRICTION}?at=1"))
+        .fails(404, "NOT_FOUND", "")
+        .call(&format!("GET {RESTRICTION}"))
+        .fails(404, "NOT_FOUND", "")
+}
+
+/// Revisions 5 to 8.
+fn list_row() -> Row {
+    let create = |row: Row, name: &str| {
+        row.send("POST /ip_restrictions", json!({"type": "api", "description": name})).succeeds(201).keep(name, "/id")
+    };
+    let row = row("a list and its following pages are of one revision");
+    let row = ["a", "b", "c"].into_iter().fold(row, create);
+    row.call("GET /ip_restrictions?limit=2&at=7")
+        .succeeds(200)
+        .keep_etag("page")
+        .shows("/ip_restrictions/0/description", json!("c"))
+        .shows("/next_page_uri", json!("{base}/ip_restrictions?limit=2&before_id={b}&at=7"))
+        .call("GET /ip_restrictions?limit=2&at=latest")
+        .succeeds(200)
+        .shows("/next_page_uri", json!("{base}/ip_restrictions?limit=2&before_id={b}&at=7"))
+        .call("DELETE /ip_restrictions/{a}")
+        .succeeds(204)
+        .call("GET /ip_restrictions?limit=2&before_id={b}&at=7")
+        .succeeds(200)
+        .shows("/ip_restrictions/0/description", json!("a"))
+        .shows("/next_page_uri", Value::Null)
+        .call("GET /ip_restrictions?limit=2&at=7")
+        .succeeds(200)
+        .carries("ETag", "{page}")
+        .call("GET /ip_restrictions?limit=2")
+        .with("If-None-Match", "{page}")
+        .succeeds(200)
+        .shows("/next_page_uri", Value::Null)
+        .call("GET /ip_restrictions?at=4&filter=obj.description%20!=%20''")
+        .answers(200, json!({"ip_restrictions": [], "uri": "{base}/ip_restrictions", "next_page_uri": null}))
+        .call("GET /ip_restrictions?at=7&limit=1&q=A")
+        .succeeds(200)
+        .shows("/ip_restrictions/0/id", json!("{a}"))
+}
+
+/// Revisions 9 to 12.
+fn module_row() -> Row {
+    let module = "/edges/https/{edge}/routes/{route}/compression";
+    row("a module is read as it was, and an edge with the routes that it had")
+        .route()
+        .send(&format!("PUT {module}"), json!({"enabled": true}))
+        .succeeds(200)
+        .call(&format!("DELETE {module}"))
+        .succeeds(204)
+        .call(&format!("GET {module}?at=11"))
+        .succeeds(200)
+        .shows("/enabled", json!(true))
+        .call(&format!("GET {module}?at=12"))
+        .fails(404, "NOT_FOUND", "")
+        .call("GET /edges/https/{edge}?at=9")
+        .succeeds(200)
+        .shows("/routes", json!([]))
+        .call("GET /edges/https/{edge}?at=11")
+        .succeeds(200)
+        .shows("/routes/0/compression/enabled", json!(true))
+}
+
+fn refused_row() -> Row {
+    let mut refused =
+        row("what is not a revision is refused").given("own", "POST /ip_restrictions", json!({"type": "api"}));
+    for at in ["", "-1", "1.5", "newest", "999999", "99999999999999999999999", "1&at=2"] {
+        for path in ["/ip_restrictions", "/api_keys/ak_unknown"] {
+            refused = refused.call(&format!("GET {path}?at={at}")).fails(400, "PARAMETER", "/at");
+        }
+    }
+    refused.send("POST /ip_restrictions?at=1", json!({"type": "api"})).fails(400, "PARAMETER", "")
+}

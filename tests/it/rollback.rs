@@ -1,0 +1,202 @@
+//! `edgewright rollback`: an earlier state is a new revision, with all its secrets and the safety of every plan (D78).
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{Folder, REPOSITORY, Serve, copy, finish, until},
+    serve::{edge, shown, until_shown},
+};
+
+const SECRET: &str = "storefront/secrets/stripe-webhook-secret.txt";
+
+fn edges(count: usize) -> String {
+    let edge = |n| format!("---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{n}}}\nspec: {{}}\n");
+    (0..count).map(edge).collect()
+}
+
+#[test]
+fn a_rollback_is_planned_and_then_one_revision_with_the_secrets_of_then() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    let first = folder.read(SECRET);
+    folder.write(SECRET, "another-secret\n");
+    folder.ok("reconcile storefront");
+
+    let dry = folder.ok("rollback --to 1 --dry-run");
+    assert!(dry.out.contains("(secret, changed)"), "{}", dry.out);
+    assert_eq!(dry.calls().len(), 1, "{}", dry.out);
+    assert_eq!(folder.run("rollback --to 1 --dry-run --detailed-exitcode").code, 2);
+    assert_eq!(folder.snapshot("store").revision, 2, "a dry run changes nothing");
+
+    let run = folder.ok("rollback --to 1");
+    assert_eq!(run.calls(), dry.calls(), "what was shown is what runs");
+    assert!(run.err.contains("Applied as revision 3."), "{}", run.err);
+    for text in [&dry, &run] {
+        assert!(!text.all().contains(first.trim()) && !text.all().contains("another-secret"), "{}", text.all());
+    }
+    assert!(folder.ok("rollback --to 1").out.starts_with("No changes: "));
+    folder.write(SECRET, &first);
+    assert!(folder.ok("plan storefront").out.starts_with("No changes: "), "the secret is the one of then");
+    let told = folder.ok("history --limit 1").out;
+    assert!(told.contains("revision 3  rollback to revision 1"), "{told}");
+
+    let report: Value = serde_json::from_str(&folder.ok("rollback --to 2 --format json").out).unwrap();
+    assert_eq!((&report["command"], &report["applied"]), (&json!("rollback"), &json!(4)));
+    assert_eq!(folder.run("plan storefront --detailed-exitcode").code, 2, "revision 2 had the other secret");
+}
+
+#[test]
+fn a_rollback_has_the_limits_of_every_plan() {
+    let folder = Folder::new();
+    folder.write("m/e.yaml", &edges(1));
+    folder.ok("reconcile m");
+    folder.write("m/e.yaml", &edges(9));
+    folder.ok("reconcile m");
+    let refused = folder.run("rollback --to 1");
+    assert_eq!(refused.code, 4, "{}", refused.all());
+    assert!(refused.err.contains("ERR_EDGEWRIGHT_TOO_MANY_DELETIONS"), "{}", refused.err);
+    assert!(refused.err.contains("8 of the store's 9 resources"), "{}", refused.err);
+    let told = folder.ok("history --limit 1").out;
+    assert!(told.contains("refused  rollback to revision 1"), "{told}");
+    folder.ok("rollback --to 1 --max-deletes 8");
+    assert_eq!(folder.snapshot("store").len(), 1);
+    let future = folder.run("rollback --to 99");
+    assert_eq!(future.code, 1);
+    assert!(future.err.contains("revision 99 does not exist; the store is at revision 3"), "{}", future.err);
+    let unknown = folder.run("rollback --to 2 --source nobody");
+    assert_eq!((unknown.code, unknown.err.contains("owned nothing at revision 2")), (4, true), "{}", unknown.all());
+    assert_eq!(folder.run("rollback --to 1 --store none").code, 1);
+    assert!(!folder.path("none").exists());
+}
+
+#[test]
+fn a_revision_without_its_former_values_is_refused() {
+    let folder = Folder::new();
+    // Its history has only digests of secrets.
+    copy(&Path::new(REPOSITORY).join("tests/it/data/edgewright-1"), &folder.path("store"));
+    let gone = folder.run("rollback --to 1 --dry-run");
+    assert_eq!(gone.code, 1, "{}", gone.all());
+    assert!(gone.err.contains("ERR_EDGEWRIGHT_REVISION_GONE"), "{}", gone.err);
+    assert!(gone.err.contains("the oldest revision is 4"), "{}", gone.err);
+}
+
+#[test]
+fn one_source_is_rolled_back_and_another_stays() {
+    let folder = Folder::new();
+    for source in ["shop", "docs"] {
+        folder.write(&format!("{source}/one.yaml"), &edge("first").replace("one", source));
+        folder.ok(&format!("reconcile --source {source} {source}"));
+    }
+    for source in ["shop", "docs"] {
+        folder.edit(&format!("{source}/one.yaml"), "first", "second");
+        folder.ok(&format!("reconcile --source {source} {source}"));
+    }
+    folder.ok("rollback --to 2 --source shop");
+    assert_eq!(folder.run("plan --source shop shop --detailed-exitcode").code, 2);
+    assert_eq!(folder.run("plan --source docs docs --detailed-exitcode").code, 0);
+}
+
+/// Rolls back through the API.
+fn rollback(serve: &Serve, body: Value) -> (u16, Value) {
+    let answer = serve.call("POST", "/rollbacks", &body.to_string());
+    (answer.status, answer.json())
+}
+
+#[test]
+fn a_loop_does_not_apply_the_manifests_that_a_rollback_left() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m");
+    folder.write("m/one.yaml", &edge("second"));
+    until_shown(&serve, "second");
+    let (status, planned) = rollback(&serve, json!({"to": 2, "dry_run": true}));
+    assert_eq!((status, planned["summary"]["change"].as_u64()), (200, Some(1)), "{planned}");
+    let (status, applied) = rollback(&serve, json!({"to": 2, "expect": planned["outcome"]}));
+    assert_eq!((status, applied["applied"].as_u64()), (201, Some(4)), "{applied}");
+    serve.wait_for("A rollback left these manifests. They are not applied until they change. source=\"default\"");
+    for part in ["Rolled back to revision 2 as revision 4: 0 to create, 1 to change", "~ HttpsEdge one revision=4"] {
+        serve.wait_for(part);
+    }
+    assert_eq!(shown(&serve), ["first"]);
+    let ready = serve.get("/readyz");
+    assert!(ready.status == 200 && ready.body.contains("OutOfSync (RolledBack)"), "{}", ready.body);
+    // The same state in other words.
+    folder.write("m/one.yaml", &format!("# a comment\n{}", edge("second")));
+    serve.signal("HUP");
+    assert_eq!(serve.stop().code, 0);
+
+    let serve = folder.serve("--manifests m");
+    serve.wait_for("A rollback left these manifests");
+    assert_eq!(shown(&serve), ["first"], "the next process knows it too");
+    folder.write("m/one.yaml", &edge("third"));
+    until_shown(&serve, "third");
+    // Other manifests were applied since, so these are as good as any.
+    folder.write("m/one.yaml", &edge("second"));
+    until_shown(&serve, "second");
+}
+
+#[test]
+fn a_source_that_is_rolled_back_while_it_is_suspended_is_not_applied_when_it_is_resumed() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m");
+    folder.write("m/one.yaml", &edge("second"));
+    until_shown(&serve, "second");
+    let suspended = serve.call("POST", "/sources/default/suspend", &json!({"reason": "an incident"}).to_string());
+    assert_eq!(suspended.status, 200, "{}", suspended.body);
+    let (status, applied) = rollback(&serve, json!({"to": 2}));
+    assert_eq!((status, &applied["applied"]), (201, &json!(4)), "{applied}");
+    let with_reason = |reason: &str| {
+        until(reason, || {
+            let found = serve.get("/sources/default").json();
+            (found["conditions"][0]["reason"] == reason).then_some(found)
+        })
+    };
+    let found = with_reason("Suspended");
+    assert_eq!((&found["state"], &found["counts"]["pending_change"]), (&json!("Suspended"), &json!(1)), "{found:#}");
+
+    let resumed = serve.call("POST", "/sources/default/resume", "");
+    assert_eq!(resumed.status, 200, "{}", resumed.body);
+    let found = with_reason("RolledBack");
+    assert_eq!((&found["state"], &found["counts"]["pending_change"]), (&json!("OutOfSync"), &json!(1)), "{found:#}");
+    let message = found["conditions"][0]["message"].as_str().unwrap();
+    assert!(message.contains("a rollback left the manifests"), "{message}");
+    assert_eq!(shown(&serve), ["first"]);
+    let metrics = serve.get("/metrics").body;
+    for result in ["suspended", "rolled_back"] {
+        let series = format!("edgewright_reconcile_total{{result=\"{result}\"}} ");
+        let runs = metrics.lines().find_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok());
+        assert!(runs.is_some_and(|runs| runs > 0), "{series}{runs:?}");
+    }
+    folder.write("m/one.yaml", &edge("third"));
+    until_shown(&serve, "third");
+}
+
+#[test]
+fn a_rollback_through_a_server_is_the_one_that_was_shown() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let url = format!("http://{}", serve.address);
+    let run = |line: &str| {
+        let mut command = folder.command(&format!("{line} --server {url}"));
+        command.env("EDGEWRIGHT_TOKEN", &serve.token);
+        finish(command, "")
+    };
+    folder.write("m/one.yaml", &edge("first"));
+    assert_eq!(run("reconcile m").code, 0);
+    folder.write("m/one.yaml", &edge("second"));
+    assert_eq!(run("reconcile m").code, 0);
+    let dry = run("rollback --to 2 --dry-run --detailed-exitcode");
+    assert_eq!((dry.code, shown(&serve)), (2, vec!["second".to_owned()]), "{}", dry.all());
+    let applied = run("rollback --to 2");
+    assert_eq!((applied.code, shown(&serve)), (0, vec!["first".to_owned()]), "{}", applied.all());
+    assert_eq!(applied.calls(), dry.calls());
+    assert!(applied.err.contains("Applied as revision 4."), "{}", applied.err);
+    let emptied = run("rollback --to 1");
+    assert_eq!(emptied.code, 0, "one deletion is within the limit\n{}", emptied.all());
+    assert!(shown(&serve).is_empty());
+    let future = run("rollback --to 99");
+    assert_eq!((future.code, future.err.contains("revision 99 does not exist")), (1, true), "{}", future.all());
+}

@@ -1,0 +1,120 @@
+//! The states of earlier revisions, restored from what undoes the later ones (D79).
+
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+
+use edgewright::{
+    Snapshot, Store,
+    resources::{Entry, Kind, Operation},
+    storage::{MEMORY, PastError, Retention},
+};
+
+use super::{commit, deleted, described, edge, small, small_key};
+use crate::cli::{REPOSITORY, copy};
+
+/// Everything that a state has, also in the order of lists and of what was deleted.
+fn told(state: &Snapshot) -> Vec<String> {
+    let entry = |entry: &Arc<Entry>| {
+        format!("{} {:?} {} {} {:?}", entry.key, entry.spec(), entry.order, entry.created_at, entry.claim)
+    };
+    let listed = state.newest_first(Kind::IpRestriction, None, u64::MAX).map(|it| it.key.to_string());
+    let gone = state.tombstones().map(|(key, it)| format!("{key} {it:?}"));
+    let end = format!("revision {} next {}", state.revision, state.next_order());
+    state.iter().map(entry).chain(listed).chain(gone).chain([end]).collect()
+}
+
+/// Creates, changes, deletes, and creates what was deleted again.
+fn commits() -> Vec<Vec<Operation>> {
+    vec![
+        vec![small(1), small(2)],
+        edge(1, 3),
+        vec![described(1, "second")],
+        vec![deleted(1), small(3)],
+        vec![small(1)],
+        vec![described(1, "third"), deleted(2)],
+        vec![deleted(1)],
+    ]
+}
+
+fn grown(store: &Store) -> BTreeMap<u64, Vec<String>> {
+    let mut states = BTreeMap::from([(store.snapshot().revision, told(&store.snapshot()))]);
+    for operations in commits() {
+        let state = commit(store, operations).unwrap().snapshot;
+        states.insert(state.revision, told(&state));
+    }
+    states
+}
+
+fn has_all(store: &Store, states: &BTreeMap<u64, Vec<String>>) {
+    // Newest first, so that no earlier state is kept in memory when it is asked for.
+    for (revision, expected) in states.iter().rev() {
+        assert_eq!(told(&store.snapshot_at(*revision).unwrap()), *expected, "revision {revision}");
+    }
+}
+
+#[test]
+fn every_revision_is_restored_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    for address in [folder.path().join("store"), MEMORY.into()] {
+        let store = Store::open(&address).unwrap();
+        let states = grown(&store);
+        assert_eq!(states.len(), commits().len() + 1);
+        has_all(&store, &states);
+        let current = store.snapshot().revision;
+        let future = store.snapshot_at(current + 1);
+        assert!(matches!(future, Err(PastError::Future { current: at, .. }) if at == current));
+        drop(store);
+        if address != Path::new(MEMORY) {
+            has_all(&Store::open(&address).unwrap(), &states);
+            has_all(&Store::open_to_read(&address).unwrap(), &states);
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_keeps_earlier_states_and_the_retention_of_records_ends_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let open = |records| Store::open_with(&path, Retention { records, ..Retention::default() }).unwrap();
+    let store = open(u64::MAX);
+    let mut states = grown(&store);
+    // Large enough for a checkpoint, which is written before the store is closed.
+    let state = commit(&store, edge(7, 12_000)).unwrap().snapshot;
+    states.insert(state.revision, told(&state));
+    drop((state, store));
+    assert!(path.join("history.0000000001").exists(), "no checkpoint was written");
+    let store = open(u64::MAX);
+    has_all(&store, &states);
+    drop(store);
+    let store = open(1);
+    commit(&store, edge(8, 20_000)).unwrap();
+    drop(store);
+    assert!(!path.join("history.0000000001").exists(), "no checkpoint was written");
+    let store = open(1);
+    let Err(PastError::Gone { revision: 1, oldest }) = store.snapshot_at(1) else { panic!("revision 1 is kept") };
+    assert!(oldest > 1 && store.snapshot_at(oldest).is_ok());
+    assert!(matches!(store.snapshot_at(oldest - 1), Err(PastError::Gone { .. })));
+}
+
+#[test]
+fn the_files_of_the_history_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    commit(&store, edge(1, 12_000)).unwrap();
+    drop(store);
+    // It has former states, with their secrets.
+    let mode = fs::metadata(folder.path().join("history.0000000001")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn revisions_of_a_version_that_kept_no_former_states_are_refused_by_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    copy(&Path::new(REPOSITORY).join("tests/it/data/edgewright-1"), &path);
+    let store = Store::open(&path).unwrap();
+    commit(&store, vec![small(1)]).unwrap();
+    assert!(store.snapshot_at(4).is_ok_and(|state| state.get(&small_key(1)).is_none()));
+    let gone = store.snapshot_at(3).unwrap_err();
+    assert_eq!(gone.to_string(), "the state of revision 3 is no longer kept; the oldest revision is 4");
+}
