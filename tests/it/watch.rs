@@ -157,6 +157,21 @@ fn a_client_is_told_of_every_change_as_its_role_sees_it() {
 }
 
 #[test]
+fn a_rollback_is_a_revision_with_its_own_actor() {
+    let server = Server::start();
+    let id = server.call("POST", "/ip_restrictions", Some(restriction("first"))).str("/id").to_owned();
+    let first = current(&server);
+    server.call("PATCH", &format!("/ip_restrictions/{id}"), Some(json!({"description": "second"})));
+    assert_eq!(server.call("POST", "/rollbacks", Some(json!({"to": first}))).status, 201);
+    let mut client = Client::open(&server, &server.admin, &format!("?since={}", first + 1), &[]);
+    let events = client.revision();
+    let [updated] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!((updated.name.as_str(), &updated.data["resource"]["description"]), ("updated", &json!("first")));
+    let actor = &updated.data["actor"];
+    assert_eq!((&actor["by"], &actor["to"], actor.get("rejected")), (&json!("rollback"), &json!(first), None));
+}
+
+#[test]
 fn a_client_replays_and_resumes_from_a_revision() {
     let server = Server::start();
     let start = current(&server);
