@@ -170,6 +170,9 @@ pub mod storage {
         Attempt, Commit, CommitError, Committed, Declined, MEMORY, PastError, Revision, StoreError,
     };
 
+    // Changes.
+    pub use crate::store::recent::{ChangeEvent, ChangedResource};
+
     // History.
     pub use crate::store::history::{Outcome, Places, Record, Retention, Touched, Verified};
 
@@ -199,7 +202,7 @@ pub mod server {
     //! let base_url = format!("http://{}", server.address()?);
     //! let settings =
     //!     Settings { base_url: base_url.clone(), saml_base_url: base_url, version_header: VERSION_HEADER.into() };
-    //! let router = router(App::new(store, settings));
+    //! let router = router(App::new(store, settings).stopped_by(&server));
     //! // Until Ctrl-C: `server.run(router, None)`.
     //! server.run_until(router, async {})?;
     //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -146,7 +146,7 @@
 //! | `plan` | The difference as [operations](resources::Operation), and its output formats | does IO |
 //! | `store` | Revisions and history, over an [`Engine`](storage::Engine) that makes them durable | interprets changes |
 //! | `reconcile` | A single run, and the loop that follows a folder | prints |
-//! | `api` | The management API over HTTP, and its OpenAPI document | changes state except by a commit |
+//! | `api` | The management API over HTTP, its OpenAPI document, and what tells others of changes | changes state except by a commit |
 //! | `cli` | One file per command | has logic that another command needs |
 //!
 //! ## Core types

@@ -31,6 +31,8 @@ pub(crate) struct ApiError {
     headers: Box<HeaderMap>,
     /// The digests of the texts that the server lacks (D72).
     missing: Vec<String>,
+    /// The current revision, for a client that asked for another one (D80).
+    revision: Option<u64>,
 }
 
 /// The header of a response to a PATCH that may have had another effect than its client meant (D65).
@@ -51,7 +53,7 @@ impl ApiError {
     pub(crate) fn from_faults(mut faults: Vec<Fault>) -> Self {
         // Limits the response to a hostile body with very many faults.
         faults.truncate(MOST_FAULTS);
-        Self { faults, headers: Box::default(), missing: Vec::new() }
+        Self { faults, headers: Box::default(), missing: Vec::new(), revision: None }
     }
 
     /// Creates the error of a request that refers to texts by these digests.
@@ -61,6 +63,23 @@ impl ApiError {
         let message = format!("the server does not have the text of {count} {files}; nothing was planned or changed");
         let fault = Fault::new(Code::MissingFiles, message).help("repeat the request with the texts of `missing`");
         Self { missing, ..Self::new(fault) }
+    }
+
+    /// Creates the error of a client that cannot continue after a revision.
+    pub(crate) fn revision_gone(known: u64, current: u64) -> Self {
+        let message = match known > current {
+            true => format!("the store has no revision {known}; it is at revision {current}"),
+            false => {
+                format!("the changes after revision {known} are no longer kept; the store is at revision {current}")
+            }
+        };
+        let fault = Fault::new(Code::RevisionGone, message).help("read the resources again, and watch without `since`");
+        Self { revision: Some(current), ..Self::new(fault) }
+    }
+
+    /// The body of a response, on one line.
+    pub(super) fn to_json_line(&self) -> String {
+        self.document(mint::fresh("op_").as_str()).to_string()
     }
 
     /// The first fault's message, for the log and the history.
@@ -149,22 +168,30 @@ fn message(fault: &Fault) -> String {
     }
 }
 
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
+impl ApiError {
+    /// The status of the first fault.
+    fn status(&self) -> StatusCode {
+        let code = self.faults.first().map_or(Code::Internal, |fault| fault.code);
+        StatusCode::from_u16(code.info().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// The body of a response. It is a [`Value`], whose serialization cannot fail, so that an error never has an empty
+    /// body.
+    fn document(&self, operation: &str) -> Value {
         let internal = Fault::new(Code::Internal, "internal error while handling the request");
         let first = self.faults.first().unwrap_or(&internal);
-        let status = StatusCode::from_u16(first.code.info().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut details = Map::new();
-        let operation = mint::fresh("op_");
-        details.insert("operation_id".into(), json!(operation.as_str()));
+        details.insert("operation_id".into(), json!(operation));
         let field = pointer(first);
         if !field.is_empty() {
             details.insert("field".into(), json!(field));
         }
-        // Serializing a `Value` cannot fail, so that an error never has an empty body.
+        if let Some(revision) = self.revision {
+            details.insert("revision".into(), json!(revision.to_string()));
+        }
         let mut body = Map::new();
         body.insert("error_code".into(), json!(first.code.to_string()));
-        body.insert("status_code".into(), json!(status.as_u16()));
+        body.insert("status_code".into(), json!(self.status().as_u16()));
         body.insert("msg".into(), json!(message(first)));
         body.insert("details".into(), Value::Object(details));
         if self.faults.len() > 1 {
@@ -180,8 +207,15 @@ impl IntoResponse for ApiError {
         if !self.missing.is_empty() {
             body.insert("missing".into(), json!(self.missing));
         }
-        let body = Value::Object(body).to_string();
-        let mut response = (status, *self.headers, Body::from(body)).into_response();
+        Value::Object(body)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let operation = mint::fresh("op_");
+        let body = self.document(operation.as_str()).to_string();
+        let mut response = (self.status(), *self.headers, Body::from(body)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Ok(id) = HeaderValue::from_str(operation.as_str()) {
             response.headers_mut().insert(REQUEST_ID, id);

@@ -6,6 +6,7 @@ mod access;
 mod answer;
 mod auth;
 pub(crate) mod body;
+pub(crate) mod change;
 mod drain;
 pub(crate) mod endpoint;
 mod given;
@@ -14,6 +15,7 @@ pub(crate) mod history;
 mod kept_pages;
 mod list;
 mod metrics;
+pub(crate) mod notify;
 pub(crate) mod openapi;
 mod page;
 mod past;
@@ -26,6 +28,7 @@ mod router;
 mod saml;
 mod serve;
 pub(crate) mod sources;
+pub(crate) mod watch;
 mod work;
 
 use std::sync::Arc;
@@ -41,7 +44,9 @@ use crate::{
     store::Store,
 };
 use kept_pages::KeptPages;
+use notify::Outbox;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
+use watch::{DEFAULT_WATCHERS, Watchers};
 use work::{Renderings, Work};
 
 /// The default name of the version header (D4).
@@ -72,6 +77,11 @@ pub struct App {
     pages: KeptPages,
     /// The texts of sent manifests.
     files: FileCache,
+    watchers: Watchers,
+    /// The notifications that are to be delivered.
+    outbox: Option<Arc<Outbox>>,
+    /// Becomes true when the server stops.
+    stopping: Option<tokio::sync::watch::Receiver<bool>>,
     /// What the metrics page counts.
     inventories: Inventories,
     /// When clients last synced each source.
@@ -101,15 +111,52 @@ impl App {
         let searches = Work::new("filtered lists", WAITING_SEARCHES);
         let (renderings, pages) = (Renderings::new(), KeptPages::default());
         let files = FileCache::new(DEFAULT_MIB << 20);
+        let watchers = Watchers::new(DEFAULT_WATCHERS);
         let (inventories, syncs) = (Inventories::default(), SyncTimes::default());
-        let following = Vec::new();
-        Self { store, site, settings, following, work, searches, renderings, pages, files, inventories, syncs }
+        Self {
+            store,
+            site,
+            settings,
+            following: Vec::new(),
+            work,
+            searches,
+            renderings,
+            pages,
+            files,
+            watchers,
+            outbox: None,
+            stopping: None,
+            inventories,
+            syncs,
+        }
     }
 
     /// Limits the memory for texts that clients have sent and can refer to by digest (D72). 0 keeps none.
     #[must_use]
     pub fn file_cache(mut self, most_bytes: u64) -> Self {
         self.files = FileCache::new(most_bytes);
+        self
+    }
+
+    /// Limits the number of clients that watch changes at a time (D80).
+    #[must_use]
+    pub fn max_watchers(mut self, most: usize) -> Self {
+        self.watchers = Watchers::new(most);
+        self
+    }
+
+    /// Ends the streams of changes when a server stops. Without it, the server waits for them until its grace period
+    /// ends.
+    #[must_use]
+    pub fn stopped_by(mut self, server: &Server) -> Self {
+        self.stopping = Some(server.stopping());
+        self
+    }
+
+    /// Adds notifications to the metrics.
+    #[must_use]
+    pub(crate) fn outbox(mut self, outbox: Option<Arc<Outbox>>) -> Self {
+        self.outbox = outbox;
         self
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    history, past, reconciliation, rollback, sources,
+    history, past, reconciliation, rollback, sources, watch,
 };
 use crate::{
     filter,
@@ -48,6 +48,7 @@ pub(crate) fn document(version_header: &str) -> Value {
             operations.extend(item);
         }
     }
+    paths.entry(watch::document::PATH.into()).or_default().insert("get".into(), watch::document::operation(&failures));
     for (path, operation) in service() {
         paths.entry(path.into()).or_default().insert("get".into(), operation);
     }
@@ -160,6 +161,10 @@ fn tags() -> Vec<Value> {
             json!({
                 "name": sources::document::TAG,
                 "description": "The sources that the server follows, and whether the store matches their manifests.",
+            }),
+            json!({
+                "name": watch::document::TAG,
+                "description": "Changes of resources as they are made.",
             }),
             json!({
                 "name": SERVICE,
@@ -318,7 +323,7 @@ fn failure_responses() -> Value {
         ("404", "The resource or its parent does not exist."),
         ("408", "The request body was not received in time."),
         ("409", "The request conflicts with the current state."),
-        ("410", "The history no longer has the state of the revision."),
+        ("410", "The revision is no longer kept. For `/watch`, `details.revision` is the current one."),
         ("412", "`If-Match` does not match the current state."),
         ("413", "The request body is too large."),
         ("415", "The content type of the request body is not JSON."),
@@ -353,6 +358,7 @@ fn error_schema() -> Value {
                 "properties": {
                     "operation_id": {"type": "string", "pattern": "^op_", "description": "The id of the request, as in the Request-Id header."},
                     "field": {"type": "string", "description": "JSON pointer to the invalid field."},
+                    "revision": {"type": "string", "pattern": "^[0-9]+$", "description": "With `ERR_EDGEWRIGHT_REVISION_GONE`: the current revision.", "x-extension": true},
                 },
                 "required": ["operation_id"],
                 "additionalProperties": {"type": "string"},

@@ -23,7 +23,7 @@ use super::{
     handle::{Served, handle},
     history,
     metrics::{self, Meter},
-    openapi, query, ready, reconciliation, rollback, saml, sources,
+    openapi, query, ready, reconciliation, rollback, saml, sources, watch,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -117,6 +117,10 @@ pub fn router(app: App) -> Router {
         };
         post(answer).fallback(method_not_allowed)
     };
+    let watch = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| watch::watch(app, request)).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -133,6 +137,7 @@ pub fn router(app: App) -> Router {
         .route("/sources/{p0}/suspend", suspend_source)
         .route("/sources/{p0}/resume", resume_source)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
+        .route(watch::document::PATH, watch)
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))
         .route("/readyz", get(async move || ready::page(Arc::clone(&probed)).await).fallback(method_not_allowed))

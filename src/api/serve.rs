@@ -13,6 +13,7 @@ use hyper_util::rt::TokioTimer;
 use tokio::{
     runtime::Runtime,
     signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
 };
 
 use crate::reconcile::following::{Following, GRACE};
@@ -31,6 +32,8 @@ pub struct Server {
     runtime: Runtime,
     listener: TcpListener,
     signals: Signals,
+    /// Tells the streams of changes that the server stops.
+    stopping: watch::Sender<bool>,
 }
 
 /// Signals from a service manager.
@@ -74,7 +77,7 @@ pub fn bind(address: &str) -> io::Result<Server> {
             hangup: signal(SignalKind::hangup())?,
         }
     };
-    Ok(Server { runtime, listener, signals })
+    Ok(Server { runtime, listener, signals, stopping: watch::Sender::new(false) })
 }
 
 impl Server {
@@ -96,7 +99,7 @@ impl Server {
 
     /// Serves until SIGINT or SIGTERM, then finishes running requests.
     pub fn run(self, router: Router, following: impl IntoIterator<Item = Arc<Following>>) -> io::Result<()> {
-        let Self { runtime, listener, mut signals } = self;
+        let Self { runtime, listener, mut signals, stopping } = self;
         let following: Vec<Arc<Following>> = following.into_iter().collect();
         let loops = following.clone();
         let stop = async move {
@@ -104,13 +107,26 @@ impl Server {
             // The loops stop while the last requests finish.
             loops.iter().for_each(|following| following.stop());
         };
+        let stop = tell(stopping, stop);
         serve(runtime, listener, router, following, stop)
     }
 
     /// Serves until `stop` completes, then finishes running requests.
     pub fn run_until(self, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+        let stop = tell(self.stopping, stop);
         serve(self.runtime, self.listener, router, Vec::new(), stop)
     }
+
+    /// Returns a receiver of whether the server stops.
+    pub(super) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+}
+
+/// Completes with `stop`, and tells the streams of changes: they would not end by themselves.
+async fn tell(stopping: watch::Sender<bool>, stop: impl Future<Output = ()>) {
+    stop.await;
+    stopping.send_replace(true);
 }
 
 fn serve(

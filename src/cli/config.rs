@@ -15,6 +15,7 @@ use super::{
     followed::{self, ConfiguredSource, SourceEntry, text_of},
 };
 use crate::{
+    api::notify::config::{NotificationConfig, NotificationTarget},
     manifest::syntax,
     model::{
         code::Code,
@@ -45,6 +46,8 @@ struct File {
     certificate_expiry_days: Option<u32>,
     /// The sources that `serve` follows.
     sources: Vec<SourceEntry>,
+    /// Whom `serve` tells of changes.
+    notifications: NotificationConfig,
 }
 
 /// A parsed configuration file.
@@ -59,6 +62,8 @@ pub(super) struct Config {
     pub lints: LintLevels,
     /// The sources that `serve` follows.
     pub sources: Vec<ConfiguredSource>,
+    /// Whom `serve` tells of changes.
+    pub notifications: Vec<NotificationTarget>,
 }
 
 impl Config {
@@ -67,10 +72,21 @@ impl Config {
         let is_named = std::env::var_os(VARIABLE).is_some();
         let path = Self::path();
         match fs::read_to_string(&path) {
-            Ok(text) => Ok(Self { named: is_named, ..Self::parse(&path, &text)? }),
+            Ok(text) => Self { named: is_named, ..Self::parse(&path, &text)? }.trusted(),
             Err(error) if !is_named && error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(unusable(&path, &Fault::new(Code::Unreadable, error.to_string()))),
         }
+    }
+
+    /// Refuses notifications in a file that was found in the working folder: a pull request can add it, and must not
+    /// send changes elsewhere or write files.
+    fn trusted(self) -> Result<Self, Failure> {
+        if self.named || self.notifications.is_empty() {
+            return Ok(self);
+        }
+        let message = "`notifications` cannot be set in a configuration file found in the working folder";
+        let fault = Fault::new(Code::NotAllowed, message).help(format!("name the file in {VARIABLE}"));
+        Err(unusable(&self.path, &fault))
     }
 
     /// The path of the file, whether it exists or not.
@@ -98,9 +114,13 @@ impl Config {
             fail(fault.at(path))
         })?;
         let lints = LintLevels { certificate_expiry_days: file.certificate_expiry_days, ..lints };
+        let notifications = file.notifications.targets().map_err(|fault| {
+            let path = fault.path.under(&FieldPath::root().join("notifications"));
+            fail(fault.at(path))
+        })?;
         let sources = followed::checked(file.sources, &lints).map_err(fail)?;
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
-        Ok(Self { options, path: path.to_owned(), named: false, lints, sources })
+        Ok(Self { options, path: path.to_owned(), named: false, lints, sources, notifications })
     }
 
     /// Sets the configured values as defaults of the options in every command. Flags and the environment take

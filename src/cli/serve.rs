@@ -10,7 +10,13 @@ use super::{
     source::{Loading, Ownership},
 };
 use crate::{
-    api::{App, Settings, VERSION_HEADER, bind, install_metrics, reconciliation::files::DEFAULT_MIB, router},
+    api::{
+        App, Settings, VERSION_HEADER, bind, install_metrics,
+        notify::{Notifier, config::NotificationTarget},
+        reconciliation::files::DEFAULT_MIB,
+        router,
+        watch::DEFAULT_WATCHERS,
+    },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     reconcile::{
         LintLevels,
@@ -56,6 +62,9 @@ pub(super) struct Args {
     /// Maximum memory in MiB for manifests from clients, which then send only changed files; 0 keeps none.
     #[arg(long, value_name = "MIB", env = "EDGEWRIGHT_FILE_CACHE_MIB", default_value_t = DEFAULT_MIB)]
     file_cache_mib: u64,
+    /// Maximum number of clients that watch changes at a time.
+    #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_WATCHERS", default_value_t = DEFAULT_WATCHERS)]
+    max_watchers: usize,
     /// Form of the log on stderr. EDGEWRIGHT_LOG sets its levels, such as `info,edgewright::access=warn`.
     #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -67,11 +76,12 @@ impl Args {
         self,
         lints: LintLevels,
         sources: Vec<ConfiguredSource>,
+        notifications: Vec<NotificationTarget>,
         is_given: &dyn Fn(&str) -> bool,
     ) -> CommandResult {
         lower_priority_of_pool();
         log::start(self.log_format);
-        self.serve(lints, sources, is_given).map_err(|failure| match self.log_format {
+        self.serve(lints, sources, notifications, is_given).map_err(|failure| match self.log_format {
             LogFormat::Text => failure,
             // Every line of the log can be parsed, the last one included.
             LogFormat::Json => {
@@ -85,6 +95,7 @@ impl Args {
         &self,
         lints: LintLevels,
         sources: Vec<ConfiguredSource>,
+        notifications: Vec<NotificationTarget>,
         is_given: &dyn Fn(&str) -> bool,
     ) -> CommandResult {
         if axum::http::HeaderName::from_bytes(self.version_header.as_bytes()).is_err() {
@@ -104,9 +115,11 @@ impl Args {
         })?;
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         let store = Arc::new(self.store.open_to_serve()?);
-        self.create_admin(&store)?;
+        let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| format!("http://{address}")));
         // The first run is over before there is a router.
         install_metrics();
+        let notifier = Notifier::start(&store, notifications, &base_url)?;
+        self.create_admin(&store)?;
         let mut handles = self.follow(&store, lints, sources)?;
         let looks: Vec<_> = handles.iter_mut().map(Handle::first_look).collect();
         let first_looks = async move {
@@ -121,15 +134,16 @@ impl Args {
             return Ok(Exit::Done);
         }
         let following: Vec<Arc<Following>> = handles.iter().map(Handle::following).collect();
-        let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| format!("http://{address}")));
         let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
         let settings =
             Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
-        let app = App::new(store, settings).following(following.clone());
-        let router = router(app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)));
+        let app = App::new(store, settings).following(following.clone()).stopped_by(&server);
+        let app = app.outbox(notifier.as_ref().map(Notifier::outbox));
+        let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
+        let router = router(app);
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         server.run(router, following).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
-        drop(handles);
+        drop((handles, notifier));
         tracing::info!("Stopped.");
         Ok(Exit::Done)
     }

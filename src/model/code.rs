@@ -63,6 +63,7 @@ pub enum Code {
     Stale,
     MissingFiles,
     RevisionGone,
+    SlowReader,
     StoreLocked,
     StoreFormat,
     StoreCorrupt,

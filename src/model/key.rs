@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
 use super::{id::Id, kind::Kind};
@@ -28,6 +28,24 @@ impl Key {
     /// Creates the key of a resource with a parent.
     pub fn child(kind: Kind, parent: Id, id: Id) -> Self {
         Self { kind, parent: Some(parent), id }
+    }
+
+    /// Returns the key of a resource at an API path, or none if it is not the path of a resource of this kind.
+    pub(crate) fn at_path(kind: Kind, path: &str) -> Option<Self> {
+        let (collection, id) = path.rsplit_once('/')?;
+        let decoded = |segment: &str| Some(Id::new(&percent_decode_str(segment).decode_utf8().ok()?));
+        let mut parent = None;
+        let mut segments = collection.split('/');
+        for expected in kind.facts().collection.split('/') {
+            let found = segments.next()?;
+            if expected.starts_with('{') {
+                parent = Some(decoded(found)?);
+            } else if expected != found {
+                return None;
+            }
+        }
+        let is_whole = segments.next().is_none();
+        is_whole.then_some(Self { kind, parent, id: decoded(id)? })
     }
 
     /// Returns the parent's key.
@@ -77,5 +95,26 @@ impl fmt::Display for Key {
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_from_its_path() {
+        let (edge, route) = (Id::new("edghts_1"), Id::new("edghtsrt_2"));
+        for key in [
+            Key::new(Kind::HttpsEdge, edge.clone()),
+            Key::child(Kind::HttpsEdgeRoute, edge, route),
+            Key::new(Kind::TlsEdge, Id::new("a b/c%é")),
+            Key::child(Kind::EventSource, Id::new("x/y"), Id::new("ip_policy_created.v0")),
+        ] {
+            assert_eq!(Key::at_path(key.kind, &key.path()), Some(key));
+        }
+        for path in ["", "/", "/edges/https", "/edges/https/a/b", "/edges/tls/a", "edges/https/a"] {
+            assert_eq!(Key::at_path(Kind::HttpsEdge, path), None, "{path}");
+        }
     }
 }

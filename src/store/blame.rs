@@ -186,7 +186,7 @@ mod tests {
     use crate::model::Kind;
 
     fn touched(before: Option<Value>, after: Option<Value>) -> Touched {
-        Touched { kind: Kind::HttpsEdge, path: "/a".into(), name: None, declared_at: None, before, after }
+        Touched { kind: Kind::HttpsEdge, path: "/a".into(), name: None, source: None, declared_at: None, before, after }
     }
 
     fn revision(number: u64) -> SetBy {

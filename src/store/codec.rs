@@ -159,6 +159,17 @@ pub(super) fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, St
     Ok(next)
 }
 
+/// The changes of resources in a batch, without tombstones, what undoes it, and what rollbacks left.
+pub(super) fn resource_changes(changes: &[RecordChange]) -> impl Iterator<Item = &RecordChange> {
+    changes.iter().filter(|(key, _)| key.starts_with(RECORD))
+}
+
+/// The keys of the resources that a batch changes.
+pub(super) fn changed_keys(batch: &Batch) -> Result<BTreeSet<Key>, StoreError> {
+    let keys = resource_changes(&batch.changes).map(|(key, _)| decode_key(RECORD, key.as_bytes()));
+    keys.collect::<Result<_, String>>().map_err(damaged)
+}
+
 /// What a commit changes in the state.
 pub(super) fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<RecordChange>, StoreError> {
     let encoded: Result<Vec<[RecordChange; 2]>, StoreError> = changed

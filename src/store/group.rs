@@ -16,6 +16,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
+
 use super::{
     Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError,
     background::lower_priority,
@@ -23,10 +25,11 @@ use super::{
     engine::{Batch, RecordChange, Tip},
     history::{Outcome, Record, chain},
     measured,
+    recent::{ChangedResource, bytes_of, changed_resources},
     touched::touched,
     tried::NextState,
 };
-use crate::model::{code::Code, key::Key, snapshot::Snapshot};
+use crate::model::{code::Code, key::Key, operation::Author, snapshot::Snapshot};
 
 /// How long to wait after a failed checkpoint before the next one.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(30);
@@ -65,17 +68,26 @@ struct Waiting {
 
 struct WaitingBatch {
     position: u64,
-    revision: Option<Revision>,
+    /// The state after the batch, if it makes a revision.
+    made: Option<Arc<Snapshot>>,
     prepared: Receiver<Result<Unchained, StoreError>>,
 }
 
-/// Whom to tell, and what becomes visible.
-type Member = (Sender<Turn>, Option<Revision>);
+/// Whom to tell, and what becomes visible, with its size in the store.
+type Member = (Sender<Turn>, Option<(Revision, usize)>);
 
 /// A batch that is complete except for its place in the chain of hashes.
 struct Unchained {
     record: Arc<[u8]>,
     changes: Vec<RecordChange>,
+    made: Option<MadeRevision>,
+}
+
+/// What subscribers are told of a revision.
+struct MadeRevision {
+    changed: Arc<[ChangedResource]>,
+    author: Author,
+    at: Timestamp,
 }
 
 /// A batch before its position is known.
@@ -85,6 +97,7 @@ struct PreparedBatch {
     /// Each as JSON.
     resources: Vec<Vec<u8>>,
     changes: Vec<RecordChange>,
+    made: Option<MadeRevision>,
 }
 
 /// What a waiting writer is told.
@@ -125,14 +138,14 @@ impl Queue {
 
 impl Line {
     /// Enters the queue; with no batch, only to wait for the commits before it.
-    fn enter(&mut self, with_batch: bool, revision: Option<Revision>) -> Ticket {
+    fn enter(&mut self, with_batch: bool, made: Option<Arc<Snapshot>>) -> Ticket {
         let ((turn, told), (prepared, received)) = (channel(), channel());
         let batch = with_batch.then(|| {
             self.position += 1;
-            if let Some(revision) = &revision {
-                self.tip = Arc::clone(&revision.snapshot);
+            if let Some(snapshot) = &made {
+                self.tip = Arc::clone(snapshot);
             }
-            WaitingBatch { position: self.position, revision, prepared: received }
+            WaitingBatch { position: self.position, made, prepared: received }
         });
         self.waiting.push(Waiting { batch, turn });
         Ticket { turn: told, leads: !std::mem::replace(&mut self.led, true), prepared }
@@ -170,10 +183,8 @@ impl Store {
                     Ok((next, changed)) => {
                         let after = next.without_tombstones(std::mem::take(&mut line.forget));
                         let after = Arc::new(after.committed_by(&attempt.author));
-                        let revision =
-                            Revision { snapshot: Arc::clone(&after), changed: changed.iter().cloned().collect() };
                         let applied = Applied { before, after: Arc::clone(&after), changed };
-                        let ticket = line.enter(true, Some(revision));
+                        let ticket = line.enter(true, Some(Arc::clone(&after)));
                         let prepare = || self.applied(&attempt, proposed.into_calls(), &applied);
                         (self.prepare_and_wait(ticket, line, prepare), Ok(after))
                     }
@@ -221,7 +232,9 @@ impl Store {
         }
         record.changes = hasher.finalize().to_hex().to_string();
         changes.extend(codec::undo(before, changed)?);
-        Ok(PreparedBatch { record, resources, changes })
+        let changed = changed_resources(before, after, changed);
+        let made = MadeRevision { changed, author: attempt.author.clone(), at: attempt.at };
+        Ok(PreparedBatch { record, resources, changes, made: Some(made) })
     }
 
     fn unchanged(
@@ -231,7 +244,7 @@ impl Store {
         calls: Vec<String>,
     ) -> Result<PreparedBatch, StoreError> {
         let record = record(attempt, outcome, message, calls);
-        Ok(PreparedBatch { record, resources: Vec::new(), changes: Vec::new() })
+        Ok(PreparedBatch { record, resources: Vec::new(), changes: Vec::new(), made: None })
     }
 
     /// Prepares the batch of a ticket outside the lock, and waits until it is settled.
@@ -244,9 +257,9 @@ impl Store {
         let position = line.position;
         drop(line);
         let prepared = catch_unwind(AssertUnwindSafe(|| {
-            let PreparedBatch { record, resources, changes } = prepare()?;
+            let PreparedBatch { record, resources, changes, made } = prepare()?;
             let record = Record { position, ..record }.into_bytes_with(&resources)?.into();
-            Ok(Unchained { record, changes })
+            Ok(Unchained { record, changes, made })
         }));
         // A writer that panicked must still lead if it is its turn, or all others would wait for ever.
         let failed = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
@@ -296,8 +309,8 @@ impl Store {
             }
         }
         for (turn, revision) in group {
-            if let (Ok(_), Some(revision)) = (&appended, revision) {
-                self.publish(revision);
+            if let (Ok(_), Some((revision, bytes))) = (&appended, revision) {
+                self.publish(revision, bytes);
             }
             told.push(turn);
         }
@@ -317,25 +330,32 @@ impl Store {
         let (mut writers, mut batches, mut end) = (Vec::with_capacity(group.len()), Vec::new(), start);
         let mut failed = None;
         for Waiting { batch, turn } in group {
-            let Some(WaitingBatch { position, revision, prepared }) = batch else {
+            let Some(WaitingBatch { position, made: snapshot, prepared }) = batch else {
                 writers.push((turn, None));
                 continue;
             };
             let lost = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
-            match prepared.recv().unwrap_or_else(lost) {
-                Ok(Unchained { record, changes }) => {
+            let visible = match prepared.recv().unwrap_or_else(lost) {
+                Ok(Unchained { record, changes, made }) => {
                     let hash = chain(&end.hash, &record);
-                    let (revision, next_order) = match &revision {
-                        Some(it) => (it.snapshot.revision, it.snapshot.next_order()),
+                    let (revision, next_order) = match &snapshot {
+                        Some(it) => (it.revision, it.next_order()),
                         None => (end.revision, end.next_order),
                     };
                     let batch = Batch { position, revision, next_order, record, hash, changes };
                     end = Tip::after(&batch);
+                    let bytes = bytes_of(&batch.changes);
                     batches.push(batch);
+                    snapshot.zip(made).map(|(snapshot, MadeRevision { changed, author, at })| {
+                        (Revision { snapshot, changed, author, at }, bytes)
+                    })
                 }
-                Err(error) => failed = Some(error),
-            }
-            writers.push((turn, revision));
+                Err(error) => {
+                    failed = Some(error);
+                    None
+                }
+            };
+            writers.push((turn, visible));
         }
         let began = Instant::now();
         let appended = match failed {
@@ -356,13 +376,19 @@ impl Store {
         (writers, appended)
     }
 
-    fn publish(&self, revision: Revision) {
+    fn publish(&self, revision: Revision, bytes: usize) {
+        let mut freed = revision.changed.len();
         let replaced = self.current.swap(Arc::clone(&revision.snapshot));
-        if revision.changed.len() >= LARGE_CHANGE {
-            free_later(replaced);
+        {
+            let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+            subscribers.retain(|subscriber| subscriber.send(revision.clone()).is_ok());
         }
-        let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-        subscribers.retain(|subscriber| subscriber.send(revision.clone()).is_ok());
+        let mut evicted = self.recent.push(revision, bytes);
+        freed += evicted.replaced;
+        if freed >= LARGE_CHANGE {
+            evicted.snapshots.push(replaced);
+            free_later(evicted.snapshots);
+        }
     }
 
     /// Gives the engine the whole state when its log has grown long. The log is cut here, while nothing is being
@@ -405,11 +431,13 @@ impl Store {
     }
 }
 
-/// Keeps a revision until nobody else uses it. If the last reader freed it, all other requests of its thread would wait.
-fn free_later(replaced: Arc<Snapshot>) {
+/// Keeps revisions until nobody else uses them. If the last reader freed one, all other requests of its thread would
+/// wait.
+fn free_later(replaced: Vec<Arc<Snapshot>>) {
     let wait = move || {
         let began = Instant::now();
-        while Arc::strong_count(&replaced) > 1 && began.elapsed() < LONGEST_USE {
+        let in_use = || replaced.iter().any(|snapshot| Arc::strong_count(snapshot) > 1);
+        while in_use() && began.elapsed() < LONGEST_USE {
             std::thread::sleep(USE_CHECK);
         }
     };

@@ -3,12 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Value;
 
 use super::{
     StoreError,
     engine::{Hash, Query},
+    recent::ChangeEvent,
 };
 use crate::model::{Kind, code::Code, json, key::Key, operation::Author, secret::Secrets};
 
@@ -82,6 +83,9 @@ pub struct Touched {
     /// Its name in the manifests, if a source owns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The source that owns it. Earlier versions did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// The file and line that declare it; only the file if the attempt changed more than 2,000 resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_at: Option<String>,
@@ -141,6 +145,48 @@ impl Record {
     }
 }
 
+/// A record of a revision without the fields of its resources: those of a first commit do not belong in memory.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RecordOutline {
+    /// The time at which the attempt began.
+    pub at: Timestamp,
+    /// The author.
+    pub author: Author,
+    /// The resources that the revision changed.
+    #[serde(default)]
+    pub resources: Vec<TouchedOutline>,
+}
+
+/// What a revision did to a resource, without its fields.
+#[derive(Debug, Deserialize)]
+pub(crate) struct TouchedOutline {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its path in the API.
+    pub path: String,
+    /// Its name in the manifests, if a source owns it.
+    pub name: Option<String>,
+    /// The source that owns it.
+    pub source: Option<String>,
+    before: Option<IgnoredAny>,
+    after: Option<IgnoredAny>,
+}
+
+impl RecordOutline {
+    /// Parses the canonical form of a record.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
+        serde_json::from_slice(bytes)
+            .map_err(|error| StoreError::new(Code::StoreCorrupt, format!("a history record is damaged: {error}")))
+    }
+}
+
+impl TouchedOutline {
+    /// Returns what happened to the resource.
+    pub(crate) fn event(&self) -> Option<ChangeEvent> {
+        ChangeEvent::of(self.before.is_some(), self.after.is_some())
+    }
+}
+
 /// Returns the hash of a record after the record with the hash `before`.
 pub(crate) fn chain(before: &Hash, record: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new_derive_key("edgewright 2026 history chain");
@@ -197,6 +243,7 @@ mod tests {
             kind: Kind::HttpsEdge,
             path: path.into(),
             name: None,
+            source: None,
             declared_at: Some("a.yaml:1".into()),
             before: None,
             after: Some(serde_json::json!({"b": 1, "a": "\"}"})),

@@ -15,6 +15,7 @@ pub(crate) mod memory;
 pub(crate) mod mint;
 mod past;
 mod probe;
+pub(crate) mod recent;
 mod rejected;
 mod touched;
 mod tried;
@@ -33,6 +34,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 pub use error::StoreError;
 pub use past::PastError;
@@ -41,17 +43,17 @@ pub(crate) use tried::{NextState, Tried};
 
 use crate::model::{
     code::Code,
-    key::Key,
     operation::{Author, Operation},
     snapshot::{Refusal, Snapshot},
 };
 use engine::OnDisk;
-use engine::{Engine, Query, Statistics, Tip};
+use engine::{Engine, Hash, Query, Statistics, Tip};
 use folder::{FolderEngine, FolderReader};
 pub(crate) use folder::{on_disk, read_beside, write_beside};
 use group::Queue;
-use history::{Outcome, Places, Record, Retention, Verified};
+use history::{Outcome, Places, Record, RecordOutline, Retention, Verified};
 use past::PastStates;
+use recent::{ChangedResource, NextRevision, Recent};
 
 /// The address of a store in memory, which ends with the process.
 pub const MEMORY: &str = "memory:";
@@ -71,6 +73,7 @@ pub struct Store {
     current: ArcSwap<Snapshot>,
     queue: Queue,
     subscribers: Mutex<Vec<mpsc::Sender<Revision>>>,
+    recent: Recent,
     past: PastStates,
     retention: Retention,
     root_secret: [u8; 32],
@@ -130,8 +133,12 @@ pub struct Committed {
 pub struct Revision {
     /// The state.
     pub snapshot: Arc<Snapshot>,
-    /// The resources that differ from the previous revision.
-    pub changed: Arc<[Key]>,
+    /// The resources that differ from the previous revision, in the order of their keys.
+    pub changed: Arc<[ChangedResource]>,
+    /// The author of the changes.
+    pub author: Author,
+    /// The time of the commit.
+    pub at: Timestamp,
 }
 
 /// An error of a commit that changed nothing.
@@ -173,21 +180,20 @@ impl Store {
     /// Opens a store for one command: a checkpoint that is due is written now, while the command does something else,
     /// and not when it ends.
     pub(crate) fn open_briefly(address: impl AsRef<Path>, retention: Retention) -> Result<Self, StoreError> {
-        let mut store = Self::open_for(address.as_ref(), retention, Stay::Brief)?;
-        store.stay = Stay::Brief;
+        let store = Self::open_for(address.as_ref(), retention, Stay::Brief)?;
         store.checkpoint_if_wanted(&mut store.queue.line());
         Ok(store)
     }
 
     fn open_for(address: &Path, retention: Retention, stay: Stay) -> Result<Self, StoreError> {
         match address.to_str() {
-            Some(MEMORY) => Self::on(Arc::new(memory::MemoryEngine::default()), retention),
+            Some(MEMORY) => Self::over(Arc::new(memory::MemoryEngine::default()), retention, stay),
             Some(url) if url.contains("://") => {
                 let message =
                     format!("no engine can open `{}`: the address of a store is a folder", crate::text::printable(url));
                 Err(StoreError::new(Code::StoreFailed, message))
             }
-            _ => Self::on(Arc::new(FolderEngine::open(address, stay)?), retention),
+            _ => Self::over(Arc::new(FolderEngine::open(address, stay)?), retention, stay),
         }
     }
 
@@ -195,7 +201,7 @@ impl Store {
     /// has to be migrated or completed first, this is the same as [`Store::open`].
     pub fn open_to_read(address: impl AsRef<Path>) -> Result<Self, StoreError> {
         match FolderReader::open(address.as_ref())? {
-            Some(reader) => Self::on(Arc::new(reader), Retention::default()),
+            Some(reader) => Self::over(Arc::new(reader), Retention::default(), Stay::Brief),
             None => Self::open(address),
         }
     }
@@ -208,15 +214,28 @@ impl Store {
 
     /// Creates a store over an engine.
     pub fn on(engine: Arc<dyn Engine>, retention: Retention) -> Result<Self, StoreError> {
+        Self::over(engine, retention, Stay::Long)
+    }
+
+    fn over(engine: Arc<dyn Engine>, retention: Retention, stay: Stay) -> Result<Self, StoreError> {
         let state = engine.load()?;
         let root_secret = state.root_secret;
         let tip = state.batches.last().map_or(state.tip, Tip::after);
-        let snapshot = Arc::new(codec::restore(state)?);
+        let (snapshot, recent) = match stay {
+            Stay::Long => Recent::restored(state)?,
+            // Nobody follows the revisions of a command.
+            Stay::Brief => {
+                let snapshot = Arc::new(codec::restore(state)?);
+                let recent = Recent::after(snapshot.revision);
+                (snapshot, recent)
+            }
+        };
         Ok(Self {
             engine,
             current: ArcSwap::new(Arc::clone(&snapshot)),
             queue: Queue::new(snapshot, tip),
             subscribers: Mutex::default(),
+            recent,
             past: PastStates::default(),
             retention,
             root_secret,
@@ -225,7 +244,7 @@ impl Store {
             broken: AtomicBool::new(false),
             strained: AtomicBool::new(false),
             checkpoint: Mutex::default(),
-            stay: Stay::Long,
+            stay,
         })
     }
 
@@ -278,6 +297,21 @@ impl Store {
         receiver
     }
 
+    /// Returns the revision after `known`, if it is in memory.
+    pub(crate) fn next_revision(&self, known: u64) -> NextRevision {
+        self.recent.next(known)
+    }
+
+    /// Returns a receiver that is told of every new revision.
+    pub(crate) fn newest_revision(&self) -> watch::Receiver<u64> {
+        self.recent.newest()
+    }
+
+    /// Waits at most `timeout` for a revision after `known`.
+    pub(crate) fn wait_for_revision(&self, known: u64, timeout: Duration) {
+        self.recent.wait(known, timeout);
+    }
+
     /// Returns the random secret that was created with the store. Keys are derived from it (D36).
     pub fn root_secret(&self) -> [u8; 32] {
         self.root_secret
@@ -291,6 +325,12 @@ impl Store {
     /// Returns the record that made a revision, or none if the revision does not exist or its record is no longer kept.
     pub fn record(&self, revision: u64) -> Result<Option<Record>, StoreError> {
         Ok(self.history(&Query::Revision(revision), u64::MAX, 1)?.pop())
+    }
+
+    /// Returns what a revision did, and a hash of its record, or none if its record is no longer kept.
+    pub(crate) fn outline(&self, revision: u64) -> Result<Option<(Hash, RecordOutline)>, StoreError> {
+        let Some(record) = self.engine.history(&Query::Revision(revision), u64::MAX, 1)?.pop() else { return Ok(None) };
+        Ok(Some((blake3::hash(&record).into(), RecordOutline::from_bytes(&record)?)))
     }
 
     /// Checks the hash chain of all records that are kept.

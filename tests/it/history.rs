@@ -34,6 +34,7 @@ fn every_attempt_is_told_with_what_it_changed() {
     assert_eq!(outcomes, [("applied", Some(3)), ("refused", None), ("applied", Some(2)), ("applied", Some(1))]);
     assert_eq!(told[2]["author"]["source"], "shop");
     assert_eq!(told[2]["resources"][0]["declared_at"], "m/one.yaml:4");
+    assert_eq!(told[2]["resources"][0]["source"], "shop");
     assert_eq!(told[2]["resources"][0]["before"]["description"], "first");
     assert_eq!(told[2]["resources"][0]["after"]["description"], "second");
 

@@ -104,7 +104,8 @@ fn families(page: &str) -> BTreeMap<String, Family> {
 
 /// A server that has done what there is a metric for.
 fn busy(folder: &Folder) -> Serve {
-    let serve = folder.serve("--manifests storefront");
+    folder.write("named.yaml", "notifications: {files: [{name: audit, path: changes.jsonl}]}\n");
+    let serve = folder.serve_with("--manifests storefront", &[("EDGEWRIGHT_CONFIG", "named.yaml")]);
     let files = json!([{"name": "one.yaml", "text": edge("first")}]);
     let body = json!({"files": files, "source": "say \"shop\""});
     assert_eq!(serve.call("POST", "/reconciliations", &body.to_string()).status, 201);
@@ -180,6 +181,8 @@ fn metrics_tell_the_state_of_the_server() {
     let of = |name: &str, label| value(&all, name, label);
     assert_eq!(of("edgewright_build_info", Some(("version", env!("CARGO_PKG_VERSION")))), Some(1.0));
     assert_eq!(of("edgewright_store_ready", None), Some(1.0));
+    assert_eq!(of("edgewright_watchers", None), Some(0.0));
+    assert_eq!(of("edgewright_notifications_failed_total", Some(("target", "audit"))), Some(0.0));
     assert_eq!(of("edgewright_sources", None), Some(2.0));
     assert_eq!(of("edgewright_revision", None), Some(4.0), "the admin, two sources and an edge");
     assert_eq!(of("edgewright_history_records", None), Some(4.0));
@@ -193,7 +196,7 @@ fn metrics_tell_the_state_of_the_server() {
     }
     let commits = all["edgewright_store_commit_duration_seconds"].samples.iter();
     let applied = commits.filter(|(name, labels, _)| name.ends_with("_count") && labels["result"] == "applied");
-    assert_eq!(applied.map(|(.., count)| *count).collect::<Vec<_>>(), [3.0], "the admin was made before");
+    assert_eq!(applied.map(|(.., count)| *count).collect::<Vec<_>>(), [4.0], "the admin, two sources and an edge");
 
     let listed = |kind: &str, path: &str| serve.get(path).json()[kind].as_array().unwrap().clone();
     let mut expected = listed("tls_certificates", "/tls_certificates");

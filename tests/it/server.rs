@@ -25,6 +25,8 @@ use tokio::sync::oneshot;
 pub(crate) const BASE_URL: &str = "http://gateway.test";
 /// The version header of the servers that are started here.
 pub(crate) const VERSION_HEADER: &str = "Service-Version";
+/// How many clients can watch changes.
+pub(crate) const MOST_WATCHERS: usize = 16;
 /// Who owns the three keys that every store begins with.
 pub(crate) const OWNERS: [(&str, Role); 3] =
     [("usr_admin", Role::Admin), ("usr_editor", Role::Editor), ("usr_viewer", Role::Viewer)];
@@ -67,7 +69,8 @@ impl Server {
         commit(&store, operations);
         let listener = bind("127.0.0.1:0").unwrap();
         let address = listener.address().unwrap();
-        let router = router(App::new(Arc::clone(&store) as Arc<Store>, settings));
+        let app = App::new(Arc::clone(&store) as Arc<Store>, settings);
+        let router = router(app.max_watchers(MOST_WATCHERS).stopped_by(&listener));
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let stopped = async {

@@ -23,6 +23,13 @@ pub(super) fn write(app: &App, page: &mut Exposition) {
     let (files, bytes) = app.files.size();
     page.value("edgewright_file_cache_files", "Texts of sent files in memory.", files as f64);
     page.value("edgewright_file_cache_bytes", "Memory for the texts of sent files.", bytes as f64);
+    page.value("edgewright_watchers", "Clients that watch changes.", app.watchers.count() as f64);
+    let lags = app.outbox.iter().flat_map(|outbox| outbox.lags());
+    page.gauge(
+        "edgewright_notification_lag_revisions",
+        "Revisions that a target has not been notified of.",
+        lags.map(|(target, lag)| (vec![("target", target)], lag as f64)),
+    );
     followed(&app.following, page);
     successes(app, page);
 }

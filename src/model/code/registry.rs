@@ -295,8 +295,8 @@ pub const REGISTRY: &[CodeInfo] = &[
         400,
         "A query parameter is unknown, repeated or out of range.",
         "Set each parameter at most once. Lists take `limit` (1 to 1000), `before_id`, and the filters `filter`, `name`, \
-         `source` and `q`; lists of HTTPS edges also take `hostport`, and lists of their routes `match`. Other endpoints \
-         take no query parameters.",
+         `source` and `q`; lists of HTTPS edges also take `hostport`, and lists of their routes `match`. `/watch` takes \
+         `since`, `kind` and `source`. Other endpoints take no query parameters.",
     ),
     info(
         Code::PreconditionFailed,
@@ -365,8 +365,15 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::RevisionGone,
         "REVISION_GONE",
         410,
-        "The state of an old revision cannot be restored: the history no longer has all that has changed since, or a version of edgewright that did not keep former states made one of the changes.",
-        "Use a newer revision; the message names the oldest one. `--history-records` and `--history-days` limit how long the history is kept.",
+        "The revision is no longer kept. The state of an old revision cannot be restored once the history lacks some of what has changed since, or if a version of edgewright that did not keep former states made one of the changes. `/watch` can send only the newest changes, which the server keeps in memory; or the store never had the revision in `since` or `Last-Event-ID`, for example because an older copy of it was restored.",
+        "Use a newer revision; the message names the oldest or the current one. `--history-records` and `--history-days` limit how long the history is kept. To watch again, leave out `since`, read the resources, and apply the changes that follow.",
+    ),
+    info(
+        Code::SlowReader,
+        "SLOW_READER",
+        408,
+        "A client of `/watch` read more slowly than resources changed, and was disconnected. The server keeps only a small buffer for each client.",
+        "Connect again with the id of the last event. If it happens often, select fewer changes with `kind` and `source`, or read events before handling them.",
     ),
     info(
         Code::StoreLocked,

@@ -393,8 +393,9 @@ fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> 
 /// Returns whether a folder has files other than those of an interrupted creation.
 fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
-        ["lock", "index", "kept", "head.tmp", "remembered", "remembered.tmp", "suspensions", "suspensions.tmp"]
-            .contains(&name)
+        let beside = ["remembered", "suspensions", "notifications"];
+        ["lock", "index", "kept", "head.tmp"].contains(&name)
+            || beside.contains(&name.strip_suffix(".tmp").unwrap_or(name))
             || ["base.", "journal.", "history."].iter().any(|part| name.starts_with(part))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| {

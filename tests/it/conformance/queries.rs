@@ -62,6 +62,13 @@ pub(super) fn rows() -> Vec<Row> {
             .send_bytes("POST /reconciliations?dry_run=true", "{")
             .fails(400, "PARAMETER", "")
             .says("unknown query parameter `dry_run`"),
+        row("a watch refuses unknown parameters")
+            .call("GET /watch?sinc=1")
+            .fails(400, "PARAMETER", "/sinc")
+            .says("did you mean `since`?")
+            .call("GET /watch?kind=HttpsEdges")
+            .fails(400, "PARAMETER", "/kind")
+            .says("did you mean `HttpsEdge`?"),
         row("the documents of the service refuse a query")
             .call("GET /openapi.json?version=3")
             .fails(400, "PARAMETER", "")

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use edgewright::{
     Store,
     resources::{Author, Entry, now},
-    storage::{Attempt, Commit, CommitError, Declined, MEMORY, MemoryEngine, Outcome, Query, Record, Retention},
+    storage::{
+        Attempt, ChangeEvent, Commit, CommitError, Declined, MEMORY, MemoryEngine, Outcome, Query, Record, Retention,
+        Revision,
+    },
 };
 
 use super::{commit, content, deleted, described, edge, small, small_key};
@@ -103,7 +106,12 @@ fn a_subscriber_and_a_replica_follow_without_loading_everything() {
         commit(store, vec![deleted(1)]).unwrap();
         let (first, second) = (revisions.recv().unwrap(), revisions.recv().unwrap());
         assert_eq!((first.snapshot.revision, second.snapshot.revision), (2, 3));
-        assert_eq!(*second.changed, [small_key(1)]);
+        let told =
+            |revision: &Revision| revision.changed.iter().map(|it| (it.key.clone(), it.event)).collect::<Vec<_>>();
+        let created = |number| (small_key(number), ChangeEvent::Created);
+        assert_eq!(told(&first), [created(1), created(2)]);
+        assert_eq!(told(&second), [(small_key(1), ChangeEvent::Deleted)]);
+        assert_eq!(second.author, Author::Local);
         assert_eq!(store.wait_for_newer(from, Duration::from_secs(5)), 3);
         let advanced = store.advance(&seen, from).unwrap().unwrap();
         let text = |entry: &Arc<Entry>| format!("{} {:?} {}", entry.key, entry.spec(), entry.order);

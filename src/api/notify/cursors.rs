@@ -1,0 +1,124 @@
+//! How far each target has been told: a file beside the store, written after each delivery.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    model::{code::Code, json, secret::Secrets},
+    store::{Store, StoreError, engine::OnDisk, read_beside, write_beside},
+};
+
+/// The name of the file.
+const FILE: &str = "notifications";
+/// The most bytes of the file: a name has at most 253.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// What a target has been told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Cursor {
+    /// The last revision of which it has been told everything.
+    pub(super) revision: u64,
+    /// The notifications about the revision after that one that it has received.
+    #[serde(default)]
+    pub(super) parts: usize,
+}
+
+/// The cursors of all targets.
+pub(super) struct Cursors {
+    on_disk: Option<OnDisk>,
+    cursors: Mutex<BTreeMap<String, Cursor>>,
+}
+
+impl Cursors {
+    /// Reads the cursors, and adds those of new targets: they are told of what comes after the current revision.
+    /// Cursors of targets that are no longer configured are kept, because they may be configured again.
+    pub(super) fn open<'n>(store: &Store, names: impl Iterator<Item = &'n str>) -> Result<Self, StoreError> {
+        let current = store.snapshot().revision;
+        let on_disk = store.on_disk(current);
+        let mut cursors = on_disk.as_ref().map(read).transpose()?.unwrap_or_default();
+        for name in names {
+            let cursor = cursors.entry(name.to_owned()).or_insert(Cursor { revision: current, parts: 0 });
+            if cursor.revision > current {
+                tracing::warn!(
+                    to = name,
+                    "the store is at revision {current}, before the last notification about revision {}; notifications \
+                     continue after the current revision",
+                    cursor.revision
+                );
+                *cursor = Cursor { revision: current, parts: 0 };
+            }
+        }
+        let cursors = Self { on_disk, cursors: Mutex::new(cursors) };
+        cursors.save(&cursors.lock())?;
+        Ok(cursors)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Cursor>> {
+        self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cursor of a target.
+    pub(super) fn get(&self, name: &str) -> Cursor {
+        self.lock().get(name).copied().unwrap_or_default()
+    }
+
+    /// Moves the cursor of a target. If it cannot be written, the target is told again after a restart.
+    pub(super) fn advance(&self, name: &str, cursor: Cursor) -> Result<(), StoreError> {
+        let mut cursors = self.lock();
+        cursors.insert(name.to_owned(), cursor);
+        self.save(&cursors)
+    }
+
+    fn save(&self, cursors: &BTreeMap<String, Cursor>) -> Result<(), StoreError> {
+        let Some(on_disk) = &self.on_disk else { return Ok(()) };
+        let bytes = json::bytes(cursors, Secrets::Masked)
+            .map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+        write_beside(on_disk, FILE, &bytes)
+    }
+}
+
+/// Reads the file. One that is damaged is an error: without it, changes would be lost or told twice.
+fn read(on_disk: &OnDisk) -> Result<BTreeMap<String, Cursor>, StoreError> {
+    let path = on_disk.folder.join(FILE);
+    let damaged = || {
+        let message = format!(
+            "{} cannot be read; remove it to continue notifications after the current revision",
+            path.display()
+        );
+        StoreError::new(Code::StoreCorrupt, message)
+    };
+    match read_beside(on_disk, FILE, MOST_BYTES) {
+        Some(bytes) => serde_json::from_slice(&bytes).map_err(|_| damaged()),
+        None if path.symlink_metadata().is_ok() => Err(damaged()),
+        None => Ok(BTreeMap::new()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_cursor_survives_a_restart_and_a_damaged_file_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let open = |names: &[&str]| Cursors::open(&Store::open(&path).unwrap(), names.iter().copied());
+        let cursors = open(&["a", "b"]).unwrap();
+        assert_eq!(cursors.get("a"), Cursor::default());
+        // A later revision than that of the store is one of another store.
+        cursors.advance("a", Cursor { revision: 0, parts: 2 }).unwrap();
+        cursors.advance("b", Cursor { revision: 7, parts: 0 }).unwrap();
+        assert_eq!(open(&["a"]).unwrap().get("b"), Cursor { revision: 7, parts: 0 });
+        let cursors = open(&["a", "b"]).unwrap();
+        assert_eq!((cursors.get("a"), cursors.get("b")), (Cursor { revision: 0, parts: 2 }, Cursor::default()));
+        fs::write(path.join(FILE), "{").unwrap();
+        assert_eq!(open(&["a"]).err().unwrap().code, Code::StoreCorrupt);
+    }
+}

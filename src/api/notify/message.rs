@@ -1,0 +1,221 @@
+//! The content of notifications.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{
+    super::change::{ChangeFilter, actor},
+    cursors::Cursor,
+};
+use crate::{
+    model::{
+        Kind,
+        id::Id,
+        json::{self, JsonError},
+        key::Key,
+        operation::Author,
+        secret::Secrets,
+    },
+    store::{
+        engine::Hash,
+        history::{RecordOutline, TouchedOutline},
+        recent::ChangeEvent,
+    },
+};
+
+/// The most changes in a notification. A revision with more has several.
+const MOST_CHANGES: usize = 500;
+
+/// A notification. Its id depends only on what it is about and whom it tells, so it stays the same in each attempt.
+#[derive(Debug)]
+pub(super) struct Notification {
+    pub(super) id: Id,
+    /// JSON on one line.
+    pub(super) body: Vec<u8>,
+    /// The cursor of the target after it was delivered.
+    pub(super) after: Cursor,
+}
+
+#[derive(Serialize)]
+struct NotificationBody<'a, D> {
+    id: &'a Id,
+    r#type: &'static str,
+    timestamp: Timestamp,
+    data: D,
+}
+
+#[derive(Serialize)]
+struct RevisionData<'a> {
+    revision: u64,
+    time: Timestamp,
+    actor: &'a Author,
+    part: usize,
+    parts: usize,
+    changes: &'a [NotifiedChange],
+}
+
+#[derive(Serialize)]
+struct NotifiedChange {
+    event: ChangeEvent,
+    kind: Kind,
+    id: Id,
+    parent: Option<Id>,
+    source: Option<String>,
+    name: Option<String>,
+    uri: String,
+}
+
+#[derive(Serialize)]
+struct GapData {
+    from_revision: u64,
+    to_revision: u64,
+}
+
+/// Whom notifications are for.
+pub(super) struct Recipient<'a> {
+    /// Tells the notifications of this store from those of others.
+    pub(super) store: &'a [u8],
+    /// The name of the target.
+    pub(super) name: &'a str,
+}
+
+impl Recipient<'_> {
+    fn id(&self, about: &[u8], number: u64) -> Id {
+        Id::derived("msg_", [self.store, self.name.as_bytes(), about, &number.to_le_bytes()])
+    }
+}
+
+/// Returns the notifications about a revision; none if the filter selects no change. `hash` is that of its record: after
+/// a restored backup, another revision can have the same number.
+pub(super) fn of_revision(
+    recipient: &Recipient<'_>,
+    filter: &ChangeFilter,
+    base_url: &str,
+    revision: u64,
+    (hash, outline): (Hash, RecordOutline),
+) -> Result<Vec<Notification>, JsonError> {
+    let RecordOutline { at, author, resources } = outline;
+    let changes: Vec<NotifiedChange> =
+        resources.into_iter().filter_map(|touched| change(touched, &author, filter, base_url)).collect();
+    let actor = actor(&author);
+    let parts = changes.len().div_ceil(MOST_CHANGES);
+    let notifications = changes.chunks(MOST_CHANGES).zip(1..).map(|(changes, part)| {
+        let id = recipient.id(&hash, part as u64);
+        let data = RevisionData { revision, time: at, actor: &actor, part, parts, changes };
+        let envelope = NotificationBody { id: &id, r#type: "revision.applied", timestamp: at, data };
+        let body = json::bytes(&envelope, Secrets::Masked)?;
+        let after = match part == parts {
+            true => Cursor { revision, parts: 0 },
+            false => Cursor { revision: revision - 1, parts: part },
+        };
+        Ok(Notification { id, body, after })
+    });
+    notifications.collect()
+}
+
+/// Returns the notification about revisions whose records are no longer kept.
+pub(super) fn of_gap(
+    recipient: &Recipient<'_>,
+    from_revision: u64,
+    to_revision: u64,
+    now: Timestamp,
+) -> Result<Notification, JsonError> {
+    let id = recipient.id(&from_revision.to_le_bytes(), to_revision);
+    let data = GapData { from_revision, to_revision };
+    let body = json::bytes(&NotificationBody { id: &id, r#type: "gap", timestamp: now, data }, Secrets::Masked)?;
+    Ok(Notification { id, body, after: Cursor { revision: to_revision, parts: 0 } })
+}
+
+fn change(touched: TouchedOutline, author: &Author, filter: &ChangeFilter, base_url: &str) -> Option<NotifiedChange> {
+    let event = touched.event()?;
+    let TouchedOutline { kind, path, name, source, .. } = touched;
+    // A record of an earlier version does not name the source.
+    let source = source.or_else(|| match author {
+        Author::Source { source, .. } if name.is_some() => Some(source.clone()),
+        _ => None,
+    });
+    if !filter.selects(kind, source.as_deref(), event) {
+        return None;
+    }
+    let Key { parent, id, .. } = Key::at_path(kind, &path)?;
+    Some(NotifiedChange { event, kind, id, parent, source, name, uri: format!("{base_url}{path}") })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const RECIPIENT: Recipient<'_> = Recipient { store: b"store", name: "audit" };
+
+    fn outline(resources: Value) -> RecordOutline {
+        let record = json!({
+            "at": "2026-01-02T03:04:05Z",
+            "author": {"by": "source", "source": "shop", "commit": "4f2a"},
+            "resources": resources,
+        });
+        RecordOutline::from_bytes(record.to_string().as_bytes()).unwrap()
+    }
+
+    fn notifications(resources: Value, filter: &ChangeFilter) -> Vec<Notification> {
+        of_revision(&RECIPIENT, filter, "https://edge.example", 7, ([1; 32], outline(resources))).unwrap()
+    }
+
+    #[test]
+    fn a_notification_names_what_changed_without_its_fields() {
+        let resources = json!([
+            {"kind": "Owner", "path": "/owners/usr_1", "after": {}},
+            {"kind": "HttpsEdge", "path": "/edges/https/edghts_1", "name": "shop", "before": {"a": 1}, "after": {"a": 2}},
+            {"kind": "HttpsEdgeRoute", "path": "/edges/https/edghts_1/routes/edghtsrt_1", "before": {"x": "secret"}},
+        ]);
+        let made = notifications(resources.clone(), &ChangeFilter::default());
+        let body: Value = serde_json::from_slice(&made[0].body).unwrap();
+        let expected = json!({
+            "id": made[0].id.as_str(),
+            "type": "revision.applied",
+            "timestamp": "2026-01-02T03:04:05Z",
+            "data": {
+                "revision": 7,
+                "time": "2026-01-02T03:04:05Z",
+                "actor": {"by": "source", "source": "shop", "commit": "4f2a"},
+                "part": 1,
+                "parts": 1,
+                "changes": [
+                    {"event": "updated", "kind": "HttpsEdge", "id": "edghts_1", "parent": null, "source": "shop",
+                     "name": "shop", "uri": "https://edge.example/edges/https/edghts_1"},
+                    {"event": "deleted", "kind": "HttpsEdgeRoute", "id": "edghtsrt_1", "parent": "edghts_1",
+                     "source": null, "name": null,
+                     "uri": "https://edge.example/edges/https/edghts_1/routes/edghtsrt_1"},
+                ],
+            },
+        });
+        assert_eq!((made.len(), body), (1, expected));
+        assert_eq!(made[0].after, Cursor { revision: 7, parts: 0 });
+        let none = ChangeFilter { kinds: [Kind::TlsEdge].into(), ..ChangeFilter::default() };
+        assert!(notifications(resources, &none).is_empty());
+    }
+
+    #[test]
+    fn a_large_revision_has_several_notifications_whose_ids_stay_the_same() {
+        let edge = |number| json!({"kind": "HttpsEdge", "path": format!("/edges/https/edghts_{number}"), "after": {}});
+        let resources: Value = (0..=2 * MOST_CHANGES).map(edge).collect();
+        let made = notifications(resources.clone(), &ChangeFilter::default());
+        let after: Vec<Cursor> = made.iter().map(|it| it.after).collect();
+        let cursor = |revision, parts| Cursor { revision, parts };
+        assert_eq!(after, [cursor(6, 1), cursor(6, 2), cursor(7, 0)]);
+        let ids = |made: &[Notification]| made.iter().map(|it| it.id.clone()).collect::<Vec<_>>();
+        let unique: std::collections::BTreeSet<Id> = ids(&made).into_iter().collect();
+        assert_eq!(unique.len(), 3);
+        assert_eq!(ids(&notifications(resources, &ChangeFilter::default())), ids(&made));
+    }
+
+    #[test]
+    fn a_gap_names_the_revisions() {
+        let gap = of_gap(&RECIPIENT, 3, 9, Timestamp::UNIX_EPOCH).unwrap();
+        let body: Value = serde_json::from_slice(&gap.body).unwrap();
+        assert_eq!((&body["type"], &body["data"]), (&json!("gap"), &json!({"from_revision": 3, "to_revision": 9})));
+        assert_eq!(gap.after, Cursor { revision: 9, parts: 0 });
+    }
+}

@@ -1,0 +1,150 @@
+//! Deliveries to files: nothing is told twice after a restart, and a gap is told.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use super::{super::change::ChangeFilter, config::NotificationSink, *};
+use crate::{
+    model::{
+        Kind,
+        key::Key,
+        kind::ip_restriction::{IpRestriction, Traffic},
+        operation::{Author, Operation},
+    },
+    store::{
+        Commit, StoreError,
+        engine::{Batch, Engine, Query, State, Statistics, Visit},
+        history::Retention,
+        memory::MemoryEngine,
+    },
+};
+
+fn commit(store: &Store) {
+    let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
+    let key = Key::new(Kind::IpRestriction, mint::fresh_id(Kind::IpRestriction));
+    let operations = vec![Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }];
+    store.commit(Commit { base: None, operations, author: Author::Local, at: mint::now() }).unwrap();
+}
+
+fn target(path: &Path) -> NotificationTarget {
+    let sink = NotificationSink::File(path.to_owned());
+    NotificationTarget { name: "audit".into(), filter: ChangeFilter::default(), sink }
+}
+
+/// The lines of a file, once it has so many.
+fn lines(path: &Path, count: usize) -> Vec<Value> {
+    for _ in 0..1000 {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        if text.lines().count() >= count && text.ends_with('\n') {
+            return text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Vec::new()
+}
+
+fn revisions(lines: &[Value]) -> Vec<u64> {
+    lines.iter().map(|line| line["data"]["revision"].as_u64().unwrap_or_default()).collect()
+}
+
+#[test]
+fn a_target_is_told_of_what_follows_its_start_and_not_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, log) = (folder.path().join("store"), folder.path().join("changes.jsonl"));
+    let open = || Arc::new(Store::open(&path).unwrap());
+    let start = |store: &Arc<Store>| Notifier::start(store, vec![target(&log)], "http://edge").unwrap().unwrap();
+    let store = open();
+    commit(&store);
+    let notifier = start(&store);
+    commit(&store);
+    commit(&store);
+    assert_eq!(revisions(&lines(&log, 2)), [2, 3]);
+    drop(notifier);
+    // What is committed while nobody delivers, such as by a command, is delivered at the next start.
+    commit(&store);
+    drop(store);
+    let store = open();
+    let notifier = start(&store);
+    let told = lines(&log, 3);
+    assert_eq!(revisions(&told), [2, 3, 4]);
+    assert_eq!(told[2]["data"]["changes"][0]["event"], "created");
+    let lags: Vec<u64> = notifier.outbox().lags().map(|(_, lag)| lag).collect();
+    assert_eq!(lags.len(), 1);
+}
+
+/// An engine whose oldest records are gone.
+#[derive(Default)]
+struct Forgetful(MemoryEngine);
+
+impl Engine for Forgetful {
+    fn load(&self) -> Result<State, StoreError> {
+        self.0.load()
+    }
+
+    fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
+        self.0.append(after, batches)
+    }
+
+    fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
+        self.0.changes_since(position)
+    }
+
+    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+        match query {
+            Query::Revision(revision) if *revision <= 5 => Ok(Vec::new()),
+            query => self.0.history(query, before, limit),
+        }
+    }
+
+    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        self.0.walk(visit)
+    }
+
+    fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
+        self.0.wait_for_newer(position, timeout)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.0.statistics()
+    }
+}
+
+#[test]
+fn revisions_that_are_no_longer_kept_are_told_as_a_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("changes.jsonl");
+    let store = Arc::new(Store::on(Arc::new(Forgetful::default()), Retention::default()).unwrap());
+    commit(&store);
+    // The target's cursor is after revision 1.
+    let cursors = Cursors::open(&store, ["audit"].into_iter()).unwrap();
+    for _ in 0..6 {
+        commit(&store);
+    }
+    let outbox = Outbox {
+        store,
+        cursors,
+        names: vec!["audit".into()],
+        base_url: String::new(),
+        scope: [0; 32],
+        stop: StopSignal::default(),
+    };
+    let mut delivery = Delivery::new(Arc::new(outbox), target(&log));
+    while delivery.step().unwrap() {}
+    let told = lines(&log, 3);
+    assert_eq!(told[0]["type"], "gap");
+    assert_eq!(told[0]["data"], serde_json::json!({"from_revision": 2, "to_revision": 5}));
+    assert_eq!(revisions(&told[1..]), [6, 7]);
+}
+
+#[test]
+fn the_wait_doubles_up_to_a_limit_and_varies() {
+    assert_eq!(backoff(0, 0.0), Duration::from_millis(500));
+    assert_eq!(backoff(0, 1.0), Duration::from_secs(1));
+    assert_eq!(backoff(3, 1.0), Duration::from_secs(8));
+    for failures in [9, 31, 32, u32::MAX] {
+        assert_eq!(backoff(failures, 1.0), LONGEST_WAIT);
+    }
+}

@@ -1,0 +1,208 @@
+//! `GET /watch`: the changes of resources as server-sent events (D80).
+//!
+//! A client has a cursor into the newest revisions of the store, so that replay and live changes are the same thing, and
+//! a bounded buffer of its own. One that does not keep up is disconnected.
+
+mod body;
+pub(crate) mod document;
+mod events;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderValue, Method, Request, header},
+    response::Response,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+use super::{
+    App,
+    answer::ApiError,
+    auth::{self, Caller},
+    change::ChangeFilter,
+};
+use crate::{
+    model::code::Code,
+    store::{Revision, recent::NextRevision},
+};
+use body::EventBody;
+
+/// The default limit of clients.
+pub(crate) const DEFAULT_WATCHERS: usize = 100;
+/// How often an idle client is sent a comment, so that proxies do not close its connection.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a client may take to make room in its buffer.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// The chunks in the buffer of a client. Each has some events, or one that is larger than usual.
+const CHUNKS: usize = 4;
+/// The Retry-After of a rejected request, in seconds.
+const RETRY_AFTER: &str = "30";
+
+/// Limits the number of clients.
+pub(super) struct Watchers {
+    most: usize,
+    places: Arc<Semaphore>,
+}
+
+impl Watchers {
+    /// Creates a limit.
+    pub(super) fn new(most: usize) -> Self {
+        // A semaphore has a limit of its own.
+        let most = most.min(Semaphore::MAX_PERMITS);
+        Self { most, places: Arc::new(Semaphore::new(most)) }
+    }
+
+    /// The number of clients.
+    pub(super) fn count(&self) -> usize {
+        self.most - self.places.available_permits()
+    }
+
+    fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            ApiError::of(Code::Unavailable, format!("{} clients watch already", self.most))
+                .header(header::RETRY_AFTER, RETRY_AFTER)
+        })
+    }
+}
+
+/// Responds with a stream of changes, which ends with the client, its key or the server.
+pub(super) async fn watch(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+    let (parts, _) = request.into_parts();
+    let current = app.store.snapshot();
+    auth::admit(&app, &current, &parts.method, &parts.headers)?;
+    let wanted = request::WatchRequest::new(parts.uri.query(), &parts.headers)?;
+    let known = wanted.known.unwrap_or(current.revision);
+    if known > current.revision || matches!(app.store.next_revision(known), NextRevision::Gone) {
+        return Err(ApiError::revision_gone(known, app.store.snapshot().revision));
+    }
+    let place = app.watchers.place()?;
+    let (chunks, received) = mpsc::channel(CHUNKS);
+    let last = Arc::new(Mutex::new(None));
+    let body = EventBody::new(received, Arc::clone(&last));
+    let stopping = app.stopping.clone();
+    let mut watcher = Watcher { app, headers: parts.headers, filter: wanted.filter, known, chunks };
+    tokio::spawn(async move {
+        let _held = place;
+        let end = tokio::select! {
+            end = watcher.follow() => end,
+            () = stopped(stopping) => WatchEnd::Closed,
+        };
+        if let WatchEnd::Failed(error) = end {
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(events::error(&error));
+        }
+        // The body ends when this sender is dropped, after the last event is in its place.
+        drop(watcher);
+    });
+    let mut response = Response::new(Body::new(body));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // nginx would keep events back until its buffer is full.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// Completes when the server begins to stop.
+async fn stopped(stopping: Option<watch::Receiver<bool>>) {
+    if let Some(mut stopping) = stopping {
+        let is_told = stopping.wait_for(|stop| *stop).await.is_ok();
+        if is_told {
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Why a stream ends.
+enum WatchEnd {
+    /// The client or the server closed it.
+    Closed,
+    /// An error, of which the client is told.
+    Failed(ApiError),
+}
+
+impl From<ApiError> for WatchEnd {
+    fn from(error: ApiError) -> Self {
+        WatchEnd::Failed(error)
+    }
+}
+
+/// A client.
+struct Watcher {
+    app: Arc<App>,
+    /// The headers of the request, which identify the caller.
+    headers: HeaderMap,
+    filter: ChangeFilter,
+    /// The last revision that the client was sent.
+    known: u64,
+    chunks: mpsc::Sender<Bytes>,
+}
+
+impl Watcher {
+    /// Sends changes until the stream ends.
+    async fn follow(&mut self) -> WatchEnd {
+        match self.send_all().await {
+            Ok(never) => match never {},
+            Err(end) => end,
+        }
+    }
+
+    async fn send_all(&mut self) -> Result<std::convert::Infallible, WatchEnd> {
+        let mut newest = self.app.store.newest_revision();
+        self.send(events::start(self.known)).await?;
+        loop {
+            newest.mark_unchanged();
+            // The key may have been revoked, and the role of its owner may have changed.
+            let caller = self.admit()?;
+            match self.app.store.next_revision(self.known) {
+                NextRevision::Here(revision) => self.send_revision(&caller, revision).await?,
+                NextRevision::Gone => return Err(too_slow().into()),
+                NextRevision::NotYet => tokio::select! {
+                    changed = newest.changed() => changed.map_err(|_| WatchEnd::Closed)?,
+                    () = self.chunks.closed() => return Err(WatchEnd::Closed),
+                    () = tokio::time::sleep(HEARTBEAT) => self.send(events::heartbeat()).await?,
+                },
+            }
+        }
+    }
+
+    fn admit(&self) -> Result<Caller, ApiError> {
+        auth::admit(&self.app, &self.app.store.snapshot(), &Method::GET, &self.headers)
+    }
+
+    async fn send_revision(&mut self, caller: &Caller, revision: Revision) -> Result<(), WatchEnd> {
+        let (number, role) = (revision.snapshot.revision, caller.role);
+        let mut from = Some(0);
+        while let Some(start) = from {
+            let (app, revision, filter) = (Arc::clone(&self.app), revision.clone(), self.filter.clone());
+            // A resource with many children takes long, and other requests of this thread would wait.
+            let rendered = self.app.renderings.run(move || events::portion(&app, role, &filter, &revision, start));
+            let portion = rendered.await?;
+            from = portion.next;
+            self.send(portion.text).await?;
+        }
+        self.known = number;
+        Ok(())
+    }
+
+    async fn send(&self, chunk: Bytes) -> Result<(), WatchEnd> {
+        use mpsc::error::SendTimeoutError::{Closed, Timeout};
+        match self.chunks.send_timeout(chunk, LONGEST_WAIT).await {
+            Ok(()) => Ok(()),
+            Err(Closed(_)) => Err(WatchEnd::Closed),
+            Err(Timeout(_)) => Err(too_slow().into()),
+        }
+    }
+}
+
+/// The error for a client that does not keep up.
+fn too_slow() -> ApiError {
+    ApiError::of(Code::SlowReader, "the client reads more slowly than resources change")
+}

@@ -1,0 +1,346 @@
+//! The newest revisions in memory, for readers that follow the store. A reader has a cursor instead of a queue: one that
+//! is too slow falls behind this window, and delays no commit.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::{
+    Revision, StoreError, codec,
+    engine::{Batch, RecordChange, State},
+    history::RecordOutline,
+};
+use crate::model::{key::Key, operation::Claim, snapshot::Snapshot};
+
+/// The most revisions in memory.
+const MOST_REVISIONS: usize = 1000;
+/// The most changes of all revisions but the oldest: each keeps a former state of a resource in memory.
+const MOST_CHANGES: usize = 10_000;
+/// The most bytes of what these changes wrote to the store.
+const MOST_BYTES: usize = 16 << 20;
+
+/// What a revision did to a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeEvent {
+    /// The resource is new.
+    Created,
+    /// The resource existed before.
+    Updated,
+    /// The resource no longer exists.
+    Deleted,
+}
+
+impl ChangeEvent {
+    /// Returns what happened to a resource that existed before or after, or none if it did neither.
+    pub(crate) fn of(before: bool, after: bool) -> Option<Self> {
+        match (before, after) {
+            (false, true) => Some(ChangeEvent::Created),
+            (true, true) => Some(ChangeEvent::Updated),
+            (true, false) => Some(ChangeEvent::Deleted),
+            (false, false) => None,
+        }
+    }
+
+    /// Returns the name of the event.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            ChangeEvent::Created => "created",
+            ChangeEvent::Updated => "updated",
+            ChangeEvent::Deleted => "deleted",
+        }
+    }
+}
+
+/// A resource that differs between two revisions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedResource {
+    /// Its key.
+    pub key: Key,
+    /// What happened to it.
+    pub event: ChangeEvent,
+    /// The claim of the source that owns it, or that owned it before this revision.
+    pub claim: Option<Claim>,
+}
+
+/// Describes the resources that differ between two revisions, in the order of their keys.
+pub(super) fn changed_resources(
+    before: &Snapshot,
+    after: &Snapshot,
+    changed: &BTreeSet<Key>,
+) -> Arc<[ChangedResource]> {
+    let describe = |key: &Key| {
+        let (old, new) = (before.get(key), after.get(key));
+        let event = ChangeEvent::of(old.is_some(), new.is_some())?;
+        let claim = [new, old].into_iter().flatten().find_map(|entry| entry.claim.clone());
+        Some(ChangedResource { key: key.clone(), event, claim })
+    };
+    let keys: Vec<&Key> = changed.iter().collect();
+    let described: Vec<ChangedResource> = keys.into_par_iter().with_min_len(256).filter_map(describe).collect();
+    described.into()
+}
+
+/// The next revision for a reader.
+#[derive(Debug)]
+pub(crate) enum NextRevision {
+    /// The revision after the one that the reader knows.
+    Here(Revision),
+    /// There is none yet.
+    NotYet,
+    /// It is no longer in memory.
+    Gone,
+}
+
+/// The newest revisions.
+pub(super) struct Recent {
+    window: Mutex<Window>,
+    newer: Condvar,
+    newest: watch::Sender<u64>,
+}
+
+/// The states that have left the window.
+#[derive(Default)]
+pub(super) struct Evicted {
+    pub(super) snapshots: Vec<Arc<Snapshot>>,
+    /// How many states of resources are only in them.
+    pub(super) replaced: usize,
+}
+
+struct Window {
+    /// The revision before the oldest one in memory.
+    start: u64,
+    kept: VecDeque<KeptRevision>,
+    changes: usize,
+    bytes: usize,
+}
+
+struct KeptRevision {
+    revision: Revision,
+    /// The size of the resources that it wrote.
+    bytes: usize,
+}
+
+impl Recent {
+    /// Starts after a revision, with no revision in memory.
+    pub(super) fn after(revision: u64) -> Self {
+        let window = Window { start: revision, kept: VecDeque::new(), changes: 0, bytes: 0 };
+        Self { window: Mutex::new(window), newer: Condvar::new(), newest: watch::Sender::new(revision) }
+    }
+
+    /// Restores a state with the revisions at the end of its log, so that a restart does not interrupt readers.
+    pub(super) fn restored(mut state: State) -> Result<(Arc<Snapshot>, Self), StoreError> {
+        let earlier = state.batches.len() - fitting(&state.batches);
+        let batches = state.batches.split_off(earlier);
+        let mut snapshot = Arc::new(codec::restore(state)?);
+        let mut recent = Self::after(snapshot.revision);
+        for batch in &batches {
+            let next = Arc::new(codec::advance(&snapshot, batch)?);
+            let before = std::mem::replace(&mut snapshot, next);
+            if before.revision == snapshot.revision {
+                continue;
+            }
+            let Ok(outline) = RecordOutline::from_bytes(&batch.record) else {
+                // Readers cannot follow from before a record that does not say who made the revision.
+                recent = Self::after(snapshot.revision);
+                continue;
+            };
+            let changed = changed_resources(&before, &snapshot, &codec::changed_keys(batch)?);
+            let (author, at) = (outline.author, outline.at);
+            let revision = Revision { snapshot: Arc::clone(&snapshot), changed, author, at };
+            drop(recent.push(revision, bytes_of(&batch.changes)));
+        }
+        Ok((snapshot, recent))
+    }
+
+    fn window(&self) -> MutexGuard<'_, Window> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a revision. Returns what leaves the window, so that the caller chooses the thread that frees it.
+    pub(super) fn push(&self, revision: Revision, bytes: usize) -> Evicted {
+        let number = revision.snapshot.revision;
+        let left = self.window().push(KeptRevision { revision, bytes });
+        self.newer.notify_all();
+        self.newest.send_replace(number);
+        left
+    }
+
+    /// Returns the revision after `known`.
+    pub(super) fn next(&self, known: u64) -> NextRevision {
+        let window = self.window();
+        match known.checked_sub(window.start) {
+            None => NextRevision::Gone,
+            Some(skipped) => {
+                let kept = usize::try_from(skipped).ok().and_then(|skipped| window.kept.get(skipped));
+                kept.map_or(NextRevision::NotYet, |kept| NextRevision::Here(kept.revision.clone()))
+            }
+        }
+    }
+
+    /// Waits at most `timeout` for a revision after `known`.
+    pub(super) fn wait(&self, known: u64, timeout: Duration) {
+        let window = self.window();
+        drop(self.newer.wait_timeout_while(window, timeout, |window| window.newest() <= known));
+    }
+
+    /// Returns a receiver of the newest revision.
+    pub(super) fn newest(&self) -> watch::Receiver<u64> {
+        self.newest.subscribe()
+    }
+}
+
+impl Window {
+    fn newest(&self) -> u64 {
+        self.start + self.kept.len() as u64
+    }
+
+    fn push(&mut self, kept: KeptRevision) -> Evicted {
+        self.changes += kept.revision.changed.len();
+        self.bytes += kept.bytes;
+        self.kept.push_back(kept);
+        let mut left = Evicted::default();
+        while let Some(oldest) = self.kept.pop_front() {
+            // The state of the oldest revision is the first one in memory: its own changes replaced nothing there.
+            let (changes, bytes) = (self.changes - oldest.revision.changed.len(), self.bytes - oldest.bytes);
+            let fits = self.kept.len() < MOST_REVISIONS && changes <= MOST_CHANGES && bytes <= MOST_BYTES;
+            if fits || self.kept.is_empty() {
+                self.kept.push_front(oldest);
+                break;
+            }
+            (self.changes, self.bytes) = (changes, bytes);
+            self.start = oldest.revision.snapshot.revision;
+            left.replaced += self.kept.front().map_or(0, |next| next.revision.changed.len());
+            left.snapshots.push(oldest.revision.snapshot);
+        }
+        left
+    }
+}
+
+/// Returns the size of the resources that changes write.
+pub(super) fn bytes_of(changes: &[RecordChange]) -> usize {
+    codec::resource_changes(changes).filter_map(|(_, value)| value.as_ref()).map(Vec::len).sum()
+}
+
+/// Returns how many of the last batches fit into the window. Each is applied by itself, so they are fewer than all.
+fn fitting(batches: &[Batch]) -> usize {
+    let (mut changes, mut bytes) = (0, 0);
+    let fits = |batch: &&Batch| {
+        changes += codec::resource_changes(&batch.changes).count();
+        bytes += bytes_of(&batch.changes);
+        changes <= MOST_CHANGES && bytes <= MOST_BYTES
+    };
+    batches.iter().rev().take(MOST_REVISIONS).take_while(fits).count()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{
+            Kind,
+            id::Id,
+            kind::ip_restriction::{IpRestriction, Traffic},
+            operation::{Author, Operation},
+        },
+        store::{Commit, Store, mint},
+    };
+
+    fn create(name: &str) -> Operation {
+        let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
+        let key = Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{name}")));
+        Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }
+    }
+
+    fn commit(store: &Store, operations: Vec<Operation>) {
+        store.commit(Commit { base: None, operations, author: Author::Local, at: mint::now() }).unwrap();
+    }
+
+    fn follow(store: &Store, mut known: u64, upto: u64) -> Vec<(u64, usize)> {
+        let mut seen = Vec::new();
+        while known < upto {
+            match store.next_revision(known) {
+                NextRevision::Here(revision) => {
+                    known = revision.snapshot.revision;
+                    seen.push((known, revision.changed.len()));
+                }
+                NextRevision::NotYet => store.wait_for_revision(known, Duration::from_secs(5)),
+                NextRevision::Gone => panic!("revision {known} is gone"),
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn a_reader_sees_every_revision_once_while_others_commit() {
+        let store = Store::open(crate::store::MEMORY).unwrap();
+        commit(&store, vec![create("first")]);
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let store = &store;
+                scope.spawn(move || {
+                    for number in 0..50 {
+                        commit(store, vec![create(&format!("{writer}-{number}"))]);
+                    }
+                });
+            }
+            for known in [0, 1] {
+                let store = &store;
+                scope.spawn(move || {
+                    let expected: Vec<(u64, usize)> = (known + 1..=201).map(|revision| (revision, 1)).collect();
+                    assert_eq!(follow(store, known, 201), expected);
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn the_window_is_limited_by_revisions_and_by_changes() {
+        let store = Store::open(crate::store::MEMORY).unwrap();
+        for number in 0..=MOST_REVISIONS {
+            commit(&store, vec![create(&number.to_string())]);
+        }
+        assert!(matches!(store.next_revision(0), NextRevision::Gone));
+        assert_eq!(follow(&store, 1, MOST_REVISIONS as u64 + 1).len(), MOST_REVISIONS);
+        // A revision of any size can be read until enough follows it.
+        let newest = store.snapshot().revision;
+        commit(&store, (0..=MOST_CHANGES).map(|number| create(&format!("large-{number}"))).collect());
+        assert!(matches!(store.next_revision(newest - 1), NextRevision::Gone));
+        commit(&store, vec![create("last")]);
+        assert_eq!(follow(&store, newest, newest + 2), [(newest + 1, MOST_CHANGES + 1), (newest + 2, 1)]);
+    }
+
+    #[test]
+    fn only_changes_of_resources_count() {
+        let change = |key: &str, bytes: usize| (key.to_owned(), Some(vec![0; bytes]));
+        let removed = ("r/HttpsEdge//b".to_owned(), None);
+        let changes = [change("r/HttpsEdge//a", 3), change("u/r/HttpsEdge//a", 5), change("x/shop", 7), removed];
+        assert_eq!((bytes_of(&changes), codec::resource_changes(&changes).count()), (3, 2));
+    }
+
+    #[test]
+    fn a_restart_keeps_the_revisions_of_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let store = Store::open(&path).unwrap();
+        commit(&store, vec![create("a"), create("b")]);
+        let key = Key::new(Kind::IpRestriction, Id::new("ipx_a"));
+        commit(&store, vec![Operation::Delete { key, with_children: false }]);
+        let told = |store: &Store, known: u64| match store.next_revision(known) {
+            NextRevision::Here(revision) => (revision.changed, revision.author, revision.at),
+            other => panic!("{other:?}"),
+        };
+        let expected = [told(&store, 0), told(&store, 1)];
+        assert_eq!(expected[1].0[0].event, ChangeEvent::Deleted);
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        assert_eq!([told(&store, 0), told(&store, 1)], expected);
+        assert!(matches!(store.next_revision(2), NextRevision::NotYet));
+    }
+}

@@ -1,0 +1,276 @@
+//! Notifications of `serve`: signed requests and lines of files, at least once, whatever happens to either side.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU16, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+use crate::cli::{Folder, Serve, until};
+
+const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+/// The status of a receiver that never answers.
+const SILENT: u16 = 0;
+
+/// A request that a receiver got.
+#[derive(Debug, Clone)]
+struct Delivered {
+    headers: BTreeMap<String, String>,
+    body: String,
+    /// What the receiver answered.
+    status: u16,
+}
+
+impl Delivered {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    fn id(&self) -> &str {
+        &self.headers["webhook-id"]
+    }
+
+    /// Checks the signature as a receiver does.
+    fn verify(&self) {
+        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &STANDARD.decode(SECRET).unwrap());
+        let signed = format!("{}.{}.{}", self.id(), self.headers["webhook-timestamp"], self.body);
+        let signature = self.headers["webhook-signature"].strip_prefix("v1,").unwrap();
+        ring::hmac::verify(&key, signed.as_bytes(), &STANDARD.decode(signature).unwrap()).unwrap();
+    }
+}
+
+/// A receiver of webhooks.
+struct Receiver {
+    url: String,
+    status: Arc<AtomicU16>,
+    delivered: Arc<Mutex<Vec<Delivered>>>,
+}
+
+impl Receiver {
+    /// Answers with a status.
+    fn start(status: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hook?token=hush", listener.local_addr().unwrap());
+        let (status, delivered) = (Arc::new(AtomicU16::new(status)), Arc::new(Mutex::new(Vec::new())));
+        let (answers, received) = (Arc::clone(&status), Arc::clone(&delivered));
+        // Both end with the tests.
+        std::thread::spawn(move || {
+            for connection in listener.incoming().map_while(Result::ok) {
+                let (answers, received) = (Arc::clone(&answers), Arc::clone(&received));
+                std::thread::spawn(move || receive(connection, &answers, &received));
+            }
+        });
+        Self { url, status, delivered }
+    }
+
+    fn answer(&self, status: u16) {
+        self.status.store(status, Ordering::SeqCst);
+    }
+
+    fn delivered(&self) -> Vec<Delivered> {
+        self.delivered.lock().unwrap().clone()
+    }
+
+    /// The requests with a status, once there are so many.
+    fn wait_for(&self, status: u16, count: usize) -> Vec<Delivered> {
+        until("notifications", || {
+            let found: Vec<_> = self.delivered().into_iter().filter(|it| it.status == status).collect();
+            (found.len() >= count).then_some(found)
+        })
+    }
+}
+
+fn receive(connection: TcpStream, answers: &AtomicU16, received: &Mutex<Vec<Delivered>>) -> Option<()> {
+    let mut reader = BufReader::new(connection);
+    let (mut headers, mut line) = (BTreeMap::new(), String::new());
+    while reader.read_line(&mut line).ok()? > 2 {
+        if let Some((name, value)) = line.trim_end().split_once(": ") {
+            headers.insert(name.to_lowercase(), value.to_owned());
+        }
+        line.clear();
+    }
+    let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
+    reader.read_exact(&mut body).ok()?;
+    let status = answers.load(Ordering::SeqCst);
+    received.lock().unwrap().push(Delivered { headers, body: String::from_utf8(body).ok()?, status });
+    if status == SILENT {
+        std::thread::sleep(Duration::from_secs(60));
+        return None;
+    }
+    let location = if status == 302 { "Location: /elsewhere\r\n" } else { "" };
+    let answer = format!("HTTP/1.1 {status} Status\r\n{location}Content-Length: 0\r\nConnection: close\r\n\r\n");
+    reader.get_mut().write_all(answer.as_bytes()).ok()
+}
+
+/// Serves with a configuration file.
+fn serve(folder: &Folder, config: &str) -> Serve {
+    folder.write("secret", &format!("whsec_{SECRET}\n"));
+    folder.write("named.yaml", config);
+    let variables = [("EDGEWRIGHT_CONFIG", "named.yaml"), ("NO_PROXY", "127.0.0.1")];
+    let serve = folder.serve_with("--base-url http://edge.test", &variables);
+    assert!(!serve.said().contains("hush"), "{}", serve.said());
+    serve
+}
+
+fn webhook(receiver: &Receiver, more: &str) -> String {
+    let url = &receiver.url;
+    format!(
+        "notifications: {{webhooks: [{{name: hook, url: '{url}', allow_http: true, secret_file: secret{more}}}]}}\n"
+    )
+}
+
+fn create(serve: &Serve, collection: &str, body: &Value) -> String {
+    let answer = serve.call("POST", collection, &body.to_string());
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    answer.json()["id"].as_str().unwrap().to_owned()
+}
+
+fn restriction(serve: &Serve) -> String {
+    create(serve, "/ip_restrictions", &json!({"type": "api"}))
+}
+
+#[test]
+fn a_webhook_and_a_file_are_told_of_every_revision() {
+    let folder = Folder::new();
+    let receiver = Receiver::start(204);
+    let config = webhook(&receiver, ", kinds: [IpRestriction], events: [created, deleted]");
+    let serve = serve(&folder, &config.replace("]}\n", "], files: [{name: audit, path: changes.jsonl}]}\n"));
+    let id = restriction(&serve);
+    let path = format!("/ip_restrictions/{id}");
+    assert_eq!(serve.call("PATCH", &path, r#"{"description":"other"}"#).status, 200);
+    create(&serve, "/edges/https", &json!({}));
+    assert_eq!(serve.call("DELETE", &path, "").status, 204);
+
+    let delivered = receiver.wait_for(204, 2);
+    let mut events = Vec::new();
+    for request in &delivered {
+        request.verify();
+        let body = request.json();
+        assert_eq!((body["id"].as_str(), body["type"].as_str()), (Some(request.id()), Some("revision.applied")));
+        assert_eq!(body["data"]["actor"]["by"], "api");
+        let change = &body["data"]["changes"][0];
+        assert!(change["uri"].as_str().unwrap().ends_with(&path), "{change}");
+        events.push(change["event"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(events, ["created", "deleted"]);
+    assert_ne!(delivered[0].id(), delivered[1].id());
+
+    let lines = until("the lines", || {
+        let text = std::fs::read_to_string(folder.path("changes.jsonl")).unwrap_or_default();
+        let lines: Vec<Value> = text.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
+        (lines.len() >= 5).then_some(lines)
+    });
+    let revisions: Vec<u64> = lines.iter().map(|line| line["data"]["revision"].as_u64().unwrap()).collect();
+    assert_eq!(revisions, [1, 2, 3, 4, 5], "the first admin is a change too");
+    assert_eq!(folder.mode("changes.jsonl"), 0o600);
+    until("the metrics", || {
+        let page = serve.get("/metrics").body;
+        let has = |line: &str| page.lines().any(|it| it == line);
+        let sent = has("edgewright_notifications_sent_total{target=\"hook\"} 2")
+            && has("edgewright_notifications_failed_total{target=\"hook\"} 0");
+        (sent && has("edgewright_notification_lag_revisions{target=\"hook\"} 0")).then_some(())
+    });
+}
+
+#[test]
+fn a_notification_survives_kill_9_between_commit_and_delivery() {
+    let folder = Folder::new();
+    let receiver = Receiver::start(500);
+    let config = webhook(&receiver, ", kinds: [IpRestriction]");
+    let served = serve(&folder, &config);
+    let first = restriction(&served);
+    let attempt = receiver.wait_for(500, 1).remove(0);
+    let second = restriction(&served);
+    // A value that is dropped is killed.
+    drop(served);
+    receiver.answer(200);
+    let _served = serve(&folder, &config);
+    let told = receiver.wait_for(200, 2);
+    assert_eq!(told[0].id(), attempt.id(), "a retry has the same id");
+    assert_eq!(told[0].body, attempt.body);
+    let ids: Vec<_> = told.iter().map(|it| it.json()["data"]["changes"][0]["id"].clone()).collect();
+    assert_eq!(ids, [json!(first), json!(second)]);
+    told.iter().for_each(Delivered::verify);
+}
+
+#[test]
+fn a_change_by_a_command_is_told_at_the_next_start_and_no_change_twice() {
+    let folder = Folder::new();
+    let receiver = Receiver::start(200);
+    let config = webhook(&receiver, ", kinds: [HttpsEdge], sources: [default]");
+    let stop = |served: Serve| assert_eq!(served.stop().code, 0);
+    stop(serve(&folder, &config));
+    folder.write("m/one.yaml", &crate::serve::edge("first"));
+    folder.ok("reconcile m");
+    let served = serve(&folder, &config);
+    let told = receiver.wait_for(200, 1);
+    let change = &told[0].json()["data"]["changes"][0];
+    assert_eq!((&change["source"], &change["name"]), (&json!("default"), &json!("one")));
+    stop(served);
+    folder.write("m/one.yaml", &crate::serve::edge("second"));
+    folder.ok("reconcile m");
+    let _served = serve(&folder, &config);
+    let told = receiver.wait_for(200, 2);
+    let events: Vec<_> = told.iter().map(|it| it.json()["data"]["changes"][0]["event"].clone()).collect();
+    assert_eq!(events, [json!("created"), json!("updated")]);
+}
+
+#[test]
+fn receivers_that_are_slow_or_fail_do_not_delay_commits_or_others() {
+    let folder = Folder::new();
+    let (silent, failing, good) = (Receiver::start(SILENT), Receiver::start(302), Receiver::start(200));
+    let targets = [("silent", &silent), ("failing", &failing), ("good", &good)].map(|(name, receiver)| {
+        format!("  - {{name: {name}, url: '{}', allow_http: true, secret_file: secret}}\n", receiver.url)
+    });
+    let served = serve(&folder, &format!("notifications:\n  webhooks:\n{}", targets.concat()));
+    until("the first requests", || (!silent.delivered().is_empty() && !failing.delivered().is_empty()).then_some(()));
+    let began = Instant::now();
+    for _ in 0..20 {
+        restriction(&served);
+    }
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(good.wait_for(200, 21).len(), 21);
+    // A redirect is a failure, and not followed.
+    let retried = failing.wait_for(302, 2);
+    assert_eq!(retried[0].id(), retried[1].id());
+    let page = served.get("/metrics").body;
+    assert!(page.contains("edgewright_notification_lag_revisions{target=\"silent\"} 21"), "{page}");
+    served.wait_for("the webhook responded with status 302");
+    let began = Instant::now();
+    let run = served.stop();
+    assert!(run.code == 0 && began.elapsed() < Duration::from_secs(15), "{:?} {}", began.elapsed(), run.all());
+    assert!(!run.all().contains("hush"), "{}", run.all());
+}
+
+#[test]
+fn a_target_that_cannot_work_is_an_error_at_the_start() {
+    let folder = Folder::new();
+    folder.write("short", "whsec_c2hvcnQ=\n");
+    let webhook = |fields: &str| format!("notifications: {{webhooks: [{{name: a, {fields}}}]}}\n");
+    for (config, says) in [
+        (webhook("url: 'http://a.example', secret_file: short"), "allow_http"),
+        (webhook("url: 'https://a.example', secret_file: short"), "24 to 64 bytes in base64"),
+        (webhook("url: 'https://a.example', secret_file: none"), "cannot read `none`"),
+        (webhook("url: 'https://a.example', secret_file: short, event: [created]"), "did you mean `events`?"),
+        ("notifications: {files: [{name: a, path: .}]}\n".to_owned(), "is not a regular file"),
+        ("notifications: {files: [{name: a, path: x}, {name: a, path: y}]}\n".to_owned(), "duplicate name `a`"),
+    ] {
+        folder.write("named.yaml", &config);
+        let mut command = folder.command("serve --listen 127.0.0.1:0");
+        let output = command.env("EDGEWRIGHT_CONFIG", "named.yaml").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(says), "{config}: {said}");
+    }
+    // A pull request can add a file to the working folder.
+    folder.write("edgewright.config.yaml", "notifications: {files: [{name: a, path: x}]}\n");
+    let run = folder.run("serve --listen 127.0.0.1:0");
+    assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED")), (1, true), "{}", run.all());
+}
