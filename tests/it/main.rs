@@ -39,6 +39,7 @@ mod scenarios;
 mod secrets;
 mod serve;
 mod server;
+mod simulation;
 mod sources;
 mod stdout;
 mod store;
