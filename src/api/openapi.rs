@@ -13,6 +13,7 @@ use crate::{
     model::{Kind, resource::KindInfo},
 };
 
+pub(super) mod extension;
 pub(super) mod schemas;
 #[cfg(test)]
 mod tests;
@@ -32,15 +33,11 @@ pub(crate) fn document(version_header: &str) -> Value {
         item.insert("parameters".into(), path_parameters(&endpoint.path));
         item.insert(endpoint.method.to_lowercase(), operation(&mut schemas, &endpoint));
     }
-    let failures = |statuses: &[&str]| {
-        let refer = |status: &&str| ((*status).to_owned(), json!({"$ref": format!("#/components/responses/{status}")}));
-        Value::Object(statuses.iter().map(refer).collect())
-    };
-    for (path, item) in reconciliation::document::paths(&mut schemas, &failures)
+    for (path, item) in reconciliation::document::paths(&mut schemas)
         .into_iter()
-        .chain([rollback::path(&mut schemas, &failures)])
-        .chain(history::document::paths(&mut schemas, &failures))
-        .chain(sources::document::paths(&mut schemas, &failures))
+        .chain([rollback::path(&mut schemas)])
+        .chain(history::document::paths(&mut schemas))
+        .chain(sources::document::paths(&mut schemas))
     {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));

@@ -16,7 +16,7 @@ use super::{
     answer::ApiError,
     auth,
     body::{self, Limits},
-    openapi::schemas::Schemas,
+    openapi::{extension::ExtensionOperation, schemas::Schemas},
     past, query,
     reconciliation::json_response,
 };
@@ -216,27 +216,18 @@ fn example() -> Value {
     json!({"to": 1, "dry_run": true})
 }
 
-/// The path with its operation. `failures` refers to errors by their statuses.
-pub(super) fn path(schemas: &mut Schemas, failures: &dyn Fn(&[&str]) -> Value) -> (String, Value) {
+/// The path with its operation.
+pub(super) fn path(schemas: &mut Schemas) -> (String, Value) {
     let run = schemas.response::<RollbackRun>();
-    let response =
-        |description: &str| json!({"description": description, "content": {"application/json": {"schema": run}}});
-    let mut responses = failures(&["400", "401", "403", "404", "408", "409", "410", "413", "415", "500", "503"]);
-    if let Some(responses) = responses.as_object_mut() {
-        responses.insert("200".into(), response("Planned, or no changes"));
-        responses.insert("201".into(), response("Applied as a new revision"));
-    }
-    let post = json!({
-        "operationId": "createRollback",
-        "summary": "Plan or apply a rollback",
-        "description": "Plans the changes that bring back the state of an earlier revision, and applies them as a new revision, unless `dry_run` is set. API keys and their owners stay as they are. Refusals of a dry run are the errors that would prevent applying the plan. A source that the server follows does not apply its manifests again until they change.",
-        "tags": [TAG],
-        "x-extension": true,
-        "requestBody": {"required": true, "content": {"application/json": {
-            "schema": schemas.request::<RollbackRequest>(),
-            "example": example(),
-        }}},
-        "responses": responses,
-    });
-    ("/rollbacks".to_owned(), json!({"post": post}))
+    let post = ExtensionOperation::new(
+        TAG,
+        "createRollback",
+        "Plan or apply a rollback",
+        "Plans the changes that bring back the state of an earlier revision, and applies them as a new revision, unless `dry_run` is set. API keys and their owners stay as they are. Refusals of a dry run are the errors that would prevent applying the plan. A source that the server follows does not apply its manifests again until they change.",
+    )
+    .body(schemas.request::<RollbackRequest>(), example())
+    .responds("200", "Planned, or no changes", run.clone())
+    .responds("201", "Applied as a new revision", run)
+    .fails(&["400", "401", "403", "404", "408", "409", "410", "413", "415", "500", "503"]);
+    ("/rollbacks".to_owned(), json!({"post": post.build()}))
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    api::openapi::schemas::Schemas,
+    api::openapi::{extension::ExtensionOperation, schemas::Schemas},
     model::{id::Id, key::Key, operation::Author},
     store::{
         blame::Blame,
@@ -250,63 +250,47 @@ impl ResourceBlame {
 /// The path of the list.
 pub(crate) const PATH: &str = "/history";
 
-/// The paths with their operations. `failures` refers to errors by their statuses.
-pub(crate) fn paths(schemas: &mut Schemas, failures: &dyn Fn(&[&str]) -> Value) -> [(String, Value); 3] {
+/// The paths with their operations.
+pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 3] {
     let item = schemas.response::<HistoryItem>();
     let list = schemas.list("History", "history", item, true);
     let (entry, blame) = (schemas.response::<HistoryEntry>(), schemas.response::<ResourceBlame>());
-    let operation =
-        |id: &str, summary: &str, description: &str, parameters: Value, schema: Value, statuses: &[&str]| {
-            let mut responses = failures(statuses);
-            if let Some(responses) = responses.as_object_mut() {
-                let ok = json!({"description": "OK", "content": {"application/json": {"schema": schema}}});
-                responses.insert("200".into(), ok);
-            }
-            json!({"get": {
-                "operationId": id,
-                "summary": summary,
-                "description": description,
-                "tags": [TAG],
-                "x-extension": true,
-                "parameters": parameters,
-                "responses": responses,
-            }})
-        };
     let text = |name: &str, description: &str| json!({"name": name, "in": "query", "description": description, "schema": {"type": "string", "minLength": 1}});
     let number = |name: &str, description: &str| json!({"name": name, "in": "query", "description": description, "schema": {"type": "integer", "minimum": 0, "maximum": u64::MAX}});
-    let filters = json!([
-        {"name": "limit", "in": "query", "description": "The number of records per page.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000}},
-        text("before_id", "Continues after this record."),
-        text("resource", "Only attempts that changed the resource with this path, such as `/edges/https/edghts_…`."),
-        text("actor", "Only attempts of this API key, owner or commit author (email address), or `local` for the command line."),
-        json!({"name": "source", "in": "query", "description": "Only attempts of this source; empty for those of no source.", "schema": {"type": "string"}}),
-        number("from", "Only this revision and later ones."),
-        number("to", "Only this revision and earlier ones."),
-    ]);
-    let resource = json!([{"name": "resource", "in": "query", "required": true, "description": "The path of the resource, such as `/edges/https/edghts_…`.", "schema": {"type": "string", "minLength": 1}}]);
-    let listed = operation(
+    let listed = ExtensionOperation::new(
+        TAG,
         "listHistory",
         "List the history",
         "Returns the attempts to change the store, refused ones included, newest first, one page at a time. `next_page_uri` is the URI of the next page.",
-        filters,
-        list,
-        &["400", "401", "500", "503"],
-    );
-    let got = operation(
+    )
+    .paged("record", "records")
+    .parameter(text("resource", "Only attempts that changed the resource with this path, such as `/edges/https/edghts_…`."))
+    .parameter(text("actor", "Only attempts of this API key, owner or commit author (email address), or `local` for the command line."))
+    .parameter(json!({"name": "source", "in": "query", "description": "Only attempts of this source; empty for those of no source.", "schema": {"type": "string"}}))
+    .parameter(number("from", "Only this revision and later ones."))
+    .parameter(number("to", "Only this revision and earlier ones."))
+    .ok(list)
+    .fails(&["400", "401", "500", "503"]);
+    let got = ExtensionOperation::new(
+        TAG,
         "getRevision",
         "Get a revision",
         "Returns who made the revision, from which commit, and every resource before and after it, with secrets hidden.",
-        json!([]),
-        entry,
-        &["400", "401", "404", "410", "500", "503"],
-    );
-    let blamed = operation(
+    )
+    .ok(entry)
+    .fails(&["400", "401", "404", "410", "500", "503"]);
+    let blamed = ExtensionOperation::new(
+        TAG,
         "getBlame",
         "Get who set each field",
         "Returns for each field of a resource the revision, time and author that set its present value.",
-        resource,
-        blame,
-        &["400", "401", "404", "500", "503"],
-    );
-    [(PATH.to_owned(), listed), (format!("{PATH}/{{revision}}"), got), (format!("{PATH}/blame"), blamed)]
+    )
+    .parameter(json!({"name": "resource", "in": "query", "required": true, "description": "The path of the resource, such as `/edges/https/edghts_…`.", "schema": {"type": "string", "minLength": 1}}))
+    .ok(blame)
+    .fails(&["400", "401", "404", "500", "503"]);
+    [
+        (PATH.to_owned(), json!({"get": listed.build()})),
+        (format!("{PATH}/{{revision}}"), json!({"get": got.build()})),
+        (format!("{PATH}/blame"), json!({"get": blamed.build()})),
+    ]
 }

@@ -1,0 +1,118 @@
+//! The operations that are no endpoint of a kind or module, all of which extend the API specification.
+
+use serde_json::{Map, Value, json};
+
+/// An operation of the document, marked `x-extension`.
+pub(crate) struct ExtensionOperation {
+    fields: Map<String, Value>,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    successes: Map<String, Value>,
+    failures: Map<String, Value>,
+}
+
+impl ExtensionOperation {
+    /// Starts an operation without parameters, body and responses.
+    pub(crate) fn new(tag: &str, id: &str, summary: &str, description: &str) -> Self {
+        let fields = [
+            ("operationId", json!(id)),
+            ("summary", json!(summary)),
+            ("description", json!(description)),
+            ("tags", json!([tag])),
+            ("x-extension", json!(true)),
+        ];
+        Self {
+            fields: fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            parameters: Vec::new(),
+            body: None,
+            successes: Map::new(),
+            failures: Map::new(),
+        }
+    }
+
+    /// Adds a parameter.
+    pub(crate) fn parameter(mut self, parameter: Value) -> Self {
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// Adds the parameters of a list in pages. `items` are what the pages have, in the singular and plural.
+    pub(crate) fn paged(self, item: &str, items: &str) -> Self {
+        self.parameter(json!({
+            "name": "limit",
+            "in": "query",
+            "description": format!("The number of {items} per page."),
+            "schema": {"type": "integer", "minimum": 1, "maximum": 1000},
+        }))
+        .parameter(json!({
+            "name": "before_id",
+            "in": "query",
+            "description": format!("Continues after this {item}."),
+            "schema": {"type": "string"},
+        }))
+    }
+
+    /// Sets the request body.
+    pub(crate) fn body(mut self, schema: Value, example: Value) -> Self {
+        let media = json!({"schema": schema, "example": example});
+        self.body = Some(json!({"required": true, "content": {"application/json": media}}));
+        self
+    }
+
+    /// Adds the response with status 200.
+    pub(crate) fn ok(self, schema: Value) -> Self {
+        self.responds("200", "OK", schema)
+    }
+
+    /// Adds a response.
+    pub(crate) fn responds(mut self, status: &str, description: &str, schema: Value) -> Self {
+        let response = json!({"description": description, "content": {"application/json": {"schema": schema}}});
+        self.successes.insert(status.to_owned(), response);
+        self
+    }
+
+    /// Adds a header to a response.
+    pub(crate) fn header(mut self, status: &str, name: &str, description: &str) -> Self {
+        if let Some(Value::Object(response)) = self.successes.get_mut(status) {
+            let header = json!({name: {"description": description, "schema": {"type": "string"}}});
+            response.insert("headers".to_owned(), header);
+        }
+        self
+    }
+
+    /// Adds an ETag to the response with status 200.
+    pub(crate) fn tagged(self) -> Self {
+        self.header("200", "ETag", "The strong ETag of the response.")
+    }
+
+    /// Adds an ETag, and the response to a client whose copy is current.
+    pub(crate) fn conditional(mut self) -> Self {
+        let unchanged = json!({"description": "Not modified: the client's copy is current (`If-None-Match`)."});
+        self.successes.insert("304".to_owned(), unchanged);
+        self.tagged().parameter(json!({
+            "name": "If-None-Match",
+            "in": "header",
+            "description": "The ETag of the client's copy.",
+            "schema": {"type": "string"},
+        }))
+    }
+
+    /// Adds errors by their statuses.
+    pub(crate) fn fails(mut self, statuses: &[&str]) -> Self {
+        let refer = |status: &&str| ((*status).to_owned(), json!({"$ref": format!("#/components/responses/{status}")}));
+        self.failures.extend(statuses.iter().map(refer));
+        self
+    }
+
+    /// Returns the operation.
+    pub(crate) fn build(self) -> Value {
+        let Self { mut fields, parameters, body, successes, failures } = self;
+        if !parameters.is_empty() {
+            fields.insert("parameters".to_owned(), Value::Array(parameters));
+        }
+        fields.extend(body.map(|body| ("requestBody".to_owned(), body)));
+        let responses = failures.into_iter().chain(successes).collect();
+        fields.insert("responses".to_owned(), Value::Object(responses));
+        Value::Object(fields)
+    }
+}
