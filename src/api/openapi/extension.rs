@@ -64,9 +64,14 @@ impl ExtensionOperation {
         self.responds("200", "OK", schema)
     }
 
-    /// Adds a response.
-    pub(crate) fn responds(mut self, status: &str, description: &str, schema: Value) -> Self {
-        let response = json!({"description": description, "content": {"application/json": {"schema": schema}}});
+    /// Adds a response with a JSON body.
+    pub(crate) fn responds(self, status: &str, description: &str, schema: Value) -> Self {
+        self.responds_with(status, description, "application/json", schema)
+    }
+
+    /// Adds a response with a body of a media type.
+    pub(crate) fn responds_with(mut self, status: &str, description: &str, media_type: &str, schema: Value) -> Self {
+        let response = json!({"description": description, "content": {media_type: {"schema": schema}}});
         self.successes.insert(status.to_owned(), response);
         self
     }
