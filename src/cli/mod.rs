@@ -19,6 +19,7 @@ mod owners;
 mod progress;
 mod reconcile;
 mod resume;
+mod revision;
 mod rollback;
 mod schema;
 mod serve;

@@ -4,6 +4,7 @@
 pub(crate) mod background;
 pub(crate) mod blame;
 mod codec;
+pub(crate) mod commits;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod folder;
@@ -16,6 +17,7 @@ pub(crate) mod mint;
 mod past;
 mod probe;
 mod rejected;
+pub(crate) mod select;
 mod touched;
 mod tried;
 

@@ -23,6 +23,7 @@ mod lints;
 mod logs;
 mod mistakes;
 mod monitoring;
+mod named_revisions;
 mod one_cause;
 mod parsed;
 mod progress;

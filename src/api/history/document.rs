@@ -66,13 +66,6 @@ impl HistoryAuthor {
         }
     }
 
-    /// Whether it is the actor that a filter names: an API key, its owner, the email address of the commit's author, or
-    /// `local`.
-    pub(crate) fn is_actor(&self, actor: &str) -> bool {
-        [&self.key_id, &self.owner_id, &self.commit_author_email].iter().any(|known| *known == actor)
-            || (actor == "local" && self.by == actor)
-    }
-
     /// Describes the author in a few words.
     pub(crate) fn text(&self) -> String {
         let mut text = match (self.by.as_str(), self.rollback_to) {
@@ -261,7 +254,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 3] {
         TAG,
         "listHistory",
         "List the history",
-        "Returns the attempts to change the store, refused ones included, newest first, one page at a time. `next_page_uri` is the URI of the next page.",
+        "Returns the attempts to change the store, refused ones included, newest first, one page at a time. `next_page_uri` is the URI of the next page. A page of a filter that selects few records can be shorter than its limit.",
     )
     .paged("record", "records")
     .parameter(text("resource", "Only attempts that changed the resource with this path, such as `/edges/https/edghts_…`."))
@@ -269,6 +262,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 3] {
     .parameter(json!({"name": "source", "in": "query", "description": "Only attempts of this source; empty for those of no source.", "schema": {"type": "string"}}))
     .parameter(number("from", "Only this revision and later ones."))
     .parameter(number("to", "Only this revision and earlier ones."))
+    .parameter(json!({"name": "commit", "in": "query", "description": "Only attempts to apply the manifests of this Git commit: at least 7 digits of its id.", "schema": {"type": "string", "pattern": "^[0-9A-Fa-f]{7,64}$"}}))
     .ok(list)
     .fails(&["400", "401", "500", "503"]);
     let got = ExtensionOperation::new(
