@@ -58,7 +58,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "ID|NAME")]
     subscription: Option<String>,
     /// Show the state of this revision, or of the newest revision that was applied from this Git commit.
-    #[arg(long, value_name = "REVISION|COMMIT", env = "EDGEWRIGHT_AT", value_parser = revision_name)]
+    #[arg(long, value_name = "REVISION|COMMIT", value_parser = revision_name)]
     at: Option<RevisionName>,
     /// Output format.
     #[arg(short = 'o', long = "format", value_enum, default_value_t = GetFormat::Table, env = "EDGEWRIGHT_GET_FORMAT")]

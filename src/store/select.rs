@@ -6,7 +6,7 @@ use super::{Store, StoreError, commits::CommitPrefix, engine::Query, history::Re
 use crate::model::{id::Id, operation::Author};
 
 /// Which records are selected. A filter that is not set selects all.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct HistoryFilter {
     /// The path of a resource that was changed.
     pub resource: Option<String>,
@@ -107,8 +107,11 @@ fn is_actor(author: &Author, actor: &str) -> bool {
     }
 }
 
-/// The source of the manifests, or the source that was rolled back; empty if there is none.
+/// The source of the manifests, or the source that was rolled back, suspended or resumed; empty if there is none.
 fn source_of(record: &Record) -> &str {
+    if let Some(source) = &record.source {
+        return source;
+    }
     match &record.author {
         Author::Source { source, .. } | Author::Rollback { source: Some(source), .. } => source,
         Author::Api { .. } | Author::Local | Author::Rollback { source: None, .. } => "",

@@ -15,6 +15,7 @@ mod fmt;
 mod formats;
 mod get;
 mod history;
+mod history_server;
 mod identity;
 mod isolate;
 mod jail;

@@ -28,7 +28,7 @@ pub(crate) struct HistoryAuthor {
     pub key_id: String,
     /// The owner of the API key, or empty.
     pub owner_id: String,
-    /// The source of the manifests, or the source that was rolled back; empty if there is none.
+    /// The source of the manifests, or the source that was rolled back, suspended or resumed; empty if there is none.
     pub source: String,
     /// The Git commit of the manifests, or empty.
     pub commit: String,
@@ -102,9 +102,9 @@ pub(crate) struct HistoryItem {
     pub created_at: String,
     /// How long it took, in milliseconds.
     pub milliseconds: u64,
-    /// `applied`, `refused` or `failed`.
+    /// `applied`, `refused` or `failed`; `suspended` or `resumed` if a source was.
     pub outcome: String,
-    /// Why it was refused or failed, or empty.
+    /// Why it was refused or failed, or why the source was suspended; or empty.
     pub message: String,
     /// Who made it.
     #[serde(flatten)]
@@ -185,7 +185,13 @@ impl HistoryItem {
             Outcome::Applied => "applied",
             Outcome::Refused => "refused",
             Outcome::Failed => "failed",
+            Outcome::Suspended => "suspended",
+            Outcome::Resumed => "resumed",
         };
+        let mut author = HistoryAuthor::of(&record.author);
+        if let Some(source) = &record.source {
+            author.source.clone_from(source);
+        }
         Self {
             id: record.position.to_string(),
             uri: record.revision.map(|revision| format!("{base_url}{PATH}/{revision}")).unwrap_or_default(),
@@ -194,7 +200,7 @@ impl HistoryItem {
             milliseconds: record.milliseconds,
             outcome: outcome.to_owned(),
             message: record.message.clone(),
-            author: HistoryAuthor::of(&record.author),
+            author,
             operations: record.calls.len(),
             changed: record.resources.len(),
         }

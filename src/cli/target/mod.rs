@@ -8,7 +8,7 @@ mod server;
 mod upload;
 
 pub(super) use client::ApiClient;
-pub(super) use history::each_record;
+pub(super) use history::{each_record, entry_of, record_of};
 pub(super) use local::Local;
 pub(super) use rollback::RollbackTarget;
 pub(super) use server::{ServerArgs, ServerTarget};
