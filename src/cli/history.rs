@@ -7,7 +7,7 @@ use clap::{Subcommand, ValueEnum};
 use super::{
     CommandResult, Exit, Failure,
     output::print,
-    revision::{commit, revision_in, revision_name, revision_through},
+    revision::{commit_prefix, revision_in, revision_name, revision_through},
     store_or_server::StoreOrServer,
     target::{ApiClient, each_record, entry_of, record_of},
 };
@@ -55,7 +55,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
     /// Show only attempts to apply this Git commit (at least 7 digits of its id).
-    #[arg(long, value_name = "COMMIT", value_parser = commit)]
+    #[arg(long, value_name = "COMMIT", value_parser = commit_prefix)]
     commit: Option<CommitPrefix>,
     /// Show only this revision and later ones.
     #[arg(long, value_name = "REVISION")]

@@ -31,7 +31,7 @@ pub(super) fn revision_name(text: &str) -> Result<RevisionName, String> {
 }
 
 /// Parses the value of an option that is a commit.
-pub(super) fn commit(text: &str) -> Result<CommitPrefix, String> {
+pub(super) fn commit_prefix(text: &str) -> Result<CommitPrefix, String> {
     CommitPrefix::parse(text).ok_or_else(|| "expected 7 to 64 hexadecimal digits".to_owned())
 }
 

@@ -242,7 +242,7 @@ mod tests {
     fn the_newest_revision_of_a_commit_is_found() {
         let (one, two) = ("aaaaaaa1".repeat(5), "aaaaaaa2".repeat(5));
         let dirty = format!("{one}-dirty");
-        let store = applied_from(&[&one, &two, &one, "1234567", "12345678", &dirty]);
+        let store = applied_from(&[one.as_str(), two.as_str(), one.as_str(), "1234567", "12345678", dirty.as_str()]);
         assert_eq!((find(&store, &one), find(&store, "AAAAAAA1"), find(&store, "aaaaaaa2")), (Ok(3), Ok(3), Ok(2)));
         let ambiguous = find(&store, "aaaaaaa").unwrap_err();
         assert!(ambiguous.contains("is ambiguous") && ambiguous.contains(&two), "{ambiguous}");
