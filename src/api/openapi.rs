@@ -296,8 +296,8 @@ fn at_parameter() -> Value {
     json!({
         "name": past::AT,
         "in": "query",
-        "description": "The revision to read: its number, or `latest`. The next pages of a list have the same revision.",
-        "schema": {"type": "string", "pattern": "^([0-9]{1,20}|latest)$"},
+        "description": "The revision to read: its number, at least 7 digits of the id of a Git commit for the newest revision that was applied from it, or `latest`. The next pages of a list have the same revision.",
+        "schema": {"type": "string", "pattern": "^([0-9]{1,20}|[0-9A-Fa-f]{7,64}|latest)$"},
         "x-extension": true,
     })
 }
@@ -305,8 +305,7 @@ fn at_parameter() -> Value {
 /// The error statuses of an endpoint.
 fn failures(endpoint: &Endpoint) -> &'static [&'static str] {
     match endpoint.action {
-        Action::Get | Action::GetModule(_) => &["400", "401", "404", "410", "500"],
-        Action::List => &["400", "401", "404", "410", "500", "503"],
+        Action::Get | Action::GetModule(_) | Action::List => &["400", "401", "404", "410", "500", "503"],
         _ => &["400", "401", "403", "404", "408", "409", "412", "413", "415", "500"],
     }
 }

@@ -1,4 +1,4 @@
-//! Reads of earlier revisions: `?at=REVISION` (D79).
+//! Reads of earlier revisions: `?at=REVISION` or `?at=COMMIT` (D79, D93).
 
 use std::sync::Arc;
 
@@ -9,7 +9,11 @@ use crate::{
         fault::{Fault, Path},
         snapshot::Snapshot,
     },
-    store::PastError,
+    reconcile::cancel::Cancel,
+    store::{
+        PastError,
+        commits::{NamingError, RevisionName},
+    },
     text::printable,
 };
 
@@ -30,10 +34,24 @@ pub(super) async fn state(
         let revision = current.revision;
         return Ok((current, Some(revision)));
     }
-    let revision = number(&value).ok_or_else(|| {
-        let message = format!("`{AT}` must be the number of a revision or `{LATEST}` (found `{}`)", printable(&value));
+    let name = RevisionName::parse(&value).ok_or_else(|| {
+        let expected = "the number of a revision, at least 7 digits of a commit id, or";
+        let message = format!("`{AT}` must be {expected} `{LATEST}` (found `{}`)", printable(&value));
         ApiError::new(query::at(AT, message))
     })?;
+    let revision = match name {
+        RevisionName::Number(revision) => revision,
+        // Decimal digits are no reason to search if the revision exists.
+        RevisionName::Either(revision, _) if revision <= current.revision => revision,
+        name => {
+            let store = Arc::clone(&app.store);
+            let search = move |cancel: Cancel| {
+                let found = store.revision_named(&name, &|| cancel.is_cancelled());
+                found.map_err(|error| unnamed(error, AT))
+            };
+            app.searches.place()?.run(search).await?
+        }
+    };
     if revision == current.revision {
         return Ok((current, Some(revision)));
     }
@@ -46,6 +64,18 @@ pub(super) async fn state(
 /// Reads the number of a revision: digits alone, so that a revision has one name.
 pub(super) fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+/// Creates the error of a commit that is no revision.
+fn unnamed(error: NamingError, field: &str) -> ApiError {
+    let message = error.to_string();
+    let code = match error {
+        NamingError::Unknown { .. } => Code::NotFound,
+        NamingError::Ambiguous { .. } => Code::Parameter,
+        NamingError::Cancelled => return ApiError::of(Code::Unavailable, "the request was cancelled"),
+        NamingError::Failed(error) => return error.into(),
+    };
+    ApiError::new(Fault::new(code, message).at(Path::root().join(field)))
 }
 
 /// Creates the error of a revision without a state. `future` is the code for one that does not exist yet.

@@ -47,7 +47,7 @@ pub(super) struct Args {
 impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        let origin = GetOrigin::open(&self.place)?;
+        let origin = GetOrigin::open(&self.place, None)?;
         let key = origin.key_of(kind_of(&self.kind)?, &self.wanted)?;
         let blame = find(&origin, &key)?;
         let text = match self.format {
@@ -61,7 +61,7 @@ impl Args {
 
 fn find(origin: &GetOrigin, key: &Key) -> Result<ResourceBlame, Failure> {
     match origin {
-        GetOrigin::Server(client) => client.get(&format!("{PATH}/blame?resource={}", segment(&key.path()))),
+        GetOrigin::Server(client, _) => client.get(&format!("{PATH}/blame?resource={}", segment(&key.path()))),
         GetOrigin::Store(store, _) => match store.blame(key)? {
             Some(blame) => Ok(ResourceBlame::of(key, blame)),
             // Unreachable: the resource was found in the same store.

@@ -6,7 +6,12 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
-    CommandResult, Exit, Failure, output::print, show::say, store_or_server::StoreOrServer, target::ApiClient,
+    CommandResult, Exit, Failure,
+    output::print,
+    revision::{revision_in, revision_name, revision_through, unreached},
+    show::say,
+    store_or_server::StoreOrServer,
+    target::ApiClient,
     trace::write_table,
 };
 use crate::{
@@ -26,7 +31,7 @@ use crate::{
         unbounded,
         view::view_json,
     },
-    store::Store,
+    store::{Store, commits::RevisionName},
     text::{escaped, printable, yaml::to_yaml},
 };
 
@@ -52,6 +57,9 @@ pub(super) struct Args {
     /// Show only the sources of the event subscription with this id or name.
     #[arg(long, value_name = "ID|NAME")]
     subscription: Option<String>,
+    /// Show the state of this revision, or of the newest revision that was applied from this Git commit.
+    #[arg(long, value_name = "REVISION|COMMIT", value_parser = revision_name)]
+    at: Option<RevisionName>,
     /// Output format.
     #[arg(short = 'o', long = "format", value_enum, default_value_t = GetFormat::Table, env = "EDGEWRIGHT_GET_FORMAT")]
     format: GetFormat,
@@ -98,7 +106,7 @@ impl Args {
     pub(super) fn run(self) -> CommandResult {
         let kind = kind_of(&self.kind)?;
         let parent = self.parent_of(kind)?;
-        let origin = GetOrigin::open(&self.place)?;
+        let origin = GetOrigin::open(&self.place, self.at.as_ref())?;
         let parents = match (kind.info().parent, parent) {
             (Some(of), Some(wanted)) => origin.find(of, &[None], wanted)?,
             (Some(of), None) => origin.list_all(of, &[None], &[])?,
@@ -170,17 +178,23 @@ struct ListedResource {
 /// Where the resources are.
 pub(super) enum GetOrigin {
     Store(Box<Store>, Arc<Snapshot>),
-    Server(ApiClient),
+    /// A server, and the revision to read if it is not the current one.
+    Server(ApiClient, Option<u64>),
 }
 
 impl GetOrigin {
-    /// Opens a store for reading, or prepares a client.
-    pub(super) fn open(place: &StoreOrServer) -> Result<Self, Failure> {
+    /// Opens a store for reading, or prepares a client. `at` is the revision to read, if it is not the current one.
+    pub(super) fn open(place: &StoreOrServer, at: Option<&RevisionName>) -> Result<Self, Failure> {
         if let Some(client) = place.client()? {
-            return Ok(GetOrigin::Server(client));
+            // All lists must be of one revision, so a commit is looked up once.
+            let revision = at.map(|name| revision_through(&client, name)).transpose()?;
+            return Ok(GetOrigin::Server(client, revision));
         }
         let store = place.store.read_existing()?;
-        let snapshot = store.snapshot();
+        let snapshot = match at {
+            Some(name) => store.snapshot_at(revision_in(&store, name)?).map_err(unreached)?,
+            None => store.snapshot(),
+        };
         Ok(GetOrigin::Store(Box::new(store), snapshot))
     }
 
@@ -243,7 +257,7 @@ impl GetOrigin {
     fn list(&self, kind: Kind, parent: Option<&Id>, given: &[(&'static str, String)]) -> Result<Vec<Value>, Failure> {
         match self {
             GetOrigin::Store(store, snapshot) => from_store(store, snapshot, kind, parent, given),
-            GetOrigin::Server(client) => from_server(client, kind, parent, given),
+            GetOrigin::Server(client, at) => from_server(client, *at, kind, parent, given),
         }
     }
 }
@@ -281,18 +295,26 @@ fn diagnostic(fault: Fault) -> Diagnostic {
     }
 }
 
+const LIST_ALL: &str = "upgrade the server, or list all resources without a name, an id or a filter";
+
 fn from_server(
     client: &ApiClient,
+    at: Option<u64>,
     kind: Kind,
     parent: Option<&Id>,
     given: &[(&'static str, String)],
 ) -> Result<Vec<Value>, Failure> {
+    let collection = kind.facts().collection;
     if !given.is_empty() {
-        client.require_filters(kind.facts().collection)?;
+        client.require(collection, "filter", "its lists do not support filters", LIST_ALL)?;
+    }
+    if at.is_some() {
+        client.require(collection, "at", "its lists do not support earlier revisions", "upgrade the server")?;
     }
     let path = Key { kind, parent: parent.cloned(), id: Id::new("") }.collection_path();
     let parameters = given.iter().map(|(name, value)| format!("&{name}={}", segment(value)));
-    let mut query = Some(format!("limit=1000{}", parameters.collect::<String>()));
+    let at = at.map(|revision| format!("&at={revision}")).unwrap_or_default();
+    let mut query = Some(format!("limit=1000{}{at}", parameters.collect::<String>()));
     let mut items = Vec::new();
     while let Some(parameters) = query {
         let mut page: Value =

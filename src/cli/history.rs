@@ -1,31 +1,44 @@
-//! `edgewright history`: shows who changed what, and verifies the chain of records (D58).
+//! `edgewright history`: shows who changed what, and verifies the chain of records (D58, D77).
 
-use std::fmt::Write;
+use std::{fmt::Write, ops::ControlFlow};
 
 use clap::{Subcommand, ValueEnum};
 
-use super::{CommandResult, Exit, StoreArgs, output::print};
+use super::{
+    CommandResult, Exit, Failure,
+    output::print,
+    revision::{commit_prefix, revision_in, revision_name, revision_through},
+    store_or_server::StoreOrServer,
+    target::{ApiClient, each_record, entry_of, record_of},
+};
 use crate::{
     api::history::document::HistoryEntry,
     model::{code::Code, diagnostic::Diagnostic, json, operation::Author, secret::Secrets},
     store::{
-        engine::Query,
+        Store,
+        commits::{CommitPrefix, RevisionName},
         history::{self, Record, Touched},
+        select::{HistoryFilter, HistorySearch},
     },
     text::escaped,
 };
 
+/// How many records are read from a store at once if a filter selects them. Without the index, each time reads the log
+/// from its beginning.
+const BATCH: usize = 500;
+
 /// Show who changed the store, when and how, newest first.
 ///
-/// Every attempt to change the store has a record, including refused ones. Use `--resource` to follow one resource, and
-/// `--changes` to see each resource before and after. Secrets appear as digests.
+/// Every attempt to change the store has a record, including refused ones, and so do the suspensions of sources. Use
+/// `--resource` to follow one resource, and `--changes` to see each resource before and after. Reads a local store, where
+/// secrets appear as digests, or a server with --server, which masks them.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    store: StoreArgs,
+    place: StoreOrServer,
     /// Maximum number of records to show.
     #[arg(long, value_name = "N", default_value_t = 20, env = "EDGEWRIGHT_LIMIT")]
     limit: usize,
@@ -35,6 +48,21 @@ pub(super) struct Args {
     /// Show only records about the resource with this path, such as `/edges/https/edghts_…`.
     #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_RESOURCE")]
     resource: Option<String>,
+    /// Show only records of this API key, owner or commit author (email address), or `local` for the command line.
+    #[arg(long, value_name = "ACTOR")]
+    actor: Option<String>,
+    /// Show only records of this source.
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+    /// Show only attempts to apply this Git commit (at least 7 digits of its id).
+    #[arg(long, value_name = "COMMIT", value_parser = commit_prefix)]
+    commit: Option<CommitPrefix>,
+    /// Show only this revision and later ones.
+    #[arg(long, value_name = "REVISION")]
+    from: Option<u64>,
+    /// Show only this revision and earlier ones.
+    #[arg(long, value_name = "REVISION")]
+    to: Option<u64>,
     /// Show each resource before and after.
     #[arg(long, env = "EDGEWRIGHT_CHANGES")]
     changes: bool,
@@ -47,19 +75,19 @@ pub(super) struct Args {
 enum Command {
     /// Show a revision: who made it, from which commit, and every resource before and after.
     Show {
-        /// Revision to show.
-        #[arg(value_name = "REVISION")]
-        revision: u64,
+        /// Revision to show, or a Git commit for the newest revision that was applied from it.
+        #[arg(value_name = "REVISION|COMMIT", value_parser = revision_name)]
+        revision: RevisionName,
         /// Output format; `json` is what GET `/history/REVISION` returns.
         #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
         format: Form,
         #[command(flatten)]
-        store: StoreArgs,
+        place: StoreOrServer,
     },
-    /// Check that no record was changed or removed.
+    /// Check that no record was changed or removed. Needs the files of the store: a server cannot check itself.
     Verify {
         #[command(flatten)]
-        store: StoreArgs,
+        place: StoreOrServer,
     },
 }
 
@@ -70,16 +98,25 @@ pub(super) enum Form {
 }
 
 impl Args {
+    /// The store or server of the command or its subcommand.
+    pub(super) fn place(&mut self) -> &mut StoreOrServer {
+        match &mut self.command {
+            Some(Command::Show { place, .. } | Command::Verify { place }) => place,
+            None => &mut self.place,
+        }
+    }
+
     /// Runs the command.
-    pub(super) fn run(self) -> CommandResult {
-        match self.command {
-            Some(Command::Verify { store }) => return verify(&store),
-            Some(Command::Show { revision, format, store }) => return show(&store, revision, format),
+    pub(super) fn run(mut self) -> CommandResult {
+        match self.command.take() {
+            Some(Command::Verify { place }) => return verify(&place),
+            Some(Command::Show { revision, format, place }) => return show(&place, &revision, format),
             None => {}
         }
-        let store = self.store.read_existing()?;
-        let query = self.resource.map_or(Query::All, Query::Resource);
-        let records = store.history(&query, self.before.unwrap_or(u64::MAX), self.limit)?;
+        let records = match self.place.client()? {
+            Some(client) => self.of_server(&client)?,
+            None => self.of_store(&self.place.store.read_existing()?)?,
+        };
         let mut lines = String::new();
         for record in records {
             lines += &match self.format {
@@ -90,27 +127,78 @@ impl Args {
         print(lines)?;
         Ok(Exit::Done)
     }
+
+    fn filter(&self) -> HistoryFilter {
+        HistoryFilter {
+            resource: self.resource.clone(),
+            actor: self.actor.clone(),
+            source: self.source.clone(),
+            from: self.from,
+            to: self.to,
+            commit: self.commit.clone(),
+        }
+    }
+
+    fn of_store(&self, store: &Store) -> Result<Vec<Record>, Failure> {
+        let filter = self.filter();
+        // The query selects the records of a resource.
+        let is_sparse = HistoryFilter { resource: None, ..filter.clone() } != HistoryFilter::default();
+        let batch = if is_sparse { self.limit.max(BATCH) } else { self.limit };
+        let before = self.before.unwrap_or(u64::MAX);
+        let search = HistorySearch { filter: &filter, before, batch, most: u64::MAX };
+        let mut records = Vec::new();
+        store.search(&search, &|| false, &mut |record| {
+            if records.len() < self.limit {
+                records.push(record);
+            }
+            self.unless_enough(records.len())
+        })?;
+        Ok(records)
+    }
+
+    fn of_server(&self, client: &ApiClient) -> Result<Vec<Record>, Failure> {
+        let mut records = Vec::new();
+        each_record(client, &self.filter(), self.before, self.limit, &mut |item| {
+            if records.len() < self.limit {
+                records.push(record_of(client, item)?);
+            }
+            Ok(self.unless_enough(records.len()))
+        })?;
+        Ok(records)
+    }
+
+    fn unless_enough(&self, count: usize) -> ControlFlow<()> {
+        if count < self.limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
 }
 
 /// Shows what a revision changed, as the API does.
-fn show(store: &StoreArgs, revision: u64, format: Form) -> CommandResult {
-    let store = store.read_existing()?;
-    let Some(record) = store.record(revision)? else {
-        let current = store.snapshot().revision;
-        if revision == 0 || revision > current {
-            let message = format!("revision {revision} does not exist; the store is at revision {current}");
-            let help = "run `edgewright history` to list the revisions";
-            return Err(Diagnostic::error(Code::OutOfRange, message).help(help).into());
-        }
-        let oldest = store.oldest_revision()?;
-        let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
-        return Err(Diagnostic::error(Code::RevisionGone, message).help(Code::RevisionGone.info().cure).into());
+fn show(place: &StoreOrServer, name: &RevisionName, format: Form) -> CommandResult {
+    let shown = match place.client()? {
+        Some(client) => entry_of(&client, revision_through(&client, name)?)?,
+        None => entry_in(&place.store.read_existing()?, name)?,
     };
     print(match format {
-        Form::Json => json::text(&HistoryEntry::of(record, ""), Secrets::Masked)?,
-        Form::Text => entry(&HistoryEntry::of(record, "")),
+        Form::Json => json::text(&shown, Secrets::Masked)?,
+        Form::Text => entry(&shown),
     })?;
     Ok(Exit::Done)
+}
+
+fn entry_in(store: &Store, name: &RevisionName) -> Result<HistoryEntry, Failure> {
+    let revision = revision_in(store, name)?;
+    if let Some(record) = store.record(revision)? {
+        return Ok(HistoryEntry::of(record, ""));
+    }
+    let current = store.snapshot().revision;
+    if revision == 0 || revision > current {
+        let message = format!("revision {revision} does not exist; the store is at revision {current}");
+        let help = "run `edgewright history` to list the revisions";
+        return Err(Diagnostic::error(Code::OutOfRange, message).help(help).into());
+    }
+    let oldest = store.oldest_revision()?;
+    let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
+    Err(Diagnostic::error(Code::RevisionGone, message).help(Code::RevisionGone.info().cure).into())
 }
 
 /// A revision as a headline, the calls, and the resources.
@@ -135,8 +223,13 @@ fn entry(entry: &HistoryEntry) -> String {
     text
 }
 
-fn verify(store: &StoreArgs) -> CommandResult {
-    let verified = store.read_existing()?.verify()?;
+fn verify(place: &StoreOrServer) -> CommandResult {
+    if place.server.url().is_some() {
+        let message = "`history verify` checks the files of a store, and does not work through a server";
+        let help = "use --store on the machine of the server while the server is stopped, or with a copy of the store";
+        return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
+    }
+    let verified = place.store.read_existing()?.verify()?;
     if verified.records == 0 {
         print("The history is empty.\n")?;
         return Ok(Exit::Done);
@@ -154,9 +247,12 @@ fn text(record: &Record, changes: bool) -> String {
         (history::Outcome::Applied, None) => "applied".to_owned(),
         (history::Outcome::Refused, _) => "refused".to_owned(),
         (history::Outcome::Failed, _) => "failed".to_owned(),
+        (history::Outcome::Suspended, _) => "suspended".to_owned(),
+        (history::Outcome::Resumed, _) => "resumed".to_owned(),
     };
+    let source = record.source.as_ref().map(|source| format!(" source `{source}`")).unwrap_or_default();
     let author = author(&record.author);
-    let mut text = format!("{}  {}  {outcome}  {}", record.position, record.at, escaped(&author));
+    let mut text = format!("{}  {}  {outcome}{}  {}", record.position, record.at, escaped(&source), escaped(&author));
     let mut line = |line: String| {
         text.push('\n');
         text.push_str(&escaped(&line));

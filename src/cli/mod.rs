@@ -19,6 +19,7 @@ mod owners;
 mod progress;
 mod reconcile;
 mod resume;
+mod revision;
 mod rollback;
 mod schema;
 mod serve;
@@ -159,7 +160,10 @@ fn run() -> CommandResult {
     };
     let Config { lints, sources, notifications, .. } = config;
     let by_flag = |name: &str| {
-        matches.subcommand().is_some_and(|(_, command)| command.value_source(name) == Some(ValueSource::CommandLine))
+        matches.subcommand().is_some_and(|(_, command)| {
+            let command = command.subcommand().map_or(command, |(_, nested)| nested);
+            command.value_source(name) == Some(ValueSource::CommandLine)
+        })
     };
     let is_given = |name: &str| {
         let source = matches.subcommand().and_then(|(_, command)| command.value_source(name));
@@ -179,7 +183,7 @@ fn run() -> CommandResult {
         Command::Trace(args) => args.run(lints),
         Command::Export(args) => args.run(),
         Command::Fmt(args) => args.run(),
-        Command::History(args) => args.run(),
+        Command::History(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
         Command::Blame(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Keys(args) => args.run(),
         Command::Owners(args) => args.run(),

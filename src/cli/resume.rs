@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use super::{CommandResult, Exit, show::say, source::source_name, store_or_server::StoreOrServer};
-use crate::{api::sources::view::SourceView, model::key::segment, reconcile::suspension::Suspensions};
+use crate::{
+    api::sources::view::SourceView,
+    model::{key::segment, operation::Author},
+    reconcile::suspension::Suspensions,
+};
 
 /// Resume a source that was suspended: `serve` applies its manifests again.
 ///
@@ -24,7 +28,11 @@ impl Args {
             Some(client) => {
                 let _: SourceView = client.request(&format!("/sources/{}/resume", segment(&self.source)), b"")?;
             }
-            None => Suspensions::open(Arc::new(self.place.store.open_existing()?))?.set(&self.source, None)?,
+            None => Suspensions::open(Arc::new(self.place.store.open_existing()?))?.set(
+                &self.source,
+                None,
+                Author::Local,
+            )?,
         }
         say(&format!("Resumed source {}.", self.source));
         Ok(Exit::Done)

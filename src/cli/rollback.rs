@@ -4,6 +4,7 @@ use super::{
     CommandResult, Exit, Failure, leave,
     output::Output,
     reconcile::{applied, failed},
+    revision::revision_name,
     show::say,
     source::source_name,
     store_or_server::StoreOrServer,
@@ -12,6 +13,7 @@ use super::{
 use crate::{
     plan::{outline::Outline, safety::Budget},
     reconcile::rollback::Rollback,
+    store::commits::RevisionName,
 };
 
 /// Bring back the state of an earlier revision as a new one.
@@ -20,9 +22,10 @@ use crate::{
 /// that follows the manifests does not apply them again until they change.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Revision to bring back; `edgewright history` lists the revisions.
-    #[arg(long, value_name = "REVISION", env = "EDGEWRIGHT_TO")]
-    to: u64,
+    /// Revision to bring back, or a Git commit for the newest revision that was applied from it; `edgewright history`
+    /// lists both.
+    #[arg(long, value_name = "REVISION|COMMIT", env = "EDGEWRIGHT_TO", value_parser = revision_name)]
+    to: RevisionName,
     /// Roll back only the resources that this source owns.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_ROLLBACK_SOURCE", value_parser = source_name)]
     source: Option<String>,
@@ -46,11 +49,11 @@ impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         let budget = self.max_deletes.unwrap_or_default();
-        let rollback = Rollback { to: self.to, source: self.source.clone(), budget };
         let mut target = match self.place.client()? {
             Some(client) => RollbackTarget::through(client),
             None => RollbackTarget::open(&self.place.store, self.dry_run)?,
         };
+        let rollback = Rollback { to: target.revision(&self.to)?, source: self.source.clone(), budget };
         let nothing = || {
             if !self.dry_run {
                 say("Nothing was applied.");

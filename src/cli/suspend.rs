@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     api::sources::view::{SourceSuspend, SourceView},
-    model::{code::Code, diagnostic::Diagnostic, fault::Fault, json, key::segment, secret::Secrets},
+    model::{code::Code, diagnostic::Diagnostic, fault::Fault, json, key::segment, operation::Author, secret::Secrets},
     reconcile::suspension::{Suspension, Suspensions},
     store::mint,
 };
@@ -51,7 +51,11 @@ impl Args {
             }
             None => {
                 let suspension = Suspension::new(self.reason, "command line", until).map_err(failed)?;
-                Suspensions::open(Arc::new(self.place.store.open_existing()?))?.set(&self.source, Some(suspension))?;
+                Suspensions::open(Arc::new(self.place.store.open_existing()?))?.set(
+                    &self.source,
+                    Some(suspension),
+                    Author::Local,
+                )?;
                 None
             }
         };

@@ -16,7 +16,10 @@ use super::{
     status::StatusBoard,
     suspension::{Suspension, Suspensions},
 };
-use crate::store::{StoreError, mint};
+use crate::{
+    model::operation::Author,
+    store::{StoreError, mint},
+};
 
 /// The grace period for a run during shutdown.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -110,11 +113,19 @@ impl Following {
 
     /// Suspends the source, or resumes it, durably. Once it returns, a suspended source is not applied: it waits for the
     /// end of a current run.
-    pub(crate) fn set_suspension(&self, suspension: Option<Suspension>) -> Result<(), StoreError> {
-        self.suspensions.set(&self.source, suspension)?;
+    pub(crate) fn set_suspension(&self, suspension: Option<Suspension>, author: Author) -> Result<(), StoreError> {
+        self.suspensions.set(&self.source, suspension, author)?;
         drop(self.running());
         self.look();
         Ok(())
+    }
+
+    /// Records that the time of a suspension is over, if it is.
+    pub(super) fn end_suspension(&self) {
+        if let Err(error) = self.suspensions.end(&self.source) {
+            let source = self.source.as_str();
+            tracing::warn!(source, code = %error.code, "cannot record the end of the suspension: {error}");
+        }
     }
 
     /// Waits for the end of a current run, and holds up the next one.

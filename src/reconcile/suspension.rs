@@ -1,4 +1,5 @@
-//! Suspended sources, which are looked at and not applied. They are kept beside the store (D84).
+//! Suspended sources, which are looked at and not applied. They are kept beside the store, and its history has their
+//! begin and end (D84).
 
 use std::{
     collections::BTreeMap,
@@ -14,8 +15,9 @@ use crate::{
         code::Code,
         diagnostic::Diagnostic,
         fault::{Fault, Path},
+        operation::Author,
     },
-    store::{Store, StoreError, mint, read_beside, write_beside},
+    store::{Attempt, Store, StoreError, history::Outcome, mint, read_beside, write_beside},
 };
 
 /// The file, beside the files of the store.
@@ -67,6 +69,14 @@ impl Suspension {
     fn is_over(&self, now: Timestamp) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
+
+    /// The reason and the end.
+    fn text(&self) -> String {
+        match self.until {
+            Some(until) => format!("{} (until {until})", self.reason),
+            None => self.reason.clone(),
+        }
+    }
 }
 
 /// The suspended sources of a store.
@@ -103,24 +113,67 @@ impl Suspensions {
         self.by_source().get(source).filter(|suspension| !suspension.is_over(now)).cloned()
     }
 
-    /// Suspends a source, or resumes it, durably.
-    pub(crate) fn set(&self, source: &str, suspension: Option<Suspension>) -> Result<(), StoreError> {
+    /// Suspends a source, or resumes it, durably. The history records it, and who did it.
+    pub(crate) fn set(&self, source: &str, suspension: Option<Suspension>, author: Author) -> Result<(), StoreError> {
+        self.change(|next| match suspension {
+            Some(suspension) => {
+                let reason = suspension.text();
+                next.insert(source.to_owned(), suspension);
+                Some((source.to_owned(), author, Outcome::Suspended, reason))
+            }
+            None => {
+                next.remove(source)?;
+                Some((source.to_owned(), author, Outcome::Resumed, String::new()))
+            }
+        })
+    }
+
+    /// Removes the suspensions whose time is over, if that of a source is one of them. The history records their end.
+    pub(super) fn end(&self, source: &str) -> Result<(), StoreError> {
+        let now = mint::now();
+        if !self.by_source().get(source).is_some_and(|suspension| suspension.is_over(now)) {
+            return Ok(());
+        }
+        self.change(|_| None)
+    }
+
+    /// Changes the suspensions durably, without those whose time is over. The lock is held until everything is in the
+    /// history, so that its order is that of the changes.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<String, Suspension>) -> Option<SuspensionNote>,
+    ) -> Result<(), StoreError> {
         let mut by_source = self.by_source();
         let (mut next, now) = (by_source.clone(), mint::now());
-        next.retain(|_, suspension| !suspension.is_over(now));
-        match suspension {
-            Some(suspension) => next.insert(source.to_owned(), suspension),
-            None => next.remove(source),
-        };
+        let mut notes: Vec<SuspensionNote> = Vec::new();
+        next.retain(|source, suspension| {
+            let end = suspension.until.filter(|until| *until <= now);
+            notes.extend(end.map(|end| {
+                let author = Author::source(source, None);
+                (source.clone(), author, Outcome::Resumed, format!("the suspension ended at {end}"))
+            }));
+            end.is_none()
+        });
+        notes.extend(change(&mut next));
         if let Some(on_disk) = self.store.beside() {
             let text =
                 serde_json::to_vec_pretty(&next).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
             write_beside(&on_disk, FILE, &text)?;
         }
         *by_source = next;
+        for (source, author, outcome, message) in notes {
+            let attempt = Attempt { source: Some(source.clone()), ..Attempt::new(author) };
+            if let Err(error) = self.store.note(attempt, outcome, message) {
+                let source = source.as_str();
+                tracing::warn!(source, code = %error.code, "cannot record the suspension in the history: {error}");
+            }
+        }
         Ok(())
     }
 }
+
+/// What the history is told: the source, who, the outcome, and why.
+type SuspensionNote = (String, Author, Outcome, String);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -128,6 +181,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::{
+        model::id::Id,
+        store::{engine::Query, history::Record},
+    };
 
     fn suspension(reason: &str) -> Suspension {
         Suspension::new(reason.to_owned(), "usr_a", None).unwrap()
@@ -139,16 +196,35 @@ mod tests {
         let open = || Suspensions::open(Arc::new(Store::open(folder.path()).unwrap())).unwrap();
         {
             let suspensions = open();
-            suspensions.set("shop", Some(suspension("a fix"))).unwrap();
+            suspensions.set("shop", Some(suspension("a fix")), Author::Local).unwrap();
             let past = mint::now().checked_sub(Duration::from_secs(1)).unwrap();
             let over = Suspension { until: Some(past), ..suspension("over") };
-            suspensions.set("docs", Some(over)).unwrap();
+            suspensions.set("docs", Some(over), Author::Local).unwrap();
         }
         let suspensions = open();
         assert_eq!(suspensions.current("shop").unwrap().reason, "a fix");
         assert_eq!(suspensions.current("docs"), None);
-        suspensions.set("shop", None).unwrap();
+        let author = Author::Api { key: Id::new("ak_1"), owner: Id::new("usr_a") };
+        for source in ["shop", "docs"] {
+            suspensions.end(source).unwrap();
+        }
+        // The second time, there is nothing to resume.
+        for _ in 0..2 {
+            suspensions.set("shop", None, author.clone()).unwrap();
+        }
         assert_eq!(suspensions.current("shop"), None);
+        let records = suspensions.store.history(&Query::All, u64::MAX, 9).unwrap();
+        let of = |it: &Record| (it.source.clone().unwrap_or_default(), it.outcome, it.author.clone());
+        let told: Vec<_> = records.iter().rev().map(of).collect();
+        let by = |source: &str, outcome: Outcome, author: Author| (source.to_owned(), outcome, author);
+        let expected = [
+            by("shop", Outcome::Suspended, Author::Local),
+            by("docs", Outcome::Suspended, Author::Local),
+            by("docs", Outcome::Resumed, Author::source("docs", None)),
+            by("shop", Outcome::Resumed, author),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(records.last().unwrap().message, "a fix");
         assert_eq!(std::fs::read_to_string(folder.path().join(FILE)).unwrap(), "{}");
         drop(suspensions);
         std::fs::write(folder.path().join(FILE), "{").unwrap();

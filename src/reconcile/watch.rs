@@ -195,6 +195,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 
     /// Whether the source is suspended; logs when that has changed.
     fn check_suspension(&mut self) -> bool {
+        self.following.end_suspension();
         let now = self.following.suspension();
         let source = self.options.source.as_str();
         match (&self.suspension, &now) {

@@ -453,6 +453,7 @@ fn record(attempt: &Attempt, outcome: Outcome, message: String, calls: Vec<Strin
         at: attempt.at,
         milliseconds: u64::try_from(attempt.began.elapsed().as_millis()).unwrap_or(u64::MAX),
         author: attempt.author.clone(),
+        source: attempt.source.clone(),
         outcome,
         message,
         calls,

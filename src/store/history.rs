@@ -41,6 +41,10 @@ pub enum Outcome {
     Refused,
     /// An error occurred; nothing changed.
     Failed,
+    /// A source was suspended: its manifests are not applied (D84). The message is the reason.
+    Suspended,
+    /// The suspension of a source ended.
+    Resumed,
 }
 
 /// An attempt to change the store. It contains no secret (D58).
@@ -58,9 +62,12 @@ pub struct Record {
     pub milliseconds: u64,
     /// The author.
     pub author: Author,
+    /// The source that was suspended or resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// The outcome.
     pub outcome: Outcome,
-    /// The reason why the attempt was refused or failed.
+    /// The reason why the attempt was refused or failed, or why the source was suspended.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The calls as `METHOD path`, in order.
@@ -256,6 +263,7 @@ mod tests {
                     at: Timestamp::UNIX_EPOCH,
                     milliseconds: 0,
                     author: Author::Local,
+                    source: None,
                     outcome: Outcome::Applied,
                     message: String::new(),
                     calls: vec!["POST /edges/https".into()],

@@ -4,6 +4,7 @@
 pub(crate) mod background;
 pub(crate) mod blame;
 mod codec;
+pub(crate) mod commits;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod folder;
@@ -17,6 +18,7 @@ mod past;
 mod probe;
 pub(crate) mod recent;
 mod rejected;
+pub(crate) mod select;
 mod touched;
 mod tried;
 
@@ -106,6 +108,8 @@ pub struct Commit {
 pub struct Attempt {
     /// The author.
     pub author: Author,
+    /// The source that is suspended or resumed, if the attempt is that.
+    pub source: Option<String>,
     /// The time at which the attempt began.
     pub at: Timestamp,
     /// The file that declares each resource, as `file:line` or without the line.
@@ -117,7 +121,7 @@ pub struct Attempt {
 impl Attempt {
     /// Starts an attempt now.
     pub fn new(author: Author) -> Self {
-        Self { author, at: mint::now(), places: Places::new(), began: Instant::now() }
+        Self { author, source: None, at: mint::now(), places: Places::new(), began: Instant::now() }
     }
 }
 
@@ -285,7 +289,7 @@ impl Store {
         self.commit_in_group(attempt, make)
     }
 
-    /// Records an attempt that changed nothing in the history.
+    /// Records an attempt that changed nothing in the state in the history.
     pub fn note(&self, attempt: Attempt, outcome: Outcome, message: String) -> Result<(), StoreError> {
         self.note_in_group(attempt, outcome, message)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{PastError, Store, StoreError, engine::Query};
+use super::{PastError, Store, StoreError, commits::is_dirty, engine::Query};
 use crate::model::{
     code::Code,
     operation::{Author, RejectedManifests},
@@ -127,11 +127,6 @@ struct LastApplied {
     commit: Option<String>,
     /// The digest of what the source had then, if the state is still known.
     digest: Option<String>,
-}
-
-/// Whether the manifests of a commit had other changes (D29).
-fn is_dirty(commit: &str) -> bool {
-    commit.ends_with("-dirty")
 }
 
 /// The sources that own a resource, or whose manifests a rollback left.

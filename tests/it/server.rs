@@ -4,6 +4,7 @@
 //! it until the value is dropped. Every address in an answer begins with [`BASE_URL`], whatever the port is.
 
 use std::{
+    fs,
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
     sync::Arc,
@@ -12,9 +13,9 @@ use std::{
 };
 
 use edgewright::{
-    Store,
+    Disk, Options, Store,
     resources::{AnyResource, ApiKey, Author, Id, Key, Kind, Operation, Owner, Role, fresh_id, new_token, now},
-    server::{App, Settings, bind, router},
+    server::{App, Handle, Settings, bind, follow, router},
     storage::Commit,
 };
 use serde_json::Value;
@@ -48,20 +49,27 @@ pub(crate) struct Server {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     folder: Option<TempDir>,
+    /// The loop of the source that it follows, and its manifests.
+    followed: Option<(Handle, TempDir)>,
 }
 
 impl Server {
     /// A server with the usual settings on an empty store.
     pub(crate) fn start() -> Self {
-        Self::with(Settings {
-            base_url: BASE_URL.into(),
-            saml_base_url: BASE_URL.into(),
-            version_header: VERSION_HEADER.into(),
-        })
+        Self::with(usual_settings())
+    }
+
+    /// A server that follows a source with one manifest, and has applied it.
+    pub(crate) fn following(source: &str, manifest: &str) -> Self {
+        Self::serving(usual_settings(), Some((source, manifest)))
     }
 
     /// A server with other settings.
     pub(crate) fn with(settings: Settings) -> Self {
+        Self::serving(settings, None)
+    }
+
+    fn serving(settings: Settings, source: Option<(&str, &str)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(folder.path()).unwrap());
         let mut operations = Vec::new();
@@ -69,7 +77,9 @@ impl Server {
         commit(&store, operations);
         let listener = bind("127.0.0.1:0").unwrap();
         let address = listener.address().unwrap();
-        let app = App::new(Arc::clone(&store) as Arc<Store>, settings);
+        let followed = source.map(|(source, manifest)| applied(&store, source, manifest));
+        let following = followed.iter().map(|(handle, _)| handle.following());
+        let app = App::new(Arc::clone(&store), settings).following(following);
         let router = router(app.max_watchers(MOST_WATCHERS).stopped_by(&listener));
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
@@ -90,6 +100,7 @@ impl Server {
             stop: Some(stop),
             thread: Some(thread),
             folder: Some(folder),
+            followed,
         }
     }
 
@@ -134,6 +145,7 @@ impl Server {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        self.followed = None;
         self.store = None;
     }
 
@@ -214,6 +226,23 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.halt();
     }
+}
+
+fn usual_settings() -> Settings {
+    Settings { base_url: BASE_URL.into(), saml_base_url: BASE_URL.into(), version_header: VERSION_HEADER.into() }
+}
+
+/// Follows a source with one manifest, and waits until it is applied.
+fn applied(store: &Arc<Store>, source: &str, manifest: &str) -> (Handle, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let manifests = folder.path().join("m");
+    fs::create_dir(&manifests).unwrap();
+    fs::write(manifests.join("one.yaml"), manifest).unwrap();
+    let options = Options { source: source.to_owned(), ..Options::new(Disk::new([&manifests])) };
+    let mut handle = follow(Arc::clone(store), options, std::slice::from_ref(&manifests), |_, _| {}).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(handle.first_look());
+    (handle, folder)
 }
 
 /// The headers that every request carries.

@@ -28,7 +28,7 @@ pub(crate) struct HistoryAuthor {
     pub key_id: String,
     /// The owner of the API key, or empty.
     pub owner_id: String,
-    /// The source of the manifests, or the source that was rolled back; empty if there is none.
+    /// The source of the manifests, or the source that was rolled back, suspended or resumed; empty if there is none.
     pub source: String,
     /// The Git commit of the manifests, or empty.
     pub commit: String,
@@ -64,13 +64,6 @@ impl HistoryAuthor {
                 }
             }
         }
-    }
-
-    /// Whether it is the actor that a filter names: an API key, its owner, the email address of the commit's author, or
-    /// `local`.
-    pub(crate) fn is_actor(&self, actor: &str) -> bool {
-        [&self.key_id, &self.owner_id, &self.commit_author_email].iter().any(|known| *known == actor)
-            || (actor == "local" && self.by == actor)
     }
 
     /// Describes the author in a few words.
@@ -109,9 +102,9 @@ pub(crate) struct HistoryItem {
     pub created_at: String,
     /// How long it took, in milliseconds.
     pub milliseconds: u64,
-    /// `applied`, `refused` or `failed`.
+    /// `applied`, `refused` or `failed`; `suspended` or `resumed` if a source was.
     pub outcome: String,
-    /// Why it was refused or failed, or empty.
+    /// Why it was refused or failed, or why the source was suspended; or empty.
     pub message: String,
     /// Who made it.
     #[serde(flatten)]
@@ -144,6 +137,8 @@ pub(crate) struct HistoryResource {
     pub path: String,
     /// The name in the manifests, or empty.
     pub name: String,
+    /// The source that owns it, or empty.
+    pub source: String,
     /// The file and line that declare it, or empty.
     pub declared_at: String,
     /// The fields before; null if it did not exist. Of a changed resource, only the fields that differ.
@@ -192,7 +187,13 @@ impl HistoryItem {
             Outcome::Applied => "applied",
             Outcome::Refused => "refused",
             Outcome::Failed => "failed",
+            Outcome::Suspended => "suspended",
+            Outcome::Resumed => "resumed",
         };
+        let mut author = HistoryAuthor::of(&record.author);
+        if let Some(source) = &record.source {
+            author.source.clone_from(source);
+        }
         Self {
             id: record.position.to_string(),
             uri: record.revision.map(|revision| format!("{base_url}{PATH}/{revision}")).unwrap_or_default(),
@@ -201,7 +202,7 @@ impl HistoryItem {
             milliseconds: record.milliseconds,
             outcome: outcome.to_owned(),
             message: record.message.clone(),
-            author: HistoryAuthor::of(&record.author),
+            author,
             operations: record.calls.len(),
             changed: record.resources.len(),
         }
@@ -218,6 +219,7 @@ impl HistoryEntry {
                 kind: touched.kind.to_string(),
                 path: touched.path,
                 name: touched.name.unwrap_or_default(),
+                source: touched.source.unwrap_or_default(),
                 declared_at: touched.declared_at.unwrap_or_default(),
                 before: touched.before,
                 after: touched.after,
@@ -261,7 +263,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 3] {
         TAG,
         "listHistory",
         "List the history",
-        "Returns the attempts to change the store, refused ones included, newest first, one page at a time. `next_page_uri` is the URI of the next page.",
+        "Returns the attempts to change the store, refused ones included, newest first, one page at a time. `next_page_uri` is the URI of the next page. A page of a filter that selects few records can be shorter than its limit.",
     )
     .paged("record", "records")
     .parameter(text("resource", "Only attempts that changed the resource with this path, such as `/edges/https/edghts_…`."))
@@ -269,6 +271,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 3] {
     .parameter(json!({"name": "source", "in": "query", "description": "Only attempts of this source; empty for those of no source.", "schema": {"type": "string"}}))
     .parameter(number("from", "Only this revision and later ones."))
     .parameter(number("to", "Only this revision and earlier ones."))
+    .parameter(json!({"name": "commit", "in": "query", "description": "Only attempts to apply the manifests of this Git commit: at least 7 digits of its id.", "schema": {"type": "string", "pattern": "^[0-9A-Fa-f]{7,64}$"}}))
     .ok(list)
     .fails(&["400", "401", "500", "503"]);
     let got = ExtensionOperation::new(

@@ -2,7 +2,7 @@
 
 pub(crate) mod document;
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use axum::{body::Body, http::Request as HttpRequest, response::Response};
 use serde_json::json;
@@ -25,14 +25,22 @@ use crate::{
         secret::Secrets,
     },
     reconcile::cancel::Cancel,
-    store::{engine::Query, history::Record},
+    store::{
+        commits::CommitPrefix,
+        select::{HistoryFilter, HistorySearch, SearchEnd},
+    },
+    text::printable,
 };
 use document::{HistoryEntry, HistoryItem, PATH, ResourceBlame};
 
 /// How many records are read at once. Each can have as many resources as one commit.
 const RECORDS: usize = 50;
+/// How many records are read for one page. A page of a filter that selects few can have fewer records than its limit.
+const MOST_RECORDS: u64 = 20_000;
+/// The parameter with a Git commit.
+const COMMIT: &str = "commit";
 /// The parameters that select records.
-const FILTERS: [&str; 5] = ["resource", "actor", "source", "from", "to"];
+const FILTERS: [&str; 6] = ["resource", "actor", "source", "from", "to", COMMIT];
 
 /// The attempts to change the store, newest first.
 pub(super) async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
@@ -40,14 +48,14 @@ pub(super) async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Re
     let known: Vec<&str> = page::PARAMETERS.iter().chain(&FILTERS).copied().collect();
     query::check(request.uri().query(), &known)?;
     let page = Page::from_query(request.uri().query())?;
-    let filter = RecordFilter::from_query(request.uri().query())?;
+    let filter = filter_from(request.uri().query())?;
     let place = app.searches.place()?;
     place.run(move |cancel| listed(&app, &page, &filter, &cancel)).await
 }
 
-fn listed(app: &App, page: &Page, filter: &RecordFilter, cancel: &Cancel) -> Result<Response, ApiError> {
+fn listed(app: &App, page: &Page, filter: &HistoryFilter, cancel: &Cancel) -> Result<Response, ApiError> {
     let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
-    let mut before = match &page.before_id {
+    let before = match &page.before_id {
         None => u64::MAX,
         Some(id) => {
             let position = past::number(id).filter(|position| *position <= app.store.statistics().position);
@@ -55,38 +63,24 @@ fn listed(app: &App, page: &Page, filter: &RecordFilter, cancel: &Cancel) -> Res
         }
     };
     let base_url = &app.site.base_url;
-    let query = filter.resource.clone().map_or(Query::All, Query::Resource);
     let mut items: Vec<HistoryItem> = Vec::new();
-    let mut more = false;
-    'search: loop {
-        if cancel.is_cancelled() {
-            return Err(ApiError::of(Code::Unavailable, "the request was cancelled"));
+    let search = HistorySearch { filter, before, batch: RECORDS, most: MOST_RECORDS };
+    let end = app.store.search(&search, &|| cancel.is_cancelled(), &mut |record| {
+        if items.len() >= limit {
+            return ControlFlow::Break(());
         }
-        let records = app.store.history(&query, before, RECORDS)?;
-        let Some(last) = records.last().map(|record| record.position) else { break };
-        for record in &records {
-            if filter.is_past(record) {
-                break 'search;
-            }
-            let item = HistoryItem::of(record, base_url);
-            if !filter.selects(&item) {
-                continue;
-            }
-            if items.len() >= limit {
-                more = true;
-                break 'search;
-            }
-            items.push(item);
-        }
-        before = last;
+        items.push(HistoryItem::of(&record, base_url));
+        ControlFlow::Continue(())
+    })?;
+    if cancel.is_cancelled() {
+        return Err(ApiError::of(Code::Unavailable, "the request was cancelled"));
     }
-    let next = items.last().filter(|_| more).map(|last| {
-        let mut uri = format!("{base_url}{PATH}?limit={limit}&before_id={}", last.id);
-        for (name, value) in filter.given() {
-            uri += &format!("&{name}={}", segment(&value));
-        }
-        uri
-    });
+    let last = match end {
+        SearchEnd::Complete => None,
+        SearchEnd::Stopped => items.last().map(|last| last.id.clone()),
+        SearchEnd::Exhausted(position) => Some(position.to_string()),
+    };
+    let next = last.map(|last| format!("{base_url}{PATH}?limit={limit}&before_id={last}{}", parameters_of(filter)));
     let body = json!({"history": items, "uri": format!("{base_url}{PATH}"), "next_page_uri": next});
     Ok(json_response(axum::http::StatusCode::OK, &body)?)
 }
@@ -147,60 +141,44 @@ fn parameter(query: Option<&str>, name: &str) -> Option<String> {
     pairs.find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
 }
 
-/// Which records a list has.
-#[derive(Debug, Default)]
-struct RecordFilter {
-    resource: Option<String>,
-    actor: Option<String>,
-    source: Option<String>,
-    from: Option<u64>,
-    to: Option<u64>,
+/// Reads the filter of a list.
+fn filter_from(query: Option<&str>) -> Result<HistoryFilter, ApiError> {
+    let revision = |name: &str| match parameter(query, name) {
+        None => Ok(None),
+        Some(value) => match past::number(&value) {
+            Some(revision) => Ok(Some(revision)),
+            None => Err(ApiError::new(query::at(name, format!("`{name}` must be the number of a revision")))),
+        },
+    };
+    let named = |name: &str| match parameter(query, name) {
+        Some(value) if value.is_empty() => {
+            Err(ApiError::new(query::at(name, format!("`{name}` is empty; leave it out or give it a value"))))
+        }
+        value => Ok(value),
+    };
+    let commit = match parameter(query, COMMIT) {
+        None => None,
+        Some(value) => Some(CommitPrefix::parse(&value).ok_or_else(|| {
+            let message = format!("`{COMMIT}` must have 7 to 64 hexadecimal digits (found `{}`)", printable(&value));
+            ApiError::new(query::at(COMMIT, message))
+        })?),
+    };
+    Ok(HistoryFilter {
+        resource: named("resource")?,
+        actor: named("actor")?,
+        source: parameter(query, "source"),
+        from: revision("from")?,
+        to: revision("to")?,
+        commit,
+    })
 }
 
-impl RecordFilter {
-    fn from_query(query: Option<&str>) -> Result<Self, ApiError> {
-        let revision = |name: &str| match parameter(query, name) {
-            None => Ok(None),
-            Some(value) => match past::number(&value) {
-                Some(revision) => Ok(Some(revision)),
-                None => Err(ApiError::new(query::at(name, format!("`{name}` must be the number of a revision")))),
-            },
-        };
-        let named = |name: &str| match parameter(query, name) {
-            Some(value) if value.is_empty() => {
-                Err(ApiError::new(query::at(name, format!("`{name}` is empty; leave it out or give it a value"))))
-            }
-            value => Ok(value),
-        };
-        Ok(Self {
-            resource: named("resource")?,
-            actor: named("actor")?,
-            source: parameter(query, "source"),
-            from: revision("from")?,
-            to: revision("to")?,
-        })
-    }
-
-    /// Whether no older record can be in the list.
-    fn is_past(&self, record: &Record) -> bool {
-        matches!((self.from, record.revision), (Some(from), Some(revision)) if revision < from)
-    }
-
-    /// Whether a record is in the list. The query has selected those of a resource.
-    fn selects(&self, item: &HistoryItem) -> bool {
-        let in_range =
-            |revision: u64| self.from.is_none_or(|from| revision >= from) && self.to.is_none_or(|to| revision <= to);
-        let is_ranged = self.from.is_some() || self.to.is_some();
-        (!is_ranged || item.revision.is_some_and(in_range))
-            && self.actor.as_ref().is_none_or(|actor| item.author.is_actor(actor))
-            && self.source.as_ref().is_none_or(|source| item.author.source == *source)
-    }
-
-    /// The parameters, for the next page.
-    fn given(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let Self { resource, actor, source, from, to } = self;
-        let number = |value: &Option<u64>| value.map(|value| value.to_string());
-        let values = [resource.clone(), actor.clone(), source.clone(), number(from), number(to)];
-        FILTERS.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?)))
-    }
+/// The parameters of a filter, for the next page and for clients.
+pub(crate) fn parameters_of(filter: &HistoryFilter) -> String {
+    let HistoryFilter { resource, actor, source, from, to, commit } = filter;
+    let number = |value: &Option<u64>| value.map(|value| value.to_string());
+    let commit = commit.as_ref().map(CommitPrefix::to_string);
+    let values = [resource.clone(), actor.clone(), source.clone(), number(from), number(to), commit];
+    let given = FILTERS.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?)));
+    given.map(|(name, value)| format!("&{name}={}", segment(&value))).collect()
 }

@@ -25,6 +25,7 @@ use crate::{
         decode::decode,
         fault::{Fault, Path},
         json,
+        operation::Author,
         secret::Secrets,
     },
     reconcile::{following::Following, status::SourceStatus, suspension::Suspension},
@@ -81,7 +82,7 @@ pub(super) async fn suspend(app: Arc<App>, name: String, request: Request<Body>)
         })?),
     };
     let suspension = Suspension::new(wanted.reason, caller.owner.as_str(), until).map_err(ApiError::new)?;
-    set(app, name, Some(suspension)).await
+    set(app, name, Some(suspension), caller.author()).await
 }
 
 /// Ends the suspension of a source.
@@ -95,15 +96,20 @@ pub(super) async fn resume(app: Arc<App>, name: String, request: Request<Body>) 
     if following.suspension().is_some() {
         tracing::info!(source = name, by = caller.owner.as_str(), "resuming the source");
     }
-    set(app, name, None).await
+    set(app, name, None, caller.author()).await
 }
 
 /// Suspends or resumes a source, and responds with its status. A run that has begun may still apply its plan, so this
 /// waits for its end.
-async fn set(app: Arc<App>, name: String, suspension: Option<Suspension>) -> Result<Response, ApiError> {
+async fn set(
+    app: Arc<App>,
+    name: String,
+    suspension: Option<Suspension>,
+    author: Author,
+) -> Result<Response, ApiError> {
     blocking(app, move |app| {
         let following = app.following.iter().find(|it| it.source == name).ok_or_else(|| unknown(&name))?;
-        following.set_suspension(suspension)?;
+        following.set_suspension(suspension, author)?;
         let found = views(app).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
         let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
         Ok(answer::resource(StatusCode::OK, &rendered))

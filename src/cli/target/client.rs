@@ -130,9 +130,9 @@ impl ApiClient {
         serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
     }
 
-    /// Checks that the list at a path of the OpenAPI document takes filters. A server that does not know them ignores
-    /// them, and would return every resource.
-    pub(crate) fn require_filters(&self, collection: &str) -> Result<(), Failure> {
+    /// Checks that the list at a path of the OpenAPI document has a parameter. A server that does not know it may ignore
+    /// it, and would return other resources. `lack` and `help` are for the error.
+    pub(crate) fn require(&self, collection: &str, parameter: &str, lack: &str, help: &str) -> Result<(), Failure> {
         let document = match self.document.get() {
             Some(document) => document,
             None => {
@@ -142,12 +142,11 @@ impl ApiClient {
         };
         let list = document.get("paths").and_then(|paths| paths.get(collection));
         let parameters = list.and_then(|list| list.pointer("/get/parameters")).and_then(Value::as_array);
-        let is_filter = |parameter: &Value| parameter.get("name").and_then(Value::as_str) == Some("filter");
-        if parameters.is_some_and(|parameters| parameters.iter().any(is_filter)) {
+        let is_it = |known: &Value| known.get("name").and_then(Value::as_str) == Some(parameter);
+        if parameters.is_some_and(|parameters| parameters.iter().any(is_it)) {
             return Ok(());
         }
-        let message = format!("the server at {} is too old: its lists do not support filters", self.url);
-        let help = "upgrade the server, or list all resources without a name, an id or a filter";
+        let message = format!("the server at {} is too old: {lack}", self.url);
         Err(Diagnostic::error(Code::Parameter, message).help(help).into())
     }
 }

@@ -1,12 +1,14 @@
 //! The targets of `reconcile`: a local store or a server.
 
 mod client;
+mod history;
 mod local;
 mod rollback;
 mod server;
 mod upload;
 
 pub(super) use client::ApiClient;
+pub(super) use history::{each_record, entry_of, record_of};
 pub(super) use local::Local;
 pub(super) use rollback::RollbackTarget;
 pub(super) use server::{ServerArgs, ServerTarget};

@@ -5,11 +5,15 @@ use std::{collections::HashMap, sync::Arc};
 use super::client::{ApiClient, foreign_response, is_turned_away, refused, unreachable};
 use crate::{
     api::rollback::{RollbackRequest, RollbackRun},
-    cli::{Exit, Failure, StoreArgs, progress::during},
+    cli::{
+        Exit, Failure, StoreArgs,
+        progress::during,
+        revision::{revision_in, revision_through, unreached},
+    },
     model::{code::Code, diagnostic::Diagnostic, json, secret::Secrets, snapshot::Snapshot},
     plan::{Plan, format::json::Item, outline::Detail, report::Report},
     reconcile::{ApplyError, Planned, rollback::Rollback},
-    store::{Attempt, CommitError, PastError, Store, history::Outcome},
+    store::{Attempt, CommitError, Store, commits::RevisionName, history::Outcome},
 };
 
 /// Where a rollback is planned and applied.
@@ -40,6 +44,14 @@ impl RollbackTarget {
     /// Works through a server. Sends nothing yet.
     pub(crate) fn through(client: ApiClient) -> Self {
         RollbackTarget::Server { client, outcome: String::new() }
+    }
+
+    /// Finds the number of a revision.
+    pub(crate) fn revision(&self, name: &RevisionName) -> Result<u64, Failure> {
+        match self {
+            RollbackTarget::Store { store, .. } => revision_in(store, name),
+            RollbackTarget::Server { client, .. } => revision_through(client, name),
+        }
     }
 
     /// Plans a rollback.
@@ -152,15 +164,4 @@ fn unanswered(url: &str, reason: &str) -> Failure {
     Diagnostic::error(Code::Timeout, format!("no response from {url}: {reason}"))
         .help("run the command again with --dry-run to see whether the changes were applied")
         .into()
-}
-
-/// The failure for a revision without a state.
-fn unreached(error: PastError) -> Failure {
-    let message = error.to_string();
-    let (code, help) = match error {
-        PastError::Failed(error) => return error.into(),
-        PastError::Future { .. } => (Code::OutOfRange, "run `edgewright history` to list the revisions"),
-        PastError::Gone { .. } => (Code::RevisionGone, Code::RevisionGone.info().cure),
-    };
-    Diagnostic::error(code, message).help(help).into()
 }

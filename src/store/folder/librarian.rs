@@ -319,6 +319,7 @@ mod tests {
             at: mint::now(),
             milliseconds: 1,
             author: Author::Local,
+            source: None,
             outcome: Outcome::Applied,
             message: String::new(),
             calls: Vec::new(),

@@ -120,6 +120,7 @@ fn convert(folder: &Path, db: &Db) -> Result<(), StoreError> {
             at: old.at,
             milliseconds: 0,
             author: old.author,
+            source: None,
             outcome: Outcome::Applied,
             message: String::new(),
             calls: old.calls,

@@ -29,6 +29,7 @@ mod row;
 mod run;
 mod saml;
 mod samples;
+mod sources;
 mod traffic;
 
 use std::collections::BTreeSet;
@@ -64,7 +65,7 @@ fn all_rows() -> Vec<Row> {
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 7] = [
+const BESIDE: [&str; 11] = [
     "POST /reconciliations",
     "GET /reconciliations",
     "GET /reconciliations/{id}",
@@ -72,6 +73,10 @@ const BESIDE: [&str; 7] = [
     "GET /history",
     "GET /history/{revision}",
     "GET /history/blame",
+    "GET /sources",
+    "GET /sources/{name}",
+    "POST /sources/{name}/suspend",
+    "POST /sources/{name}/resume",
 ];
 
 /// The endpoint that a step calls, as `METHOD path`.
@@ -84,6 +89,9 @@ fn call(step: &Step) -> Option<String> {
         "/history/blame" => path,
         _ if path.starts_with("/reconciliations/") => "/reconciliations/{id}",
         _ if path.starts_with("/history/") => "/history/{revision}",
+        _ if path.starts_with("/sources/") && path.ends_with("/suspend") => "/sources/{name}/suspend",
+        _ if path.starts_with("/sources/") && path.ends_with("/resume") => "/sources/{name}/resume",
+        _ if path.starts_with("/sources/") => "/sources/{name}",
         _ => path,
     };
     Some(format!("{} {path}", step.method)).filter(|call| BESIDE.contains(&call.as_str()))
@@ -92,7 +100,7 @@ fn call(step: &Step) -> Option<String> {
 #[test]
 fn every_endpoint_has_a_row_that_succeeds_and_one_that_fails() {
     let (mut succeeds, mut fails) = (BTreeSet::new(), BTreeSet::new());
-    let rows = [all_rows(), revisions::known_rows()].concat();
+    let rows = [all_rows(), revisions::known_rows(), sources::rows()].concat();
     for step in rows.iter().flat_map(|row| &row.steps) {
         let Some(call) = call(step) else { continue };
         match step.expect {

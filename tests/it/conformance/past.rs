@@ -1,8 +1,9 @@
-//! Reads of earlier revisions: `?at=REVISION` (D79).
+//! Reads of earlier revisions: `?at=REVISION` and `?at=COMMIT` (D79, D93).
 
 use serde_json::{Value, json};
 
 use super::{
+    reconciliations::{POST, edge, request},
     row::{Row, row},
     run::hold_on,
 };
@@ -12,7 +13,7 @@ use crate::server::Server;
 #[test]
 fn earlier_revisions_are_read_as_they_were() {
     let server = Server::start();
-    hold_on(&server, &[resource_row(), list_row(), module_row(), refused_row()]);
+    hold_on(&server, &[resource_row(), list_row(), module_row(), refused_row(), commit_row()]);
 }
 
 const RESTRICTION: &str = "/ip_restrictions/{one}";
@@ -111,10 +112,57 @@ fn module_row() -> Row {
 fn refused_row() -> Row {
     let mut refused =
         row("what is not a revision is refused").given("own", "POST /ip_restrictions", json!({"type": "api"}));
-    for at in ["", "-1", "1.5", "newest", "999999", "99999999999999999999999", "1&at=2"] {
+    for at in ["", "-1", "1.5", "newest", "999999", "abcdef", "main123", "1&at=2"] {
         for path in ["/ip_restrictions", "/api_keys/ak_unknown"] {
             refused = refused.call(&format!("GET {path}?at={at}")).fails(400, "PARAMETER", "/at");
         }
     }
     refused.send("POST /ip_restrictions?at=1", json!({"type": "api"})).fails(400, "PARAMETER", "")
+}
+
+/// Revisions 14 to 16.
+fn commit_row() -> Row {
+    let apply = |row: Row, (name, commit): (&str, &str)| {
+        row.send(POST, request(&edge(name, ""), json!({"commit": commit}))).succeeds(201)
+    };
+    let row = row("a commit is the newest revision that was applied from it");
+    let commits = [("first", "abcdef0111"), ("second", "abcdef0111"), ("third", "abcdef0222")];
+    commits
+        .into_iter()
+        .fold(row, apply)
+        .call("GET /edges/https?at=ABCDEF01")
+        .by("viewer")
+        .succeeds(200)
+        .shows("/https_edges/0/hostports/0", json!("second.example.com:443"))
+        .keep("second", "/https_edges/0/id")
+        .call("GET /edges/https?limit=1&at=abcdef0111")
+        .succeeds(200)
+        .shows("/next_page_uri", json!("{base}/edges/https?limit=1&before_id={second}&at=15"))
+        .call("GET /edges/https/{second}?at=abcdef01")
+        .succeeds(200)
+        .call("GET /edges/https?at=abcdef0")
+        .fails(400, "PARAMETER", "/at")
+        .says("commit abcdef0 is ambiguous: abcdef0222 and abcdef0111")
+        .call("GET /edges/https?at=fedcba9")
+        .fails(404, "NOT_FOUND", "/at")
+        .says("no revision was applied from commit fedcba9; the history begins at revision 1")
+        // Decimal digits are a revision, unless there is only a commit.
+        .call("GET /edges/https?at=1234567")
+        .fails(400, "PARAMETER", "/at")
+        .call("GET /edges/https?at=99999999999999999999999")
+        .fails(404, "NOT_FOUND", "/at")
+        .call("GET /history?commit=ABCDEF01")
+        .by("viewer")
+        .succeeds(200)
+        .shows("/history/0/revision", json!(15))
+        .keep("fifteenth", "/history/0/id")
+        .shows("/history/0/commit", json!("abcdef0111"))
+        .shows("/history/1/revision", json!(14))
+        .shows("/next_page_uri", Value::Null)
+        .call("GET /history?commit=abcdef0&limit=2")
+        .succeeds(200)
+        .shows("/history/0/revision", json!(16))
+        .shows("/next_page_uri", json!("{base}/history?limit=2&before_id={fifteenth}&commit=abcdef0"))
+        .call("GET /history?commit=fedcba9")
+        .answers(200, json!({"history": [], "uri": "{base}/history", "next_page_uri": null}))
 }

@@ -96,6 +96,9 @@ fn refused_rows() -> Vec<Row> {
         ("to=1&to=2", "/to"),
         ("actor=", "/actor"),
         ("resource=", "/resource"),
+        ("commit=", "/commit"),
+        ("commit=abc123", "/commit"),
+        ("commit=main123", "/commit"),
     ];
     rows.extend(bad.map(|(query, field)| {
         row(format!("the history refuses `?{query}`")).call(&format!("GET /history?{query}")).fails(

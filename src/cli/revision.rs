@@ -1,0 +1,109 @@
+//! Revisions that options name: by their number, or by a Git commit that they were applied from (D93).
+
+use std::ops::ControlFlow;
+
+use serde::de::IgnoredAny;
+
+use super::{
+    Failure,
+    target::{ApiClient, each_record},
+};
+use crate::{
+    api::history::document::PATH,
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Name},
+    },
+    store::{
+        PastError, Store,
+        commits::{CommitPrefix, CommitSearch, NamingError, RevisionName},
+        select::HistoryFilter,
+    },
+};
+
+/// The largest page of the history.
+const PAGE: usize = 1000;
+
+/// Parses the value of an option.
+pub(super) fn revision_name(text: &str) -> Result<RevisionName, String> {
+    let expected = "expected the number of a revision, or at least 7 digits of a commit id";
+    RevisionName::parse(text).ok_or_else(|| expected.to_owned())
+}
+
+/// Parses the value of an option that is a commit.
+pub(super) fn commit_prefix(text: &str) -> Result<CommitPrefix, String> {
+    CommitPrefix::parse(text).ok_or_else(|| "expected 7 to 64 hexadecimal digits".to_owned())
+}
+
+/// Finds the number of a revision in a store.
+pub(super) fn revision_in(store: &Store, name: &RevisionName) -> Result<u64, Failure> {
+    store.revision_named(name, &|| false).map_err(unnamed)
+}
+
+/// Finds the number of a revision on a server.
+pub(super) fn revision_through(client: &ApiClient, name: &RevisionName) -> Result<u64, Failure> {
+    match name {
+        RevisionName::Number(number) => Ok(*number),
+        RevisionName::Commit(commit) => match newest_from(client, commit)? {
+            Some(revision) => Ok(revision),
+            None => {
+                let message = format!("no revision in the server's history was applied from commit {commit}");
+                Err(Diagnostic::error(Code::NotFound, message).help(HISTORY).into())
+            }
+        },
+        RevisionName::Either(number, _) if is_revision(client, *number)? => Ok(*number),
+        // The server reports a number that is neither.
+        RevisionName::Either(number, commit) => Ok(newest_from(client, commit)?.unwrap_or(*number)),
+    }
+}
+
+const HISTORY: &str = "run `edgewright history` to list the revisions";
+
+/// Whether a server has or had a revision.
+fn is_revision(client: &ApiClient, number: u64) -> Result<bool, Failure> {
+    match client.get::<IgnoredAny>(&format!("{PATH}/{number}")) {
+        Ok(_) => Ok(true),
+        Err(failure) => match failure.diagnostics.first().map(|it| it.code) {
+            Some(Name::Code(Code::NotFound)) => Ok(false),
+            Some(Name::Code(Code::RevisionGone)) => Ok(true),
+            _ => Err(failure),
+        },
+    }
+}
+
+/// The newest revision that was applied from a commit.
+fn newest_from(client: &ApiClient, commit: &CommitPrefix) -> Result<Option<u64>, Failure> {
+    let filter = HistoryFilter { commit: Some(commit.clone()), ..HistoryFilter::default() };
+    let mut search = CommitSearch::new(commit);
+    each_record(client, &filter, None, PAGE, &mut |item| {
+        let is_over = match item.revision {
+            Some(revision) if item.outcome == "applied" => search.add(&item.author.commit, revision),
+            _ => false,
+        };
+        Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    search.finish().map_err(unnamed)
+}
+
+/// The failure for a commit that is no revision.
+fn unnamed(error: NamingError) -> Failure {
+    let message = error.to_string();
+    let (code, help) = match error {
+        NamingError::Failed(error) => return error.into(),
+        NamingError::Unknown { .. } => (Code::NotFound, HISTORY),
+        NamingError::Ambiguous { .. } => (Code::Parameter, "use more digits of the commit id"),
+        NamingError::Cancelled => (Code::Unavailable, "run the command again"),
+    };
+    Diagnostic::error(code, message).help(help).into()
+}
+
+/// The failure for a revision without a state.
+pub(super) fn unreached(error: PastError) -> Failure {
+    let message = error.to_string();
+    let (code, help) = match error {
+        PastError::Failed(error) => return error.into(),
+        PastError::Future { .. } => (Code::OutOfRange, HISTORY),
+        PastError::Gone { .. } => (Code::RevisionGone, Code::RevisionGone.info().cure),
+    };
+    Diagnostic::error(code, message).help(help).into()
+}

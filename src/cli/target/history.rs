@@ -1,0 +1,202 @@
+//! The history of a server, page by page.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::client::{ApiClient, foreign_response};
+use crate::{
+    api::history::{
+        document::{HistoryAuthor, HistoryEntry, HistoryItem, HistoryResource, PATH},
+        parameters_of,
+    },
+    cli::Failure,
+    model::{
+        code::Code,
+        diagnostic::Name,
+        id::Id,
+        operation::{Author, CommitAuthor},
+    },
+    store::{
+        history::{Outcome, Record, Touched},
+        select::HistoryFilter,
+    },
+};
+
+/// The largest page that a server returns.
+const LARGEST_PAGE: usize = 1000;
+
+/// A response of `/history`.
+#[derive(Deserialize)]
+struct HistoryPage {
+    history: Vec<HistoryItem>,
+    next_page_uri: Option<String>,
+}
+
+/// Visits the selected records before a position, newest first, until `visit` breaks. `page` is the number of records to
+/// ask for at once.
+pub(crate) fn each_record(
+    client: &ApiClient,
+    filter: &HistoryFilter,
+    before: Option<u64>,
+    page: usize,
+    visit: &mut dyn FnMut(HistoryItem) -> Result<ControlFlow<()>, Failure>,
+) -> Result<(), Failure> {
+    let before = before.map(|position| format!("&before_id={position}")).unwrap_or_default();
+    let limit = page.clamp(1, LARGEST_PAGE);
+    let mut query = Some(format!("limit={limit}{before}{}", parameters_of(filter)));
+    while let Some(parameters) = query {
+        let found: HistoryPage = client.get(&format!("{PATH}?{parameters}"))?;
+        for item in found.history {
+            if visit(item)?.is_break() {
+                return Ok(());
+            }
+        }
+        // Only the query: the token goes to no other server, whatever a response says.
+        let next = found.next_page_uri.as_deref().and_then(|uri| uri.split_once('?'));
+        query = next.map(|(_, parameters)| parameters.to_owned());
+    }
+    Ok(())
+}
+
+/// Gets a revision.
+pub(crate) fn entry_of(client: &ApiClient, revision: u64) -> Result<HistoryEntry, Failure> {
+    client.get(&format!("{PATH}/{revision}")).map_err(|mut failure: Failure| {
+        for diagnostic in failure.diagnostics.iter_mut().filter(|it| it.code == Name::Code(Code::NotFound)) {
+            diagnostic.help = Some("run `edgewright history` to list the revisions".to_owned());
+        }
+        failure
+    })
+}
+
+/// Returns a record as a store has it, with masked secrets. A list has no calls and resources, so they are requested; only
+/// those of attempts that changed nothing remain unknown.
+pub(crate) fn record_of(client: &ApiClient, item: HistoryItem) -> Result<Record, Failure> {
+    let entry = match item.revision.map(|revision| entry_of(client, revision)) {
+        Some(Ok(entry)) => entry,
+        // Dropped since it was listed.
+        Some(Err(failure)) if is_gone(&failure) => {
+            HistoryEntry { head: item, calls: Vec::new(), resources: Vec::new() }
+        }
+        Some(Err(failure)) => return Err(failure),
+        None => HistoryEntry { head: item, calls: Vec::new(), resources: Vec::new() },
+    };
+    parsed(entry).ok_or_else(|| foreign_response(&client.address(PATH), 200))
+}
+
+fn is_gone(failure: &Failure) -> bool {
+    failure.diagnostics.iter().any(|it| it.code == Name::Code(Code::RevisionGone))
+}
+
+fn parsed(entry: HistoryEntry) -> Option<Record> {
+    let HistoryEntry { head, calls, resources } = entry;
+    let outcome: Outcome = named(head.outcome)?;
+    let is_about_source = matches!(outcome, Outcome::Suspended | Outcome::Resumed);
+    Some(Record {
+        position: head.id.parse().ok()?,
+        revision: head.revision,
+        at: head.created_at.parse().ok()?,
+        milliseconds: head.milliseconds,
+        source: is_about_source.then(|| head.author.source.clone()),
+        author: author_of(head.author)?,
+        outcome,
+        message: head.message,
+        calls,
+        resources: resources.into_iter().map(touched_of).collect::<Option<Vec<Touched>>>()?,
+        changes: String::new(),
+    })
+}
+
+fn author_of(author: HistoryAuthor) -> Option<Author> {
+    let HistoryAuthor { by, key_id, owner_id, source, commit, commit_author_name, commit_author_email, rollback_to } =
+        author;
+    let through = given(key_id).map(|key| (Id::new(&key), Id::new(&owner_id)));
+    match by.as_str() {
+        "api" => through.map(|(key, owner)| Author::Api { key, owner }),
+        "local" => Some(Author::Local),
+        "rollback" => Some(Author::Rollback { to: rollback_to?, source: given(source), rejected: Vec::new(), through }),
+        "source" => {
+            let is_known = !commit_author_name.is_empty() || !commit_author_email.is_empty();
+            let who = is_known.then_some(CommitAuthor { name: commit_author_name, email: commit_author_email });
+            Some(Author::Source { source, commit: given(commit), commit_author: who, through })
+        }
+        _ => None,
+    }
+}
+
+fn touched_of(resource: HistoryResource) -> Option<Touched> {
+    let HistoryResource { kind, path, name, source, declared_at, before, after } = resource;
+    let (name, source, declared_at) = (given(name), given(source), given(declared_at));
+    Some(Touched { kind: named(kind)?, path, name, source, declared_at, before, after })
+}
+
+/// A text that is not empty.
+fn given(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The variant of an enum with a name.
+fn named<T: DeserializeOwned>(name: String) -> Option<T> {
+    serde_json::from_value(Value::String(name)).ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::Kind;
+
+    #[test]
+    fn a_record_is_what_the_store_has() {
+        let through = Some((Id::new("ak_1"), Id::new("usr_a")));
+        let who = CommitAuthor { name: "Ada".into(), email: "ada@example.com".into() };
+        let source = Author::Source {
+            source: "shop".into(),
+            commit: Some("4f2a".into()),
+            commit_author: Some(who),
+            through: through.clone(),
+        };
+        let back = Author::Rollback { to: 3, source: None, rejected: Vec::new(), through };
+        let api = Author::Api { key: Id::new("ak_1"), owner: Id::new("usr_a") };
+        let touched = Touched {
+            kind: Kind::HttpsEdge,
+            path: "/edges/https/edghts_1".into(),
+            name: Some("one".into()),
+            source: Some("shop".into()),
+            declared_at: None,
+            before: None,
+            after: Some(json!({"description": "first"})),
+        };
+        let applied = (Some(7), Outcome::Applied, None, vec![touched]);
+        let suspended = (None, Outcome::Suspended, Some("shop".to_owned()), Vec::new());
+        for (author, (revision, outcome, source, resources)) in [
+            (source, applied.clone()),
+            (back, applied.clone()),
+            (Author::Local, applied),
+            (api, suspended.clone()),
+            (Author::Local, suspended),
+            (Author::source("shop", None), (None, Outcome::Resumed, Some("shop".to_owned()), Vec::new())),
+        ] {
+            let record = Record {
+                position: 12,
+                revision,
+                at: Timestamp::UNIX_EPOCH,
+                milliseconds: 4,
+                author,
+                source,
+                outcome,
+                message: "a reason".into(),
+                calls: vec!["POST /edges/https".into()],
+                resources,
+                changes: String::new(),
+            };
+            let shown = serde_json::to_value(HistoryEntry::of(record.clone(), "")).unwrap();
+            let found = parsed(serde_json::from_value(shown).unwrap()).unwrap();
+            assert_eq!(serde_json::to_value(found).unwrap(), serde_json::to_value(record).unwrap());
+        }
+    }
+}

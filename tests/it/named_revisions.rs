@@ -1,0 +1,58 @@
+//! Revisions that are named by Git commits, for reads and rollbacks (D93).
+
+use crate::{
+    cli::{Folder, Run, Serve, finish},
+    diff::git,
+    serve::edge,
+};
+
+/// Commits and applies a description. Returns the commit.
+fn applied(folder: &Folder, description: &str) -> String {
+    folder.write("m/one.yaml", &edge(description));
+    git(folder, "-C m add .");
+    git(folder, &format!("-C m commit -q -m {description}"));
+    folder.ok("reconcile m");
+    folder.read("m/.git/refs/heads/main").trim().to_owned()
+}
+
+/// A command through a server.
+fn client(folder: &Folder, serve: &Serve, line: &str) -> Run {
+    let mut command = folder.command(line);
+    command.env("EDGEWRIGHT_SERVER", format!("http://{}", serve.address)).env("EDGEWRIGHT_TOKEN", &serve.token);
+    finish(command, "")
+}
+
+#[test]
+fn a_commit_names_the_newest_revision_that_was_applied_from_it() {
+    let folder = Folder::new();
+    git(&folder, "init -q -b main m");
+    let (first, second) = (applied(&folder, "first"), applied(&folder, "second"));
+    let short = &first[..9];
+    for at in ["1", short, &first] {
+        let shown = folder.ok(&format!("get edges --at {at} -o json")).out;
+        assert!(shown.contains("\"first\"") && !shown.contains("\"second\""), "{at}: {shown}");
+    }
+    assert!(folder.ok(&format!("get edges --at {second} -o json")).out.contains("\"second\""));
+    for (at, code, says) in [
+        ("3", "ERR_EDGEWRIGHT_OUT_OF_RANGE", "the store is at revision 2"),
+        ("0000000f", "ERR_EDGEWRIGHT_NOT_FOUND", "no revision was applied from commit 0000000f"),
+    ] {
+        let run = folder.run(&format!("get edges --at {at}"));
+        assert!(run.code == 1 && run.err.contains(code) && run.err.contains(says), "{at}: {}", run.all());
+    }
+    let usage = folder.run("get edges --at main");
+    assert!(usage.code == 1 && usage.err.contains("at least 7 digits of a commit id"), "{}", usage.all());
+    let run = folder.ok(&format!("rollback --to {short}"));
+    assert!(run.err.contains("Applied as revision 3."), "{}", run.err);
+
+    let serve = folder.serve("");
+    let shown = client(&folder, &serve, &format!("get edges --at {} -o json", &second[..7]));
+    assert!(shown.code == 0 && shown.out.contains("\"second\""), "{}", shown.all());
+    let run = client(&folder, &serve, &format!("rollback --to {second}"));
+    assert!(run.code == 0 && run.err.contains("Applied as revision "), "{}", run.all());
+    assert!(serve.get("/edges/https").body.contains("\"second\""));
+    for (at, says) in [("0000000f", "no revision in the server's history"), ("7654321", "does not exist")] {
+        let run = client(&folder, &serve, &format!("get edges --at {at}"));
+        assert!(run.code == 1 && run.err.contains(says), "{at}: {}", run.all());
+    }
+}
