@@ -7,6 +7,7 @@ mod codec;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod folder;
+mod foreign;
 mod group;
 pub(crate) mod history;
 pub(crate) mod masked;
@@ -35,6 +36,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 pub use error::StoreError;
+pub(crate) use foreign::Provenance;
 pub use past::PastError;
 pub(crate) use probe::probe;
 pub(crate) use tried::{NextState, Tried};
