@@ -15,6 +15,7 @@ mod kept_pages;
 mod list;
 mod metrics;
 pub(crate) mod openapi;
+pub(crate) mod origin;
 mod page;
 mod past;
 mod query;
