@@ -236,8 +236,7 @@ fn compare(applied: &Value, live: &Value, wanted: &Value, pointer: String, found
     found.push((pointer, state));
 }
 
-/// Whether two values mean the same: null, "", [] and {} are unset (D14). A fraction that was read from the history may
-/// differ in its last digit.
+/// Whether two values are the same. A fraction that was read from the history may differ in its last digit.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) if one != other => match (one.as_f64(), other.as_f64()) {
@@ -250,17 +249,7 @@ fn same(one: &Value, other: &Value) -> bool {
         (Value::Object(one), Value::Object(other)) => {
             names(one, other).into_iter().all(|name| same(at(one, name), at(other, name)))
         }
-        _ => one == other || (is_unset(one) && is_unset(other)),
-    }
-}
-
-fn is_unset(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
+        _ => one == other,
     }
 }
 
@@ -295,7 +284,7 @@ mod tests {
     #[test]
     fn drift_pending_and_conflict_are_told_apart_field_by_field() {
         let live = fields(json!({"a": "hand", "b": "old", "c": "hand", "d": "same", "e": [1]}));
-        let wanted = fields(json!({"a": "one", "b": "new", "c": "new", "d": "same", "e": null}));
+        let wanted = fields(json!({"a": "one", "b": "new", "c": "new", "d": "same", "e": []}));
         let writes = [
             write(7, json!({"a": "other"}), json!({"a": "hand"})),
             write(6, json!({"c": "old", "e": []}), json!({"c": "hand", "e": [1]})),

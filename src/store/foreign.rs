@@ -138,7 +138,9 @@ impl Store {
                 let declared_at = head.resources.iter().find(|it| it.path == path).map(|it| it.declared_at.clone());
                 found.applied = Some((set.clone(), declared_at.flatten()));
             }
-            found.changed.get_or_insert(set);
+            if found.changed.is_none() {
+                found.changed = Some(set);
+            }
             Ok(if is_own || source.is_none() { Search::Ends } else { Search::GoesOn })
         })?;
         Ok(found)
