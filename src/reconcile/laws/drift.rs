@@ -25,7 +25,8 @@ fn apply_as(store: &Store, planned: &Planned, author: Author) {
     apply_plan(store, plan, planned.tried.as_ref(), Places::new(), author).unwrap();
 }
 
-/// Changes resources as the API would, each by a revision of its own: towards another world, as far as rules allow it.
+/// Changes resources of the source as the API would, each by a revision of its own: towards another world, as far as rules
+/// allow it.
 fn meddle(store: &Store, world: &Estate) {
     let snapshot = store.snapshot();
     for operation in planned(&snapshot, world).operations() {
@@ -34,7 +35,8 @@ fn meddle(store: &Store, world: &Estate) {
             Operation::Patch { key, .. } | Operation::Delete { key, .. } => key.kind != Kind::ApiKey,
             _ => true,
         };
-        if is_by_hand {
+        let is_owned = snapshot.get(operation.key()).is_some_and(|entry| entry.is_owned_by(SOURCE));
+        if is_by_hand && is_owned {
             let (operations, author) = (vec![operation], Author::Local);
             let _ = store.commit(Commit { base: None, operations, author, at: time(1) });
         }
