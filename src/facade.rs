@@ -122,6 +122,7 @@ pub mod report {
         model::{
             code::{CodeInfo, REGISTRY as CODES},
             diagnostic::{Name, Place, Severity, SourceFile},
+            drift::{Drift, DriftState, FieldDrift},
         },
     };
 

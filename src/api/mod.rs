@@ -17,6 +17,7 @@ mod list;
 mod metrics;
 pub(crate) mod notify;
 pub(crate) mod openapi;
+pub(crate) mod origin;
 mod page;
 mod past;
 mod query;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    history, past, reconciliation, rollback, sources, watch,
+    history, origin, past, reconciliation, rollback, sources, watch,
 };
 use crate::{
     filter,
@@ -38,6 +38,7 @@ pub(crate) fn document(version_header: &str) -> Value {
         .chain([rollback::path(&mut schemas)])
         .chain(history::document::paths(&mut schemas))
         .chain(sources::document::paths(&mut schemas))
+        .chain([origin::path(&mut schemas)])
     {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
@@ -159,6 +160,7 @@ fn tags() -> Vec<Value> {
                 "name": sources::document::TAG,
                 "description": "The sources that the server follows, and whether the store matches their manifests.",
             }),
+            json!({"name": origin::TAG, "description": "The manifests that resources come from."}),
             json!({
                 "name": watch::document::TAG,
                 "description": "Changes of resources as they are made.",

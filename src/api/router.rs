@@ -23,7 +23,7 @@ use super::{
     handle::{Served, handle},
     history,
     metrics::{self, Meter},
-    openapi, query, ready, reconciliation, rollback, saml, sources, watch,
+    openapi, origin, query, ready, reconciliation, rollback, saml, sources, watch,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -121,6 +121,14 @@ pub fn router(app: App) -> Router {
         let app = Arc::clone(&app);
         get(move |request: Request<Body>| watch::watch(app, request)).fallback(method_not_allowed)
     };
+    let get_origin = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let id = parameters?.into_iter().next().unwrap_or_default();
+            origin::get(app, id, request).await
+        };
+        get(answer).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -136,6 +144,7 @@ pub fn router(app: App) -> Router {
         .route("/sources/{p0}", get_source)
         .route("/sources/{p0}/suspend", suspend_source)
         .route("/sources/{p0}/resume", resume_source)
+        .route("/resources/{p0}", get_origin)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route(watch::document::PATH, watch)
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))

@@ -22,6 +22,7 @@ use crate::{
     plan::safety::Budget,
     reconcile::{
         LintLevels, Options, check_source,
+        drift::DriftPolicy,
         following::{FollowedSource, INTERVAL, SourceLocation},
     },
     text::printable,
@@ -49,6 +50,8 @@ pub(super) struct SourceEntry {
     isolate: Option<bool>,
     /// Whether to look without applying.
     suspend: Option<bool>,
+    /// What to do about drift.
+    drift: Option<String>,
     max_deletes: Option<Value>,
     /// Levels of lints, over those of the whole file.
     #[serde(default)]
@@ -65,6 +68,7 @@ pub(super) struct ConfiguredSource {
     prune: Option<bool>,
     isolate: Option<bool>,
     is_suspended: bool,
+    drift: Option<DriftPolicy>,
     budget: Option<Budget>,
     lints: LintLevels,
 }
@@ -102,6 +106,8 @@ impl SourceEntry {
         };
         let budget = self.max_deletes.map(|value| text_of(value).parse::<Budget>()).transpose();
         let budget = budget.map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(field("max_deletes")))?;
+        let drift = self.drift.map(|name| name.parse::<DriftPolicy>()).transpose();
+        let drift = drift.map_err(|reason| Fault::new(Code::UnknownValue, reason).at(field("drift")))?;
         let own = LintLevels::named(&self.lints, None).map_err(|fault| {
             let path = fault.path.under(&field("lints"));
             fault.at(path)
@@ -110,7 +116,7 @@ impl SourceEntry {
         lints.levels.extend(own.levels);
         let (name, prune, isolate) = (self.name, self.prune, self.isolate);
         let is_suspended = self.suspend.unwrap_or_default();
-        Ok(ConfiguredSource { name, location, interval, prune, isolate, is_suspended, budget, lints })
+        Ok(ConfiguredSource { name, location, interval, prune, isolate, is_suspended, drift, budget, lints })
     }
 
     fn location(&self) -> Result<SourceLocation, Fault> {
@@ -149,9 +155,15 @@ impl SourceEntry {
 }
 
 impl ConfiguredSource {
-    /// The source to follow. `ownership` has the defaults of what the file does not set.
-    pub(super) fn followed(self, loading: &Loading, ownership: &Ownership) -> Result<FollowedSource, Diagnostic> {
-        let Self { name, location, interval, prune, isolate, is_suspended, budget, lints } = self;
+    /// The source to follow. `ownership` and `drift` are the defaults of what the file does not set.
+    pub(super) fn followed(
+        self,
+        loading: &Loading,
+        ownership: &Ownership,
+        drift: DriftPolicy,
+    ) -> Result<FollowedSource, Diagnostic> {
+        let drift = self.drift.unwrap_or(drift);
+        let Self { name, location, interval, prune, isolate, is_suspended, budget, lints, .. } = self;
         let tree: Arc<dyn Tree>;
         let watched: Vec<PathBuf>;
         match &location.repository {
@@ -177,7 +189,7 @@ impl ConfiguredSource {
             lints,
             ..defaults
         };
-        Ok(FollowedSource { options, watched, interval, location, is_suspended })
+        Ok(FollowedSource { options, watched, interval, location, is_suspended, drift })
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     trace::write_table,
 };
 use crate::{
-    api,
+    api::{self, origin::ResourceOrigin},
     cel::{CelMeter, OBJ},
     filter::Filter,
     model::{
@@ -38,12 +38,12 @@ use crate::{
 /// List resources, or show one.
 ///
 /// KIND is a manifest kind in any spelling: `HttpsEdge`, `https-edges`, `edges`. Reads a local store without changing it,
-/// with every secret masked, or a server with --server. The table has the main fields; `json` and `yaml` have what the
-/// API returns.
+/// with every secret masked, or a server with --server. The table has the main fields; `wide` adds the source, and the
+/// file, line and commit that it applied last, of up to 100 resources; `json` and `yaml` have what the API returns.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Kind of the resources, such as `edges`, `routes` or `tls-certificates`.
-    #[arg(value_name = "KIND")]
+    /// Kind of the resources, such as `edges`, `routes` or `tls-certificates`, or the id of a resource.
+    #[arg(value_name = "KIND|ID")]
     kind: String,
     /// Id of a resource, or its name in the manifest.
     #[arg(value_name = "ID|NAME", conflicts_with = "filter")]
@@ -70,6 +70,7 @@ pub(super) struct Args {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum GetFormat {
     Table,
+    Wide,
     Json,
     Yaml,
 }
@@ -88,7 +89,7 @@ const NAMES: [(Kind, &[&str]); 9] = [
 ];
 
 /// The fields of the table, after the id.
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 13] = [
     "match_type",
     "match",
     "hostports",
@@ -99,13 +100,23 @@ const COLUMNS: [&str; 10] = [
     "not_after",
     "description",
     "created_at",
+    // Of `wide`.
+    "source",
+    "file",
+    "commit",
 ];
+/// The most resources whose origin is shown: each is found in the history by itself.
+const MOST_WIDE: usize = 100;
 
 impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        let kind = kind_of(&self.kind)?;
+        let (kind, wanted) = self.asked()?;
         let parent = self.parent_of(kind)?;
+        if self.format == GetFormat::Wide && self.at.is_some() {
+            let message = "`--format wide` shows where resources come from now; it cannot be combined with `--at`";
+            return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
+        }
         let origin = GetOrigin::open(&self.place, self.at.as_ref())?;
         let parents = match (kind.info().parent, parent) {
             (Some(of), Some(wanted)) => origin.find(of, &[None], wanted)?,
@@ -116,7 +127,7 @@ impl Args {
             Some(_) => parents.iter().map(|parent| Some(Id::new(text(&parent.body, "id")))).collect(),
             None => vec![None],
         };
-        let found = match &self.wanted {
+        let mut found = match wanted {
             Some(wanted) => origin.find(kind, &parents, wanted)?,
             None => {
                 let given: Vec<_> = self.filter.iter().map(|filter| ("filter", filter.clone())).collect();
@@ -126,10 +137,24 @@ impl Args {
         if found.is_empty() {
             say(&format!("No {} found.", plural(name_of(kind))));
         }
+        if self.format == GetFormat::Wide {
+            origin.add_origins(kind, &mut found)?;
+        }
         // Resources of one parent that was asked for need no column for it.
         let column = kind.info().parent.filter(|_| parent.is_none()).map(short_name_of);
-        print(self.rendered(found, column))?;
+        print(self.rendered(found, column, wanted.is_some()))?;
         Ok(Exit::Done)
+    }
+
+    /// The kind, and the resource that is asked for. The prefix of an id tells its kind.
+    fn asked(&self) -> Result<(Kind, Option<&str>), Failure> {
+        let is_of = |kind: Kind| !kind.facts().prefix.is_empty() && self.kind.starts_with(kind.facts().prefix);
+        match NAMES.iter().map(|(kind, _)| *kind).find(|kind| is_of(*kind)) {
+            Some(kind) if self.wanted.is_none() && self.filter.is_none() && kind_of(&self.kind).is_err() => {
+                Ok((kind, Some(self.kind.as_str())))
+            }
+            _ => Ok((kind_of(&self.kind)?, self.wanted.as_deref())),
+        }
     }
 
     /// The parent that an option names.
@@ -152,13 +177,13 @@ impl Args {
     }
 
     /// The output. A table starts with a column for the parents if they have a name.
-    fn rendered(&self, found: Vec<ListedResource>, parents: Option<&str>) -> String {
-        if self.format == GetFormat::Table {
+    fn rendered(&self, found: Vec<ListedResource>, parents: Option<&str>, is_one: bool) -> String {
+        if matches!(self.format, GetFormat::Table | GetFormat::Wide) {
             return table(&found, parents);
         }
         let mut items: Vec<Value> = found.into_iter().map(|listed| listed.body).collect();
         // One resource that was asked for is not a list.
-        let value = match (self.wanted.is_some() && items.len() == 1, items.pop()) {
+        let value = match (is_one && items.len() == 1, items.pop()) {
             (true, Some(only)) => only,
             (_, last) => Value::Array(items.into_iter().chain(last).collect()),
         };
@@ -237,6 +262,34 @@ impl GetOrigin {
             return Err(Diagnostic::error(Code::NotFound, message).help(help).into());
         }
         Ok(found)
+    }
+
+    /// Adds the source, the file and line, and the commit of each resource.
+    fn add_origins(&self, kind: Kind, found: &mut [ListedResource]) -> Result<(), Failure> {
+        if found.len() > MOST_WIDE {
+            let message = format!("`wide` shows up to {MOST_WIDE} resources (found {})", found.len());
+            return Err(Diagnostic::error(Code::Parameter, message).help("name a resource, or set --filter").into());
+        }
+        for listed in found {
+            let id = text(&listed.body, kind.info().id_parameter).to_owned();
+            let key = Key { kind, parent: listed.parent.clone(), id: Id::new(&id) };
+            let origin = match self {
+                GetOrigin::Server(client, _) if !kind.facts().prefix.is_empty() => {
+                    Some(client.get::<ResourceOrigin>(&format!("/resources/{}", segment(&id)))?)
+                }
+                GetOrigin::Store(store, snapshot) => {
+                    snapshot.get(&key).map(|entry| ResourceOrigin::of(store, entry, "")).transpose()?
+                }
+                GetOrigin::Server(..) => None,
+            };
+            let Value::Object(fields) = &mut listed.body else { continue };
+            let line = origin.as_ref().and_then(|origin| origin.line).map(|line| format!(":{line}"));
+            let (source, file, commit) = origin.map(|it| (it.source, it.file, it.commit)).unwrap_or_default();
+            fields.insert("source".into(), source.into());
+            fields.insert("file".into(), (file + &line.unwrap_or_default()).into());
+            fields.insert("commit".into(), commit.into());
+        }
+        Ok(())
     }
 
     fn list_all(

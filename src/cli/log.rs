@@ -166,6 +166,12 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
                 "A rollback undid these manifests. They are not applied again until they change."
             );
         }
+        RunReport::Drifted { applied, drifted, resources, is_fight } => {
+            if let Some((plan, revision)) = applied {
+                sync_log::applied(author, plan, *revision);
+            }
+            sync_log::drifted(author, *drifted, resources, *is_fight);
+        }
         RunReport::Failed(found) => {
             diagnostics(format, found, Some(author));
             tracing::error!(

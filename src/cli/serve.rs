@@ -20,6 +20,7 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     reconcile::{
         LintLevels,
+        drift::DriftPolicy,
         following::{FollowedSource, Following, Handle, INTERVAL, SourceLocation},
         suspension::Suspensions,
         token::write_token,
@@ -42,6 +43,10 @@ pub(super) struct Args {
     loading: Loading,
     #[command(flatten)]
     ownership: Ownership,
+    /// What to do about drift, resources that others than the source have changed: `enforce` puts them back, `warn` leaves
+    /// and reports them, `off` leaves and counts them.
+    #[arg(long, value_name = "POLICY", env = "EDGEWRIGHT_DRIFT", default_value_t = DriftPolicy::Enforce, value_parser = drift_policy)]
+    drift: DriftPolicy,
     #[command(flatten)]
     store: StoreArgs,
     /// Address to listen on; port 0 picks a free port.
@@ -193,6 +198,7 @@ impl Args {
             ("prune", "--prune"),
             ("isolate", "--isolate"),
             ("max_deletes", "--max-deletes"),
+            ("drift", "--drift"),
         ];
         // The configuration file can set `manifests`, too.
         let is_set = |id: &str| is_given(id) || (id == "manifests" && !self.manifests.is_empty());
@@ -215,13 +221,14 @@ impl Args {
     ) -> Result<Vec<Handle>, Failure> {
         let mut followed = Vec::new();
         for source in sources {
-            followed.push((Some(source.name.clone()), source.followed(&self.loading, &self.ownership)?));
+            followed.push((Some(source.name.clone()), source.followed(&self.loading, &self.ownership, self.drift)?));
         }
         if followed.is_empty() && !self.manifests.is_empty() {
             let paths = self.manifests.clone();
             let options = self.ownership.options(self.loading.of(paths.clone()), lints);
             let location = SourceLocation { paths: paths.clone(), ..SourceLocation::default() };
-            let source = FollowedSource { options, watched: paths, interval: INTERVAL, location, is_suspended: false };
+            let (interval, is_suspended, drift) = (INTERVAL, false, self.drift);
+            let source = FollowedSource { options, watched: paths, interval, location, is_suspended, drift };
             followed.push((None, source));
         }
         if followed.is_empty() {
@@ -242,6 +249,11 @@ impl Args {
         }
         Ok(handles)
     }
+}
+
+/// Parses a policy for drift.
+fn drift_policy(name: &str) -> Result<DriftPolicy, String> {
+    name.parse()
 }
 
 fn trimmed(url: String) -> String {

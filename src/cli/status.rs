@@ -89,6 +89,9 @@ fn text(sources: &[SourceView]) -> String {
         if more > 0 {
             let _ = writeln!(out, "  … and {more} more");
         }
+        for resource in &source.drifted {
+            let _ = writeln!(out, "  {}", escaped(&resource.to_string()));
+        }
     }
     out
 }
@@ -132,7 +135,9 @@ fn coloured(state: SourceState) -> String {
     let name = state.as_str();
     match state {
         SourceState::Synced => name.green().to_string(),
-        SourceState::OutOfSync | SourceState::Suspended | SourceState::Unknown => name.yellow().to_string(),
+        SourceState::OutOfSync | SourceState::Suspended | SourceState::Drifted | SourceState::Unknown => {
+            name.yellow().to_string()
+        }
         SourceState::Invalid | SourceState::Refused | SourceState::Failed => name.red().to_string(),
     }
 }

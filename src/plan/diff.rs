@@ -162,7 +162,8 @@ impl Planner<'_> {
         let name = self.full_name(&wanted.key, &wanted.claim);
         let token_file = wanted.token_file.clone();
         let (key, notes) = (wanted.key.clone(), Vec::new());
-        self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file });
+        let drift = None;
+        self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file, drift });
     }
 
     /// Sets the owner of an API key to the source's bot if the manifest names none, and returns the operation that
@@ -210,8 +211,8 @@ impl Planner<'_> {
             };
             let before = Some(Arc::clone(entry.spec()));
             let (key, notes) = (key.clone(), Vec::new());
-            let effect = Effect::Delete;
-            self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file: None });
+            let (effect, token_file, drift) = (Effect::Delete, None, None);
+            self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file, drift });
         }
     }
 

@@ -17,7 +17,15 @@ pub(crate) use revert::revert;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Kind, diagnostic::Diagnostic, id::Id, key::Key, operation::Operation, resource::AnyResource};
+use crate::model::{
+    Kind,
+    diagnostic::Diagnostic,
+    drift::{Drift, DriftState},
+    id::Id,
+    key::Key,
+    operation::Operation,
+    resource::AnyResource,
+};
 
 /// The operations to run, and the revision they are based on.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +38,8 @@ pub struct Plan {
     pub unchanged: usize,
     /// Errors that forbid running the plan.
     pub refusals: Vec<Diagnostic>,
+    /// The number of changes whose drift was not looked up, because the plan is large and has drift (D85).
+    pub untold: usize,
 }
 
 /// What identifies a resource to a person, independent of its id: kind, parent and name.
@@ -52,6 +62,8 @@ pub struct Change {
     pub operations: Vec<Operation>,
     /// The token file of a new API key.
     pub token_file: Option<PathBuf>,
+    /// What others have changed of the resource since its source applied it, if that is known (D85).
+    pub drift: Option<Drift>,
 }
 
 /// The effect of a change.
@@ -86,6 +98,10 @@ pub struct Summary {
     pub adopt: usize,
     pub delete: usize,
     pub unchanged: usize,
+    /// Changes that put back what others have changed. They are counted by their effects, too.
+    pub drift: usize,
+    /// Changes of what both the manifests and others have changed.
+    pub conflict: usize,
 }
 
 impl Plan {
@@ -106,7 +122,8 @@ impl Plan {
 
     /// The number of changes by effect.
     pub fn summary(&self) -> Summary {
-        Summary::of(self.changes.iter().map(|change| change.effect), self.unchanged)
+        let changes = self.changes.iter();
+        Summary::of(changes.map(|change| (change.effect, change.drift.as_ref())), self.unchanged)
     }
 }
 
@@ -117,9 +134,14 @@ impl Change {
 }
 
 impl Summary {
-    fn of(effects: impl Iterator<Item = Effect>, unchanged: usize) -> Self {
+    fn of<'d>(changes: impl Iterator<Item = (Effect, Option<&'d Drift>)>, unchanged: usize) -> Self {
         let mut summary = Self { unchanged, ..Self::default() };
-        for effect in effects {
+        for (effect, drift) in changes {
+            match drift.map(|drift| drift.state) {
+                Some(DriftState::Drift) => summary.drift += 1,
+                Some(DriftState::Conflict) => summary.conflict += 1,
+                Some(DriftState::Pending) | None => {}
+            }
             match effect {
                 Effect::Create => summary.create += 1,
                 Effect::Change | Effect::Rename | Effect::Protect => summary.change += 1,
@@ -140,6 +162,14 @@ impl fmt::Display for Summary {
         if self.adopt > 0 {
             write!(f, "{} to adopt, ", self.adopt)?;
         }
-        write!(f, "{} to delete, {} unchanged", self.delete, self.unchanged)
+        write!(f, "{} to delete, {} unchanged", self.delete, self.unchanged)?;
+        if self.drift + self.conflict == 0 {
+            return Ok(());
+        }
+        let all = self.create + self.change + self.replace + self.adopt + self.delete;
+        let pending = all.saturating_sub(self.drift + self.conflict);
+        let counts = [(self.drift, "drift"), (self.conflict, "conflict"), (pending, "pending")];
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+        write!(f, " ({})", counts.collect::<Vec<_>>().join(", "))
     }
 }

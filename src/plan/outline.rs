@@ -10,6 +10,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::{Change, ChangeIdentity, Effect, Plan, Summary};
 use crate::model::{
+    drift::Drift,
     json::JsonError,
     operation::Operation,
     resource::AnyResource,
@@ -29,6 +30,14 @@ pub struct Outline {
     pub unchanged: usize,
     /// The changes by resource, in execution order.
     pub changes: Vec<OutlinedChange>,
+    /// The number of changes whose drift was not looked up, because the plan is large and has drift.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub untold: usize,
+}
+
+/// Whether a count is left out.
+pub(crate) fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What an outline has of each change. Lines and bodies take most of its memory, and only some formats show them.
@@ -65,6 +74,9 @@ pub struct OutlinedChange {
     pub notes: Vec<String>,
     /// The equivalent API calls, in order; empty if only ownership changes.
     pub calls: Vec<Call>,
+    /// What others have changed of the resource since its source applied it; absent if that is nothing or not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
 }
 
 /// An API call.
@@ -91,7 +103,7 @@ impl Outline {
         let outliner = Outliner::new(plan, detail);
         let changes = plan.changes.par_iter().map(|change| outliner.outline(change));
         let changes = changes.collect::<Result<Vec<OutlinedChange>, JsonError>>()?;
-        Ok(Self { base: plan.base, unchanged: plan.unchanged, changes })
+        Ok(Self { base: plan.base, unchanged: plan.unchanged, changes, untold: plan.untold })
     }
 
     /// Whether the plan has no changes.
@@ -101,7 +113,8 @@ impl Outline {
 
     /// The number of changes by effect.
     pub fn summary(&self) -> Summary {
-        Summary::of(self.changes.iter().map(|change| change.effect), self.unchanged)
+        let changes = self.changes.iter();
+        Summary::of(changes.map(|change| (change.effect, change.drift.as_ref())), self.unchanged)
     }
 }
 
@@ -130,6 +143,7 @@ impl<'p> Outliner<'p> {
             id: change.key.id.to_string(),
             notes: change.notes.clone(),
             calls: calls.collect::<Result<Vec<Call>, JsonError>>()?,
+            drift: change.drift.clone(),
         })
     }
 

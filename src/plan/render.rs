@@ -9,7 +9,10 @@ use super::{
     Effect, Plan,
     outline::{Detail, Outline, OutlinedChange, Outliner},
 };
-use crate::{model::json::JsonError, text::escaped};
+use crate::{
+    model::{drift::Drift, json::JsonError},
+    text::escaped,
+};
 
 /// How many changes one thread renders at once.
 const CHANGES_AT_ONCE: usize = 128;
@@ -64,7 +67,14 @@ pub(crate) fn stream<E: From<JsonError>>(
         Content::Plan(plan) => plan.is_empty(),
         Content::Outline(outline) => outline.is_empty(),
     };
+    let untold = match content {
+        Content::Plan(plan) => plan.untold,
+        Content::Outline(outline) => outline.untold,
+    };
     let mut last = String::new();
+    if untold > 0 {
+        let _ = writeln!(last, "Drift is not shown for {untold} of the changes.");
+    }
     let _ = match is_empty {
         true => writeln!(last, "No changes: {} unchanged.", summary.unchanged),
         false => put(&mut last, colour, Tint::Bold, &summary.to_string()).and_then(|()| writeln!(last)),
@@ -131,6 +141,11 @@ fn write_change(out: &mut String, change: &OutlinedChange, colour: Colour) -> st
     out.push_str("  ");
     put(out, colour, Tint::Dimmed, &escaped(&change.id))?;
     writeln!(out, "{}", escaped(&notes))?;
+    for field in change.drift.iter().flat_map(Drift::changed) {
+        out.push_str("    ");
+        put(out, colour, Tint::Yellow, &escaped(&field.to_string()))?;
+        out.push('\n');
+    }
     for call in &change.calls {
         writeln!(out, "    {} {}", escaped(&call.method), escaped(&call.path))?;
         for line in call.lines.iter().map(|line| escaped(line)) {
@@ -183,8 +198,8 @@ mod tests {
             let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{at}")));
             let spec = std::sync::Arc::new(HttpsEdge { description: format!("number {at}"), ..HttpsEdge::default() });
             let operations = vec![Operation::Create { key: key.clone(), spec, claim: None, token: None }];
-            let (notes, effect) = (Vec::new(), Effect::Create);
-            Change { key, name: format!("e{at}"), effect, notes, before: None, operations, token_file: None }
+            let (notes, effect, name) = (Vec::new(), Effect::Create, format!("e{at}"));
+            Change { key, name, effect, notes, before: None, operations, token_file: None, drift: None }
         };
         let plan = Plan { changes: (0..2 * CHANGES_TOGETHER + 1).map(create).collect(), ..Plan::default() };
         let (mut whole, mut longest) = (String::new(), 0);

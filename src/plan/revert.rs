@@ -192,7 +192,8 @@ impl RevertPlanner<'_> {
         }
         let (key, name) = (entry.key.clone(), self.name(entry));
         let before = before.map(|before| Arc::clone(before.spec()));
-        self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file: None });
+        let (token_file, drift) = (None, None);
+        self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file, drift });
     }
 
     /// The name in the manifests or the id, prefixed with that of the parent.

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use super::{
     Options,
     cancel::Cancel,
+    drift::DriftPolicy,
     health::Health,
     status::StatusBoard,
     suspension::{Suspension, Suspensions},
@@ -39,6 +40,8 @@ pub(crate) struct FollowedSource {
     pub location: SourceLocation,
     /// Whether the configuration suspends it.
     pub is_suspended: bool,
+    /// What to do about drift.
+    pub drift: DriftPolicy,
 }
 
 /// Where the manifests of a source are.
@@ -70,6 +73,8 @@ pub struct Following {
     pub(crate) location: SourceLocation,
     /// How often it looks without an event.
     pub(crate) interval: Duration,
+    /// What it does about drift.
+    pub(crate) drift: DriftPolicy,
     /// What it last attempted, found and applied.
     pub(crate) status: StatusBoard,
     suspensions: Arc<Suspensions>,
@@ -91,6 +96,7 @@ impl Following {
             health: Health::new(&source.options.source, 3 * source.interval.max(INTERVAL)),
             location: source.location.clone(),
             interval: source.interval,
+            drift: source.drift,
             status: StatusBoard::default(),
             suspensions,
             configured: source.is_suspended.then(Suspension::configured),

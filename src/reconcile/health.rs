@@ -49,6 +49,10 @@ pub enum Reason {
     Refused,
     /// A rollback left the state that the manifests declare (D78).
     RolledBack,
+    /// Others have changed resources of the source, which are left as they are (D85).
+    Drifted,
+    /// Others keep changing what is put back, so it is left as it is for a while (D85).
+    Fight,
     /// The plan could not be applied.
     Failed,
     /// The run panicked.
@@ -62,6 +66,12 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
+    /// Whether somebody wants it so: a source that was suspended, rolled back or changed by hand must not take the server
+    /// out of rotation.
+    fn is_intended(self) -> bool {
+        matches!(self, Reason::Suspended | Reason::RolledBack | Reason::Drifted | Reason::Fight)
+    }
+
     fn status(self) -> Status {
         match self {
             Reason::Starting => Status::Unknown,
@@ -71,6 +81,8 @@ impl Reason {
             | Reason::Suspended
             | Reason::Refused
             | Reason::RolledBack
+            | Reason::Drifted
+            | Reason::Fight
             | Reason::Failed
             | Reason::Panicked => Status::OutOfSync,
         }
@@ -262,8 +274,7 @@ impl Health {
         let Condition { status, reason, message, .. } = &state.condition;
         match status {
             Status::Synced => Verdict::Ready,
-            // A source that somebody has suspended or rolled back must not take the server out of rotation.
-            Status::OutOfSync if state.is_applied || matches!(reason, Reason::Suspended | Reason::RolledBack) => {
+            Status::OutOfSync if state.is_applied || reason.is_intended() => {
                 Verdict::Degraded(format!("{status} ({reason}): {message}"))
             }
             _ => Verdict::NotReady(format!("{status} ({reason}): {message}")),
@@ -324,8 +335,8 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_or_rolled_back_source_does_not_keep_a_server_from_being_ready() {
-        for reason in [Reason::Suspended, Reason::RolledBack] {
+    fn a_source_that_somebody_has_taken_over_does_not_keep_a_server_from_being_ready() {
+        for reason in [Reason::Suspended, Reason::RolledBack, Reason::Drifted, Reason::Fight] {
             let health = Health::new("shop", SILENCE);
             health.result(reason, "one to create".into(), 1);
             assert_eq!(health.verdict(), Verdict::Degraded(format!("OutOfSync ({reason}): one to create")));

@@ -2,6 +2,8 @@
 
 mod apply;
 pub(crate) mod cancel;
+pub(crate) mod drift;
+mod fight;
 mod folders;
 pub(crate) mod following;
 pub(crate) mod health;

@@ -3,17 +3,23 @@
 use std::{fmt, time::Instant};
 
 use super::{
-    ApplyError, Planned, Prepared, apply_current, health::Reason, measure, status::RunFindings, token::TokenFiles,
+    ApplyError, Planned, Prepared, apply_current,
+    drift::{HeldChanges, hold, tell},
+    health::Reason,
+    measure,
+    status::RunFindings,
+    token::TokenFiles,
 };
 use crate::{
     model::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
+        drift::{DriftState, DriftedResource},
         operation::Author,
         snapshot::Snapshot,
     },
     plan::{Plan, Summary},
-    store::{CommitError, Store},
+    store::{CommitError, Store, StoreError},
 };
 
 /// A report of the loop.
@@ -44,8 +50,32 @@ pub enum RunReport {
         /// The commit of the manifests, if they are in Git.
         commit: Option<String>,
     },
+    /// Others have changed resources of the source, which are left as they are. All else is applied (D85).
+    Drifted {
+        /// The plan that was applied and its revision, if anything else had to change.
+        applied: Option<(Plan, u64)>,
+        /// The number of resources that drifted.
+        drifted: usize,
+        /// The first of them, with what was changed by whom.
+        resources: Vec<String>,
+        /// Whether they would be put back, but others keep changing them.
+        is_fight: bool,
+    },
     /// The plan was refused or failed.
     Failed(Vec<Diagnostic>),
+}
+
+/// What a run does with drift.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnDrift {
+    /// Puts it back.
+    PutBack,
+    /// Leaves it, and reports it.
+    Report,
+    /// Leaves it because of a fight, and reports that.
+    Rest,
+    /// Leaves it, and only counts it.
+    Count,
 }
 
 /// The result of a run.
@@ -74,9 +104,14 @@ fn commit_of(author: &Author) -> Option<String> {
 
 /// Reconciles once, like the `reconcile` command. `settled` is called if the store matches the manifests now, with its
 /// revision.
-pub(super) fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunResult {
+pub(super) fn run_once(
+    store: &Store,
+    prepared: &Prepared,
+    on_drift: OnDrift,
+    settled: impl FnOnce(&Planned, u64),
+) -> RunResult {
     let began = Instant::now();
-    let run = look(store, prepared, settled);
+    let run = look(store, prepared, on_drift, settled);
     let result = match run.report {
         RunReport::Applied { .. } => "applied",
         RunReport::InSync { .. } => "in_sync",
@@ -84,6 +119,7 @@ pub(super) fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(
         RunReport::Partly(_) => "partly_applied",
         RunReport::Suspended(_) => "suspended",
         RunReport::RolledBack { .. } => "rolled_back",
+        RunReport::Drifted { .. } => "drifted",
         RunReport::Failed(_) => "failed",
     };
     measure(result, began);
@@ -94,7 +130,10 @@ pub(super) fn run_once(store: &Store, prepared: &Prepared, settled: impl FnOnce(
 pub(super) fn run_suspended(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunResult {
     let began = Instant::now();
     let snapshot = store.snapshot();
-    let planned = prepared.plan(&snapshot);
+    let mut planned = prepared.plan(&snapshot);
+    if let Err(error) = tell(store, &prepared.options.source, &snapshot, &mut planned) {
+        untold(prepared, &error);
+    }
     let findings = RunFindings::of(&planned, &snapshot);
     let author = prepared.options.author();
     let outlook = planned.plan.as_ref().map(|plan| (plan.is_empty(), plan.unchanged, plan.refusals.clone()));
@@ -112,7 +151,13 @@ pub(super) fn run_suspended(store: &Store, prepared: &Prepared, settled: impl Fn
     RunResult { report, findings, author }
 }
 
-fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64)) -> RunResult {
+/// Logs that drift is not told apart.
+fn untold(prepared: &Prepared, error: &StoreError) {
+    let source = prepared.options.source.as_str();
+    tracing::warn!(source, code = %error.code, "cannot tell drift from pending changes: {error}");
+}
+
+fn look(store: &Store, prepared: &Prepared, on_drift: OnDrift, settled: impl FnOnce(&Planned, u64)) -> RunResult {
     /// Why a plan must not run.
     enum RunStop {
         Invalid(Box<Planned>),
@@ -127,14 +172,34 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
     }
     let author = prepared.options.author();
     let mut findings = RunFindings::default();
-    let accept = |snapshot: &Snapshot, planned: Planned| {
+    let mut held = HeldChanges::default();
+    let accept = |snapshot: &Snapshot, mut planned: Planned| {
+        match tell(store, &prepared.options.source, snapshot, &mut planned) {
+            Ok(()) => {}
+            // What is not put back must be known; all else can be applied without.
+            Err(error) if on_drift == OnDrift::PutBack => untold(prepared, &error),
+            Err(error) => return Err(RunStop::Failed(ApplyError::Commit(CommitError::Failed(error)))),
+        }
         findings = RunFindings::of(&planned, snapshot);
         match &planned.plan {
-            Some(plan) if !plan.is_empty() && is_left(store, &author, snapshot, &planned)? => Err(RunStop::RolledBack),
-            None => Err(RunStop::Invalid(Box::new(planned))),
-            Some(plan) if !plan.refusals.is_empty() => Err(RunStop::Refused(plan.refusals.clone())),
-            Some(_) => Ok(planned),
+            Some(plan) if !plan.is_empty() && is_left(store, &author, snapshot, &planned)? => {
+                return Err(RunStop::RolledBack);
+            }
+            None => return Err(RunStop::Invalid(Box::new(planned))),
+            Some(plan) if !plan.refusals.is_empty() => return Err(RunStop::Refused(plan.refusals.clone())),
+            Some(_) if on_drift == OnDrift::PutBack => return Ok(planned),
+            Some(_) => {}
         }
+        let visible = store.snapshot().revision;
+        if visible < snapshot.revision {
+            // The history does not have all changes yet that would be overwritten.
+            let stale = CommitError::Stale { base: visible, current: snapshot.revision };
+            return Err(RunStop::Failed(ApplyError::Commit(stale)));
+        }
+        held = hold(snapshot, &mut planned).map_err(RunStop::Refused)?;
+        findings.drifted = held.drifted;
+        findings.drift.retain(|resource| resource.fields.iter().any(|field| field.state == DriftState::Drift));
+        Ok(planned)
     };
     let plan = |current: &Snapshot| prepared.plan(current);
     let report = match apply_current(store, plan, |_| Ok(author.clone()), &mut TokenFiles::default(), accept) {
@@ -142,10 +207,19 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
         Ok((planned, applied)) => {
             let plan = planned.plan.as_ref();
             let (unchanged, base) = plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
-            settled(&planned, applied.unwrap_or(base));
-            match (planned.plan, applied) {
-                (Some(plan), Some(revision)) => RunReport::Applied { plan, revision },
-                _ => RunReport::InSync { unchanged, revision: base },
+            // What is left as it is would be remembered as in sync.
+            if held.is_empty() {
+                settled(&planned, applied.unwrap_or(base));
+            }
+            match planned.plan.zip(applied) {
+                applied if !held.is_empty() && on_drift != OnDrift::Count => RunReport::Drifted {
+                    applied,
+                    drifted: findings.drifted,
+                    resources: findings.drift.iter().map(DriftedResource::to_string).collect(),
+                    is_fight: on_drift == OnDrift::Rest,
+                },
+                Some((plan, revision)) => RunReport::Applied { plan, revision },
+                None => RunReport::InSync { unchanged, revision: base },
             }
         }
         Err(RunStop::Invalid(planned)) => RunReport::Invalid(*planned),
@@ -156,9 +230,14 @@ fn look(store: &Store, prepared: &Prepared, settled: impl FnOnce(&Planned, u64))
     match &report {
         RunReport::Failed(found) => findings = findings.failed(found),
         RunReport::Invalid(_) | RunReport::Suspended(_) | RunReport::RolledBack { .. } => {}
-        // Nothing is left to do.
-        RunReport::Applied { .. } | RunReport::InSync { .. } | RunReport::Partly(_) => {
-            findings.pending = Summary::default();
+        // Nothing is left to do but what is left as it is.
+        RunReport::Applied { .. } | RunReport::InSync { .. } | RunReport::Partly(_) | RunReport::Drifted { .. } => {
+            findings.pending = Summary { change: held.waiting, ..Summary::default() };
+            match on_drift {
+                OnDrift::PutBack => (findings.drifted, findings.drift) = (0, Vec::new()),
+                OnDrift::Report | OnDrift::Rest => {}
+                OnDrift::Count => findings.drift.clear(),
+            }
         }
     }
     RunResult { report, findings, author }
@@ -192,6 +271,20 @@ impl RunReport {
                 let what =
                     commit.as_ref().map_or_else(|| "the manifests".to_owned(), |commit| format!("commit {commit}"));
                 (Reason::RolledBack, format!("a rollback undid {what}; nothing is applied until the manifests change"))
+            }
+            RunReport::Drifted { drifted, is_fight, .. } => {
+                let resources = if *drifted == 1 {
+                    "1 drifted resource".to_owned()
+                } else {
+                    format!("{drifted} drifted resources")
+                };
+                match is_fight {
+                    true => (
+                        Reason::Fight,
+                        format!("{resources} left as is for now: others keep changing what is put back"),
+                    ),
+                    false => (Reason::Drifted, format!("{resources} left as is")),
+                }
             }
             RunReport::Failed(diagnostics) => {
                 let message = diagnostics.first().map(|it| it.message.clone()).unwrap_or_default();

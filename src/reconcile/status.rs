@@ -7,11 +7,12 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Planned, remembered::Recalled};
+use super::{Planned, drift::drifted, remembered::Recalled};
 use crate::{
     model::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
+        drift::DriftedResource,
         fault::{Aim, Path},
         snapshot::Snapshot,
     },
@@ -23,6 +24,8 @@ use crate::{
 const MOST_DIAGNOSTICS: usize = 100;
 /// The most resources of other sources that a status lists.
 const MOST_CLASHES: usize = 20;
+/// The most drifted resources that a status lists.
+const MOST_DRIFTED: usize = 20;
 
 /// A look at the manifests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +64,10 @@ pub(crate) struct RunFindings {
     pub pending: Summary,
     /// The declared resources of other sources.
     pub clashes: Vec<Clash>,
+    /// The number of resources that others have changed, and that are not put back.
+    pub drifted: usize,
+    /// The first of them.
+    pub drift: Vec<DriftedResource>,
 }
 
 impl RunFindings {
@@ -73,6 +80,8 @@ impl RunFindings {
             declared: planned.desired.len(),
             pending: planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default(),
             clashes: clashes(planned, snapshot),
+            drifted: planned.plan.iter().flat_map(drifted).count(),
+            drift: planned.plan.iter().flat_map(drifted).take(MOST_DRIFTED).collect(),
             ..Self::listing(&all)
         }
     }
@@ -155,6 +164,11 @@ impl StatusBoard {
     /// The status now.
     pub(crate) fn current(&self) -> SourceStatus {
         self.status().clone()
+    }
+
+    /// The number of resources that others have changed, and that are not put back.
+    pub(crate) fn drifted(&self) -> usize {
+        self.status().findings.drifted
     }
 
     /// Records a look that ran.

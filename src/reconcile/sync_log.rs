@@ -1,8 +1,13 @@
 //! The log of syncs: what changed, from which commit, and on whose behalf (D87).
 
 use crate::{
-    model::{code::Code, id::Id, operation::Author},
-    plan::{Plan, render::sign},
+    model::{
+        code::Code,
+        drift::{Drift, DriftState, FieldDrift},
+        id::Id,
+        operation::Author,
+    },
+    plan::{Change, Plan, render::sign},
     text::escaped,
 };
 
@@ -11,6 +16,8 @@ pub(crate) const SYNC: &str = "edgewright::sync";
 
 /// The most changes of a sync that are logged.
 const SHOWN_CHANGES: usize = 20;
+/// The most drifted fields of a change that are logged.
+const SHOWN_FIELDS: usize = 10;
 
 /// Who caused a sync, as the fields of its log lines.
 #[derive(Debug, Clone)]
@@ -54,6 +61,12 @@ impl<'a> SyncOrigin<'a> {
 pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
     let SyncOrigin { source, commit, author, key } = SyncOrigin::of(author);
     let summary = plan.summary();
+    let is_drift = |change: &Change| change.drift.as_ref().is_some_and(|drift| drift.state == DriftState::Drift);
+    let what = match summary.drift {
+        1 if plan.changes.iter().all(is_drift) => "Put back 1 drifted resource".to_owned(),
+        count if count > 0 && plan.changes.iter().all(is_drift) => format!("Put back {count} drifted resources"),
+        _ => "Applied".to_owned(),
+    };
     tracing::info!(
         target: SYNC,
         source,
@@ -67,7 +80,8 @@ pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
         adopted = summary.adopt,
         deleted = summary.delete,
         unchanged = summary.unchanged,
-        "Applied as revision {revision}: {summary}."
+        drift = summary.drift,
+        "{what} as revision {revision}: {summary}."
     );
     changes(source, plan, revision);
 }
@@ -102,16 +116,35 @@ fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
             effect = ?change.effect,
             kind = %change.key.kind,
             id = %change.key.id,
-            "{} {} {}",
+            "{} {} {}{}",
             sign(change.effect),
             change.key.kind,
-            escaped(&change.name)
+            escaped(&change.name),
+            escaped(&drift(change))
         );
     }
     let more = plan.changes.len().saturating_sub(SHOWN_CHANGES);
     if more > 0 {
         tracing::info!(target: SYNC, source, revision, "… and {more} more");
     }
+}
+
+/// What others have changed of a resource, in parentheses.
+fn drift(change: &Change) -> String {
+    let fields: Vec<String> =
+        change.drift.iter().flat_map(Drift::changed).take(SHOWN_FIELDS).map(FieldDrift::to_string).collect();
+    if fields.is_empty() { String::new() } else { format!(" ({})", fields.join("; ")) }
+}
+
+/// Logs the resources that others have changed and that are left as they are.
+pub(crate) fn drifted(author: &Author, drifted: usize, resources: &[String], is_fight: bool) {
+    let SyncOrigin { source, commit, .. } = SyncOrigin::of(author);
+    for resource in resources {
+        tracing::warn!(target: SYNC, source, commit, "Drifted: {}", escaped(resource));
+    }
+    let plural = if drifted == 1 { "" } else { "s" };
+    let why = if is_fight { " for now, because others keep changing what is put back" } else { "" };
+    tracing::warn!(target: SYNC, source, commit, drifted, "{drifted} drifted resource{plural} left as is{why}.");
 }
 
 /// Logs a sync that had nothing to change.

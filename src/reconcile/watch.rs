@@ -14,12 +14,14 @@ use tokio::sync::oneshot;
 
 use super::{
     Options, Planned, Prepared,
+    drift::DriftPolicy,
+    fight::{Fight, Repairs, put_back},
     folders::Folders,
     following::{FollowedSource, Following, Handle, INTERVAL, Signal, SourceLocation},
     health::Status,
     measure,
     remembered::{recall, remember},
-    run::{RunReport, RunResult, digest, run_once, run_suspended},
+    run::{OnDrift, RunReport, RunResult, digest, run_once, run_suspended},
     status::RunFindings,
     suspension::{Suspension, Suspensions},
 };
@@ -29,6 +31,8 @@ use crate::{
     store::{Attempt, Store, background::lower_priority, history::Outcome as AttemptOutcome},
 };
 
+/// The resources that loops have put back.
+pub(crate) const REPAIRS: &str = "edgewright_drift_repairs_total";
 /// How long the folder must be quiet before a run.
 const QUIET: Duration = Duration::from_millis(150);
 /// The longest wait for a quiet folder.
@@ -53,7 +57,14 @@ pub fn follow(
     let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).map_err(unreadable)?);
     let location = SourceLocation { paths: paths.to_vec(), ..SourceLocation::default() };
     let watched = paths.to_vec();
-    let source = FollowedSource { options, watched, interval: INTERVAL, location, is_suspended: false };
+    let source = FollowedSource {
+        options,
+        watched,
+        interval: INTERVAL,
+        location,
+        is_suspended: false,
+        drift: DriftPolicy::Enforce,
+    };
     follow_source(store, source, suspensions, report)
 }
 
@@ -71,6 +82,8 @@ pub(crate) fn follow_source(
         let _ = events.send(Signal::Look);
     })?;
     let following = Arc::new(Following::new(&source, suspensions, signals));
+    // A counter that appears with its first event hides that event from `increase()`.
+    metrics::counter!(REPAIRS, "source" => following.source.clone()).increment(0);
     let mut options = source.options;
     let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
     options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
@@ -85,6 +98,7 @@ pub(crate) fn follow_source(
         settled: None,
         prepared: None,
         suspension: None,
+        repairs: Repairs::default(),
         following: Arc::clone(&following),
     };
     let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || watch.run(&received, looked));
@@ -105,6 +119,8 @@ struct Loop<F> {
     prepared: Option<Prepared>,
     /// The suspension at the last look.
     suspension: Option<Suspension>,
+    /// What was put back lately.
+    repairs: Repairs,
     following: Arc<Following>,
 }
 
@@ -117,7 +133,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         while !self.following.is_stopping() {
             let goes_on = match rest {
                 Some(rest) => pause(received, rest),
-                None => wait(received, &self.folders, self.following.patience()),
+                None => wait(received, &self.folders, self.patience()),
             };
             if !goes_on {
                 return;
@@ -147,7 +163,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 self.tell(RunResult { report: RunReport::Failed(found), findings, author: self.options.author() });
             }));
         }
-        following.status.waits(rest.unwrap_or_else(|| following.patience()));
+        following.status.waits(rest.unwrap_or_else(|| self.patience()));
         self.following.health.end();
         rest
     }
@@ -172,6 +188,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             }
             return self.tell(run);
         }
+        let on_drift = self.on_drift();
         let mut settled = None;
         let remember = |planned: &Planned, revision: u64| {
             settled = planned.settles().then(|| Settled::at(revision));
@@ -182,15 +199,53 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let prepared = Prepared::load_again(self.options.clone(), self.prepared.take());
         let run = match is_suspended {
             true => run_suspended(self.store.as_ref(), &prepared, remember),
-            false => run_once(self.store.as_ref(), &prepared, remember),
+            false => run_once(self.store.as_ref(), &prepared, on_drift, remember),
         };
         self.prepared = Some(prepared);
+        self.note_repairs(&run.report);
         // A cancelled run has no result.
         if self.following.is_stopping() && matches!(run.report, RunReport::Invalid(_)) {
             return;
         }
         self.settled = settled;
         self.tell(run);
+    }
+
+    /// What the next run does with drift.
+    fn on_drift(&self) -> OnDrift {
+        match self.following.drift {
+            DriftPolicy::Warn => OnDrift::Report,
+            DriftPolicy::Off => OnDrift::Count,
+            DriftPolicy::Enforce if self.repairs.rests(Instant::now()).is_some() => OnDrift::Rest,
+            DriftPolicy::Enforce => OnDrift::PutBack,
+        }
+    }
+
+    /// How long the loop may wait without an event: the end of a rest is not noticed later than it is due.
+    fn patience(&self) -> Duration {
+        let patience = self.following.patience();
+        self.repairs.rests(Instant::now()).map_or(patience, |rest| rest.min(patience))
+    }
+
+    /// Counts what a run has put back, and logs a fight.
+    fn note_repairs(&mut self, report: &RunReport) {
+        let RunReport::Applied { plan, .. } = report else { return };
+        let put_back: Vec<_> = put_back(plan).collect();
+        if put_back.is_empty() {
+            return;
+        }
+        let source = self.options.source.as_str();
+        metrics::counter!(REPAIRS, "source" => source.to_owned()).increment(plan.summary().drift as u64);
+        if let Some(Fight { key, field, rest }) = self.repairs.note(put_back.into_iter(), Instant::now()) {
+            tracing::warn!(
+                source,
+                kind = %key.kind,
+                id = %key.id,
+                field,
+                rest_seconds = rest.as_secs(),
+                "fight: others keep changing what is put back; drift of the source is left as is meanwhile"
+            );
+        }
     }
 
     /// Whether the source is suspended; logs when that has changed.
@@ -259,6 +314,7 @@ impl<F> Loop<F> {
             | RunReport::InSync { .. }
             | RunReport::Partly(_)
             | RunReport::Suspended(_)
+            | RunReport::Drifted { .. }
             | RunReport::RolledBack { .. } => return,
         };
         if let Err(error) = self.store.note(Attempt::new(author.clone()), outcome, report.condition().1) {

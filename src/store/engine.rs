@@ -120,6 +120,11 @@ pub trait Engine: Send + Sync {
     /// Returns at most `limit` history records before a position, newest first, in their canonical form.
     fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError>;
 
+    /// Whether the records of one resource are found without reading those of all others.
+    fn finds_by_resource(&self) -> bool {
+        true
+    }
+
     /// Visits all records that are kept, oldest first.
     fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError>;
 

@@ -8,6 +8,7 @@ pub(crate) mod commits;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod folder;
+mod foreign;
 mod group;
 pub(crate) mod history;
 pub(crate) mod masked;
@@ -39,6 +40,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 pub use error::StoreError;
+pub(crate) use foreign::Provenance;
 pub use past::PastError;
 pub(crate) use probe::probe;
 pub(crate) use tried::{NextState, Tried};

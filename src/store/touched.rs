@@ -14,7 +14,7 @@ use crate::model::{
 };
 
 /// The field with the claim of a source.
-const OWNED_BY: &str = "(owned by)";
+pub(super) const OWNED_BY: &str = "(owned by)";
 
 /// Describes the resources that differ between two revisions, each as the JSON of a [`Touched`]. Secrets are digests with
 /// the given key.

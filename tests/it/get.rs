@@ -48,6 +48,20 @@ fn a_store_is_listed_by_kind_and_filter() {
 }
 
 #[test]
+fn an_id_alone_is_enough_and_wide_shows_the_file() {
+    let folder = folder();
+    let route = ids(&folder.ok("get routes --edge storefront -o json").out).remove(0);
+    let found: Value = serde_json::from_str(&folder.ok(&format!("get {route} -o json")).out).unwrap();
+    assert_eq!(found["id"], route);
+    let wide = folder.ok(&format!("get {route} -o wide")).out;
+    let mut lines = wide.lines();
+    assert!(lines.next().is_some_and(|titles| titles.contains("SOURCE") && titles.contains("FILE")), "{wide}");
+    assert!(lines.next().is_some_and(|line| line.contains(" default ") && line.contains(".yaml:")), "{wide}");
+    let none = folder.run("get edghtsrt_nothing");
+    assert_eq!((none.code, none.err.contains("no https-edge-route with the id")), (1, true), "{}", none.all());
+}
+
+#[test]
 fn a_resource_is_found_by_name_and_id() {
     let folder = folder();
     let edge: Value = serde_json::from_str(&folder.ok("get edge storefront -o json").out).unwrap();

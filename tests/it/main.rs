@@ -10,6 +10,7 @@ mod conformance;
 mod crash;
 mod daemon;
 mod diff;
+mod drift;
 mod export;
 mod fmt;
 mod formats;

@@ -41,7 +41,8 @@ pub(crate) struct HistoryAuthor {
 }
 
 impl HistoryAuthor {
-    fn of(author: &Author) -> Self {
+    /// Describes an author.
+    pub(crate) fn of(author: &Author) -> Self {
         let by = |by: &str, through: &Option<(Id, Id)>| {
             let (key, owner) =
                 through.as_ref().map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();

@@ -26,7 +26,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use super::{App, access, answer::ApiError, notify};
 use crate::{
     model::code::Code,
-    reconcile::following::Following,
+    reconcile::{following::Following, watch::REPAIRS},
     store::measured::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
 };
 use exposition::Exposition;
@@ -52,11 +52,12 @@ const HISTOGRAMS: [(&str, &str); 5] = [
     (SYNC_SECONDS, "Duration of writing a group of commits and syncing it to disk."),
     (GROUP_COMMITS, "Commits that were made durable by one write and one sync."),
 ];
-const LABELLED_COUNTERS: [(&str, &str); 4] = [
+const LABELLED_COUNTERS: [(&str, &str); 5] = [
     ("edgewright_http_requests_total", "Handled requests by method, path template and status."),
     ("edgewright_reconcile_total", "Syncs and rollbacks by result, those that clients send included."),
     (notify::SENT, "Delivered notifications by target."),
     (notify::FAILED, "Failed attempts to deliver a notification, by target."),
+    (REPAIRS, "Resources that others have changed, and a source's reconcile loop has put back."),
 ];
 const COUNTERS: [(&str, &str); 4] = [
     ("edgewright_reconciliation_request_bytes_total", "Size of the received bodies of POST /reconciliations."),
@@ -65,8 +66,8 @@ const COUNTERS: [(&str, &str); 4] = [
     (SYNC_FAILURES, "Groups of commits that could not be made durable; nothing of them was kept."),
 ];
 /// The results of `edgewright_reconcile_total`.
-const RESULTS: [&str; 8] =
-    ["applied", "in_sync", "partly_applied", "invalid", "suspended", "rolled_back", "failed", "panicked"];
+const RESULTS: [&str; 9] =
+    ["applied", "in_sync", "partly_applied", "invalid", "suspended", "rolled_back", "drifted", "failed", "panicked"];
 
 /// The recorder of the process, created on first use.
 fn recorder() -> Option<&'static PrometheusHandle> {

@@ -79,13 +79,18 @@ type OfSource = fn(&Following) -> f64;
 
 /// The state of each followed source.
 fn followed(all: &[Arc<Following>], page: &mut Exposition) {
-    let gauges: [(&str, &str, OfSource); 4] = [
+    let gauges: [(&str, &str, OfSource); 5] = [
         ("edgewright_reconcile_loop_up", "1 while a source's reconcile loop is running and not stuck.", |it| {
             flag(it.health.is_up())
         }),
         ("edgewright_drift", "1 while the store does not match a source's manifests.", |it| {
             flag(it.health.condition().status == Status::OutOfSync)
         }),
+        (
+            "edgewright_drifted_resources",
+            "Resources of a source that others have changed, and that are not put back.",
+            |it| it.status.drifted() as f64,
+        ),
         ("edgewright_source_suspended", "1 while a source is suspended.", |it| flag(it.suspension().is_some())),
         (
             "edgewright_reconcile_last_attempt_timestamp_seconds",

@@ -43,10 +43,10 @@ use crate::{
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, LintLevels, Options, Planned, Prepared, apply_current, cancel::Cancel, check_source, measure,
-        sync_log, token::TokenHashes,
+        ApplyError, LintLevels, Options, Planned, Prepared, apply_current, cancel::Cancel, check_source, drift,
+        measure, sync_log, token::TokenHashes,
     },
-    store::{Attempt, engine::Query, history::Outcome},
+    store::{Attempt, Store, engine::Query, history::Outcome},
 };
 use wire::{Reconciliation, ReconciliationItem, Request, Run};
 
@@ -271,13 +271,16 @@ impl<'a> ReconciliationJob<'a> {
         let prepared = Prepared::load(self.options.clone());
         if self.dry_run {
             let snapshot = store.snapshot();
-            let planned = prepared.plan(&snapshot);
+            let mut planned = prepared.plan(&snapshot);
+            tell_drift(&store, &self.options.source, &snapshot, &mut planned);
             self.admit(&snapshot, &planned)?;
             return self.answer(&planned, None);
         }
         let author = self.author();
         let mut tokens = std::mem::take(&mut self.tokens);
-        let accept = |snapshot: &Snapshot, planned: Planned| {
+        let source = self.options.source.clone();
+        let accept = |snapshot: &Snapshot, mut planned: Planned| {
+            tell_drift(&store, &source, snapshot, &mut planned);
             self.accept(snapshot, &planned)?;
             Ok::<_, ApiError>(planned)
         };
@@ -390,6 +393,13 @@ impl<'a> ReconciliationJob<'a> {
             Some(help) => fault.help(help.clone()),
             None => fault,
         }
+    }
+}
+
+/// Adds to a plan what others have changed. Without the history, the plan is as right as with it.
+fn tell_drift(store: &Store, source: &str, snapshot: &Snapshot, planned: &mut Planned) {
+    if let Err(error) = drift::tell(store, source, snapshot, planned) {
+        tracing::warn!(source, code = %error.code, "cannot tell drift from pending changes: {error}");
     }
 }
 

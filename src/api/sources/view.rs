@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::{code::Code, diagnostic::Severity, key::segment},
+    model::{code::Code, diagnostic::Severity, drift::DriftedResource, key::segment},
     plan::format::json::{Item, Spot},
     reconcile::{
         following::Following,
@@ -35,6 +35,8 @@ pub(crate) struct SourceView {
     /// The branch, tag or commit of the repository, or empty.
     #[serde(rename = "ref")]
     pub revision: String,
+    /// What the server does about drift: `enforce`, `warn` or `off`.
+    pub drift: String,
     /// How often the source is looked at without an event, in seconds.
     pub interval_seconds: u64,
     /// The last look; null before the first one has finished.
@@ -51,6 +53,8 @@ pub(crate) struct SourceView {
     pub diagnostics: Vec<Item>,
     /// The number of diagnostics that are not listed.
     pub diagnostics_omitted: usize,
+    /// The first twenty resources that others have changed and that are not put back, with who changed them.
+    pub drifted: Vec<DriftedResource>,
 }
 
 /// The state of a source.
@@ -68,6 +72,8 @@ pub(crate) enum SourceState {
     Failed,
     /// The source is suspended: nothing is applied.
     Suspended,
+    /// Others have changed resources of the source, which are left as they are.
+    Drifted,
     /// The first run has not finished.
     Unknown,
 }
@@ -147,6 +153,8 @@ pub(crate) struct SourceCounts {
     pub pending_change: usize,
     /// Resources to delete.
     pub pending_delete: usize,
+    /// Resources that others have changed and that are not put back.
+    pub drifted: usize,
 }
 
 /// The sources of a server.
@@ -182,6 +190,7 @@ impl SourceView {
             pending_create: pending.create,
             pending_change: pending.change + pending.replace + pending.adopt,
             pending_delete: pending.delete,
+            drifted: findings.drifted,
         };
         let look = |look: &LookRecord| LookView {
             at: look.at.to_string(),
@@ -195,6 +204,7 @@ impl SourceView {
             paths: location.paths.iter().map(|path| shown(path)).collect(),
             repository: location.repository.as_deref().map(shown).unwrap_or_default(),
             revision: location.revision.clone(),
+            drift: following.drift.to_string(),
             interval_seconds: following.interval.as_secs(),
             last_attempt: status.attempt.as_ref().map(look),
             last_applied: status.applied.as_ref().map(look),
@@ -203,6 +213,7 @@ impl SourceView {
             counts,
             diagnostics_omitted: findings.omitted(),
             diagnostics: findings.diagnostics.iter().cloned().chain(claimed).collect(),
+            drifted: findings.drift.clone(),
             conditions: vec![ConditionView::of(condition)],
         }
     }
@@ -216,6 +227,7 @@ impl SourceState {
             (Status::OutOfSync, Reason::Invalid) => SourceState::Invalid,
             (Status::OutOfSync, Reason::Refused) => SourceState::Refused,
             (Status::OutOfSync, Reason::Failed | Reason::Panicked) => SourceState::Failed,
+            (Status::OutOfSync, Reason::Drifted | Reason::Fight) => SourceState::Drifted,
             (Status::OutOfSync, _) => SourceState::OutOfSync,
         }
     }
@@ -229,6 +241,7 @@ impl SourceState {
             SourceState::Refused => "Refused",
             SourceState::Failed => "Failed",
             SourceState::Suspended => "Suspended",
+            SourceState::Drifted => "Drifted",
             SourceState::Unknown => "Unknown",
         }
     }

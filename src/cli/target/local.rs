@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{PlanFile, Proposal, Target};
 use crate::{
-    cli::{Exit, Failure, StoreArgs, caching::Caching, leave, progress::during, snapshot_of},
+    cli::{Exit, Failure, StoreArgs, caching::Caching, leave, progress::during, show::say, snapshot_of},
     manifest::tree::{Recorder, Tree},
     plan::{
         Effect, Plan,
@@ -13,7 +13,7 @@ use crate::{
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, Options, Planned, apply_as_tried, plan_with,
+        ApplyError, Options, Planned, apply_as_tried, drift, plan_with,
         remembered::{self, Recalled, recall},
     },
     store::{self, Attempt, CommitError, Store, history::Outcome, mint},
@@ -80,7 +80,7 @@ fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, plann
 impl From<Recalled> for Proposal {
     fn from(recalled: Recalled) -> Self {
         let Recalled { warnings, unchanged, revision, files } = recalled;
-        let plan = Outline { base: revision, unchanged, changes: Vec::new() };
+        let plan = Outline { base: revision, unchanged, ..Outline::default() };
         let first_file = files.first().map(|file| file.source.name.clone());
         let report = Report {
             command: "plan",
@@ -99,7 +99,13 @@ impl Local {
     fn propose_anew(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
         let parsed = self.caching.parsed_files(self.store.as_ref());
-        let planned = during("Planning", || plan_with(&self.options, &snapshot, parsed.as_ref()));
+        let mut planned = during("Planning", || plan_with(&self.options, &snapshot, parsed.as_ref()));
+        // A plan is right without it, and a damaged history is reported by `history verify`.
+        if let Some(store) = &self.store
+            && let Err(error) = drift::tell(store, &self.options.source, &snapshot, &mut planned)
+        {
+            say(&format!("Drift is not shown: {error}"));
+        }
         let saved = planned.plan.as_ref().zip(document).map(|(plan, document)| {
             let guard = match (&self.store, document) {
                 (Some(store), _) => Guard::Store(store.root_secret()),

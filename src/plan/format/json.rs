@@ -13,7 +13,10 @@ use crate::{
         json::{self, JsonError},
         secret::Secrets,
     },
-    plan::{outline::Outline, report::Report},
+    plan::{
+        outline::{Outline, is_zero},
+        report::Report,
+    },
 };
 
 /// The name and version of the format. New fields keep the version; any other change needs a new one.
@@ -51,6 +54,12 @@ pub(crate) struct Counts {
     pub errors: usize,
     pub warnings: usize,
     pub files: usize,
+    /// Changes that put back what others have changed; absent if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub drift: usize,
+    /// Changes of what both the manifests and others have changed; absent if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub conflict: usize,
 }
 
 /// A diagnostic.
@@ -118,6 +127,8 @@ impl ReportDocument {
                 errors: report.count(Severity::Error),
                 warnings: report.count(Severity::Warning),
                 files: report.files,
+                drift: summary.drift,
+                conflict: summary.conflict,
             },
             diagnostics: items(&report.diagnostics),
             refusals: items(&report.refusals),

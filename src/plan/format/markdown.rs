@@ -2,7 +2,7 @@
 
 use super::{everything, level, position, summary, verdict};
 use crate::{
-    model::diagnostic::Diagnostic,
+    model::{diagnostic::Diagnostic, drift::Drift},
     plan::{
         Effect,
         outline::{Call, OutlinedChange},
@@ -83,6 +83,15 @@ fn details(change: &OutlinedChange) -> String {
         title += &format!("{}{method} {path}", if at == 0 { " — " } else { ", " });
     }
     let mut out = format!("\n<details><summary>{}</summary>\n\n{}\n\n", inline(&title), code(&change.id));
+    let drift: String = change
+        .drift
+        .iter()
+        .flat_map(Drift::changed)
+        .map(|field| format!("- {}\n", inline(&field.to_string())))
+        .collect();
+    if !drift.is_empty() {
+        out += &format!("{drift}\n");
+    }
     for Call { method, path, lines, .. } in &change.calls {
         if change.calls.len() > 1 {
             out += &format!("{}\n\n", code(&format!("{method} {path}")));

@@ -161,8 +161,9 @@ mod tests {
             id: "edghts_1".into(),
             notes: Vec::new(),
             calls: Vec::new(),
+            drift: None,
         };
-        let plan = Some(Outline { base: 1, unchanged: 2, changes: vec![change] });
+        let plan = Some(Outline { base: 1, unchanged: 2, changes: vec![change], untold: 0 });
         let report = Report { plan, ..Report::default() };
         assert_eq!(render(Format::Text, &report).ok(), report.plan.as_ref().map(text::text));
     }

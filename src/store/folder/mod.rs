@@ -213,6 +213,10 @@ impl Engine for FolderEngine {
         self.librarian.find(query, before, limit, position)
     }
 
+    fn finds_by_resource(&self) -> bool {
+        self.stay == Stay::Long
+    }
+
     fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
         let upto = self.writing().tip.position;
         log::walk(&self.folder, upto, visit)

@@ -68,6 +68,10 @@ impl Engine for FolderReader {
         log::find(&self.folder, query, before, limit)
     }
 
+    fn finds_by_resource(&self) -> bool {
+        false
+    }
+
     fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
         log::walk(&self.folder, self.tip.position, visit)
     }

@@ -14,7 +14,63 @@ fn revisions() {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    [history_rows(), refused_rows(), rollback_rows()].concat()
+    [history_rows(), refused_rows(), rollback_rows(), origin_rows()].concat()
+}
+
+fn origin_rows() -> Vec<Row> {
+    let text = "apiVersion: edgewright/v1\nkind: IpRestriction\nmetadata: {name: origin-{n}}\nspec: {type: api}\n";
+    let files = json!([{"name": "edge/one.yaml", "text": format!("# first\n{text}")}]);
+    let sent = json!({"files": files, "source": "origin-{n}", "commit": "4f2a91c"});
+    vec![
+        row("the origin of a resource is the manifest that its source applied, whoever changes it later")
+            .send("POST /reconciliations", sent)
+            .succeeds(201)
+            .keep("one", "/plan/changes/0/id")
+            .call("GET /resources/{one}")
+            .by("viewer")
+            .succeeds(200)
+            .shows("/kind", json!("IpRestriction"))
+            .shows("/path", json!("/ip_restrictions/{one}"))
+            .shows("/uri", json!("{base}/ip_restrictions/{one}"))
+            .shows("/source", json!("origin-{n}"))
+            .shows("/name", json!("origin-{n}"))
+            .shows("/file", json!("edge/one.yaml"))
+            .shows("/line", json!(5))
+            .shows("/commit", json!("4f2a91c"))
+            .shows("/changed_by/by", json!("source"))
+            .send("PATCH /ip_restrictions/{one}", json!({"description": "by hand"}))
+            .by("editor")
+            .succeeds(200)
+            .call("GET /resources/{one}")
+            .succeeds(200)
+            .shows("/commit", json!("4f2a91c"))
+            .shows("/changed_by/by", json!("api"))
+            .shows("/changed_by/owner_id", json!("{editor}"))
+            .keep_etag("etag")
+            .call("GET /resources/{one}")
+            .with("If-None-Match", "{etag}")
+            .succeeds(304),
+        row("a resource without a source has no file, and what does not exist has no origin")
+            .send("POST /ip_restrictions", json!({"type": "api"}))
+            .succeeds(201)
+            .keep("one", "/id")
+            .call("GET /resources/{one}")
+            .succeeds(200)
+            .shows("/source", json!(""))
+            .shows("/file", json!(""))
+            .shows("/line", Value::Null)
+            .shows("/applied_revision", Value::Null)
+            .shows("/changed_by/owner_id", json!("{admin}"))
+            .call("DELETE /ip_restrictions/{one}")
+            .succeeds(204)
+            .call("GET /resources/{one}")
+            .fails(404, "NOT_FOUND", "")
+            .call("GET /resources/{admin}")
+            .fails(404, "NOT_FOUND", "")
+            .call("GET /resources/{one}?at=1")
+            .fails(400, "PARAMETER", "")
+            .says("unknown query parameter `at`"),
+    ]
 }
 
 fn history_rows() -> Vec<Row> {

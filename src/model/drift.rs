@@ -1,0 +1,340 @@
+//! Drift: how the differences between a source's manifests and the store came about, field by field (D85).
+
+use std::{collections::BTreeSet, fmt};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{id::Id, operation::Author};
+
+/// The fields of a resource, with secrets as digests.
+pub(crate) type Fields = Map<String, Value>;
+
+/// How a difference between the manifests and the store came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DriftState {
+    /// The manifests have changed.
+    Pending,
+    /// Somebody has changed the store.
+    Drift,
+    /// Both have changed.
+    Conflict,
+}
+
+/// A field that the store and the manifests have with different values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FieldDrift {
+    /// JSON pointer to the field; empty for a resource that was deleted.
+    pub field: String,
+    /// How the difference came about.
+    pub state: DriftState,
+    /// Who set the value in the store; empty for a pending field.
+    pub by: String,
+    /// The revision that set it; null for a pending field.
+    pub revision: Option<u64>,
+    /// The time of the revision; empty for a pending field.
+    pub at: String,
+}
+
+/// The drift of a resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Drift {
+    /// `conflict` if that is the state of any field, and `drift` otherwise.
+    pub state: DriftState,
+    /// The fields that differ.
+    pub fields: Vec<FieldDrift>,
+}
+
+/// A resource that drifted, for the status of its source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct DriftedResource {
+    /// The kind.
+    pub kind: String,
+    /// The name in the manifests, prefixed with the parent's name.
+    pub name: String,
+    /// The identifier.
+    pub id: String,
+    /// The path in the API.
+    pub path: String,
+    /// The drift and conflicts, and who caused them.
+    pub fields: Vec<FieldDrift>,
+}
+
+/// A write to a resource by anyone but its source. A resource that existed before and after has only the fields that
+/// differ.
+#[derive(Debug, Clone)]
+pub(crate) struct ForeignWrite {
+    /// The fields before, or none if the resource did not exist.
+    pub before: Option<Value>,
+    /// The fields after, or none if the resource no longer existed.
+    pub after: Option<Value>,
+    /// The source that owned the resource before, if it was deleted.
+    pub owner: Option<String>,
+    /// Who wrote.
+    pub by: String,
+    /// The revision.
+    pub revision: u64,
+    /// Its time.
+    pub at: String,
+}
+
+/// Describes who made a change.
+pub(crate) fn writer(author: &Author) -> String {
+    let with_key = |what: String, through: &Option<(Id, Id)>| match through {
+        Some((key, owner)) => format!("{what} with API key {key} of {owner}"),
+        None => what,
+    };
+    match author {
+        Author::Api { key, owner } => format!("API key {key} of {owner}"),
+        Author::Local => "command line".to_owned(),
+        Author::Rollback { to, through, .. } => with_key(format!("rollback to revision {to}"), through),
+        Author::Source { source, through, .. } => with_key(format!("source `{source}`"), through),
+    }
+}
+
+impl Drift {
+    /// Compares what a source applied last, what the store has (none if the resource is gone), and what the manifests
+    /// declare. `writes` are those of others since then, newest first. Returns none without drift.
+    pub(crate) fn of(source: &str, live: Option<&Fields>, wanted: &Fields, writes: &[ForeignWrite]) -> Option<Self> {
+        let newest = writes.first()?;
+        let Some(live) = live else {
+            let deleted = newest.after.is_none() && newest.owner.as_deref() == Some(source);
+            let last = newest.before.as_ref()?.as_object().filter(|_| deleted)?;
+            let applied = undone(last.clone(), writes.get(1..).unwrap_or_default());
+            let is_same = names(&applied, wanted).into_iter().all(|name| same(at(&applied, name), at(wanted, name)));
+            let state = if is_same { DriftState::Drift } else { DriftState::Conflict };
+            return Some(Self { state, fields: vec![newest.field(String::new(), state)] });
+        };
+        let applied = undone(live.clone(), writes);
+        let mut fields = Vec::new();
+        for name in names(live, wanted) {
+            let mut found = Vec::new();
+            compare(
+                at(&applied, name),
+                at(live, name),
+                at(wanted, name),
+                format!("/{}", escaped_name(name)),
+                &mut found,
+            );
+            // A module is written as a whole, so what drifted in it cannot be kept while the rest is applied.
+            if found.iter().any(|(_, state)| *state != DriftState::Drift) {
+                let mixed = found.iter_mut().filter(|(_, state)| *state == DriftState::Drift);
+                mixed.for_each(|(_, state)| *state = DriftState::Conflict);
+            }
+            fields.extend(found.into_iter().map(|(pointer, state)| FieldDrift::of(pointer, state, writes)));
+        }
+        let state = fields.iter().map(|field| field.state).max()?;
+        (state != DriftState::Pending).then_some(Self { state, fields })
+    }
+
+    /// Whether the resource was deleted.
+    pub(crate) fn is_deletion(&self) -> bool {
+        self.fields.iter().any(|field| field.field.is_empty())
+    }
+
+    /// The top-level fields, modules included, that only others have changed.
+    pub(crate) fn units(&self) -> BTreeSet<&str> {
+        let named = |drifted: bool| {
+            let fields = self.fields.iter().filter(move |field| (field.state == DriftState::Drift) == drifted);
+            fields.filter_map(|field| field.field.split('/').nth(1))
+        };
+        let others: BTreeSet<&str> = named(false).collect();
+        named(true).filter(|unit| !others.contains(unit)).collect()
+    }
+
+    /// The fields that others have changed.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = &FieldDrift> {
+        self.fields.iter().filter(|field| field.state != DriftState::Pending)
+    }
+}
+
+/// Displays what happened, on one line.
+impl fmt::Display for FieldDrift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, state, by, revision, at } = self;
+        let state = match state {
+            DriftState::Pending => return write!(f, "pending: {field}"),
+            DriftState::Drift => "drift",
+            DriftState::Conflict => "conflict",
+        };
+        let what = if field.is_empty() { "deleted".to_owned() } else { format!("{field} set") };
+        write!(f, "{state}: {what} by {by}, revision {}, {at}", revision.unwrap_or_default())
+    }
+}
+
+/// Displays the resource and what happened, on one line.
+impl fmt::Display for DriftedResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({})", self.kind, self.name, self.id)?;
+        for (at, field) in self.fields.iter().enumerate() {
+            write!(f, "{}{field}", if at == 0 { ": " } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+impl FieldDrift {
+    fn of(field: String, state: DriftState, writes: &[ForeignWrite]) -> Self {
+        if state == DriftState::Pending {
+            return Self { field, state, by: String::new(), revision: None, at: String::new() };
+        }
+        let value = |side: &Option<Value>| side.as_ref().and_then(|side| side.pointer(&field)).cloned();
+        let set = writes.iter().find(|write| value(&write.before) != value(&write.after)).or(writes.first());
+        match set {
+            Some(write) => write.field(field, state),
+            None => Self { field, state, by: String::new(), revision: None, at: String::new() },
+        }
+    }
+}
+
+impl ForeignWrite {
+    fn field(&self, field: String, state: DriftState) -> FieldDrift {
+        FieldDrift { field, state, by: self.by.clone(), revision: Some(self.revision), at: self.at.clone() }
+    }
+}
+
+/// Undoes writes, newest first.
+fn undone(mut fields: Fields, writes: &[ForeignWrite]) -> Fields {
+    for write in writes {
+        let side = |side: &Option<Value>| side.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
+        for name in side(&write.after).keys() {
+            fields.remove(name);
+        }
+        fields.extend(side(&write.before));
+    }
+    fields
+}
+
+fn names<'a>(one: &'a Fields, other: &'a Fields) -> BTreeSet<&'a str> {
+    one.keys().chain(other.keys()).map(String::as_str).collect()
+}
+
+fn at<'a>(fields: &'a Fields, name: &str) -> &'a Value {
+    fields.get(name).unwrap_or(&Value::Null)
+}
+
+fn compare(applied: &Value, live: &Value, wanted: &Value, pointer: String, found: &mut Vec<(String, DriftState)>) {
+    if same(live, wanted) {
+        return;
+    }
+    if let (Value::Object(applied), Value::Object(live), Value::Object(wanted)) = (applied, live, wanted)
+        && ![applied, live, wanted].iter().any(|fields| fields.is_empty())
+    {
+        for name in names(live, wanted) {
+            let pointer = format!("{pointer}/{}", escaped_name(name));
+            compare(at(applied, name), at(live, name), at(wanted, name), pointer, found);
+        }
+        return;
+    }
+    let state = match (same(applied, live), same(applied, wanted)) {
+        (true, _) => DriftState::Pending,
+        (false, true) => DriftState::Drift,
+        (false, false) => DriftState::Conflict,
+    };
+    found.push((pointer, state));
+}
+
+/// Whether two values are the same. A fraction that was read from the history may differ in its last digit.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) if one != other => match (one.as_f64(), other.as_f64()) {
+            (Some(a), Some(b)) => (one.is_f64() || other.is_f64()) && (a - b).abs() <= a.abs() * 1e-12,
+            _ => false,
+        },
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            names(one, other).into_iter().all(|name| same(at(one, name), at(other, name)))
+        }
+        _ => one == other,
+    }
+}
+
+/// A name as a part of a JSON pointer.
+fn escaped_name(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(value: Value) -> Fields {
+        value.as_object().cloned().unwrap()
+    }
+
+    fn write(revision: u64, before: Value, after: Value) -> ForeignWrite {
+        let side = |value: Value| Some(value).filter(|value| !value.is_null());
+        let owner = after.is_null().then(|| "shop".to_owned());
+        let (by, at) = (format!("key {revision}"), "now".to_owned());
+        ForeignWrite { before: side(before), after: side(after), owner, by, revision, at }
+    }
+
+    fn states(drift: Option<Drift>) -> Vec<(String, DriftState, Option<u64>)> {
+        let all = drift.map(|drift| drift.fields).unwrap_or_default();
+        all.into_iter().map(|it| (it.field, it.state, it.revision)).collect()
+    }
+
+    #[test]
+    fn drift_pending_and_conflict_are_told_apart_field_by_field() {
+        let live = fields(json!({"a": "hand", "b": "old", "c": "hand", "d": "same", "e": [1]}));
+        let wanted = fields(json!({"a": "one", "b": "new", "c": "new", "d": "same", "e": []}));
+        let writes = [
+            write(7, json!({"a": "other"}), json!({"a": "hand"})),
+            write(6, json!({"c": "old", "e": []}), json!({"c": "hand", "e": [1]})),
+            write(5, json!({"a": "one"}), json!({"a": "other"})),
+        ];
+        let drift = Drift::of("shop", Some(&live), &wanted, &writes).unwrap();
+        assert_eq!(drift.state, DriftState::Conflict);
+        assert_eq!(drift.units().into_iter().collect::<Vec<_>>(), ["a", "e"]);
+        let of = |name: &str, state, revision| (name.to_owned(), state, revision);
+        let expected = [
+            of("/a", DriftState::Drift, Some(7)),
+            of("/b", DriftState::Pending, None),
+            of("/c", DriftState::Conflict, Some(6)),
+            of("/e", DriftState::Drift, Some(6)),
+        ];
+        assert_eq!(states(Some(drift)), expected);
+        assert_eq!(Drift::of("shop", Some(&live), &wanted, &[]), None, "nobody else has written");
+        let nothing = [write(7, json!({"d": "x"}), json!({"d": "same"}))];
+        assert_eq!(Drift::of("shop", Some(&live), &wanted, &nothing), None, "what differs is pending");
+    }
+
+    #[test]
+    fn a_module_is_one_unit() {
+        let live = fields(json!({"m": {"x": 1, "y": 2}, "n": {"x": 1}}));
+        let wanted = fields(json!({"m": {"x": 0, "y": 3}, "n": null}));
+        let writes =
+            [write(4, json!({"m": {"x": 0, "y": 2}, "n": null}), json!({"m": {"x": 1, "y": 2}, "n": {"x": 1}}))];
+        let drift = Drift::of("shop", Some(&live), &wanted, &writes).unwrap();
+        assert_eq!(drift.units().into_iter().collect::<Vec<_>>(), ["n"], "`m` also has a pending field");
+        let found = states(Some(drift));
+        let of = |name: &str, state, revision| (name.to_owned(), state, revision);
+        assert_eq!(
+            found,
+            [
+                of("/m/x", DriftState::Conflict, Some(4)),
+                of("/m/y", DriftState::Pending, None),
+                of("/n", DriftState::Drift, Some(4)),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_deleted_resource_drifted_unless_its_manifest_has_changed() {
+        let before = json!({"a": "hand", "b": 1});
+        let writes = [write(9, before.clone(), Value::Null), write(8, json!({"a": "one"}), json!({"a": "hand"}))];
+        let of = |a: &str| Drift::of("shop", None, &fields(json!({"a": a, "b": 1})), &writes);
+        let deleted = of("one").unwrap();
+        assert!(deleted.is_deletion() && deleted.state == DriftState::Drift);
+        assert_eq!(deleted.fields.first().unwrap().to_string(), "drift: deleted by key 9, revision 9, now");
+        assert_eq!(of("two").unwrap().state, DriftState::Conflict);
+        assert_eq!(Drift::of("docs", None, &fields(before), &writes), None, "it was another source's");
+    }
+}

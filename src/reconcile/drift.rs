@@ -1,0 +1,211 @@
+//! Tells drift from pending changes, and leaves drift out of a plan (D85).
+
+use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
+
+use super::{
+    Planned,
+    stages::{about, try_on},
+};
+use crate::{
+    model::{
+        Kind,
+        diagnostic::Diagnostic,
+        drift::{Drift, DriftState, DriftedResource},
+        key::Key,
+        operation::Operation,
+        resource::AnyResource,
+        snapshot::Snapshot,
+    },
+    plan::{Change, Effect, Plan},
+    store::{Store, StoreError},
+};
+
+/// The most changes of a plan whose drift is looked up.
+const MOST_TOLD: usize = 500;
+/// The most changes that are left out because they depend on what drifted and has not changed hands in the plan.
+const MOST_TRIES: usize = 50;
+
+/// What a loop does about drift.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum DriftPolicy {
+    /// Put it back.
+    #[default]
+    Enforce,
+    /// Leave it, and report it.
+    Warn,
+    /// Leave it, and only count it.
+    Off,
+}
+
+impl DriftPolicy {
+    /// The policy's name in the configuration.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            DriftPolicy::Enforce => "enforce",
+            DriftPolicy::Warn => "warn",
+            DriftPolicy::Off => "off",
+        }
+    }
+}
+
+impl FromStr for DriftPolicy {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let all = [DriftPolicy::Enforce, DriftPolicy::Warn, DriftPolicy::Off];
+        let found = all.into_iter().find(|policy| policy.as_str() == name);
+        found.ok_or_else(|| "expected `enforce`, `warn` or `off`".to_owned())
+    }
+}
+
+impl fmt::Display for DriftPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What was left out of a plan.
+#[derive(Debug, Default)]
+pub(super) struct HeldChanges {
+    /// The number of resources that drifted and stay as they are.
+    pub drifted: usize,
+    /// The number of changes that cannot be applied without putting drift back.
+    pub waiting: usize,
+}
+
+impl HeldChanges {
+    /// Whether the whole plan is applied.
+    pub(super) fn is_empty(&self) -> bool {
+        self.drifted + self.waiting == 0
+    }
+}
+
+/// Looks up what others have changed of the resources that a plan changes, and adds it to the plan. Does not change what
+/// the plan does.
+pub(crate) fn tell(store: &Store, source: &str, snapshot: &Snapshot, planned: &mut Planned) -> Result<(), StoreError> {
+    let Some(plan) = &planned.plan else { return Ok(()) };
+    let mut keys: Vec<Key> = plan.changes.iter().filter(|it| can_drift(it, source, snapshot)).map(key_of).collect();
+    let untold = keys.len().saturating_sub(MOST_TOLD);
+    keys.truncate(MOST_TOLD);
+    let writes = store.foreign_writes(&keys, source, snapshot.revision)?;
+    let mut found = Vec::new();
+    for (at, change) in plan.changes.iter().enumerate() {
+        let Some(writes) = writes.get(&change.key) else { continue };
+        let Some(wanted) = wanted(planned, &change.key) else { continue };
+        let live = snapshot.get(&change.key).map(|entry| store.digested(entry.spec().as_ref())).transpose()?;
+        let drift = Drift::of(source, live.as_ref(), &store.digested(wanted.as_ref())?, writes);
+        found.extend(drift.map(|drift| (at, drift)));
+    }
+    let Some(plan) = &mut planned.plan else { return Ok(()) };
+    plan.untold = if found.is_empty() { 0 } else { untold };
+    for (at, drift) in found {
+        if let Some(change) = plan.changes.get_mut(at) {
+            change.drift = Some(drift);
+        }
+    }
+    Ok(())
+}
+
+fn key_of(change: &Change) -> Key {
+    change.key.clone()
+}
+
+/// Whether a change may put something back: the source owns the resource, or the resource does not exist.
+fn can_drift(change: &Change, source: &str, snapshot: &Snapshot) -> bool {
+    match change.effect {
+        Effect::Create => snapshot.get(&change.key).is_none(),
+        Effect::Change => snapshot.get(&change.key).is_some_and(|entry| entry.is_owned_by(source)),
+        _ => false,
+    }
+}
+
+/// The Spec that a resource has once the plan is applied.
+fn wanted(planned: &Planned, key: &Key) -> Option<Arc<dyn AnyResource>> {
+    if let Some(entry) = planned.tried.as_ref().and_then(|tried| tried.after().get(key)) {
+        return Some(Arc::clone(entry.spec()));
+    }
+    // A refused plan was not tried. The owner of a key may not be in its manifest.
+    planned.desired.get(key).filter(|_| key.kind != Kind::ApiKey).map(|desired| Arc::clone(&desired.spec))
+}
+
+/// The resources of a plan that drifted.
+pub(super) fn drifted(plan: &Plan) -> impl Iterator<Item = DriftedResource> {
+    plan.changes.iter().filter_map(|change| {
+        let drift = change.drift.as_ref()?;
+        Some(DriftedResource {
+            kind: change.key.kind.to_string(),
+            name: change.name.clone(),
+            id: change.key.id.to_string(),
+            path: change.key.path(),
+            fields: drift.changed().cloned().collect(),
+        })
+    })
+}
+
+/// Leaves out of a plan what would put drift back. What both the manifests and others have changed stays in it.
+pub(super) fn hold(snapshot: &Snapshot, planned: &mut Planned) -> Result<HeldChanges, Vec<Diagnostic>> {
+    let mut held = HeldChanges::default();
+    let Some(plan) = &mut planned.plan else { return Ok(held) };
+    let mut gone: BTreeSet<Key> = BTreeSet::new();
+    let mut kept = Vec::new();
+    for mut change in std::mem::take(&mut plan.changes) {
+        let is_created = change.effect == Effect::Create;
+        if is_created && change.drift.as_ref().is_some_and(|it| it.is_deletion() && it.state == DriftState::Drift) {
+            gone.insert(change.key.clone());
+            held.drifted += 1;
+        } else if is_created && change.key.parent_key().is_some_and(|parent| gone.contains(&parent)) {
+            gone.insert(change.key.clone());
+            held.waiting += 1;
+        } else {
+            held.drifted += usize::from(leave_drift(&mut change));
+            if !change.operations.is_empty() {
+                kept.push(change);
+            }
+        }
+    }
+    plan.changes = kept;
+    if held.is_empty() {
+        return Ok(held);
+    }
+    // What is left may refer to something that was deleted.
+    for _ in 0..MOST_TRIES {
+        let refusal = match try_on(snapshot, plan) {
+            Ok(tried) => {
+                planned.tried = tried;
+                return Ok(held);
+            }
+            Err(refusal) => refusal,
+        };
+        let before = plan.changes.len();
+        plan.changes.retain(|change| change.key != refusal.key);
+        if plan.changes.len() == before {
+            let faults = refusal.faults.iter();
+            return Err(faults.map(|fault| Diagnostic::error(fault.code, about(&refusal.key, fault))).collect());
+        }
+        held.waiting += before - plan.changes.len();
+    }
+    held.waiting += plan.changes.len();
+    plan.changes.clear();
+    planned.tried = None;
+    Ok(held)
+}
+
+/// Removes the operations that would put drift back. Returns whether there were any.
+fn leave_drift(change: &mut Change) -> bool {
+    let Some(drift) = change.drift.as_ref().filter(|drift| !drift.is_deletion()) else { return false };
+    let units = drift.units();
+    if units.is_empty() {
+        return false;
+    }
+    let kept = std::mem::take(&mut change.operations).into_iter().filter_map(|operation| match operation {
+        Operation::Patch { key, spec, mut fields } => {
+            fields.retain(|field| !units.contains(field.as_str()));
+            (!fields.is_empty()).then_some(Operation::Patch { key, spec, fields })
+        }
+        Operation::PutModule { slot, .. } | Operation::DeleteModule { slot, .. } if units.contains(slot.name) => None,
+        other => Some(other),
+    });
+    let kept: Vec<Operation> = kept.collect();
+    change.operations = kept;
+    true
+}

@@ -1,0 +1,140 @@
+//! Fights: the same field is put back and changed again, over and over. The loop then rests before it puts drift back
+//! again, longer each time, so that two controllers do not write for ever (D85).
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    model::{drift::DriftState, key::Key},
+    plan::Plan,
+};
+
+/// How long repairs of a field count.
+const WINDOW: Duration = Duration::from_secs(600);
+/// How many repairs of a field are a fight.
+const REPEATS: usize = 3;
+/// The first rest, which doubles with each further repair.
+const FIRST_REST: Duration = Duration::from_secs(30);
+/// The longest rest.
+const LONGEST_REST: Duration = Duration::from_secs(600);
+
+/// The repairs of a source's resources.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    /// When each field was put back lately.
+    times: HashMap<(Key, String), Vec<Instant>>,
+    /// How many repairs of a fight there were.
+    rounds: u32,
+    /// When the rest ends.
+    until: Option<Instant>,
+}
+
+/// A fight over a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fight {
+    /// The resource.
+    pub key: Key,
+    /// JSON pointer to the field.
+    pub field: String,
+    /// How long drift is left as it is.
+    pub rest: Duration,
+}
+
+impl Repairs {
+    /// How long drift is still left as it is.
+    pub(super) fn rests(&self, now: Instant) -> Option<Duration> {
+        self.until?.checked_duration_since(now).filter(|left| !left.is_zero())
+    }
+
+    /// Records that fields were put back. Returns the fight that they are part of.
+    pub(super) fn note(&mut self, fields: impl Iterator<Item = (Key, String)>, now: Instant) -> Option<Fight> {
+        // Rests must not make a fight look like single repairs.
+        let memory = WINDOW + 2 * rest(self.rounds);
+        self.times.retain(|_, times| {
+            times.retain(|time| now.saturating_duration_since(*time) <= memory);
+            !times.is_empty()
+        });
+        if self.times.is_empty() {
+            self.rounds = 0;
+        }
+        let mut fought = None;
+        for field in fields {
+            let times = self.times.entry(field.clone()).or_default();
+            times.push(now);
+            if times.len() >= REPEATS && fought.is_none() {
+                fought = Some(field);
+            }
+        }
+        let (key, field) = fought?;
+        self.rounds = self.rounds.saturating_add(1);
+        let rest = rest(self.rounds);
+        self.until = Some(now + rest);
+        Some(Fight { key, field, rest })
+    }
+}
+
+/// The fields that an applied plan has put back.
+pub(super) fn put_back(plan: &Plan) -> impl Iterator<Item = (Key, String)> {
+    plan.changes.iter().flat_map(|change| {
+        let fields = change.drift.iter().flat_map(|drift| drift.changed());
+        let repaired = fields.filter(|field| field.state == DriftState::Drift);
+        repaired.map(move |field| (change.key.clone(), field.field.clone()))
+    })
+}
+
+/// The rest after a number of repairs of a fight.
+fn rest(rounds: u32) -> Duration {
+    match rounds {
+        0 => Duration::ZERO,
+        _ => FIRST_REST.saturating_mul(1_u32 << (rounds - 1).min(10)).min(LONGEST_REST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Kind, id::Id};
+
+    fn field(name: &str) -> (Key, String) {
+        (Key::new(Kind::HttpsEdge, Id::new("edghts_1")), name.to_owned())
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn repairs_of_one_field_are_a_fight_that_backs_off() {
+        let (mut repairs, mut now) = (Repairs::default(), Instant::now());
+        let mut rests = Vec::new();
+        for _ in 0..10 {
+            let fight = repairs.note([field("/description")].into_iter(), now);
+            rests.push(fight.as_ref().map(|fight| fight.rest.as_secs()));
+            assert_eq!(repairs.rests(now), fight.map(|fight| fight.rest));
+            // The other one changes the field right away, and the loop looks every 30 seconds.
+            now += repairs.rests(now).unwrap_or_default() + seconds(30);
+            assert_eq!(repairs.rests(now), None);
+        }
+        let expected =
+            [None, None, Some(30), Some(60), Some(120), Some(240), Some(480), Some(600), Some(600), Some(600)];
+        assert_eq!(rests, expected);
+        now += seconds(3600);
+        assert_eq!(repairs.note([field("/description")].into_iter(), now), None, "the fight is over");
+        assert_eq!(repairs.times.len(), 1);
+    }
+
+    #[test]
+    fn repairs_of_other_fields_and_rare_ones_are_no_fight() {
+        let (mut repairs, mut now) = (Repairs::default(), Instant::now());
+        for name in ["/a", "/b", "/c", "/d"] {
+            assert_eq!(repairs.note([field(name)].into_iter(), now), None);
+        }
+        for _ in 0..10 {
+            now += seconds(301);
+            assert_eq!(repairs.note([field("/a")].into_iter(), now), None, "two within ten minutes");
+        }
+        assert_eq!(repairs.rests(now), None);
+    }
+}

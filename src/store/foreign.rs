@@ -1,0 +1,259 @@
+//! What others than its source have written to a resource, and where it came from: the newest records of the history,
+//! back to the one of the source (D85, D86).
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::{
+    Store, StoreError,
+    blame::SetBy,
+    engine::Query,
+    history::{Record, Touched},
+    touched::OWNED_BY,
+};
+use crate::model::{
+    code::Code,
+    drift::{Fields, ForeignWrite, writer},
+    key::Key,
+    operation::Author,
+    resource::AnyResource,
+    secret::Secrets,
+};
+
+/// How many records of a resource are read at once: first the newest, which is usually enough, and at most this many.
+const MOST_RECORDS: usize = 32;
+/// How many records are read at most if the engine has no index: each search reads the files.
+const MOST_SCANNED: usize = 1_000;
+
+/// Where a resource came from, and what changed it last.
+#[derive(Debug, Clone)]
+pub(crate) struct Provenance {
+    /// The last change of the resource; none if that is no longer in the history.
+    pub changed: Option<SetBy>,
+    /// The last change by the resource's source, and the file and line that declared the resource then.
+    pub applied: Option<(SetBy, Option<String>)>,
+}
+
+/// The fields of a record that tell whether it ends a search. A first commit has far more than that.
+#[derive(Deserialize)]
+struct RecordHead {
+    position: u64,
+    #[serde(default)]
+    revision: Option<u64>,
+    at: Timestamp,
+    author: Author,
+    #[serde(default)]
+    resources: Vec<TouchedPlace>,
+}
+
+#[derive(Deserialize)]
+struct TouchedPlace {
+    path: String,
+    #[serde(default)]
+    declared_at: Option<String>,
+}
+
+impl RecordHead {
+    fn read(bytes: &[u8]) -> Result<Self, StoreError> {
+        serde_json::from_slice(bytes)
+            .map_err(|error| StoreError::new(Code::StoreCorrupt, format!("a history record is damaged: {error}")))
+    }
+
+    fn is_of(&self, wanted: &str) -> bool {
+        matches!(&self.author, Author::Source { source, .. } if source == wanted)
+    }
+}
+
+impl Store {
+    /// Finds what others have written to resources since a source last did, up to a revision, newest first. Resources
+    /// without such writes are left out.
+    pub(crate) fn foreign_writes(
+        &self,
+        keys: &[Key],
+        source: &str,
+        upto: u64,
+    ) -> Result<HashMap<Key, Vec<ForeignWrite>>, StoreError> {
+        let mut found: HashMap<Key, Vec<ForeignWrite>> = HashMap::new();
+        if keys.is_empty() {
+            return Ok(found);
+        }
+        if self.engine.finds_by_resource() {
+            for key in keys {
+                let path = key.path();
+                let mut writes = Vec::new();
+                self.each_record(&path, |head, bytes| {
+                    if head.revision.is_none_or(|revision| revision > upto) {
+                        return Ok(Search::GoesOn);
+                    }
+                    if head.is_of(source) {
+                        return Ok(Search::Ends);
+                    }
+                    writes.extend(writes_to(&path, bytes)?);
+                    Ok(Search::GoesOn)
+                })?;
+                if !writes.is_empty() {
+                    found.insert(key.clone(), writes);
+                }
+            }
+            return Ok(found);
+        }
+        let mut open: HashMap<String, &Key> = keys.iter().map(|key| (key.path(), key)).collect();
+        for bytes in self.engine.history(&Query::All, u64::MAX, MOST_SCANNED)? {
+            if open.is_empty() {
+                break;
+            }
+            let head = RecordHead::read(&bytes)?;
+            if head.revision.is_none_or(|revision| revision > upto) {
+                continue;
+            }
+            let is_own = head.is_of(source);
+            for TouchedPlace { path, .. } in &head.resources {
+                if is_own {
+                    open.remove(path);
+                } else if let Some(key) = open.get(path) {
+                    found.entry((*key).clone()).or_default().extend(writes_to(path, &bytes)?);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the fields of a Spec in the form of the history.
+    pub(crate) fn digested(&self, spec: &dyn AnyResource) -> Result<Fields, StoreError> {
+        let fields = spec.to_json(Secrets::Digested(&self.digest_key));
+        fields.map_err(|error| StoreError::new(Code::Internal, error.to_string()))
+    }
+
+    /// Finds the last change of a resource, and the last one by its source, if it has one.
+    pub(crate) fn provenance(&self, key: &Key, source: Option<&str>) -> Result<Provenance, StoreError> {
+        let path = key.path();
+        let mut found = Provenance { changed: None, applied: None };
+        self.each_record(&path, |head, _| {
+            let Some(revision) = head.revision else { return Ok(Search::GoesOn) };
+            let set = SetBy { revision, at: head.at, author: head.author.clone() };
+            let is_own = source.is_some_and(|source| head.is_of(source));
+            if is_own {
+                let declared_at = head.resources.iter().find(|it| it.path == path).map(|it| it.declared_at.clone());
+                found.applied = Some((set.clone(), declared_at.flatten()));
+            }
+            if found.changed.is_none() {
+                found.changed = Some(set);
+            }
+            Ok(if is_own || source.is_none() { Search::Ends } else { Search::GoesOn })
+        })?;
+        Ok(found)
+    }
+
+    /// Visits the records of a resource, newest first.
+    fn each_record(
+        &self,
+        path: &str,
+        mut visit: impl FnMut(&RecordHead, &[u8]) -> Result<Search, StoreError>,
+    ) -> Result<(), StoreError> {
+        let (mut before, mut limit) = (u64::MAX, if self.engine.finds_by_resource() { 1 } else { MOST_SCANNED });
+        loop {
+            let records = self.engine.history(&Query::Resource(path.to_owned()), before, limit)?;
+            for bytes in &records {
+                let head = RecordHead::read(bytes)?;
+                before = head.position;
+                if visit(&head, bytes)? == Search::Ends {
+                    return Ok(());
+                }
+            }
+            if records.len() < limit {
+                return Ok(());
+            }
+            limit = (limit * 4).min(MOST_RECORDS);
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Search {
+    GoesOn,
+    Ends,
+}
+
+/// What a record wrote to a resource.
+fn writes_to(path: &str, bytes: &[u8]) -> Result<Vec<ForeignWrite>, StoreError> {
+    let Record { revision, at, author, resources, .. } = Record::from_bytes(bytes)?;
+    let (by, at) = (writer(&author), at.to_string());
+    let touched = resources.into_iter().filter(|touched| touched.path == path);
+    let write = |touched: Touched| {
+        let Touched { mut before, mut after, .. } = touched;
+        let mut owner = None;
+        for (is_before, side) in [(true, &mut before), (false, &mut after)] {
+            let claim = side.as_mut().and_then(|side| side.as_object_mut()).and_then(|side| side.remove(OWNED_BY));
+            if is_before {
+                owner = claim.and_then(|claim| claim.get("source")?.as_str().map(str::to_owned));
+            }
+        }
+        let (by, at) = (by.clone(), at.clone());
+        ForeignWrite { before, after, owner, by, revision: revision.unwrap_or_default(), at }
+    };
+    Ok(touched.map(write).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        model::{
+            Kind,
+            id::Id,
+            kind::https_edge::HttpsEdge,
+            operation::{Claim, Operation},
+        },
+        store::{Commit, mint},
+    };
+
+    fn key() -> Key {
+        Key::new(Kind::HttpsEdge, Id::new("edghts_1"))
+    }
+
+    fn commit(store: &Store, author: Author, operation: Operation) {
+        store.commit(Commit { base: None, operations: vec![operation], author, at: mint::now() }).unwrap();
+    }
+
+    fn patch(text: &str) -> Operation {
+        let spec = Arc::new(HttpsEdge { description: text.into(), ..HttpsEdge::default() });
+        Operation::Patch { key: key(), spec, fields: vec!["description".into()] }
+    }
+
+    /// A resource of `shop` that was applied as revision 1, and changed by others as revisions 2, 4 and 5.
+    fn history(store: &Store) {
+        let shop = || Author::source("shop", Some("4f2a".into()));
+        let claim = Some(Claim { source: "shop".into(), name: "a".into(), prevent_destroy: false, renamed_from: None });
+        let create = Operation::Create { key: key(), spec: Arc::new(HttpsEdge::default()), claim, token: None };
+        commit(store, shop(), create);
+        commit(store, Author::Local, patch("before"));
+        commit(store, shop(), patch("applied"));
+        let api = Author::Api { key: Id::new("ak_1"), owner: Id::new("usr_1") };
+        commit(store, api, patch("by hand"));
+        commit(store, Author::Local, patch("again"));
+    }
+
+    #[test]
+    fn writes_of_others_are_found_back_to_the_last_one_of_the_source() {
+        let folder = tempfile::tempdir().unwrap();
+        history(&Store::open(folder.path()).unwrap());
+        for to_read in [false, true] {
+            let store = if to_read { Store::open_to_read(folder.path()) } else { Store::open(folder.path()) }.unwrap();
+            let found = |upto| store.foreign_writes(&[key()], "shop", upto).unwrap().remove(&key()).unwrap_or_default();
+            let told = |upto| found(upto).into_iter().map(|it| (it.revision, it.by)).collect::<Vec<_>>();
+            let (hand, again) = ((4, "API key ak_1 of usr_1".to_owned()), (5, "command line".to_owned()));
+            assert_eq!(told(5), [again, hand.clone()]);
+            assert_eq!(told(4), [hand]);
+            assert!(told(3).is_empty());
+            let first = found(4).remove(0).before.unwrap();
+            assert_eq!(first.get("description").and_then(|it| it.as_str()), Some("applied"));
+            let came = store.provenance(&key(), Some("shop")).unwrap();
+            assert_eq!((came.changed.unwrap().revision, came.applied.unwrap().0.revision), (5, 3));
+        }
+    }
+}

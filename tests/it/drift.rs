@@ -1,0 +1,144 @@
+//! Changes by others than the source: how plans, the status and the loop tell them from changed manifests (D85).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cli::{Folder, Serve, until, within};
+
+/// Far below the 30 seconds after which a source is looked at without an event, unless it sets another interval.
+const SOON: Duration = Duration::from_secs(20);
+
+fn edge(description: &str, hostports: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\nspec: {{description: {description}, hostports: [{hostports}]}}\n"
+    )
+}
+
+/// A source with a policy that is looked at every second.
+fn source(policy: &str) -> (Folder, Serve) {
+    let folder = Folder::new();
+    folder.write("shop/one.yaml", &edge("a", "\"one.example.com:443\""));
+    let config = format!("sources:\n- {{name: shop, path: shop, interval: 1s, drift: {policy}}}\n");
+    folder.write("edgewright.config.yaml", &config);
+    let serve = folder.serve("");
+    (folder, serve)
+}
+
+fn status(serve: &Serve) -> Value {
+    serve.get("/sources/shop").json()
+}
+
+/// Waits until the status satisfies a condition.
+fn in_status(serve: &Serve, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    until(what, || Some(status(serve)).filter(&is_wanted))
+}
+
+fn the_edge(serve: &Serve) -> Value {
+    serve.get("/edges/https").json()["https_edges"][0].clone()
+}
+
+fn change(serve: &Serve, description: &str) {
+    let path = format!("/edges/https/{}", the_edge(serve)["id"].as_str().unwrap());
+    assert_eq!(serve.call("PATCH", &path, &json!({"description": description}).to_string()).status, 200);
+}
+
+fn soon(serve: &Serve, what: &str, is_wanted: impl Fn(&Value) -> bool) {
+    within(SOON, what, || is_wanted(&the_edge(serve)).then_some(()));
+}
+
+#[test]
+fn drift_that_is_only_reported_stays_and_the_manifests_are_applied_next_to_it() {
+    let (folder, serve) = source("warn");
+    assert_eq!((&status(&serve)["state"], &status(&serve)["drift"]), (&json!("Synced"), &json!("warn")));
+    change(&serve, "by hand");
+    let found = in_status(&serve, "the drift", |found| found["state"] == "Drifted");
+    let (field, counts) = (&found["drifted"][0]["fields"][0], &found["counts"]);
+    assert_eq!((&counts["drifted"], &counts["pending_change"]), (&json!(1), &json!(0)), "{found:#}");
+    assert_eq!(
+        (&field["field"], &field["state"], &field["revision"]),
+        (&json!("/description"), &json!("drift"), &json!(3))
+    );
+    assert!(field["by"].as_str().unwrap().starts_with("API key ak_"), "{field}");
+    assert_eq!(
+        (&found["conditions"][0]["status"], &found["conditions"][0]["reason"]),
+        (&json!("OutOfSync"), &json!("Drifted"))
+    );
+    assert!(serve.get("/metrics").body.contains("edgewright_drifted_resources{source=\"shop\"} 1"));
+    assert_eq!(serve.get("/readyz").status, 200);
+
+    folder.write("shop/one.yaml", &edge("a", "\"one.example.com:443\", \"uno.example.com:443\""));
+    soon(&serve, "the new host", |edge| edge["hostports"][1] == "uno.example.com:443");
+    let found = in_status(&serve, "the drift", |found| found["state"] == "Drifted");
+    assert_eq!((&the_edge(&serve)["description"], &found["counts"]["drifted"]), (&json!("by hand"), &json!(1)));
+
+    // What the manifests change, too, is applied.
+    folder.write("shop/one.yaml", &edge("c", "\"one.example.com:443\""));
+    soon(&serve, "the new description", |edge| edge["description"] == "c");
+    in_status(&serve, "the sync", |found| found["state"] == "Synced" && found["counts"]["drifted"] == json!(0));
+
+    let path = format!("/edges/https/{}", the_edge(&serve)["id"].as_str().unwrap());
+    assert_eq!(serve.call("DELETE", &path, "").status, 204);
+    let found = in_status(&serve, "the deletion", |found| found["state"] == "Drifted");
+    assert_eq!((&found["drifted"][0]["fields"][0]["field"], &found["counts"]["owned"]), (&json!(""), &json!(0)));
+    assert_eq!(the_edge(&serve), Value::Null);
+    assert_eq!(serve.stop().code, 0);
+}
+
+#[test]
+fn drift_that_is_off_is_only_counted() {
+    let (_folder, serve) = source("off");
+    change(&serve, "by hand");
+    let found = in_status(&serve, "the count", |found| found["counts"]["drifted"] == json!(1));
+    assert_eq!((&found["state"], &found["drifted"]), (&json!("Synced"), &json!([])), "{found:#}");
+    assert_eq!(the_edge(&serve)["description"], "by hand");
+}
+
+#[test]
+fn drift_is_put_back_and_counted_until_it_is_a_fight() {
+    let (_folder, serve) = source("enforce");
+    change(&serve, "by hand");
+    soon(&serve, "the repair", |edge| edge["description"] == "a");
+    serve.wait_for("Put back 1 drifted resource as revision");
+    serve.wait_for("drift: /description set by API key ak_");
+    assert!(serve.get("/metrics").body.contains("edgewright_drift_repairs_total{source=\"shop\"} 1"));
+    let fought = until("the fight", || {
+        if the_edge(&serve)["description"] == "a" {
+            change(&serve, "by hand again");
+        }
+        Some(status(&serve)).filter(|found| found["state"] == "Drifted")
+    });
+    assert_eq!(fought["conditions"][0]["reason"], "Fight", "{fought:#}");
+    serve.wait_for("fight: others keep changing what is put back");
+}
+
+#[test]
+fn a_plan_names_the_drift_and_who_caused_it() {
+    let (folder, serve) = source("off");
+    change(&serve, "by hand");
+    let files = json!([{"name": "one.yaml", "text": edge("a", "\"new.example.com:443\"")}]);
+    let body = json!({"files": files, "source": "shop", "dry_run": true}).to_string();
+    let run = serve.call("POST", "/reconciliations", &body).json();
+    assert_eq!((&run["summary"]["drift"], &run["plan"]["changes"][0]["drift"]["state"]), (&json!(1), &json!("drift")));
+    let fields = run["plan"]["changes"][0]["drift"]["fields"].clone();
+    let states: Vec<_> =
+        fields.as_array().unwrap().iter().map(|it| (it["field"].clone(), it["state"].clone())).collect();
+    assert_eq!(states, [(json!("/description"), json!("drift")), (json!("/hostports"), json!("pending"))]);
+    assert_eq!(serve.stop().code, 0);
+    // The command reads the same from the files of the store, where the manifests are as they were applied.
+    let plan = folder.ok("plan --source shop shop");
+    assert!(plan.out.contains("\n    drift: /description set by API key ak_"), "{}", plan.out);
+    assert!(plan.summary().ends_with("(1 drift)"), "{}", plan.out);
+    let markdown = folder.ok("plan --source shop --format markdown shop");
+    assert!(markdown.out.contains("- drift: /description set by API key ak_"), "{}", markdown.out);
+}
+
+#[test]
+fn an_unknown_policy_is_reported_at_its_field() {
+    let folder = Folder::new();
+    folder.write("shop/one.yaml", &edge("a", ""));
+    folder.write("edgewright.config.yaml", "sources: [{name: shop, path: shop, drift: maybe}]\n");
+    let run = folder.run("validate shop");
+    assert_eq!(run.code, 1, "{}", run.all());
+    assert!(run.err.contains("at /sources/0/drift: expected `enforce`, `warn` or `off`"), "{}", run.err);
+}
