@@ -37,7 +37,7 @@ pub use serve::{Server, bind};
 use self::metrics::{Inventories, SyncTimes};
 use crate::{
     model::{id::Id, site::Site},
-    reconcile::following::Following,
+    reconcile::{followed::FollowedList, following::Following},
     store::Store,
 };
 use kept_pages::KeptPages;
@@ -64,7 +64,7 @@ pub struct App {
     site: Site,
     settings: Settings,
     /// The reconcile loops of the sources that the server follows.
-    following: Vec<Arc<Following>>,
+    following: FollowedList,
     work: Work,
     /// Lists with a filter, which a long reconciliation must not hold up.
     searches: Work,
@@ -102,7 +102,7 @@ impl App {
         let (renderings, pages) = (Renderings::new(), KeptPages::default());
         let files = FileCache::new(DEFAULT_MIB << 20);
         let (inventories, syncs) = (Inventories::default(), SyncTimes::default());
-        let following = Vec::new();
+        let following = FollowedList::default();
         Self { store, site, settings, following, work, searches, renderings, pages, files, inventories, syncs }
     }
 
@@ -116,7 +116,15 @@ impl App {
     /// Adds the reconcile loops of the followed sources.
     #[must_use]
     pub fn following(mut self, following: impl IntoIterator<Item = Arc<Following>>) -> Self {
-        self.following.extend(following);
+        let all = self.following.iter().chain(following).collect();
+        self.following = FollowedList::new(all);
+        self
+    }
+
+    /// Sets the reconcile loops of the followed sources, which may change.
+    #[must_use]
+    pub(crate) fn following_list(mut self, following: FollowedList) -> Self {
+        self.following = following;
         self
     }
 }

@@ -56,7 +56,7 @@ pub(super) struct SourceEntry {
 }
 
 /// A source to follow, with what the configuration file sets for it.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct ConfiguredSource {
     /// The name of the source.
     pub name: String,
@@ -149,6 +149,20 @@ impl SourceEntry {
 }
 
 impl ConfiguredSource {
+    /// The one source of the options, which also have its limits.
+    pub(super) fn of_options(paths: Vec<PathBuf>, ownership: &Ownership, lints: LintLevels) -> Self {
+        Self {
+            name: ownership.defaults().source,
+            location: SourceLocation { paths, ..SourceLocation::default() },
+            interval: INTERVAL,
+            prune: None,
+            isolate: None,
+            is_suspended: false,
+            budget: None,
+            lints,
+        }
+    }
+
     /// The source to follow. `ownership` has the defaults of what the file does not set.
     pub(super) fn followed(self, loading: &Loading, ownership: &Ownership) -> Result<FollowedSource, Diagnostic> {
         let Self { name, location, interval, prune, isolate, is_suspended, budget, lints } = self;

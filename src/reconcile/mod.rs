@@ -3,6 +3,7 @@
 mod apply;
 pub(crate) mod cancel;
 mod folders;
+pub(crate) mod followed;
 pub(crate) mod following;
 pub(crate) mod health;
 mod judging;

@@ -23,7 +23,7 @@ pub(super) fn write(app: &App, page: &mut Exposition) {
     let (files, bytes) = app.files.size();
     page.value("edgewright_file_cache_files", "Texts of sent files in memory.", files as f64);
     page.value("edgewright_file_cache_bytes", "Memory for the texts of sent files.", bytes as f64);
-    followed(&app.following, page);
+    followed(&app.following.now(), page);
     successes(app, page);
 }
 
@@ -93,10 +93,11 @@ fn followed(all: &[Arc<Following>], page: &mut Exposition) {
 
 /// The last successful sync of the followed sources, and of those that clients have sent.
 fn successes(app: &App, page: &mut Exposition) {
-    let is_followed = |source: &str| app.following.iter().any(|it| it.source == source);
+    let followed = app.following.now();
+    let is_followed = |source: &str| followed.iter().any(|it| it.source == source);
     let sent = app.syncs.all().into_iter().filter(|(source, _)| !is_followed(source));
     let mut all: Vec<(String, f64)> = sent.map(|(source, second)| (source, second as f64)).collect();
-    all.extend(app.following.iter().map(|it| (it.source.clone(), seconds(it.health.last_success()))));
+    all.extend(followed.iter().map(|it| (it.source.clone(), seconds(it.health.last_success()))));
     page.gauge(
         "edgewright_reconcile_last_success_timestamp_seconds",
         "Last time that the store matched a source's manifests, in Unix time; 0 for never.",
