@@ -76,8 +76,8 @@ impl WatchedSource {
         Ok(Self { source, folders, signals, received })
     }
 
-    /// Starts the loop like [`follow`]. It takes over from the loop `before` of the same source, which must have been
-    /// asked to stop; the first run waits for the end of that one's.
+    /// Starts the loop like [`follow`]. It takes over from the loop `before` of the same source, which the caller stops:
+    /// only one of them runs at a time.
     pub(crate) fn start(
         self,
         store: Arc<Store>,

@@ -113,24 +113,29 @@ impl<'a> LiveSources<'a> {
                 self.running.extend(known);
                 continue;
             };
-            let old = known.map(|(_, handle)| handle);
-            // Its run ends at the next step, and the first run of the new loop waits for that.
-            let taken_over = old.as_ref().map(Handle::following);
-            if let Some(following) = &taken_over {
-                following.stop();
-            }
+            let taken_over = known.as_ref().map(|(_, handle)| handle.following());
             match self.begin(watched, Arc::clone(suspensions), taken_over.as_deref()) {
                 Ok(handle) => {
-                    if is_serving && old.is_none() {
-                        handle.following().health.set_optional();
+                    let name = source.name.clone();
+                    match known {
+                        Some((_, old)) => {
+                            replaced.push(old);
+                            changes.changed.push(name);
+                        }
+                        None => {
+                            if is_serving {
+                                handle.following().health.set_optional();
+                            }
+                            changes.added.push(name);
+                        }
                     }
-                    let names = if old.is_some() { &mut changes.changed } else { &mut changes.added };
-                    names.push(source.name.clone());
                     self.running.push((source, handle));
                 }
-                Err(error) => failed = Some(not_watched(&source.name, &error)),
+                Err(error) => {
+                    failed = Some(not_watched(&source.name, &error));
+                    self.running.extend(known);
+                }
             }
-            replaced.extend(old);
         }
         let mut removed = Vec::new();
         for (name, (_, handle)) in before {
@@ -140,6 +145,8 @@ impl<'a> LiveSources<'a> {
         }
         // Requests see the new loops before the old ones have ended: a loop that has ended is not ready.
         self.list.set(self.running.iter().map(|(_, handle)| handle.following()).collect());
+        // Their runs end at the next step, and the new loops wait for that.
+        replaced.iter().for_each(|handle| handle.following().stop());
         drop(replaced);
         for handle in removed {
             handle.finish(|| self.list.is_stopping());
