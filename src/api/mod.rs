@@ -41,7 +41,7 @@ pub use serve::{Server, bind};
 use self::metrics::{Inventories, SyncTimes};
 use crate::{
     model::{id::Id, site::Site},
-    reconcile::following::Following,
+    reconcile::{followed::FollowedList, following::Following},
     store::Store,
 };
 use kept_pages::KeptPages;
@@ -70,7 +70,7 @@ pub struct App {
     site: Site,
     settings: Settings,
     /// The reconcile loops of the sources that the server follows.
-    following: Vec<Arc<Following>>,
+    following: FollowedList,
     work: Work,
     /// Lists with a filter, which a long reconciliation must not hold up.
     searches: Work,
@@ -118,7 +118,7 @@ impl App {
             store,
             site,
             settings,
-            following: Vec::new(),
+            following: FollowedList::default(),
             work,
             searches,
             renderings,
@@ -164,7 +164,15 @@ impl App {
     /// Adds the reconcile loops of the followed sources.
     #[must_use]
     pub fn following(mut self, following: impl IntoIterator<Item = Arc<Following>>) -> Self {
-        self.following.extend(following);
+        let all = self.following.iter().chain(following).collect();
+        self.following = FollowedList::new(all);
+        self
+    }
+
+    /// Sets the reconcile loops of the followed sources, which may change.
+    #[must_use]
+    pub(crate) fn following_list(mut self, following: FollowedList) -> Self {
+        self.following = following;
         self
     }
 }

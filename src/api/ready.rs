@@ -23,9 +23,10 @@ fn page_of(app: &App) -> Response {
         });
     }
     let (mut missing, mut warnings) = (Vec::new(), String::new());
+    let all = app.following.now();
     // One source needs no name.
-    let several = app.following.len() > 1;
-    for following in &app.following {
+    let several = all.len() > 1;
+    for following in all.iter() {
         let named = |state: String| if several { format!("source `{}`: {state}", following.source) } else { state };
         match following.health.verdict() {
             Verdict::Ready => {}

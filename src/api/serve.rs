@@ -16,7 +16,10 @@ use tokio::{
     sync::watch,
 };
 
-use crate::reconcile::following::{Following, GRACE};
+use crate::reconcile::{
+    followed::FollowedList,
+    following::{Following, GRACE},
+};
 
 /// The grace period for background work after the last connection is closed.
 const LEAVE: Duration = Duration::from_secs(1);
@@ -44,18 +47,13 @@ struct Signals {
 }
 
 impl Signals {
-    /// Completes on SIGINT or SIGTERM. A SIGHUP triggers a run of each reconcile loop.
-    async fn stop(&mut self, following: &[Arc<Following>]) {
+    /// Completes on SIGINT or SIGTERM. Calls `hangup` on each SIGHUP before.
+    async fn stop(&mut self, hangup: &mut (dyn FnMut() + Send)) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
-                _ = self.hangup.recv() => {
-                    if !following.is_empty() {
-                        tracing::info!("SIGHUP: reading the manifests");
-                    }
-                    following.iter().for_each(|following| following.look());
-                }
+                _ = self.hangup.recv() => hangup(),
             }
         }
     }
@@ -90,8 +88,9 @@ impl Server {
     pub fn wait(&mut self, ready: impl Future<Output = ()>) -> bool {
         let signals = &mut self.signals;
         self.runtime.block_on(async move {
+            let mut ignored = || {};
             tokio::select! {
-                () = signals.stop(&[]) => false,
+                () = signals.stop(&mut ignored) => false,
                 () = ready => true,
             }
         })
@@ -99,13 +98,29 @@ impl Server {
 
     /// Serves until SIGINT or SIGTERM, then finishes running requests.
     pub fn run(self, router: Router, following: impl IntoIterator<Item = Arc<Following>>) -> io::Result<()> {
+        let following = FollowedList::new(following.into_iter().collect());
+        let loops = following.clone();
+        self.run_following(router, following, move || {
+            if loops.iter().next().is_some() {
+                tracing::info!("SIGHUP: reading the manifests");
+            }
+            loops.iter().for_each(|following| following.look());
+        })
+    }
+
+    /// Like [`Self::run`], for sources that may change. Calls `hangup` on each SIGHUP.
+    pub(crate) fn run_following(
+        self,
+        router: Router,
+        following: FollowedList,
+        mut hangup: impl FnMut() + Send + 'static,
+    ) -> io::Result<()> {
         let Self { runtime, listener, mut signals, stopping } = self;
-        let following: Vec<Arc<Following>> = following.into_iter().collect();
         let loops = following.clone();
         let stop = async move {
-            signals.stop(&loops).await;
+            signals.stop(&mut hangup).await;
             // The loops stop while the last requests finish.
-            loops.iter().for_each(|following| following.stop());
+            loops.stop();
         };
         let stop = tell(stopping, stop);
         serve(runtime, listener, router, following, stop)
@@ -114,7 +129,7 @@ impl Server {
     /// Serves until `stop` completes, then finishes running requests.
     pub fn run_until(self, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let stop = tell(self.stopping, stop);
-        serve(self.runtime, self.listener, router, Vec::new(), stop)
+        serve(self.runtime, self.listener, router, FollowedList::default(), stop)
     }
 
     /// Returns a receiver of whether the server stops.
@@ -133,7 +148,7 @@ fn serve(
     runtime: Runtime,
     listener: TcpListener,
     router: Router,
-    following: Vec<Arc<Following>>,
+    following: FollowedList,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let served = runtime.block_on(async move {

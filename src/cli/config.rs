@@ -13,10 +13,11 @@ use serde_json::Value;
 use super::{
     Failure,
     followed::{self, ConfiguredSource, SourceEntry, text_of},
+    usage,
 };
 use crate::{
     api::notify::config::{NotificationConfig, NotificationTarget},
-    manifest::syntax,
+    manifest::{ManifestFile, syntax},
     model::{
         code::Code,
         decode::decode,
@@ -31,6 +32,9 @@ use crate::{
 pub(super) const DEFAULT: &str = "edgewright.config.yaml";
 /// The environment variable with the path of another file.
 pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
+
+/// The keys that take effect while a server runs (D91); all others need a restart.
+const LIVE: [&str; 4] = ["lints", "allowed_labels", "certificate_expiry_days", "sources"];
 
 /// The contents of a configuration file.
 #[derive(Debug, Default, Deserialize)]
@@ -58,6 +62,8 @@ pub(super) struct Config {
     path: PathBuf,
     /// Whether the path was set, rather than found in the working folder.
     named: bool,
+    has_content: bool,
+    fixed: BTreeMap<String, Value>,
     /// The levels of lints.
     pub lints: LintLevels,
     /// The sources that `serve` follows.
@@ -89,13 +95,42 @@ impl Config {
         Err(unusable(&self.path, &fault))
     }
 
+    /// Reads the file again, for a server that runs. Once it had content, it must have some: a file that is just being
+    /// replaced must not stop all sources.
+    pub(super) fn again(&self) -> Result<Self, Failure> {
+        let now = Self::read()?;
+        if self.has_content && !now.has_content {
+            let fault = Fault::new(Code::Unreadable, "the file is missing or empty");
+            return Err(unusable(&self.path, &fault.help("restore the file, or write `{}` to configure nothing")));
+        }
+        Ok(now)
+    }
+
+    /// Whether there is a file with content.
+    pub(super) fn has_content(&self) -> bool {
+        self.has_content
+    }
+
+    /// The values that take effect only at the start of a server, by their paths in the file.
+    pub(super) fn fixed(&self) -> &BTreeMap<String, Value> {
+        &self.fixed
+    }
+
+    /// The error of a value that an option does not accept.
+    pub(super) fn refused(&self, error: clap::Error) -> Failure {
+        let text = usage::tamed(error).to_string();
+        let reason = text.lines().next().unwrap_or_default();
+        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+        unusable(&self.path, &Fault::new(Code::Parameter, reason))
+    }
+
     /// The path of the file, whether it exists or not.
     pub(super) fn path() -> PathBuf {
         std::env::var_os(VARIABLE).map_or_else(|| PathBuf::from(DEFAULT), PathBuf::from)
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
-        let fail = |fault: Fault| unusable(path, &fault);
+        let fail = |fault: Fault| unusable_at(path, text, &fault);
         let mut content: Tape = serde_yaml::from_str(text)
             .map_err(|error| fail(Fault::new(Code::Syntax, syntax::reason_and_place(&error))))?;
         if content.root().is_null() {
@@ -109,6 +144,7 @@ impl Config {
             return Err(fail(fault));
         }
         let file = file.unwrap_or_default();
+        let fixed = fixed(decode(content.root(), None).0.unwrap_or_default());
         let lints = LintLevels::named(&file.lints, file.allowed_labels).map_err(|fault| {
             let path = fault.path.under(&FieldPath::root().join("lints"));
             fail(fault.at(path))
@@ -120,7 +156,16 @@ impl Config {
         })?;
         let sources = followed::checked(file.sources, &lints).map_err(fail)?;
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
-        Ok(Self { options, path: path.to_owned(), named: false, lints, sources, notifications })
+        Ok(Self {
+            options,
+            path: path.to_owned(),
+            named: false,
+            has_content: true,
+            fixed,
+            lints,
+            sources,
+            notifications,
+        })
     }
 
     /// Sets the configured values as defaults of the options in every command. Flags and the environment take
@@ -150,6 +195,23 @@ impl Config {
     }
 }
 
+/// The values of a file that take effect only at the start, by their paths.
+fn fixed(whole: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let mut fixed = BTreeMap::new();
+    for (key, value) in whole {
+        let place = FieldPath::root().join(key.as_str());
+        match value {
+            _ if LIVE.contains(&key.as_str()) => {}
+            Value::Object(options) if key == "options" => {
+                let options = options.into_iter().map(|(name, value)| (place.join(name.as_str()).to_string(), value));
+                fixed.extend(options);
+            }
+            value => drop(fixed.insert(place.to_string(), value)),
+        }
+    }
+    fixed
+}
+
 fn subcommands(command: &Command) -> Vec<String> {
     command.get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
 }
@@ -171,12 +233,53 @@ fn set(mut command: Command, name: &str, value: &str, known: &mut bool) -> Comma
 }
 
 fn unusable(path: &Path, fault: &Fault) -> Failure {
+    refusal(path, "", fault)
+}
+
+/// The same for a fault of a field, with the line that it is in.
+fn unusable_at(path: &Path, text: &str, fault: &Fault) -> Failure {
     let place = fault.path.to_string();
-    let place = if place.is_empty() { place } else { format!(" at {place}") };
+    if place.is_empty() {
+        return unusable(path, fault);
+    }
+    let file = ManifestFile::new(String::new(), text.to_owned(), PathBuf::new(), PathBuf::new());
+    let (line, _) = file.place(file.map().locate(0, &fault.path, fault.aim)).line_column();
+    refusal(path, &format!(" at {place} (line {line})"), fault)
+}
+
+fn refusal(path: &Path, place: &str, fault: &Fault) -> Failure {
     let diagnostic =
         Diagnostic::error(fault.code, format!("invalid configuration {}{place}: {}", path.display(), fault.message));
     match &fault.help {
         Some(help) => diagnostic.help(help.clone()).into(),
         None => diagnostic.into(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Config, String> {
+        let parsed = Config::parse(Path::new("c.yaml"), text);
+        parsed.map_err(|failure| failure.diagnostics.into_iter().map(|it| it.message).collect())
+    }
+
+    #[test]
+    fn what_a_server_reads_only_at_its_start_is_told_apart() {
+        let text = "options: {store: a, manifests: [b]}\nlints: {team-format: deny}\nsources: [{name: a, path: a}]\n\
+                    allowed_labels: [a]\ncertificate_expiry_days: 3\n";
+        let config = parsed(text).unwrap();
+        assert_eq!(config.fixed().keys().collect::<Vec<_>>(), ["/options/manifests", "/options/store"]);
+        assert!(config.has_content() && !parsed("# nothing\n").unwrap().has_content());
+        assert!(parsed("{}").unwrap().has_content());
+    }
+
+    #[test]
+    fn an_error_of_a_field_names_its_line() {
+        let found = parsed("lints: {}\nsources:\n- {name: a, path: a}\n- name: b\n  path: b\n  interval: soon\n");
+        let expected = "invalid configuration c.yaml at /sources/1/interval (line 6): expected a duration";
+        assert!(found.as_ref().is_err_and(|message| message.starts_with(expected)), "{found:?}");
     }
 }

@@ -59,7 +59,7 @@ pub(super) struct SourceEntry {
 }
 
 /// A source to follow, with what the configuration file sets for it.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct ConfiguredSource {
     /// The name of the source.
     pub name: String,
@@ -155,6 +155,21 @@ impl SourceEntry {
 }
 
 impl ConfiguredSource {
+    /// The one source of the options, which also have its limits.
+    pub(super) fn of_options(paths: Vec<PathBuf>, ownership: &Ownership, lints: LintLevels) -> Self {
+        Self {
+            name: ownership.defaults().source,
+            location: SourceLocation { paths, ..SourceLocation::default() },
+            interval: INTERVAL,
+            prune: None,
+            isolate: None,
+            is_suspended: false,
+            budget: None,
+            lints,
+            drift: None,
+        }
+    }
+
     /// The source to follow. `ownership` and `drift` are the defaults of what the file does not set.
     pub(super) fn followed(
         self,

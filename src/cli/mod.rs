@@ -18,6 +18,7 @@ mod output;
 mod owners;
 mod progress;
 mod reconcile;
+mod reload;
 mod resume;
 mod revision;
 mod rollback;
@@ -35,7 +36,7 @@ mod validate;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
 use config::Config;
 use output::Output;
 
@@ -158,16 +159,12 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
-    let Config { lints, sources, notifications, .. } = config;
+    let lints = config.lints.clone();
     let by_flag = |name: &str| {
         matches.subcommand().is_some_and(|(_, command)| {
             let command = command.subcommand().map_or(command, |(_, nested)| nested);
             command.value_source(name) == Some(ValueSource::CommandLine)
         })
-    };
-    let is_given = |name: &str| {
-        let source = matches.subcommand().and_then(|(_, command)| command.value_source(name));
-        matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
     };
     match cli.command {
         Command::Reconcile(mut args) => args.common.place.choose(&by_flag).and_then(|()| args.run(lints)),
@@ -175,7 +172,7 @@ fn run() -> CommandResult {
         Command::Rollback(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
-        Command::Serve(args) => args.run(lints, sources, notifications, &is_given),
+        Command::Serve(args) => args.run(config, &|name: &str| is_given(&matches, name)),
         Command::Status(args) => args.run(),
         Command::Suspend(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Resume(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
@@ -191,6 +188,12 @@ fn run() -> CommandResult {
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),
     }
+}
+
+/// Whether an option of the command was given as a flag or an environment variable, rather than in the configuration file.
+fn is_given(matches: &ArgMatches, name: &str) -> bool {
+    let source = matches.subcommand().and_then(|(_, command)| command.value_source(name));
+    matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
 }
 
 /// Writes the report of a command that cannot run because the configuration file is invalid. A program that reads the

@@ -1,31 +1,23 @@
 //! `edgewright serve`.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
 use super::{
     CommandResult, Exit, Failure, StoreArgs,
+    config::Config,
     followed::ConfiguredSource,
     keys,
     log::{self, LogFormat},
+    reload::{ConfigWatch, LiveSources, Reloader},
     source::{Loading, Ownership},
 };
 use crate::{
     api::{
-        App, Settings, VERSION_HEADER, bind, install_metrics,
-        notify::{Notifier, config::NotificationTarget},
-        reconciliation::files::DEFAULT_MIB,
-        router,
-        watch::DEFAULT_WATCHERS,
+        App, Settings, VERSION_HEADER, bind, install_metrics, notify::Notifier, reconciliation::files::DEFAULT_MIB,
+        router, watch::DEFAULT_WATCHERS,
     },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
-    reconcile::{
-        LintLevels,
-        drift::DriftPolicy,
-        following::{FollowedSource, Following, Handle, INTERVAL, SourceLocation},
-        suspension::Suspensions,
-        token::write_token,
-        watch::follow_source,
-    },
+    reconcile::{drift::DriftPolicy, token::write_token},
     store::{Store, background::lower_priority_of_pool},
     text::escaped,
 };
@@ -72,21 +64,15 @@ pub(super) struct Args {
     max_watchers: usize,
     /// Form of the log on stderr. EDGEWRIGHT_LOG sets its levels, such as `info,edgewright::access=warn`.
     #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
-    log_format: LogFormat,
+    pub(super) log_format: LogFormat,
 }
 
 impl Args {
     /// Runs the command.
-    pub(super) fn run(
-        self,
-        lints: LintLevels,
-        sources: Vec<ConfiguredSource>,
-        notifications: Vec<NotificationTarget>,
-        is_given: &dyn Fn(&str) -> bool,
-    ) -> CommandResult {
+    pub(super) fn run(self, config: Config, is_given: &dyn Fn(&str) -> bool) -> CommandResult {
         lower_priority_of_pool();
         log::start(self.log_format);
-        self.serve(lints, sources, notifications, is_given).map_err(|failure| match self.log_format {
+        self.serve(config, is_given).map_err(|failure| match self.log_format {
             LogFormat::Text => failure,
             // Every line of the log can be parsed, the last one included.
             LogFormat::Json => {
@@ -96,13 +82,7 @@ impl Args {
         })
     }
 
-    fn serve(
-        &self,
-        lints: LintLevels,
-        sources: Vec<ConfiguredSource>,
-        notifications: Vec<NotificationTarget>,
-        is_given: &dyn Fn(&str) -> bool,
-    ) -> CommandResult {
+    fn serve(&self, config: Config, is_given: &dyn Fn(&str) -> bool) -> CommandResult {
         if axum::http::HeaderName::from_bytes(self.version_header.as_bytes()).is_err() {
             let message = format!("`{}` is not a valid header name", self.version_header);
             return Err(Diagnostic::error(Code::InvalidFormat, message).into());
@@ -111,7 +91,7 @@ impl Args {
             let fault = Diagnostic::error(Code::Parameter, "`--manifests` cannot be standard input");
             return Err(fault.help("use a file or folder").into());
         }
-        if !sources.is_empty() {
+        if !config.sources.is_empty() {
             self.check_alone(is_given)?;
         }
         let mut server = bind(&self.listen).map_err(|error| {
@@ -123,32 +103,44 @@ impl Args {
         let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| format!("http://{address}")));
         // The first run is over before there is a router.
         install_metrics();
-        let notifier = Notifier::start(&store, notifications, &base_url)?;
+        let mut config = config;
+        let notifier = Notifier::start(&store, std::mem::take(&mut config.notifications), &base_url)?;
         self.create_admin(&store)?;
-        let mut handles = self.follow(&store, lints, sources)?;
-        let looks: Vec<_> = handles.iter_mut().map(Handle::first_look).collect();
-        let first_looks = async move {
-            for look in looks {
-                look.await;
-            }
-        };
-        if !handles.is_empty() && !server.wait(first_looks) {
+        let mut sources =
+            LiveSources::new(&self.loading, &self.ownership, self.drift, self.log_format, Arc::clone(&store));
+        let first_looks = sources.start(self.wanted(&config))?;
+        let following = sources.list();
+        if following.iter().next().is_some() && !server.wait(first_looks) {
             // All loops stop at the same time.
-            handles.iter().for_each(|handle| handle.following().stop());
+            following.stop();
             tracing::info!("Stopped.");
             return Ok(Exit::Done);
         }
-        let following: Vec<Arc<Following>> = handles.iter().map(Handle::following).collect();
         let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
         let settings =
             Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
-        let app = App::new(store, settings).following(following.clone()).stopped_by(&server);
+        let app = App::new(store, settings).following_list(following.clone()).stopped_by(&server);
         let app = app.outbox(notifier.as_ref().map(Notifier::outbox));
         let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
         let router = router(app);
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
-        server.run(router, following).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
-        drop((handles, notifier));
+        let (watch, trigger) = ConfigWatch::new(Config::path());
+        let reloader = Reloader::new(self, config, Self::from_file(is_given), sources);
+        let (hangup, looking) = (trigger.clone(), following.clone());
+        let on_hangup = move || {
+            tracing::info!("SIGHUP: reading the configuration file and the manifests");
+            hangup.reload();
+            looking.iter().for_each(|following| following.look());
+        };
+        let served = std::thread::scope(|scope| {
+            let name = "configuration".to_owned();
+            std::thread::Builder::new().name(name).spawn_scoped(scope, move || reloader.run(watch))?;
+            let served = server.run_following(router, following, on_hangup);
+            trigger.stop();
+            served
+        });
+        served.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
+        drop(notifier);
         tracing::info!("Stopped.");
         Ok(Exit::Done)
     }
@@ -191,7 +183,7 @@ impl Args {
 
     /// Rejects the options of a single source if the configuration file lists sources: it would be unclear to which of
     /// them a limit applies.
-    fn check_alone(&self, is_given: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
+    pub(super) fn check_alone(&self, is_given: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
         let options = [
             ("manifests", "--manifests"),
             ("source", "--source"),
@@ -212,42 +204,19 @@ impl Args {
         }
     }
 
-    /// Follows the sources of the configuration file, or the one of the options.
-    fn follow(
-        &self,
-        store: &Arc<Store>,
-        lints: LintLevels,
-        sources: Vec<ConfiguredSource>,
-    ) -> Result<Vec<Handle>, Failure> {
-        let mut followed = Vec::new();
-        for source in sources {
-            followed.push((Some(source.name.clone()), source.followed(&self.loading, &self.ownership, self.drift)?));
+    /// The sources to follow: those of the configuration file, or the one of the options.
+    pub(super) fn wanted(&self, config: &Config) -> Vec<ConfiguredSource> {
+        if config.sources.is_empty() && !self.manifests.is_empty() {
+            return vec![ConfiguredSource::of_options(self.manifests.clone(), &self.ownership, config.lints.clone())];
         }
-        if followed.is_empty() && !self.manifests.is_empty() {
-            let paths = self.manifests.clone();
-            let options = self.ownership.options(self.loading.of(paths.clone()), lints);
-            let location = SourceLocation { paths: paths.clone(), ..SourceLocation::default() };
-            let (interval, is_suspended, drift) = (INTERVAL, false, self.drift);
-            let source = FollowedSource { options, watched: paths, interval, location, is_suspended, drift };
-            followed.push((None, source));
-        }
-        if followed.is_empty() {
-            return Ok(Vec::new());
-        }
-        let suspensions = Arc::new(Suspensions::open(Arc::clone(store))?);
-        let mut handles = Vec::new();
-        for (label, source) in followed {
-            let (reported, format) = (Arc::clone(store), self.log_format);
-            let handle = follow_source(Arc::clone(store), source, Arc::clone(&suspensions), move |report, author| {
-                log::run(format, &report, author, reported.snapshot().revision);
-            });
-            let handle = handle.map_err(|error| {
-                let of = label.map(|name| format!(" of source `{name}`")).unwrap_or_default();
-                Diagnostic::error(Code::Unreadable, format!("cannot watch the manifests{of}: {error}"))
-            });
-            handles.push(handle?);
-        }
-        Ok(handles)
+        config.sources.clone()
+    }
+
+    /// The long names of the options that the configuration file sets: no flag or variable overrides them.
+    fn from_file(is_given: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
+        let command = <Self as clap::Args>::augment_args(clap::Command::new("serve"));
+        let free = command.get_arguments().filter(|argument| !is_given(argument.get_id().as_str()));
+        free.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
     }
 }
 

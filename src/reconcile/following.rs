@@ -80,27 +80,40 @@ pub struct Following {
     suspensions: Arc<Suspensions>,
     /// The suspension by the configuration file, if any.
     configured: Option<Suspension>,
-    /// Held during a run, so that nothing is applied once a suspension is acknowledged.
-    running: Mutex<()>,
+    /// Held during a run, so that nothing is applied once a suspension is acknowledged. A loop that takes over shares it
+    /// with the one before: only one of them runs at a time.
+    running: Arc<Mutex<()>>,
     signals: Sender<Signal>,
     cancel: Cancel,
     stopped: OnceLock<Instant>,
 }
 
 impl Following {
-    /// Creates the status of a loop that starts now and receives the other end of `signals`.
-    pub(super) fn new(source: &FollowedSource, suspensions: Arc<Suspensions>, signals: Sender<Signal>) -> Self {
+    /// Creates the status of a loop that starts now and receives the other end of `signals`. It takes over from the loop
+    /// `before` of the same source, if any; what that one found still holds for manifests at the same location.
+    pub(super) fn new(
+        source: &FollowedSource,
+        suspensions: Arc<Suspensions>,
+        signals: Sender<Signal>,
+        before: Option<&Following>,
+    ) -> Self {
+        // A loop that looks more often still has the time of the default.
+        let health = Health::new(&source.options.source, 3 * source.interval.max(INTERVAL));
+        let is_same_place = before.is_some_and(|before| before.location == source.location);
+        if let Some(before) = before {
+            health.take_over(&before.health, is_same_place);
+        }
+        let configured = || before.and_then(|it| it.configured.clone()).unwrap_or_else(Suspension::configured);
         Self {
             source: source.options.source.clone(),
-            // A loop that looks more often still has the time of the default.
-            health: Health::new(&source.options.source, 3 * source.interval.max(INTERVAL)),
+            health,
             location: source.location.clone(),
             interval: source.interval,
             drift: source.drift,
-            status: StatusBoard::default(),
+            status: before.filter(|_| is_same_place).map(|it| it.status.taken_over()).unwrap_or_default(),
             suspensions,
-            configured: source.is_suspended.then(Suspension::configured),
-            running: Mutex::default(),
+            configured: source.is_suspended.then(configured),
+            running: before.map(|it| Arc::clone(&it.running)).unwrap_or_default(),
             signals,
             cancel: source.options.cancel.clone(),
             stopped: OnceLock::new(),
@@ -181,6 +194,20 @@ impl Handle {
     /// The status of the loop, and a way to control it.
     pub fn following(&self) -> Arc<Following> {
         Arc::clone(&self.following)
+    }
+
+    /// Asks the loop to stop after its current run.
+    pub(crate) fn retire(&self) {
+        let _ = self.following.signals.send(Signal::Stop);
+    }
+
+    /// Waits for the end of a retired loop. Its run is cancelled after the grace period, or when there is a hurry.
+    pub(crate) fn finish(self, is_hurried: impl Fn() -> bool) {
+        let since = Instant::now();
+        let is_running = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        while is_running() && since.elapsed() < GRACE && !is_hurried() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Completes after the first run.

@@ -137,6 +137,8 @@ struct HealthState {
     has_ended: bool,
     /// Whether the store holds resources of the source.
     is_applied: bool,
+    /// Whether the server is ready without the source.
+    is_optional: bool,
     last_attempt: Option<Timestamp>,
     last_success: Option<Timestamp>,
 }
@@ -158,10 +160,28 @@ impl Health {
             running_since: None,
             has_ended: false,
             is_applied: false,
+            is_optional: false,
             last_attempt: None,
             last_success: None,
         };
         Self { source: source.to_owned(), longest_silence, state: Mutex::new(state) }
+    }
+
+    /// Takes over from the loop that the source had before its settings changed. `is_same_place` tells whether the
+    /// manifests are where they were, so that their condition still holds.
+    pub(super) fn take_over(&self, before: &Health, is_same_place: bool) {
+        let before = before.state();
+        let mut state = self.state();
+        (state.is_applied, state.is_optional) = (before.is_applied, before.is_optional);
+        (state.last_attempt, state.last_success) = (before.last_attempt, before.last_success);
+        if is_same_place {
+            state.condition = before.condition.clone();
+        }
+    }
+
+    /// Records that the server is ready without the source: it was added while the server was running (D91).
+    pub(crate) fn set_optional(&self) {
+        self.state().is_optional = true;
     }
 
     fn state(&self) -> MutexGuard<'_, HealthState> {
@@ -272,11 +292,11 @@ impl Health {
             return Verdict::NotReady(trouble.into());
         }
         let Condition { status, reason, message, .. } = &state.condition;
+        // A source that somebody has suspended, rolled back or added must not take the server out of rotation.
+        let is_excused = state.is_optional || reason.is_intended();
         match status {
             Status::Synced => Verdict::Ready,
-            Status::OutOfSync if state.is_applied || reason.is_intended() => {
-                Verdict::Degraded(format!("{status} ({reason}): {message}"))
-            }
+            _ if state.is_applied || is_excused => Verdict::Degraded(format!("{status} ({reason}): {message}")),
             _ => Verdict::NotReady(format!("{status} ({reason}): {message}")),
         }
     }
@@ -341,6 +361,30 @@ mod tests {
             health.result(reason, "one to create".into(), 1);
             assert_eq!(health.verdict(), Verdict::Degraded(format!("OutOfSync ({reason}): one to create")));
         }
+    }
+
+    #[test]
+    fn a_source_that_is_added_or_changed_does_not_make_a_server_unready() {
+        let added = Health::new("shop", SILENCE);
+        added.set_optional();
+        assert_eq!(added.verdict(), Verdict::Degraded("Unknown (Starting): the first run has not finished".into()));
+        added.result(Reason::Invalid, "one error".into(), 1);
+        assert_eq!(added.verdict(), Verdict::Degraded("OutOfSync (Invalid): one error".into()));
+
+        let first = Health::new("shop", SILENCE);
+        first.result(Reason::Applied, "one to create".into(), 1);
+        let moved = Health::new("shop", SILENCE);
+        moved.take_over(&first, false);
+        assert_eq!((moved.condition().status, is_ready(&moved, Duration::ZERO)), (Status::Unknown, true));
+        assert_eq!(moved.last_success(), first.last_success());
+        let same = Health::new("shop", SILENCE);
+        same.take_over(&first, true);
+        assert_eq!((same.condition(), same.verdict()), (first.condition(), Verdict::Ready));
+
+        // What was never applied is no less missing after a change of its settings.
+        let missing = Health::new("shop", SILENCE);
+        missing.take_over(&Health::new("shop", SILENCE), false);
+        assert!(!is_ready(&missing, Duration::ZERO));
     }
 
     #[test]

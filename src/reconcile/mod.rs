@@ -5,6 +5,7 @@ pub(crate) mod cancel;
 pub(crate) mod drift;
 mod fight;
 mod folders;
+pub(crate) mod followed;
 pub(crate) mod following;
 pub(crate) mod health;
 mod judging;

@@ -74,7 +74,7 @@ pub(crate) fn check_source(name: &str) -> Result<(), String> {
 }
 
 /// The configuration of lints.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct LintLevels {
     /// Levels by lint name.
     pub levels: BTreeMap<String, Level>,

@@ -161,6 +161,11 @@ impl StatusBoard {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A board for the loop that takes over from this one's, with the same status.
+    pub(super) fn taken_over(&self) -> Self {
+        Self(Mutex::new(self.current()))
+    }
+
     /// The status now.
     pub(crate) fn current(&self) -> SourceStatus {
         self.status().clone()

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        mpsc::{Receiver, RecvTimeoutError, channel},
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     time::{Duration, Instant},
 };
@@ -65,44 +65,61 @@ pub fn follow(
         is_suspended: false,
         drift: DriftPolicy::Enforce,
     };
-    follow_source(store, source, suspensions, report)
+    WatchedSource::new(source)?.start(store, suspensions, None, report)
 }
 
-/// Like [`follow`], for a source that may have its own interval.
-pub(crate) fn follow_source(
-    store: Arc<Store>,
+/// A source whose files are watched, and whose loop has not started.
+pub(crate) struct WatchedSource {
     source: FollowedSource,
-    suspensions: Arc<Suspensions>,
-    report: impl FnMut(RunReport, &Author) + Send + 'static,
-) -> notify::Result<Handle> {
-    let (signals, received) = channel();
-    // The watch starts first, so that no change is lost before the first run.
-    let events = signals.clone();
-    let folders = Folders::watch(&source.watched, move || {
-        let _ = events.send(Signal::Look);
-    })?;
-    let following = Arc::new(Following::new(&source, suspensions, signals));
-    // A counter that appears with its first event hides that event from `increase()`.
-    metrics::counter!(REPAIRS, "source" => following.source.clone()).increment(0);
-    let mut options = source.options;
-    let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
-    options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
-    let (looked, first) = oneshot::channel();
-    let mut watch = Loop {
-        store,
-        options,
-        recorder,
-        folders,
-        report,
-        reported: None,
-        settled: None,
-        prepared: None,
-        suspension: None,
-        repairs: Repairs::default(),
-        following: Arc::clone(&following),
-    };
-    let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || watch.run(&received, looked));
-    Ok(Handle::new(following, first, thread.map_err(notify::Error::io)?))
+    folders: Folders,
+    signals: Sender<Signal>,
+    received: Receiver<Signal>,
+}
+
+impl WatchedSource {
+    /// Watches the files of a source. The watch starts first, so that no change is lost before the first run.
+    pub(crate) fn new(source: FollowedSource) -> notify::Result<Self> {
+        let (signals, received) = channel();
+        let events = signals.clone();
+        let folders = Folders::watch(&source.watched, move || {
+            let _ = events.send(Signal::Look);
+        })?;
+        Ok(Self { source, folders, signals, received })
+    }
+
+    /// Starts the loop like [`follow`]. It takes over from the loop `before` of the same source, which the caller stops:
+    /// only one of them runs at a time.
+    pub(crate) fn start(
+        self,
+        store: Arc<Store>,
+        suspensions: Arc<Suspensions>,
+        before: Option<&Following>,
+        report: impl FnMut(RunReport, &Author) + Send + 'static,
+    ) -> notify::Result<Handle> {
+        let Self { source, folders, signals, received } = self;
+        let following = Arc::new(Following::new(&source, suspensions, signals, before));
+        // A counter that appears with its first event hides that event from `increase()`.
+        metrics::counter!(REPAIRS, "source" => following.source.clone()).increment(0);
+        let mut options = source.options;
+        let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
+        options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
+        let (looked, first) = oneshot::channel();
+        let mut watch = Loop {
+            store,
+            options,
+            recorder,
+            folders,
+            report,
+            reported: None,
+            settled: None,
+            prepared: None,
+            suspension: None,
+            repairs: Repairs::default(),
+            following: Arc::clone(&following),
+        };
+        let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || watch.run(&received, looked));
+        Ok(Handle::new(following, first, thread.map_err(notify::Error::io)?))
+    }
 }
 
 /// The loop and its state between runs.

@@ -32,6 +32,7 @@ mod parsed;
 mod progress;
 mod provenance;
 mod readme;
+mod reload;
 mod remembered;
 mod remote;
 mod report_limits;

@@ -14,17 +14,17 @@ use crate::{
 /// Far below the 30 seconds after which a source is looked at without an event.
 const SOON: Duration = Duration::from_secs(10);
 
-const CONFIG: &str = "edgewright.config.yaml";
+pub(crate) const CONFIG: &str = "edgewright.config.yaml";
 
 /// The manifest of an edge.
-fn edge(name: &str, description: &str) -> String {
+pub(crate) fn edge(name: &str, description: &str) -> String {
     format!(
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{description: {description}, hostports: [\"{name}.example.com:443\"]}}\n"
     )
 }
 
 /// The descriptions of the edges that the API shows, sorted.
-fn shown(serve: &Serve) -> Vec<String> {
+pub(crate) fn shown(serve: &Serve) -> Vec<String> {
     let list = serve.get("/edges/https").json();
     let edges = list["https_edges"].as_array().unwrap().iter();
     let mut found: Vec<String> = edges.map(|edge| edge["description"].as_str().unwrap().to_owned()).collect();
@@ -32,18 +32,18 @@ fn shown(serve: &Serve) -> Vec<String> {
     found
 }
 
-fn soon_shown(serve: &Serve, descriptions: &[&str]) {
+pub(crate) fn soon_shown(serve: &Serve, descriptions: &[&str]) {
     within(SOON, &descriptions.join(", "), || (shown(serve) == descriptions).then_some(()));
 }
 
 /// Waits for a line of the log about a source.
-fn until_logged(serve: &Serve, source: &str, text: &str) {
+pub(crate) fn until_logged(serve: &Serve, source: &str, text: &str) {
     let field = format!(" source=\"{source}\"");
     until(text, || serve.said().lines().any(|line| line.contains(text) && line.contains(&field)).then_some(()));
 }
 
 /// Two folders, and a configuration file that follows both.
-fn two_sources() -> Folder {
+pub(crate) fn two_sources() -> Folder {
     let folder = Folder::new();
     folder.write("shop/one.yaml", &edge("one", "a"));
     folder.write("docs/two.yaml", &edge("two", "b"));
@@ -202,14 +202,14 @@ fn a_bare_repository_a_tag_and_the_top_folder_are_followed() {
 }
 
 /// The status of a source.
-fn status(serve: &Serve, name: &str) -> serde_json::Value {
+pub(crate) fn status(serve: &Serve, name: &str) -> serde_json::Value {
     let answer = serve.get(&format!("/sources/{name}"));
     assert_eq!(answer.status, 200, "{}", answer.body);
     answer.json()
 }
 
 /// Waits until a source has a state, and returns its status.
-fn in_state(serve: &Serve, name: &str, state: &str) -> serde_json::Value {
+pub(crate) fn in_state(serve: &Serve, name: &str, state: &str) -> serde_json::Value {
     until(state, || Some(status(serve, name)).filter(|found| found["state"] == state))
 }
 

@@ -7,6 +7,7 @@ mod scrape;
 mod syncs;
 
 use std::{
+    collections::BTreeSet,
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
@@ -26,7 +27,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use super::{App, access, answer::ApiError, notify};
 use crate::{
     model::code::Code,
-    reconcile::{following::Following, watch::REPAIRS},
+    reconcile::{followed::FollowedList, watch::REPAIRS},
     store::measured::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
 };
 use exposition::Exposition;
@@ -106,24 +107,28 @@ pub(crate) fn install() {
 
 /// Periodically runs the recorder's upkeep, because samples would accumulate until the next scrape, and logs when the
 /// reconcile loop is stuck.
-pub(super) async fn keep_up(following: Vec<Arc<Following>>) {
+pub(super) async fn keep_up(following: FollowedList) {
     let mut interval = tokio::time::interval(UPKEEP);
-    let mut loops: Vec<(Arc<Following>, bool)> = following.into_iter().map(|following| (following, true)).collect();
+    // The sources whose loop is stuck.
+    let mut down: BTreeSet<String> = BTreeSet::new();
     loop {
         interval.tick().await;
         if let Some(recorder) = recorder() {
             // It sorts the samples of all requests since the last time, which must not hold up others.
             let _ = tokio::task::spawn_blocking(move || recorder.run_upkeep()).await;
         }
-        for (following, was_up) in &mut loops {
-            let is_up = following.health.is_up();
-            if *was_up && !is_up {
-                tracing::error!(source = following.source, "{}", following.health.trouble().unwrap_or_default());
+        let all = following.now();
+        down.retain(|source| all.iter().any(|following| following.source == *source));
+        for following in all.iter() {
+            match following.health.trouble() {
+                Some(trouble) if down.insert(following.source.clone()) => {
+                    tracing::error!(source = following.source, "{trouble}");
+                }
+                None if down.remove(&following.source) => {
+                    tracing::info!(source = following.source, "the reconcile loop runs again");
+                }
+                _ => {}
             }
-            if is_up && !*was_up {
-                tracing::info!(source = following.source, "the reconcile loop runs again");
-            }
-            *was_up = is_up;
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn write(app: &App, page: &mut Exposition) {
         "Revisions that a target has not been notified of.",
         lags.map(|(target, lag)| (vec![("target", target)], lag as f64)),
     );
-    followed(&app.following, page);
+    followed(&app.following.now(), page);
     successes(app, page);
 }
 
@@ -105,10 +105,11 @@ fn followed(all: &[Arc<Following>], page: &mut Exposition) {
 
 /// The last successful sync of the followed sources, and of those that clients have sent.
 fn successes(app: &App, page: &mut Exposition) {
-    let is_followed = |source: &str| app.following.iter().any(|it| it.source == source);
+    let followed = app.following.now();
+    let is_followed = |source: &str| followed.iter().any(|it| it.source == source);
     let sent = app.syncs.all().into_iter().filter(|(source, _)| !is_followed(source));
     let mut all: Vec<(String, f64)> = sent.map(|(source, second)| (source, second as f64)).collect();
-    all.extend(app.following.iter().map(|it| (it.source.clone(), seconds(it.health.last_success()))));
+    all.extend(followed.iter().map(|it| (it.source.clone(), seconds(it.health.last_success()))));
     page.gauge(
         "edgewright_reconcile_last_success_timestamp_seconds",
         "Last time that the store matched a source's manifests, in Unix time; 0 for never.",

@@ -91,7 +91,7 @@ pub(super) async fn resume(app: Arc<App>, name: String, request: Request<Body>) 
     let following = app.following.iter().find(|following| following.source == name).ok_or_else(|| unknown(&name))?;
     if following.is_suspended_by_configuration() {
         let fault = Fault::new(Code::Conflict, "the configuration file of the server suspends the source");
-        return Err(ApiError::new(fault.help("remove `suspend` from the source in the file, and restart the server")));
+        return Err(ApiError::new(fault.help("remove `suspend` from the source in the file")));
     }
     if following.suspension().is_some() {
         tracing::info!(source = name, by = caller.owner.as_str(), "resuming the source");
@@ -142,11 +142,12 @@ fn views(app: &App) -> Vec<SourceView> {
     for claim in snapshot.iter().filter_map(|entry| entry.claim.as_ref()) {
         *owned.entry(claim.source.as_str()).or_default() += 1;
     }
+    let followed = app.following.now();
     let all: Vec<(&str, SourceStatus)> =
-        app.following.iter().map(|following| (following.source.as_str(), following.status.current())).collect();
+        followed.iter().map(|following| (following.source.as_str(), following.status.current())).collect();
     let view = |following: &Arc<Following>| {
         let count = owned.get(following.source.as_str()).copied().unwrap_or_default();
         SourceView::of(following, &all, count, &app.site.base_url)
     };
-    app.following.iter().map(view).collect()
+    followed.iter().map(view).collect()
 }

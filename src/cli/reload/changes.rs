@@ -1,0 +1,170 @@
+//! Notices changes of the configuration file (D91).
+//!
+//! The file is looked at once a second. A volume of Kubernetes swaps a link above the file, an editor replaces it, and a
+//! network file system sends no events: only its identity and its times tell of all of them.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    time::{Duration, Instant},
+};
+
+/// How often the file is looked at.
+const TICK: Duration = Duration::from_secs(1);
+/// How long the file must stay the same before it is read.
+const QUIET: Duration = Duration::from_millis(150);
+/// The longest wait for that.
+const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
+
+/// Why the file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReloadCause {
+    /// Somebody has asked for it.
+    Asked,
+    /// The file has changed.
+    Changed,
+}
+
+/// A request to the watch.
+#[derive(Debug, Clone, Copy)]
+enum Wake {
+    Reload,
+    Stop,
+}
+
+/// Asks for a reload, and ends the watch.
+#[derive(Debug, Clone)]
+pub(in crate::cli) struct ReloadTrigger(Sender<Wake>);
+
+impl ReloadTrigger {
+    /// Asks for a reload now.
+    pub(in crate::cli) fn reload(&self) {
+        let _ = self.0.send(Wake::Reload);
+    }
+
+    /// Ends the watch.
+    pub(in crate::cli) fn stop(&self) {
+        let _ = self.0.send(Wake::Stop);
+    }
+}
+
+/// Watches the configuration file, whether it exists or not.
+#[derive(Debug)]
+pub(in crate::cli) struct ConfigWatch {
+    path: PathBuf,
+    received: Receiver<Wake>,
+    /// The file when it was last to be read.
+    seen: Option<FileStamp>,
+}
+
+impl ConfigWatch {
+    /// Starts to watch a file. What happens to it from now on is not missed.
+    pub(in crate::cli) fn new(path: PathBuf) -> (Self, ReloadTrigger) {
+        let (sender, received) = channel();
+        let seen = FileStamp::of(&path);
+        (Self { path, received, seen }, ReloadTrigger(sender))
+    }
+
+    /// Waits until the file is to be read. Returns `None` if the watch has ended.
+    pub(super) fn wait(&mut self) -> Option<ReloadCause> {
+        loop {
+            match self.received.recv_timeout(TICK) {
+                Ok(Wake::Reload) => return Some(self.asked()),
+                Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if FileStamp::of(&self.path) != self.seen {
+                return self.settle();
+            }
+        }
+    }
+
+    /// Waits until the file stays the same for a moment: an editor may still be writing it.
+    fn settle(&mut self) -> Option<ReloadCause> {
+        let since = Instant::now();
+        let mut last = FileStamp::of(&self.path);
+        while since.elapsed() < LONGEST_DEBOUNCE {
+            match self.received.recv_timeout(QUIET) {
+                Ok(Wake::Reload) => return Some(self.asked()),
+                Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let now = FileStamp::of(&self.path);
+            if now == last {
+                break;
+            }
+            last = now;
+        }
+        self.seen = last;
+        Some(ReloadCause::Changed)
+    }
+
+    fn asked(&mut self) -> ReloadCause {
+        self.seen = FileStamp::of(&self.path);
+        ReloadCause::Asked
+    }
+}
+
+/// What tells one state of a file from the next.
+#[derive(Debug, PartialEq, Eq)]
+struct FileStamp {
+    /// Where its links lead.
+    target: PathBuf,
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// The times of the last change of its text and of its metadata, in seconds and nanoseconds.
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileStamp {
+    /// The state of a file; none if it does not exist or cannot be reached.
+    fn of(path: &Path) -> Option<Self> {
+        let facts = fs::metadata(path).ok()?;
+        Some(Self {
+            target: path.canonicalize().ok()?,
+            device: facts.dev(),
+            inode: facts.ino(),
+            size: facts.size(),
+            modified: (facts.mtime(), facts.mtime_nsec()),
+            changed: (facts.ctime(), facts.ctime_nsec()),
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_change_a_swapped_link_and_a_removal_are_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (version, text) in [("v1", "a"), ("v2", "bc")] {
+            fs::create_dir(at(version)).unwrap();
+            fs::write(at(version).join("config.yaml"), text).unwrap();
+        }
+        symlink("v1", at("data")).unwrap();
+        symlink("data/config.yaml", at("config.yaml")).unwrap();
+        let (mut watch, trigger) = ConfigWatch::new(at("config.yaml"));
+        symlink("v2", at("next")).unwrap();
+        fs::rename(at("next"), at("data")).unwrap();
+        assert_eq!(watch.wait(), Some(ReloadCause::Changed));
+        fs::write(at("v2/config.yaml"), "longer").unwrap();
+        assert_eq!(watch.wait(), Some(ReloadCause::Changed));
+        fs::remove_file(at("config.yaml")).unwrap();
+        assert_eq!(watch.wait(), Some(ReloadCause::Changed));
+        fs::write(at("config.yaml"), "back").unwrap();
+        trigger.reload();
+        assert_eq!(watch.wait(), Some(ReloadCause::Asked));
+        // What was there when somebody asked is no change afterwards.
+        trigger.stop();
+        assert_eq!(watch.wait(), None);
+    }
+}

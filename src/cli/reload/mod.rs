@@ -1,0 +1,159 @@
+//! A configuration file that changes while `serve` runs (D91).
+
+mod changes;
+mod sources;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use clap::{CommandFactory, FromArgMatches};
+use serde_json::Value;
+
+use super::{Cli, Command, Failure, config::Config, is_given, log, serve::Args};
+use crate::{model::operation::Claim, store::mint};
+use changes::ReloadCause;
+use sources::SourceChanges;
+
+pub(super) use changes::ConfigWatch;
+pub(super) use sources::LiveSources;
+
+/// The metrics of the file.
+const SUCCESSFUL: &str = "edgewright_config_last_reload_successful";
+const SUCCEEDED_AT: &str = "edgewright_config_last_reload_success_timestamp_seconds";
+
+/// Applies changes of the configuration file to a running server.
+pub(super) struct Reloader<'a> {
+    args: &'a Args,
+    /// The last file without errors.
+    config: Config,
+    /// What the first file set that takes effect only at the start.
+    at_start: BTreeMap<String, Value>,
+    /// The options that the file can set: neither a flag nor a variable overrides them.
+    options: BTreeSet<String>,
+    sources: LiveSources<'a>,
+    /// The error of the last reload, if it failed.
+    failure: Option<String>,
+}
+
+impl<'a> Reloader<'a> {
+    /// Starts from the file that the server was started with.
+    pub(super) fn new(args: &'a Args, config: Config, options: BTreeSet<String>, sources: LiveSources<'a>) -> Self {
+        metrics::describe_gauge!(SUCCESSFUL, "1 if the configuration file was applied when it was last read.");
+        metrics::describe_gauge!(SUCCEEDED_AT, "When the configuration file was last applied, in Unix time.");
+        record(true);
+        Self { args, at_start: config.fixed().clone(), config, options, sources, failure: None }
+    }
+
+    /// Reads the file again whenever it is to be read, until the watch ends. One reload ends before the next one starts.
+    pub(super) fn run(mut self, mut watch: ConfigWatch) {
+        // The file may have changed between its first reading and the start of the watch.
+        let mut cause = Some(ReloadCause::Changed);
+        while let Some(now) = cause {
+            if self.sources.list().is_stopping() {
+                return;
+            }
+            if catch_unwind(AssertUnwindSafe(|| self.reload(now))).is_err() {
+                record(false);
+                tracing::error!("reading the configuration file panicked; the last good configuration stays in effect");
+            }
+            cause = watch.wait();
+        }
+    }
+
+    fn reload(&mut self, cause: ReloadCause) {
+        match self.take_effect() {
+            Ok(changes) => {
+                record(true);
+                let is_news = self.failure.take().is_some() || cause == ReloadCause::Asked;
+                if !changes.is_empty() {
+                    self.say(&changes);
+                } else if is_news && self.config.has_content() {
+                    tracing::info!("The configuration file is valid. No source has changed.");
+                }
+            }
+            Err(failure) => {
+                record(false);
+                let text = failure.diagnostics.iter().map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n");
+                // A file that stays broken is reported once, unless somebody asks.
+                if cause == ReloadCause::Asked || self.failure.as_ref() != Some(&text) {
+                    log::diagnostics(self.args.log_format, &failure.diagnostics, None);
+                    tracing::error!(
+                        "The configuration file is not applied; the last good configuration stays in effect."
+                    );
+                }
+                self.failure = Some(text);
+            }
+        }
+    }
+
+    fn take_effect(&mut self) -> Result<SourceChanges, Failure> {
+        let config = self.config.again()?;
+        check(&config)?;
+        let changes = self.sources.change(self.args.wanted(&config))?;
+        let keys = self.keys_for_a_restart(&config);
+        if !keys.is_empty() {
+            let keys = keys.join(", ");
+            tracing::warn!(keys, "These keys of the configuration file take effect after a restart: {keys}");
+        }
+        self.config = config;
+        Ok(changes)
+    }
+
+    /// The keys whose new values take effect only at the start of a server, if that was not said before.
+    fn keys_for_a_restart(&self, config: &Config) -> Vec<String> {
+        let (started, last, now) = (&self.at_start, self.config.fixed(), config.fixed());
+        let keys: BTreeSet<&String> = last.keys().chain(now.keys()).collect();
+        let is_changed = |key: &str| now.get(key) != last.get(key) && now.get(key) != started.get(key);
+        let matters = |key: &str| key.strip_prefix("/options/").is_none_or(|option| self.options.contains(option));
+        keys.into_iter().filter(|key| is_changed(key) && matters(key)).cloned().collect()
+    }
+
+    fn say(&self, changes: &SourceChanges) {
+        let SourceChanges { added, changed, removed } = changes;
+        for source in added {
+            tracing::info!(source, "The source is followed from now on.");
+        }
+        for source in changed {
+            tracing::info!(source, "The source is followed with its new settings.");
+        }
+        let snapshot = self.sources.store().snapshot();
+        for source in removed {
+            let owner = source.as_str();
+            let is_owned = |claim: &Claim| claim.source == owner;
+            let resources = snapshot.iter().filter(|it| it.claim.as_ref().is_some_and(is_owned)).count();
+            tracing::warn!(
+                source,
+                resources,
+                "The source is no longer followed. Its resources stay in the store, and nothing is deleted."
+            );
+        }
+        let counts = (added.len(), changed.len(), removed.len());
+        tracing::info!(
+            "The configuration file is applied: {} added, {} changed and {} removed sources.",
+            counts.0,
+            counts.1,
+            counts.2
+        );
+    }
+}
+
+/// Checks a file as the start of a server would, with the flags and variables of this process.
+fn check(config: &Config) -> Result<(), Failure> {
+    let command = config.apply(Cli::command())?;
+    let parsed = command.try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = parsed.map_err(|error| config.refused(error))?;
+    match cli.command {
+        Command::Serve(args) if !config.sources.is_empty() => args.check_alone(&|name: &str| is_given(&matches, name)),
+        _ => Ok(()),
+    }
+}
+
+fn record(is_successful: bool) {
+    metrics::gauge!(SUCCESSFUL).set(if is_successful { 1.0 } else { 0.0 });
+    if is_successful {
+        metrics::gauge!(SUCCEEDED_AT).set(mint::now().as_second() as f64);
+    }
+}

@@ -1,0 +1,180 @@
+//! The loops of the sources that `serve` follows, and what a reload changes in them (D91).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::super::{
+    followed::ConfiguredSource,
+    log::{self, LogFormat},
+    source::{Loading, Ownership},
+};
+use crate::{
+    model::{code::Code, diagnostic::Diagnostic},
+    reconcile::{
+        drift::DriftPolicy,
+        followed::FollowedList,
+        following::{Following, Handle},
+        suspension::Suspensions,
+        watch::WatchedSource,
+    },
+    store::Store,
+};
+
+/// The sources that a reload has changed, by their names.
+#[derive(Debug, Default)]
+pub(super) struct SourceChanges {
+    pub added: Vec<String>,
+    pub changed: Vec<String>,
+    pub removed: Vec<String>,
+}
+
+impl SourceChanges {
+    /// Whether all sources are as they were.
+    pub(super) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// The sources that a server follows. Their loops stop when it is dropped.
+pub(in crate::cli) struct LiveSources<'a> {
+    loading: &'a Loading,
+    ownership: &'a Ownership,
+    drift: DriftPolicy,
+    format: LogFormat,
+    store: Arc<Store>,
+    /// Read with the first source: a server that follows none does not need them.
+    suspensions: Option<Arc<Suspensions>>,
+    running: Vec<(ConfiguredSource, Handle)>,
+    list: FollowedList,
+}
+
+impl<'a> LiveSources<'a> {
+    /// No sources yet. `loading`, `ownership` and `drift` have what a source does not set.
+    pub(in crate::cli) fn new(
+        loading: &'a Loading,
+        ownership: &'a Ownership,
+        drift: DriftPolicy,
+        format: LogFormat,
+        store: Arc<Store>,
+    ) -> Self {
+        let (running, list) = (Vec::new(), FollowedList::default());
+        Self { loading, ownership, drift, format, store, suspensions: None, running, list }
+    }
+
+    /// The list for the API. It changes with the sources.
+    pub(in crate::cli) fn list(&self) -> FollowedList {
+        self.list.clone()
+    }
+
+    /// The store of the sources.
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Follows the first sources, and returns what completes after their first runs.
+    pub(in crate::cli) fn start(
+        &mut self,
+        wanted: Vec<ConfiguredSource>,
+    ) -> Result<impl Future<Output = ()> + use<>, Diagnostic> {
+        self.follow(wanted, false)?;
+        let looks: Vec<_> = self.running.iter_mut().map(|(_, handle)| handle.first_look()).collect();
+        Ok(async move {
+            for look in looks {
+                look.await;
+            }
+        })
+    }
+
+    /// Follows other sources, after an error the same as before. Returns when those that are not followed any longer
+    /// have ended their runs.
+    pub(super) fn change(&mut self, wanted: Vec<ConfiguredSource>) -> Result<SourceChanges, Diagnostic> {
+        self.follow(wanted, true)
+    }
+
+    fn follow(&mut self, wanted: Vec<ConfiguredSource>, is_serving: bool) -> Result<SourceChanges, Diagnostic> {
+        // All that can fail comes first, so that an error changes nothing.
+        let mut watched = BTreeMap::new();
+        for source in &wanted {
+            if !self.running.iter().any(|(known, _)| known == source) {
+                watched.insert(source.name.clone(), self.watch(source)?);
+            }
+        }
+        let suspensions = match &self.suspensions {
+            Some(suspensions) => Some(Arc::clone(suspensions)),
+            None if watched.is_empty() => None,
+            None => Some(Arc::new(Suspensions::open(Arc::clone(&self.store))?)),
+        };
+        self.suspensions.clone_from(&suspensions);
+
+        let named = |(source, handle): (ConfiguredSource, Handle)| (source.name.clone(), (source, handle));
+        let mut before: BTreeMap<String, (ConfiguredSource, Handle)> =
+            std::mem::take(&mut self.running).into_iter().map(named).collect();
+        let (mut changes, mut failed) = (SourceChanges::default(), None);
+        let mut replaced: Vec<Handle> = Vec::new();
+        for source in wanted {
+            let known = before.remove(&source.name);
+            let (Some(watched), Some(suspensions)) = (watched.remove(&source.name), &suspensions) else {
+                self.running.extend(known);
+                continue;
+            };
+            let taken_over = known.as_ref().map(|(_, handle)| handle.following());
+            match self.begin(watched, Arc::clone(suspensions), taken_over.as_deref()) {
+                Ok(handle) => {
+                    let name = source.name.clone();
+                    match known {
+                        Some((_, old)) => {
+                            replaced.push(old);
+                            changes.changed.push(name);
+                        }
+                        None => {
+                            if is_serving {
+                                handle.following().health.set_optional();
+                            }
+                            changes.added.push(name);
+                        }
+                    }
+                    self.running.push((source, handle));
+                }
+                Err(error) => {
+                    failed = Some(not_watched(&source.name, &error));
+                    self.running.extend(known);
+                }
+            }
+        }
+        let mut removed = Vec::new();
+        for (name, (_, handle)) in before {
+            handle.retire();
+            changes.removed.push(name);
+            removed.push(handle);
+        }
+        // Requests see the new loops before the old ones have ended: a loop that has ended is not ready.
+        self.list.set(self.running.iter().map(|(_, handle)| handle.following()).collect());
+        // Their runs end at the next step, and the new loops wait for that.
+        replaced.iter().for_each(|handle| handle.following().stop());
+        drop(replaced);
+        for handle in removed {
+            handle.finish(|| self.list.is_stopping());
+        }
+        failed.map_or(Ok(changes), Err)
+    }
+
+    fn watch(&self, source: &ConfiguredSource) -> Result<WatchedSource, Diagnostic> {
+        let followed = source.clone().followed(self.loading, self.ownership, self.drift)?;
+        WatchedSource::new(followed).map_err(|error| not_watched(&source.name, &error))
+    }
+
+    fn begin(
+        &self,
+        source: WatchedSource,
+        suspensions: Arc<Suspensions>,
+        before: Option<&Following>,
+    ) -> notify::Result<Handle> {
+        let (reported, format) = (Arc::clone(&self.store), self.format);
+        source.start(Arc::clone(&self.store), suspensions, before, move |report, author| {
+            log::run(format, &report, author, reported.snapshot().revision);
+        })
+    }
+}
+
+fn not_watched(source: &str, error: &notify::Error) -> Diagnostic {
+    Diagnostic::error(Code::Unreadable, format!("cannot watch the manifests of source `{source}`: {error}"))
+}

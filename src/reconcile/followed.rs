@@ -1,0 +1,94 @@
+//! The sources that a server follows now, in the order of the configuration. A reload changes them (D91).
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::{cancel::Cancel, following::Following};
+
+/// The followed sources. Clones share one list, so that requests, metrics and signals see the same sources.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FollowedList {
+    all: Arc<ArcSwap<Vec<Arc<Following>>>>,
+    /// Set when the server stops.
+    stopping: Cancel,
+}
+
+impl FollowedList {
+    /// Creates a list of sources.
+    pub(crate) fn new(all: Vec<Arc<Following>>) -> Self {
+        let list = Self::default();
+        list.set(all);
+        list
+    }
+
+    /// The sources now. A caller that looks at them several times sees one state.
+    pub(crate) fn now(&self) -> Arc<Vec<Arc<Following>>> {
+        self.all.load_full()
+    }
+
+    /// The sources now, one by one.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Arc<Following>> + use<> {
+        self.now().to_vec().into_iter()
+    }
+
+    /// Replaces the list. If the server is stopping, the loops of the new one stop too.
+    pub(crate) fn set(&self, all: Vec<Arc<Following>>) {
+        self.all.store(Arc::new(all));
+        if self.is_stopping() {
+            self.stop();
+        }
+    }
+
+    /// Asks all loops to stop, those of later lists included.
+    pub(crate) fn stop(&self) {
+        self.stopping.cancel();
+        self.iter().for_each(|following| following.stop());
+    }
+
+    /// Whether the server is stopping.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.is_cancelled()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::{
+        reconcile::{
+            Options,
+            drift::DriftPolicy,
+            following::{FollowedSource, INTERVAL, SourceLocation},
+            suspension::Suspensions,
+        },
+        store::Store,
+    };
+
+    fn following(name: &str) -> Arc<Following> {
+        let suspensions = Suspensions::open(Arc::new(Store::open("memory:").unwrap())).unwrap();
+        let options = Options { source: name.to_owned(), ..Options::default() };
+        let location = SourceLocation::default();
+        let (watched, drift) = (Vec::new(), DriftPolicy::Enforce);
+        let source = FollowedSource { options, watched, interval: INTERVAL, location, is_suspended: false, drift };
+        Arc::new(Following::new(&source, Arc::new(suspensions), channel().0, None))
+    }
+
+    #[test]
+    fn clones_share_the_list_and_a_list_of_a_stopping_server_stops() {
+        let list = FollowedList::new(vec![following("a")]);
+        let other = list.clone();
+        let late = following("b");
+        list.set(vec![Arc::clone(&late)]);
+        assert_eq!(other.iter().map(|it| it.source.clone()).collect::<Vec<_>>(), ["b"]);
+        assert!(!late.is_stopping());
+        other.stop();
+        assert!(late.is_stopping() && list.is_stopping());
+        let later = following("c");
+        list.set(vec![Arc::clone(&later)]);
+        assert!(later.is_stopping());
+    }
+}
