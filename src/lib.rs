@@ -223,7 +223,7 @@ pub use cli::main;
 // Manifests and where they come from.
 pub use manifest::{
     Loaded, ManifestFile, load,
-    tree::{CommitTree, Disk, Recorder, Sent, SentFile, SentValue, Tree},
+    tree::{CommitTree, Disk, FileStamp, Recorder, Sent, SentFile, SentValue, Tree},
 };
 
 // Validation, planning and application.
