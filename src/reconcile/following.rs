@@ -12,11 +12,12 @@ use tokio::sync::oneshot;
 use super::{
     Options,
     cancel::Cancel,
+    clock::Clock,
     health::Health,
     status::StatusBoard,
     suspension::{Suspension, Suspensions},
 };
-use crate::store::{StoreError, mint};
+use crate::store::StoreError;
 
 /// The grace period for a run during shutdown.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -76,16 +77,22 @@ pub struct Following {
     running: Mutex<()>,
     signals: Sender<Signal>,
     cancel: Cancel,
+    clock: Clock,
     stopped: OnceLock<Instant>,
 }
 
 impl Following {
     /// Creates the status of a loop that starts now and receives the other end of `signals`.
-    pub(super) fn new(source: &FollowedSource, suspensions: Arc<Suspensions>, signals: Sender<Signal>) -> Self {
+    pub(super) fn new(
+        source: &FollowedSource,
+        suspensions: Arc<Suspensions>,
+        signals: Sender<Signal>,
+        clock: Clock,
+    ) -> Self {
         Self {
             source: source.options.source.clone(),
             // A loop that looks more often still has the time of the default.
-            health: Health::new(&source.options.source, 3 * source.interval.max(INTERVAL)),
+            health: Health::on(clock.clone(), &source.options.source, 3 * source.interval.max(INTERVAL)),
             location: source.location.clone(),
             interval: source.interval,
             status: StatusBoard::default(),
@@ -94,13 +101,14 @@ impl Following {
             running: Mutex::default(),
             signals,
             cancel: source.options.cancel.clone(),
+            clock,
             stopped: OnceLock::new(),
         }
     }
 
     /// Who suspended the source, if it is suspended now.
     pub(crate) fn suspension(&self) -> Option<Suspension> {
-        self.suspensions.current(&self.source).or_else(|| self.configured.clone())
+        self.suspensions.current(&self.source, self.clock.time()).or_else(|| self.configured.clone())
     }
 
     /// Whether the configuration file suspends the source.
@@ -125,7 +133,7 @@ impl Following {
     /// How long the loop may wait without an event: a suspension that ends earlier must not be noticed later.
     pub(super) fn patience(&self) -> Duration {
         let until = self.suspension().and_then(|suspension| suspension.until);
-        let left = until.map(|until| until.duration_since(mint::now()));
+        let left = until.map(|until| until.duration_since(self.clock.time()));
         let left = left.map(|left| Duration::try_from(left).unwrap_or_default());
         left.map_or(self.interval, |left| left.min(self.interval))
     }

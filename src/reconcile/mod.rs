@@ -2,6 +2,7 @@
 
 mod apply;
 pub(crate) mod cancel;
+mod clock;
 mod folders;
 pub(crate) mod following;
 pub(crate) mod health;
@@ -9,16 +10,23 @@ mod judging;
 #[cfg(test)]
 mod laws;
 mod options;
+#[cfg(test)]
+mod paused;
 mod planned;
 pub(crate) mod remembered;
 pub(crate) mod rollback;
 pub(crate) mod run;
+mod schedule;
 mod stages;
 pub(crate) mod status;
+mod stillness;
 pub(crate) mod suspension;
 pub(crate) mod sync_log;
+#[cfg(test)]
+mod timers;
 pub(crate) mod token;
 pub(crate) mod watch;
+mod writes;
 
 pub use apply::{ApplyError, apply};
 pub(crate) use apply::{apply_as_tried, apply_current, measure};

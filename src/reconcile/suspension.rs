@@ -97,9 +97,8 @@ impl Suspensions {
         self.by_source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The suspension of a source, unless it has ended.
-    pub(crate) fn current(&self, source: &str) -> Option<Suspension> {
-        let now = mint::now();
+    /// The suspension of a source, unless it has ended by now.
+    pub(super) fn current(&self, source: &str, now: Timestamp) -> Option<Suspension> {
         self.by_source().get(source).filter(|suspension| !suspension.is_over(now)).cloned()
     }
 
@@ -145,10 +144,10 @@ mod tests {
             suspensions.set("docs", Some(over)).unwrap();
         }
         let suspensions = open();
-        assert_eq!(suspensions.current("shop").unwrap().reason, "a fix");
-        assert_eq!(suspensions.current("docs"), None);
+        assert_eq!(suspensions.current("shop", mint::now()).unwrap().reason, "a fix");
+        assert_eq!(suspensions.current("docs", mint::now()), None);
         suspensions.set("shop", None).unwrap();
-        assert_eq!(suspensions.current("shop"), None);
+        assert_eq!(suspensions.current("shop", mint::now()), None);
         assert_eq!(std::fs::read_to_string(folder.path().join(FILE)).unwrap(), "{}");
         drop(suspensions);
         std::fs::write(folder.path().join(FILE), "{").unwrap();

@@ -46,3 +46,4 @@ mod storefront;
 mod terminal;
 mod tidy;
 mod trace;
+mod unfinished;
