@@ -195,8 +195,8 @@
 //! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: `api::endpoint` → the handler of the action → typed body
 //!   (`model::decode`) → one operation → commit → View → bytes. The bytes of a whole resource are cached with its entry
 //!   until it or a child changes.
-//! - **a file changes**: the event only triggers a rescan → debounce → the first flow for what has changed (D74) → commit.
-//!   Invalid manifests are reported and change nothing (`reconcile::watch`).
+//! - **a file changes**: the event only triggers a rescan → debounce → the first flow for what has changed (D74), once all
+//!   files are completely written (D92) → commit. Invalid manifests are reported and change nothing (`reconcile::watch`).
 //! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::remembered`, D73).
 //! - **a dry run after a change of one file**: files → hashes of their texts → declarations from the cache, and one parsed file
 //!   (`manifest::cache`, D75) → the rest of the first flow.
@@ -223,7 +223,7 @@ pub use cli::main;
 // Manifests and where they come from.
 pub use manifest::{
     Loaded, ManifestFile, load,
-    tree::{CommitTree, Disk, Recorder, Sent, SentFile, SentValue, Tree},
+    tree::{CommitTree, Disk, FileStamp, Recorder, Sent, SentFile, SentValue, Tree},
 };
 
 // Validation, planning and application.

@@ -34,6 +34,7 @@ pub(crate) use origin::Origin;
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
@@ -44,7 +45,7 @@ use crate::model::diagnostic::{Diagnostic, sort};
 use declaration::{Declared, ModuleSet};
 use findings::FileFindings;
 use reader::declare;
-use tree::Tree;
+use tree::{FileStamp, Tree, changed_while_read};
 use values::{Taken, Values};
 
 /// The loaded manifests.
@@ -79,8 +80,32 @@ pub fn load(tree: &dyn Tree) -> Loaded {
     load_with(tree, None)
 }
 
-/// Like [`load`], with a cache of parsed files.
+/// How often manifests are read if a file changes meanwhile.
+const TRIES: usize = 3;
+
+/// Like [`load`], with a cache of parsed files. If a file changes meanwhile, everything is read again: files of two
+/// states, or a half-written one, must not become a plan.
 pub(crate) fn load_with(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded {
+    let mut loaded = load_once(tree, parsed);
+    for _ in 1..TRIES {
+        if changed_file(tree).is_none() {
+            return loaded;
+        }
+        loaded = load_once(tree, parsed);
+    }
+    if let Some(path) = changed_file(tree) {
+        loaded.diagnostics.push(changed_while_read(&path));
+        sort(&mut loaded.diagnostics);
+    }
+    loaded
+}
+
+/// A file that differs from what was read.
+fn changed_file(tree: &dyn Tree) -> Option<PathBuf> {
+    tree.files_read().into_iter().find_map(|(path, read)| (FileStamp::at(&path) != Some(read)).then_some(path))
+}
+
+fn load_once(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded {
     let (files, diagnostics) = tree.manifests();
     let reads = files.par_iter().map(|file| {
         Arc::new(match parsed {

@@ -1,12 +1,33 @@
 //! What needs a loaded manifest, or the schemas of all of them: the day a certificate expires, and hidden secrets.
 #![allow(clippy::unwrap_used)]
 
-use std::{collections::BTreeSet, fs, time::Instant};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
 
-use super::{load, resolve::resolve, schema::fields, tree::Disk};
+use super::{
+    ManifestFile, load,
+    resolve::resolve,
+    schema::fields,
+    tree::{Disk, FileStamp, Tree},
+};
 use crate::{
     lint::{self, World},
-    model::{Kind, redact::Redacted, snapshot::Snapshot},
+    model::{
+        Kind,
+        code::Code,
+        diagnostic::{Diagnostic, Name},
+        fault::Fault,
+        redact::Redacted,
+        snapshot::Snapshot,
+    },
 };
 
 /// Days before the end of the example's certificate, and whether something is said of it then.
@@ -100,5 +121,52 @@ fn hiding_takes_time_in_proportion_to_the_text() {
         assert_eq!(Redacted::new(&text, fields()).text.len(), text.len());
 
         assert!(began.elapsed().as_secs() < 5, "{:?}: {text:.40}", began.elapsed());
+    }
+}
+
+/// A folder with a file that grows whenever it was read, so many times.
+#[derive(Debug)]
+struct BusyTree {
+    disk: Disk,
+    file: PathBuf,
+    left: AtomicUsize,
+}
+
+impl Tree for BusyTree {
+    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        let read = self.disk.manifests();
+        if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+            let longer = fs::read_to_string(&self.file).unwrap() + "# more\n";
+            fs::write(&self.file, longer).unwrap();
+        }
+        read
+    }
+
+    fn commit(&self) -> Option<String> {
+        None
+    }
+
+    fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        self.disk.file(manifest, name)
+    }
+
+    fn files_read(&self) -> Vec<(PathBuf, FileStamp)> {
+        self.disk.files_read()
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_the_manifests_are_read_is_read_again_and_then_reported() {
+    for (writes, is_reported) in [(0, false), (2, false), (3, true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.yaml");
+        fs::write(&file, "# one\n").unwrap();
+        let tree = BusyTree { disk: Disk::new([folder.path()]), file, left: AtomicUsize::new(writes) };
+        let loaded = load(&tree);
+        let reported = loaded.diagnostics.iter().any(|it| it.code == Name::Code(Code::Unreadable));
+        assert_eq!(reported, is_reported, "{writes} writes: {:?}", loaded.diagnostics);
+        let text = loaded.files.iter().map(|file| file.source.text.as_str()).collect::<String>();
+        let last = fs::read_to_string(folder.path().join("a.yaml")).unwrap();
+        assert_eq!(text == last, !is_reported, "{writes} writes: {text}");
     }
 }

@@ -9,12 +9,15 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Instant,
 };
 
 use notify::{
     EventKind, RecommendedWatcher, RecursiveMode, Watcher,
     event::{AccessKind, AccessMode, ModifyKind},
 };
+
+use super::writes::Writes;
 
 /// The most attempts to create the watches if the folders change meanwhile.
 const ATTEMPTS: usize = 3;
@@ -28,6 +31,7 @@ pub(super) struct Folders {
     /// Set when a path or a parent folder is created or removed. The inode alone is not enough, because a new folder
     /// may reuse it.
     moved: Arc<AtomicBool>,
+    writes: Arc<Writes>,
     changed: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -44,15 +48,19 @@ struct Watched {
 type FileId = (PathBuf, u64, u64);
 
 impl Folders {
-    /// Watches paths and calls `changed` with each event. The parent folder of each path must exist.
-    pub(super) fn watch(paths: &[PathBuf], changed: impl Fn() + Send + Sync + 'static) -> notify::Result<Self> {
+    /// Watches paths, notes each event in `writes`, and calls `changed`. The parent folder of each path must exist.
+    pub(super) fn watch(
+        paths: &[PathBuf],
+        writes: Arc<Writes>,
+        changed: impl Fn() + Send + Sync + 'static,
+    ) -> notify::Result<Self> {
         let paths: Vec<PathBuf> = paths.iter().filter(|path| path.as_os_str() != "-").cloned().collect();
         if let Some(path) = paths.iter().find(|path| !parent_of(path).is_dir()) {
             return Err(notify::Error::path_not_found().add_path(parent_of(path)));
         }
         let (changed, moved) = (Arc::new(changed) as Arc<dyn Fn() + Send + Sync>, Arc::new(AtomicBool::new(false)));
-        let (watcher, watched) = establish(&paths, &changed, &moved)?;
-        Ok(Self { watcher, paths, watched, moved, changed })
+        let (watcher, watched) = establish(&paths, &writes, &changed, &moved)?;
+        Ok(Self { watcher, paths, watched, moved, writes, changed })
     }
 
     /// Whether a path resolves differently than when it was watched. A link above the path can be swapped without an
@@ -69,7 +77,7 @@ impl Folders {
             if !moved && now == self.watched {
                 return;
             }
-            match establish(&self.paths, &self.changed, &self.moved) {
+            match establish(&self.paths, &self.writes, &self.changed, &self.moved) {
                 Ok((watcher, watched)) => {
                     // The new watches start before the old ones end.
                     self.watcher = watcher;
@@ -87,11 +95,12 @@ impl Folders {
 
 fn establish(
     paths: &[PathBuf],
+    writes: &Arc<Writes>,
     changed: &Arc<dyn Fn() + Send + Sync>,
     moved: &Arc<AtomicBool>,
 ) -> notify::Result<(RecommendedWatcher, Vec<Watched>)> {
     let whole: Vec<PathBuf> = paths.iter().map(|path| absolute(path)).collect();
-    let (changed, moved) = (Arc::clone(changed), Arc::clone(moved));
+    let (writes, changed, moved) = (Arc::clone(writes), Arc::clone(changed), Arc::clone(moved));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         if let Ok(event) = event {
             // Reading the manifests also causes access events, so only the end of a write counts.
@@ -110,6 +119,7 @@ fn establish(
             if !event.paths.is_empty() && !event.paths.iter().any(is_near) {
                 return;
             }
+            writes.note(&event, Instant::now());
         }
         changed();
     })?;

@@ -61,6 +61,7 @@ mod tests {
     use crate::{
         reconcile::{
             Options,
+            clock::Clock,
             drift::DriftPolicy,
             following::{FollowedSource, INTERVAL, SourceLocation},
             suspension::Suspensions,
@@ -74,7 +75,7 @@ mod tests {
         let location = SourceLocation::default();
         let (watched, drift) = (Vec::new(), DriftPolicy::Enforce);
         let source = FollowedSource { options, watched, interval: INTERVAL, location, is_suspended: false, drift };
-        Arc::new(Following::new(&source, Arc::new(suspensions), channel().0, None))
+        Arc::new(Following::new(&source, Arc::new(suspensions), channel().0, None, Clock::default()))
     }
 
     #[test]

@@ -12,15 +12,13 @@ use tokio::sync::oneshot;
 use super::{
     Options,
     cancel::Cancel,
+    clock::Clock,
     drift::DriftPolicy,
     health::Health,
     status::StatusBoard,
     suspension::{Suspension, Suspensions},
 };
-use crate::{
-    model::operation::Author,
-    store::{StoreError, mint},
-};
+use crate::{model::operation::Author, store::StoreError};
 
 /// The grace period for a run during shutdown.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -85,6 +83,7 @@ pub struct Following {
     running: Arc<Mutex<()>>,
     signals: Sender<Signal>,
     cancel: Cancel,
+    clock: Clock,
     stopped: OnceLock<Instant>,
 }
 
@@ -96,9 +95,10 @@ impl Following {
         suspensions: Arc<Suspensions>,
         signals: Sender<Signal>,
         before: Option<&Following>,
+        clock: Clock,
     ) -> Self {
         // A loop that looks more often still has the time of the default.
-        let health = Health::new(&source.options.source, 3 * source.interval.max(INTERVAL));
+        let health = Health::on(clock.clone(), &source.options.source, 3 * source.interval.max(INTERVAL));
         let is_same_place = before.is_some_and(|before| before.location == source.location);
         if let Some(before) = before {
             health.take_over(&before.health, is_same_place);
@@ -116,13 +116,14 @@ impl Following {
             running: before.map(|it| Arc::clone(&it.running)).unwrap_or_default(),
             signals,
             cancel: source.options.cancel.clone(),
+            clock,
             stopped: OnceLock::new(),
         }
     }
 
     /// Who suspended the source, if it is suspended now.
     pub(crate) fn suspension(&self) -> Option<Suspension> {
-        self.suspensions.current(&self.source).or_else(|| self.configured.clone())
+        self.suspensions.current(&self.source, self.clock.time()).or_else(|| self.configured.clone())
     }
 
     /// Whether the configuration file suspends the source.
@@ -141,7 +142,7 @@ impl Following {
 
     /// Records that the time of a suspension is over, if it is.
     pub(super) fn end_suspension(&self) {
-        if let Err(error) = self.suspensions.end(&self.source) {
+        if let Err(error) = self.suspensions.end(&self.source, self.clock.time()) {
             let source = self.source.as_str();
             tracing::warn!(source, code = %error.code, "cannot record the end of the suspension: {error}");
         }
@@ -155,7 +156,7 @@ impl Following {
     /// How long the loop may wait without an event: a suspension that ends earlier must not be noticed later.
     pub(super) fn patience(&self) -> Duration {
         let until = self.suspension().and_then(|suspension| suspension.until);
-        let left = until.map(|until| until.duration_since(mint::now()));
+        let left = until.map(|until| until.duration_since(self.clock.time()));
         let left = left.map(|left| Duration::try_from(left).unwrap_or_default());
         left.map_or(self.interval, |left| left.min(self.interval))
     }

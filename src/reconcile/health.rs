@@ -8,7 +8,8 @@ use std::{
 
 use jiff::Timestamp;
 
-use crate::{store::mint, text::escaped};
+use super::clock::Clock;
+use crate::text::escaped;
 
 /// A longer run is considered stuck.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
@@ -124,6 +125,7 @@ pub struct Health {
     source: String,
     /// A loop without a heartbeat for this long is considered stuck.
     longest_silence: Duration,
+    clock: Clock,
     state: Mutex<HealthState>,
 }
 
@@ -146,17 +148,22 @@ struct HealthState {
 impl Health {
     /// Creates the health of a source's loop that starts now and wakes up more often than every `longest_silence`.
     pub fn new(source: &str, longest_silence: Duration) -> Self {
+        Self::on(Clock::default(), source, longest_silence)
+    }
+
+    /// Like [`Health::new`], with the clock of the loop.
+    pub(super) fn on(clock: Clock, source: &str, longest_silence: Duration) -> Self {
         let condition = Condition {
             kind: "Synced",
             status: Status::Unknown,
             reason: Reason::Starting,
             message: "the first run has not finished".into(),
-            last_transition_time: mint::now(),
+            last_transition_time: clock.time(),
             observed_revision: 0,
         };
         let state = HealthState {
             condition,
-            beat: Instant::now(),
+            beat: clock.now(),
             running_since: None,
             has_ended: false,
             is_applied: false,
@@ -164,7 +171,7 @@ impl Health {
             last_attempt: None,
             last_success: None,
         };
-        Self { source: source.to_owned(), longest_silence, state: Mutex::new(state) }
+        Self { source: source.to_owned(), longest_silence, clock, state: Mutex::new(state) }
     }
 
     /// Takes over from the loop that the source had before its settings changed. `is_same_place` tells whether the
@@ -190,22 +197,22 @@ impl Health {
 
     /// Records a heartbeat.
     pub fn beat(&self) {
-        self.state().beat = Instant::now();
+        self.state().beat = self.clock.now();
     }
 
     /// Records the start of a run.
     pub fn begin(&self) {
         let mut state = self.state();
-        state.beat = Instant::now();
-        state.running_since = Some(Instant::now());
-        state.last_attempt = Some(mint::now());
+        state.beat = self.clock.now();
+        state.running_since = Some(state.beat);
+        state.last_attempt = Some(self.clock.time());
     }
 
     /// Records a run without changes since the last one.
     pub fn unchanged(&self) {
         let mut state = self.state();
         if state.condition.status == Status::Synced {
-            state.last_success = Some(mint::now());
+            state.last_success = Some(self.clock.time());
         }
     }
 
@@ -214,7 +221,7 @@ impl Health {
         let source = self.source.as_str();
         let mut state = self.state();
         let status = reason.status();
-        let now = mint::now();
+        let now = self.clock.time();
         if status == Status::Synced {
             state.last_success = Some(now);
         }
@@ -237,7 +244,7 @@ impl Health {
     /// Records the end of the run.
     pub fn end(&self) {
         let mut state = self.state();
-        state.beat = Instant::now();
+        state.beat = self.clock.now();
         state.running_since = None;
     }
 
@@ -278,12 +285,12 @@ impl Health {
 
     /// The loop's problem, if any.
     pub fn trouble(&self) -> Option<&'static str> {
-        self.state().trouble(Instant::now(), self.longest_silence)
+        self.state().trouble(self.clock.now(), self.longest_silence)
     }
 
     /// Whether the server is ready for requests.
     pub fn verdict(&self) -> Verdict {
-        self.verdict_at(Instant::now())
+        self.verdict_at(self.clock.now())
     }
 
     fn verdict_at(&self, now: Instant) -> Verdict {

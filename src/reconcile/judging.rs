@@ -6,6 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
+
 use super::LintLevels;
 use crate::{
     lint::{self, Finding, KnownFindings, Level, Subject, World},
@@ -16,7 +18,6 @@ use crate::{
         key::Key,
         snapshot::Entry,
     },
-    store::mint,
 };
 
 /// The most routes that a finding in a module set lists.
@@ -30,13 +31,14 @@ type FieldOf = (Subject, Path);
 
 /// Runs the lints on the resources that are not faulty. Levels come from the manifests, the configuration or the defaults,
 /// in this order. Also returns the resources with findings at level `deny`. `is_whole` states that the resources are all
-/// there are.
+/// there are; `now` is the time that they are judged at.
 pub(super) fn findings(
     resolved: &Resolved,
     others: &[Arc<Entry>],
     lints: &LintLevels,
     is_whole: bool,
     known: Option<&KnownFindings>,
+    now: Timestamp,
 ) -> (Vec<Diagnostic>, Vec<Key>) {
     let judged = resolved.judged();
     let world = World {
@@ -45,7 +47,7 @@ pub(super) fn findings(
         is_whole,
         others,
         manifests: &resolved.facts,
-        now: mint::now(),
+        now,
         expiry_days: lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS),
         allowed_labels: lints.allowed_labels.as_ref(),
     };

@@ -2,6 +2,7 @@
 
 mod apply;
 pub(crate) mod cancel;
+mod clock;
 pub(crate) mod drift;
 mod fight;
 mod folders;
@@ -12,16 +13,24 @@ mod judging;
 #[cfg(test)]
 mod laws;
 mod options;
+#[cfg(test)]
+mod paused;
 mod planned;
 pub(crate) mod remembered;
 pub(crate) mod rollback;
 pub(crate) mod run;
+mod schedule;
+mod settled;
 mod stages;
 pub(crate) mod status;
+mod stillness;
 pub(crate) mod suspension;
 pub(crate) mod sync_log;
+#[cfg(test)]
+mod timers;
 pub(crate) mod token;
 pub(crate) mod watch;
+mod writes;
 
 pub use apply::{ApplyError, apply};
 pub(crate) use apply::{apply_as_tried, apply_current, measure};

@@ -8,7 +8,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{LintLevels, Options, Planned, judging::findings};
+use jiff::Timestamp;
+
+use super::{LintLevels, Options, Planned, clock::Clock, judging::findings};
 use crate::{
     lint::{KnownFindings, Subject},
     manifest::{
@@ -35,6 +37,7 @@ pub(crate) struct Prepared {
     loaded: Arc<Loaded>,
     /// What the runs on a source leave for the next one, if it is loaded again and again.
     memory: Option<Arc<SourceMemory>>,
+    clock: Clock,
 }
 
 /// What a run on a followed source leaves for the next one.
@@ -72,7 +75,7 @@ pub(crate) fn validate_with(tree: &dyn Tree, lints: &LintLevels, parsed: Option<
 /// Like [`validate`], for loaded manifests.
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels) -> Planned {
     let resolved = resolve_offline(loaded, super::DEFAULT_SOURCE);
-    judge(loaded, resolved, &[], lints, None).capped().planned(loaded, None)
+    judge(loaded, resolved, &[], lints, None, mint::now()).capped().planned(loaded, None)
 }
 
 /// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
@@ -94,7 +97,7 @@ impl Prepared {
     /// Reads the manifests, with a cache of parsed files.
     fn load_with(options: Options, parsed: Option<&ParsedFiles>) -> Self {
         let loaded = Arc::new(manifest::load_with(options.tree.as_ref(), parsed));
-        Self { options, loaded, memory: None }
+        Self { options, loaded, memory: None, clock: Clock::default() }
     }
 
     /// Reads the manifests of a source that is followed. What has not changed since the last run is not read, merged or
@@ -105,7 +108,13 @@ impl Prepared {
             Some(last) => (manifest::load_again(tree, &last.loaded), last.memory),
             None => (Loaded::load(tree), None),
         };
-        Self { options, loaded: Arc::new(loaded), memory: Some(memory.unwrap_or_default()) }
+        let memory = Some(memory.unwrap_or_default());
+        Self { options, loaded: Arc::new(loaded), memory, clock: Clock::default() }
+    }
+
+    /// The same, judged at the time of a clock.
+    pub(super) fn on(self, clock: Clock) -> Self {
+        Self { clock, ..self }
     }
 
     /// Resolves the manifests: what has changed since the last run, if that keeps all names. Also returns the resources
@@ -142,7 +151,8 @@ impl Prepared {
         let keeps = may_differ.is_some() || resolved.keeps_all_names();
         let others = others(snapshot, &options.source);
         let known = self.memory.as_ref().map(|memory| &memory.findings);
-        let judged = judge(loaded, resolved, &others, &options.lints, known);
+        let now = self.clock.time();
+        let judged = judge(loaded, resolved, &others, &options.lints, known, now);
         let keep = |mut judged: Judged, pending: Option<BTreeSet<Key>>, end: &dyn Fn(Judged) -> Planned| {
             let facts = std::mem::take(&mut judged.resolved.facts);
             let planned = end(judged);
@@ -160,7 +170,7 @@ impl Prepared {
         if faulty && !options.isolate {
             return keep(judged, may_differ, &|judged| judged.capped().planned(loaded, None));
         }
-        let judged = if faulty { isolate(judged, &others, &options.lints) } else { judged };
+        let judged = if faulty { isolate(judged, &others, &options.lints, now) } else { judged };
         let judged = judged.capped();
         // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
         let prune = options.prune && !faulty;
@@ -210,24 +220,25 @@ fn judge(
     others: &[Arc<Entry>],
     lints: &LintLevels,
     known: Option<&KnownFindings>,
+    now: Timestamp,
 ) -> Judged {
     let mut diagnostics = loaded.diagnostics.clone();
     diagnostics.append(&mut resolved.diagnostics);
     let mut judged = Judged { resolved, diagnostics, set_aside: Vec::new() };
     let is_whole = !judged.has_errors();
     judged.resolved.spread_faults();
-    let (found, denied) = findings(&judged.resolved, others, lints, is_whole, known);
+    let (found, denied) = findings(&judged.resolved, others, lints, is_whole, known, now);
     judged.diagnostics.extend(found);
     judged.resolved.faulty.extend(denied);
     judged
 }
 
 /// Skips invalid resources and everything that depends on them.
-fn isolate(mut judged: Judged, others: &[Arc<Entry>], lints: &LintLevels) -> Judged {
+fn isolate(mut judged: Judged, others: &[Arc<Entry>], lints: &LintLevels, now: Timestamp) -> Judged {
     judged.set_aside.extend(judged.resolved.set_aside());
     // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
     // switch them off. Findings that are already known are dropped with the other duplicates.
-    let (found, denied) = findings(&judged.resolved, others, lints, true, None);
+    let (found, denied) = findings(&judged.resolved, others, lints, true, None, now);
     judged.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
     judged.resolved.faulty = denied.into_iter().collect();
     judged.set_aside.extend(judged.resolved.set_aside());

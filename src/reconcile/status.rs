@@ -17,7 +17,6 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::{Summary, format::json::Item},
-    store::mint,
 };
 
 /// The most diagnostics of a status.
@@ -150,6 +149,8 @@ pub(crate) struct SourceStatus {
     pub findings: RunFindings,
     /// When the loop looks next without an event.
     pub next_look: Option<Timestamp>,
+    /// Warnings about files that are still being written.
+    pub notices: Vec<Item>,
 }
 
 /// The status of a source, shared by its loop and the API.
@@ -177,14 +178,13 @@ impl StatusBoard {
     }
 
     /// Records a look that ran.
-    pub(super) fn record(&self, commit: Option<String>, revision: u64, findings: RunFindings, is_synced: bool) {
+    pub(super) fn record(&self, look: LookRecord, findings: RunFindings, is_synced: bool) {
         self.status().findings = findings;
-        self.confirm(commit, revision, is_synced);
+        self.confirm(look, is_synced);
     }
 
     /// Records a look that found the same as the last one.
-    pub(super) fn confirm(&self, commit: Option<String>, revision: u64, is_synced: bool) {
-        let look = LookRecord { at: mint::now(), commit, revision };
+    pub(super) fn confirm(&self, look: LookRecord, is_synced: bool) {
         let mut status = self.status();
         if is_synced {
             status.applied = Some(look.clone());
@@ -192,8 +192,13 @@ impl StatusBoard {
         status.attempt = Some(look);
     }
 
-    /// Records how long the loop waits now.
-    pub(super) fn waits(&self, time: Duration) {
-        self.status().next_look = mint::now().checked_add(time).ok();
+    /// Records how long the loop waits from now.
+    pub(super) fn waits(&self, now: Timestamp, time: Duration) {
+        self.status().next_look = now.checked_add(time).ok();
+    }
+
+    /// Records warnings about files that are still being written.
+    pub(super) fn notice(&self, found: &[Diagnostic]) {
+        self.status().notices = found.iter().map(Item::of).collect();
     }
 }

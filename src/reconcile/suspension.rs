@@ -107,15 +107,14 @@ impl Suspensions {
         self.by_source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The suspension of a source, unless it has ended.
-    pub(crate) fn current(&self, source: &str) -> Option<Suspension> {
-        let now = mint::now();
+    /// The suspension of a source, unless it has ended by now.
+    pub(super) fn current(&self, source: &str, now: Timestamp) -> Option<Suspension> {
         self.by_source().get(source).filter(|suspension| !suspension.is_over(now)).cloned()
     }
 
     /// Suspends a source, or resumes it, durably. The history records it, and who did it.
     pub(crate) fn set(&self, source: &str, suspension: Option<Suspension>, author: Author) -> Result<(), StoreError> {
-        self.change(|next| match suspension {
+        self.change(mint::now(), |next| match suspension {
             Some(suspension) => {
                 let reason = suspension.text();
                 next.insert(source.to_owned(), suspension);
@@ -129,22 +128,22 @@ impl Suspensions {
     }
 
     /// Removes the suspensions whose time is over, if that of a source is one of them. The history records their end.
-    pub(super) fn end(&self, source: &str) -> Result<(), StoreError> {
-        let now = mint::now();
+    pub(super) fn end(&self, source: &str, now: Timestamp) -> Result<(), StoreError> {
         if !self.by_source().get(source).is_some_and(|suspension| suspension.is_over(now)) {
             return Ok(());
         }
-        self.change(|_| None)
+        self.change(now, |_| None)
     }
 
     /// Changes the suspensions durably, without those whose time is over. The lock is held until everything is in the
     /// history, so that its order is that of the changes.
     fn change(
         &self,
+        now: Timestamp,
         change: impl FnOnce(&mut BTreeMap<String, Suspension>) -> Option<SuspensionNote>,
     ) -> Result<(), StoreError> {
         let mut by_source = self.by_source();
-        let (mut next, now) = (by_source.clone(), mint::now());
+        let mut next = by_source.clone();
         let mut notes: Vec<SuspensionNote> = Vec::new();
         next.retain(|source, suspension| {
             let end = suspension.until.filter(|until| *until <= now);
@@ -202,17 +201,17 @@ mod tests {
             suspensions.set("docs", Some(over), Author::Local).unwrap();
         }
         let suspensions = open();
-        assert_eq!(suspensions.current("shop").unwrap().reason, "a fix");
-        assert_eq!(suspensions.current("docs"), None);
+        assert_eq!(suspensions.current("shop", mint::now()).unwrap().reason, "a fix");
+        assert_eq!(suspensions.current("docs", mint::now()), None);
         let author = Author::Api { key: Id::new("ak_1"), owner: Id::new("usr_a") };
         for source in ["shop", "docs"] {
-            suspensions.end(source).unwrap();
+            suspensions.end(source, mint::now()).unwrap();
         }
         // The second time, there is nothing to resume.
         for _ in 0..2 {
             suspensions.set("shop", None, author.clone()).unwrap();
         }
-        assert_eq!(suspensions.current("shop"), None);
+        assert_eq!(suspensions.current("shop", mint::now()), None);
         let records = suspensions.store.history(&Query::All, u64::MAX, 9).unwrap();
         let of = |it: &Record| (it.source.clone().unwrap_or_default(), it.outcome, it.author.clone());
         let told: Vec<_> = records.iter().rev().map(of).collect();

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Options, Planned, Prepared,
+    clock::Clock,
     drift::DriftPolicy,
     fight::{Fight, Repairs, put_back},
     folders::Folders,
@@ -22,25 +23,21 @@ use super::{
     measure,
     remembered::{recall, remember},
     run::{OnDrift, RunReport, RunResult, digest, run_once, run_suspended},
-    status::RunFindings,
+    schedule::{NextStep, Schedule},
+    settled::Settled,
+    status::{LookRecord, RunFindings},
+    stillness::{ReadingCheck, Stillness},
     suspension::{Suspension, Suspensions},
+    writes::Writes,
 };
 use crate::{
-    manifest::tree::{Recorder, Tree},
+    manifest::tree::{Recorder, Tree, changed_while_read},
     model::{code::Code, diagnostic::Diagnostic, operation::Author},
     store::{Attempt, Store, background::lower_priority, history::Outcome as AttemptOutcome},
 };
 
 /// The resources that loops have put back.
 pub(crate) const REPAIRS: &str = "edgewright_drift_repairs_total";
-/// How long the folder must be quiet before a run.
-const QUIET: Duration = Duration::from_millis(150);
-/// The longest wait for a quiet folder.
-const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
-/// How often the paths are resolved: swapping a link or folder far above causes no event.
-const TICK: Duration = Duration::from_secs(1);
-/// The interval of full runs, even without changes.
-const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
 /// The pause after a panic, which grows with each one, so that repeated panics do not overload the machine.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
@@ -72,6 +69,7 @@ pub fn follow(
 pub(crate) struct WatchedSource {
     source: FollowedSource,
     folders: Folders,
+    writes: Arc<Writes>,
     signals: Sender<Signal>,
     received: Receiver<Signal>,
 }
@@ -80,11 +78,11 @@ impl WatchedSource {
     /// Watches the files of a source. The watch starts first, so that no change is lost before the first run.
     pub(crate) fn new(source: FollowedSource) -> notify::Result<Self> {
         let (signals, received) = channel();
-        let events = signals.clone();
-        let folders = Folders::watch(&source.watched, move || {
+        let (events, writes) = (signals.clone(), Arc::new(Writes::default()));
+        let folders = Folders::watch(&source.watched, Arc::clone(&writes), move || {
             let _ = events.send(Signal::Look);
         })?;
-        Ok(Self { source, folders, signals, received })
+        Ok(Self { source, folders, writes, signals, received })
     }
 
     /// Starts the loop like [`follow`]. It takes over from the loop `before` of the same source, which the caller stops:
@@ -96,15 +94,34 @@ impl WatchedSource {
         before: Option<&Following>,
         report: impl FnMut(RunReport, &Author) + Send + 'static,
     ) -> notify::Result<Handle> {
-        let Self { source, folders, signals, received } = self;
-        let following = Arc::new(Following::new(&source, suspensions, signals, before));
+        let (mut watch, received) = self.into_loop(store, suspensions, before, Clock::default(), report);
+        let following = watch.following();
+        let (looked, first) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || {
+            lower_priority();
+            watch.run(&received, looked);
+        });
+        Ok(Handle::new(following, first, thread.map_err(notify::Error::io)?))
+    }
+
+    /// The loop, which does nothing yet, and the other end of its signals.
+    pub(super) fn into_loop<F: FnMut(RunReport, &Author)>(
+        self,
+        store: Arc<Store>,
+        suspensions: Arc<Suspensions>,
+        before: Option<&Following>,
+        clock: Clock,
+        report: F,
+    ) -> (Loop<F>, Receiver<Signal>) {
+        let Self { source, folders, writes, signals, received } = self;
+        let following = Arc::new(Following::new(&source, suspensions, signals, before, clock.clone()));
         // A counter that appears with its first event hides that event from `increase()`.
         metrics::counter!(REPAIRS, "source" => following.source.clone()).increment(0);
         let mut options = source.options;
         let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
         options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
-        let (looked, first) = oneshot::channel();
-        let mut watch = Loop {
+        let stillness = Stillness::new(&options.source, writes);
+        let new = Loop {
             store,
             options,
             recorder,
@@ -115,15 +132,16 @@ impl WatchedSource {
             prepared: None,
             suspension: None,
             repairs: Repairs::default(),
-            following: Arc::clone(&following),
+            following,
+            stillness,
+            clock,
         };
-        let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || watch.run(&received, looked));
-        Ok(Handle::new(following, first, thread.map_err(notify::Error::io)?))
+        (new, received)
     }
 }
 
 /// The loop and its state between runs.
-struct Loop<F> {
+pub(super) struct Loop<F> {
     store: Arc<Store>,
     options: Options,
     recorder: Arc<Recorder>,
@@ -139,81 +157,148 @@ struct Loop<F> {
     /// What was put back lately.
     repairs: Repairs,
     following: Arc<Following>,
+    /// The files that are still being written.
+    stillness: Stillness,
+    clock: Clock,
+}
+
+/// How a turn of the loop ended.
+enum TurnEnd {
+    /// It looked at the source.
+    Looked,
+    /// It waits so long for a file that is still being written.
+    Waits(Duration),
+    /// It panicked, and rests so long.
+    Rests(Duration),
 }
 
 impl<F: FnMut(RunReport, &Author)> Loop<F> {
-    fn run(&mut self, received: &Receiver<Signal>, looked: oneshot::Sender<()>) {
-        lower_priority();
+    /// The status of the loop, and a way to control it.
+    pub(super) fn following(&self) -> Arc<Following> {
+        Arc::clone(&self.following)
+    }
+
+    /// Looks again and again until it is asked to stop. `looked` is told when the first look is over.
+    pub(super) fn run(&mut self, received: &Receiver<Signal>, looked: oneshot::Sender<()>) {
         let _gone = Gone(Arc::clone(&self.following));
-        let mut rest = self.turn(None);
-        let _ = looked.send(());
-        while !self.following.is_stopping() {
-            let goes_on = match rest {
-                Some(rest) => pause(received, rest),
-                None => wait(received, &self.folders, self.patience()),
+        let (mut looked, mut rested) = (Some(looked), None);
+        loop {
+            let end = self.turn(rested);
+            rested = match end {
+                TurnEnd::Rests(rest) => Some(rest),
+                TurnEnd::Looked | TurnEnd::Waits(_) => None,
             };
-            if !goes_on {
+            // What waits for a file has not looked at the source.
+            if !matches!(end, TurnEnd::Waits(_))
+                && let Some(looked) = looked.take()
+            {
+                let _ = looked.send(());
+            }
+            if self.following.is_stopping() || !self.wait(received, &end) {
                 return;
             }
-            rest = self.turn(rest);
         }
     }
 
-    /// Runs once and catches a panic. Returns how long to pause after a panic.
-    fn turn(&mut self, rested: Option<Duration>) -> Option<Duration> {
+    /// Waits for the next look. Returns false if the loop should stop.
+    fn wait(&self, received: &Receiver<Signal>, end: &TurnEnd) -> bool {
+        let (now, patience) = (self.clock.now(), self.patience());
+        let mut schedule = match *end {
+            TurnEnd::Looked => Schedule::within(now, patience),
+            TurnEnd::Waits(time) => Schedule::within(now, time.min(patience)),
+            TurnEnd::Rests(time) => Schedule::rest(now, time),
+        };
+        loop {
+            let NextStep::Wait(time) = schedule.next(self.clock.now()) else { return true };
+            match self.clock.wait(received, time) {
+                Ok(Signal::Look) => schedule.event(self.clock.now()),
+                Err(RecvTimeoutError::Timeout) if schedule.is_idle() && self.folders.have_moved() => return true,
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+            }
+        }
+    }
+
+    /// Runs once and catches a panic. `rested` is the pause after the last one.
+    fn turn(&mut self, rested: Option<Duration>) -> TurnEnd {
         let following = Arc::clone(&self.following);
         let _running = following.running();
         self.following.health.begin();
         let began = Instant::now();
         // A panic loses at most this loop's state: the store changes only by atomic commits.
-        let looked = catch_unwind(AssertUnwindSafe(|| self.look()));
-        let rest = looked.is_err().then(|| rested.map_or(FIRST_REST, |rest| (rest * 2).min(LONGEST_REST)));
-        if let Some(rest) = rest {
+        let end = match catch_unwind(AssertUnwindSafe(|| self.look())) {
+            Ok(None) => TurnEnd::Looked,
+            Ok(Some(time)) => TurnEnd::Waits(time),
+            Err(_) => TurnEnd::Rests(rested.map_or(FIRST_REST, |rest| (rest * 2).min(LONGEST_REST))),
+        };
+        if let TurnEnd::Rests(rest) = end {
             self.settled = None;
             measure("panicked", began);
             tracing::error!(source = following.source, rest_seconds = rest.as_secs(), "the reconcile loop panicked");
             let fault = Diagnostic::error(Code::Internal, "internal error in edgewright: the run panicked");
             let found = vec![fault.help("report it with the panic message in the log; the loop continues")];
-            let findings = RunFindings::default().failed(&found);
             // The manifests or the report may have panicked.
-            let _ = catch_unwind(AssertUnwindSafe(|| {
-                self.tell(RunResult { report: RunReport::Failed(found), findings, author: self.options.author() });
-            }));
+            let _ = catch_unwind(AssertUnwindSafe(|| self.fail(found)));
         }
-        following.status.waits(rest.unwrap_or_else(|| self.patience()));
+        following.status.notice(&self.stillness.notices());
+        let time = match end {
+            TurnEnd::Looked => self.patience(),
+            TurnEnd::Waits(time) | TurnEnd::Rests(time) => time,
+        };
+        following.status.waits(self.clock.time(), time);
         self.following.health.end();
-        rest
+        end
     }
 
-    fn look(&mut self) {
+    /// Looks at the source, and applies it. Returns how long to wait if a file is still being written.
+    fn look(&mut self) -> Option<Duration> {
         self.folders.refresh(&self.options.source);
         let is_suspended = self.check_suspension();
+        if let Some(left) = self.stillness.left(self.clock.moment()) {
+            return Some(left);
+        }
         let began = Instant::now();
-        if self.settled.as_ref().is_some_and(|it| it.holds(self.store.as_ref())) && self.recorder.unchanged() {
+        if self.settled.as_ref().is_some_and(|it| it.holds(self.store.as_ref(), &self.clock))
+            && self.recorder.unchanged()
+        {
             measure("in_sync", began);
             self.following.health.unchanged();
             // The commit may be another one that changes no manifest.
             let (commit, revision) = (self.options.tree.commit(), self.store.snapshot().revision);
-            return self.following.status.confirm(commit, revision, true);
+            self.following.status.confirm(self.look_record(commit, revision), true);
+            return None;
         }
         if self.reported.is_none()
             && let Some(run) = self.recalled()
         {
             measure("in_sync", began);
             if let RunReport::InSync { revision, .. } = run.report {
-                self.settled = Some(Settled::at(revision));
+                self.settled = Some(Settled::at(revision, &self.clock));
             }
-            return self.tell(run);
+            self.tell(run);
+            return None;
+        }
+        let prepared = Prepared::load_again(self.options.clone(), self.prepared.take()).on(self.clock.clone());
+        match self.stillness.check(self.recorder.files_read(), self.clock.moment()) {
+            ReadingCheck::Complete => {}
+            ReadingCheck::Wait(time) => {
+                self.leave(prepared);
+                return Some(time);
+            }
+            ReadingCheck::Torn(path) => {
+                self.leave(prepared);
+                self.fail(vec![changed_while_read(&path)]);
+                return None;
+            }
         }
         let on_drift = self.on_drift();
         let mut settled = None;
         let remember = |planned: &Planned, revision: u64| {
-            settled = planned.settles().then(|| Settled::at(revision));
+            settled = planned.settles().then(|| Settled::of(planned, revision, &self.options, &self.clock));
             if let Some(on_disk) = self.store.on_disk(revision) {
                 remember(&on_disk, &self.options, &self.recorder, planned, revision);
             }
         };
-        let prepared = Prepared::load_again(self.options.clone(), self.prepared.take());
         let run = match is_suspended {
             true => run_suspended(self.store.as_ref(), &prepared, remember),
             false => run_once(self.store.as_ref(), &prepared, on_drift, remember),
@@ -222,10 +307,23 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         self.note_repairs(&run.report);
         // A cancelled run has no result.
         if self.following.is_stopping() && matches!(run.report, RunReport::Invalid(_)) {
-            return;
+            return None;
         }
         self.settled = settled;
         self.tell(run);
+        None
+    }
+
+    /// Keeps a reading that is not applied. The next look must not take the files for unchanged.
+    fn leave(&mut self, prepared: Prepared) {
+        self.settled = None;
+        self.prepared = Some(prepared);
+    }
+
+    /// Reports that a run has failed before its plan.
+    fn fail(&mut self, found: Vec<Diagnostic>) {
+        let findings = RunFindings::default().failed(&found);
+        self.tell(RunResult { report: RunReport::Failed(found), findings, author: self.options.author() });
     }
 
     /// What the next run does with drift.
@@ -233,7 +331,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         match self.following.drift {
             DriftPolicy::Warn => OnDrift::Report,
             DriftPolicy::Off => OnDrift::Count,
-            DriftPolicy::Enforce if self.repairs.rests(Instant::now()).is_some() => OnDrift::Rest,
+            DriftPolicy::Enforce if self.repairs.rests(self.clock.now()).is_some() => OnDrift::Rest,
             DriftPolicy::Enforce => OnDrift::PutBack,
         }
     }
@@ -241,7 +339,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// How long the loop may wait without an event: the end of a rest is not noticed later than it is due.
     fn patience(&self) -> Duration {
         let patience = self.following.patience();
-        self.repairs.rests(Instant::now()).map_or(patience, |rest| rest.min(patience))
+        self.repairs.rests(self.clock.now()).map_or(patience, |rest| rest.min(patience))
     }
 
     /// Counts what a run has put back, and logs a fight.
@@ -253,7 +351,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
         let source = self.options.source.as_str();
         metrics::counter!(REPAIRS, "source" => source.to_owned()).increment(plan.summary().drift as u64);
-        if let Some(Fight { key, field, rest }) = self.repairs.note(put_back.into_iter(), Instant::now()) {
+        if let Some(Fight { key, field, rest }) = self.repairs.note(put_back.into_iter(), self.clock.now()) {
             tracing::warn!(
                 source,
                 kind = %key.kind,
@@ -303,7 +401,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let health = &self.following.health;
         health.result(reason, message, snapshot.revision);
         let is_synced = health.condition().status == Status::Synced;
-        self.following.status.record(commit, snapshot.revision, findings, is_synced);
+        let look = self.look_record(commit, snapshot.revision);
+        self.following.status.record(look, findings, is_synced);
         if !health.is_applied() {
             let source = self.options.source.as_str();
             let owned = snapshot.iter().any(|it| it.claim.as_ref().is_some_and(|claim| claim.source == source));
@@ -322,6 +421,10 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 }
 
 impl<F> Loop<F> {
+    fn look_record(&self, commit: Option<String>, revision: u64) -> LookRecord {
+        LookRecord { at: self.clock.time(), commit, revision }
+    }
+
     /// Records an attempt that changed nothing in the history; a persistent error is one attempt (D58).
     fn note(&self, report: &RunReport, author: &Author) {
         let outcome = match report {
@@ -348,56 +451,4 @@ impl Drop for Gone {
     fn drop(&mut self) {
         self.0.health.gone();
     }
-}
-
-/// A record that the store matched the folder.
-struct Settled {
-    revision: u64,
-    at: Instant,
-}
-
-impl Settled {
-    fn at(revision: u64) -> Self {
-        Self { revision, at: Instant::now() }
-    }
-
-    /// Whether the store is unchanged since. Expires, because lints depend on the time.
-    fn holds(&self, store: &Store) -> bool {
-        store.snapshot().revision == self.revision && self.at.elapsed() < LONGEST_SETTLED
-    }
-}
-
-/// Waits for a trigger and a quiet folder. Returns false if the loop should stop.
-fn wait(received: &Receiver<Signal>, folders: &Folders, interval: Duration) -> bool {
-    let began = Instant::now();
-    loop {
-        match received.recv_timeout(TICK) {
-            Ok(Signal::Look) => break,
-            Err(RecvTimeoutError::Timeout) if folders.have_moved() || began.elapsed() >= interval => return true,
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
-        }
-    }
-    let since = Instant::now();
-    while since.elapsed() < LONGEST_DEBOUNCE {
-        match received.recv_timeout(QUIET) {
-            Ok(Signal::Look) => {}
-            Err(RecvTimeoutError::Timeout) => break,
-            Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
-        }
-    }
-    true
-}
-
-/// Pauses and ignores events. Returns false if the loop should stop.
-fn pause(received: &Receiver<Signal>, time: Duration) -> bool {
-    let since = Instant::now();
-    while let Some(left) = time.checked_sub(since.elapsed()) {
-        match received.recv_timeout(left) {
-            Ok(Signal::Look) => {}
-            Err(RecvTimeoutError::Timeout) => return true,
-            Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
-        }
-    }
-    true
 }

@@ -52,4 +52,5 @@ mod storefront;
 mod terminal;
 mod tidy;
 mod trace;
+mod unfinished;
 mod watch;

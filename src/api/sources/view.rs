@@ -186,7 +186,7 @@ impl SourceView {
             declared: findings.declared,
             files: findings.files,
             errors: findings.errors,
-            warnings: findings.warnings + claimed.len(),
+            warnings: findings.warnings + claimed.len() + status.notices.len(),
             pending_create: pending.create,
             pending_change: pending.change + pending.replace + pending.adopt,
             pending_delete: pending.delete,
@@ -212,7 +212,7 @@ impl SourceView {
             next_look_at: status.next_look.as_ref().map(Timestamp::to_string).unwrap_or_default(),
             counts,
             diagnostics_omitted: findings.omitted(),
-            diagnostics: findings.diagnostics.iter().cloned().chain(claimed).collect(),
+            diagnostics: findings.diagnostics.iter().chain(&status.notices).cloned().chain(claimed).collect(),
             drifted: findings.drift.clone(),
             conditions: vec![ConditionView::of(condition)],
         }

@@ -17,6 +17,7 @@ use super::{
     jail::{AccessError, FoundFile, Jail, read_anywhere, search},
     manifest_file, no_manifest, outside, parent_of, plain,
     provenance::{Reads, author_of},
+    stamp::FileStamp,
     too_large, too_many, unreadable, value_of,
 };
 use crate::{
@@ -93,7 +94,7 @@ impl Tree for Disk {
                         diagnostics.push(unreadable(path.display(), too_large()).help(help));
                     }
                     Ok(file) => {
-                        self.reads.note(file.real, file.stamp);
+                        self.reads.note(&path, file.real, file.stamp);
                         let name = path.display().to_string();
                         let (folder, root) = (parent_of(&path), jail.root.clone());
                         files.extend(manifest_file(name, file.bytes, folder, root, &mut diagnostics));
@@ -115,6 +116,12 @@ impl Tree for Disk {
         author_of(&self.paths)
     }
 
+    fn files_read(&self) -> Vec<(PathBuf, FileStamp)> {
+        // Standard input cannot be read again.
+        let again = !self.paths.iter().any(|path| path.as_os_str() == "-");
+        if again { self.reads.stamps() } else { Vec::new() }
+    }
+
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         let path = manifest.folder.join(name);
         let by_words = !Path::new(name).is_absolute() && plain(&path).starts_with(plain(&manifest.root));
@@ -127,7 +134,7 @@ impl Tree for Disk {
         };
         let read = match read {
             Ok(file) => {
-                self.reads.note(file.real, file.stamp);
+                self.reads.note(&path, file.real, file.stamp);
                 Ok(file.bytes)
             }
             Err(AccessError::Outside) => return Err(outside(name)),

@@ -15,7 +15,8 @@ use cap_std::{
 };
 
 use super::{
-    git_manifest, is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, provenance::Stamp, unreadable,
+    git_manifest, is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, provenance::Stamp,
+    stamp::FileStamp, unreadable,
 };
 use crate::model::diagnostic::Diagnostic;
 
@@ -61,7 +62,7 @@ pub(super) struct ReadFile {
     pub bytes: Vec<u8>,
     /// The resolved path.
     pub real: PathBuf,
-    /// Its length and modification time when it was opened.
+    /// Its stamp when it was opened.
     pub stamp: Stamp,
 }
 
@@ -296,7 +297,7 @@ fn read_file(file: fs::File, real: PathBuf, most: u64) -> Result<ReadFile, Acces
     if !facts.is_file() {
         return Err(AccessError::NotAFile);
     }
-    let stamp = facts.modified().ok().map(|modified| (facts.len(), modified));
+    let stamp = FileStamp::of(&facts);
     let mut bytes = Vec::with_capacity(usize::try_from(facts.len().min(most)).unwrap_or_default() + 1);
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(ReadFile { bytes, real, stamp })

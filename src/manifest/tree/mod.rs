@@ -7,6 +7,7 @@ mod provenance;
 mod recorder;
 mod reference;
 mod sent;
+mod stamp;
 
 use std::{
     fmt, io,
@@ -23,6 +24,7 @@ pub(crate) use recorder::{ReadDigests, collect};
 pub(crate) use reference::RefTree;
 pub(crate) use sent::SharedFile;
 pub use sent::{Sent, SentFile, SentValue};
+pub use stamp::FileStamp;
 
 use super::origin::ManifestFile;
 use crate::{
@@ -74,6 +76,12 @@ pub trait Tree: fmt::Debug + Send + Sync {
             Err(std::env::VarError::NotPresent) => Err(unset("not set")),
             Err(std::env::VarError::NotUnicode(_)) => Err(unset("not UTF-8")),
         }
+    }
+
+    /// The files that were read since the manifests were last listed, as they were when they were opened. One that
+    /// differs now may have been read while it was written.
+    fn files_read(&self) -> Vec<(PathBuf, FileStamp)> {
+        Vec::new()
     }
 
     /// The path to write a token to. It must be outside the tree, because a token is a secret and the tree is shared.
@@ -155,6 +163,12 @@ fn no_file(name: impl fmt::Display) -> Diagnostic {
 fn unreadable(name: impl fmt::Display, reason: impl fmt::Display) -> Diagnostic {
     Diagnostic::error(Code::Unreadable, format!("{name} cannot be read: {reason}"))
         .help("check the path and its permissions")
+}
+
+/// The error for a file that is written while the manifests are read.
+pub(crate) fn changed_while_read(path: &Path) -> Diagnostic {
+    unreadable(path.display(), "it changes while the manifests are read")
+        .help("wait until the file is complete, or write it under another name and rename it")
 }
 
 /// The name of a file or folder that a report cannot show.

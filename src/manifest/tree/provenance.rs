@@ -2,15 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
 };
 
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid, Repository, Status, StatusOptions};
 
-use super::commit::discover;
+use super::{commit::discover, stamp::FileStamp};
 use crate::model::operation::CommitAuthor;
 
 /// The most characters of an author's name and email address.
@@ -26,21 +24,32 @@ struct Log {
     head: Option<Oid>,
     /// Each file by its resolved path.
     files: BTreeMap<PathBuf, Stamp>,
+    /// Each file by the path that it was read by: what that leads to can be replaced.
+    named: BTreeMap<PathBuf, FileStamp>,
 }
 
-/// The length and modification time of a file, which show whether it was written since.
-pub(super) type Stamp = Option<(u64, SystemTime)>;
+/// Shows whether a file was written since it was read.
+pub(super) type Stamp = Option<FileStamp>;
 
 impl Reads {
     /// Clears the record of earlier reads.
     pub(super) fn begin(&self, paths: &[PathBuf]) {
         let head = Checkout::of(paths).map(|checkout| checkout.head);
-        *self.log() = Log { head, files: BTreeMap::new() };
+        *self.log() = Log { head, ..Log::default() };
     }
 
-    /// Records a file that was read, by its resolved path.
-    pub(super) fn note(&self, real: PathBuf, stamp: Stamp) {
-        self.log().files.insert(real, stamp);
+    /// Records a file that was read by a path, and its resolved path.
+    pub(super) fn note(&self, path: &Path, real: PathBuf, stamp: Stamp) {
+        let mut log = self.log();
+        if let Some(stamp) = stamp {
+            log.named.insert(path.to_owned(), stamp);
+        }
+        log.files.insert(real, stamp);
+    }
+
+    /// The files by the paths that they were read by.
+    pub(super) fn stamps(&self) -> Vec<(PathBuf, FileStamp)> {
+        self.log().named.iter().map(|(path, stamp)| (path.clone(), *stamp)).collect()
     }
 
     /// The checked-out commit of paths, if it is the same for all of them; with the suffix `-dirty` if the paths have
@@ -74,11 +83,6 @@ pub(super) fn author(commit: &git2::Commit<'_>) -> CommitAuthor {
         text.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect::<String>()
     };
     CommitAuthor { name: text(author.name_bytes()), email: text(author.email_bytes()) }
-}
-
-fn stamp(path: &Path) -> Stamp {
-    let facts = fs::metadata(path).ok()?;
-    Some((facts.len(), facts.modified().ok()?))
 }
 
 /// The repositories of paths, all at one commit.
@@ -131,7 +135,7 @@ impl Checkout {
 
     /// Whether the commit contains a file as it was read.
     fn has(&self, file: &Path, read: Stamp) -> bool {
-        read.is_some() && read == stamp(file) && self.trees.iter().any(|tree| tree.has(file))
+        read.is_some() && read == FileStamp::at(file) && self.trees.iter().any(|tree| tree.has(file))
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use super::{SentValue, SharedFile, Tree};
+use super::{FileStamp, SentValue, SharedFile, Tree};
 use crate::{
     manifest::{Loaded, load, origin::ManifestFile},
     model::{diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor, secret::Secret},
@@ -217,6 +217,10 @@ impl Tree for Recorder {
 
     fn variable(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         self.note(manifest, "", name, self.tree.variable(manifest, name))
+    }
+
+    fn files_read(&self) -> Vec<(PathBuf, FileStamp)> {
+        self.tree.files_read()
     }
 
     fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {

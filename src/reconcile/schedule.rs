@@ -1,0 +1,96 @@
+//! When a loop looks at its source next: decided from what has happened and the time alone.
+
+use std::time::{Duration, Instant};
+
+/// How long a source must be quiet before a run.
+pub(super) const QUIET: Duration = Duration::from_millis(150);
+/// The longest wait for a quiet source.
+const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
+/// How often the paths are resolved: swapping a link or folder far above causes no event.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What a loop does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NextStep {
+    /// It looks now.
+    Look,
+    /// It waits for an event, at most so long.
+    Wait(Duration),
+}
+
+/// What decides when a loop looks next.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    /// When it looks without an event.
+    due: Instant,
+    /// Whether it ignores events until then.
+    is_resting: bool,
+    /// The first and the last event since the last look.
+    burst: Option<(Instant, Instant)>,
+}
+
+impl Schedule {
+    /// A schedule for a look after a time, or sooner if there is an event.
+    pub(super) fn within(now: Instant, time: Duration) -> Self {
+        Self { due: now + time, is_resting: false, burst: None }
+    }
+
+    /// A schedule for a look after a time, whatever happens.
+    pub(super) fn rest(now: Instant, time: Duration) -> Self {
+        Self { is_resting: true, ..Self::within(now, time) }
+    }
+
+    /// Records an event.
+    pub(super) fn event(&mut self, now: Instant) {
+        if !self.is_resting {
+            let first = self.burst.map_or(now, |(first, _)| first);
+            self.burst = Some((first, now));
+        }
+    }
+
+    /// Whether no event has come, and one would count.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_resting && self.burst.is_none()
+    }
+
+    /// What the loop does now.
+    pub(super) fn next(&self, now: Instant) -> NextStep {
+        let at = self.burst.map_or(self.due, |(first, last)| (last + QUIET).min(first + LONGEST_DEBOUNCE));
+        let left = at.saturating_duration_since(now);
+        if left.is_zero() {
+            return NextStep::Look;
+        }
+        NextStep::Wait(if self.is_idle() { left.min(TICK) } else { left })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_waits_until_events_stop_and_not_for_ever() {
+        let (began, ms) = (Instant::now(), Duration::from_millis);
+        let mut schedule = Schedule::within(began, ms(30_000));
+        assert_eq!(schedule.next(began), NextStep::Wait(TICK));
+        assert_eq!(schedule.next(began + ms(29_900)), NextStep::Wait(ms(100)));
+        assert_eq!(schedule.next(began + ms(30_000)), NextStep::Look);
+        schedule.event(began + ms(1_000));
+        assert_eq!(schedule.next(began + ms(1_100)), NextStep::Wait(ms(50)));
+        for at in (1_100..3_000).step_by(100) {
+            schedule.event(began + ms(at));
+            assert_ne!(schedule.next(began + ms(at)), NextStep::Look, "the folder is not quiet");
+        }
+        assert_eq!(schedule.next(began + ms(2_990)), NextStep::Wait(ms(10)));
+        assert_eq!(schedule.next(began + ms(3_000)), NextStep::Look);
+    }
+
+    #[test]
+    fn events_do_not_end_a_rest() {
+        let (began, ms) = (Instant::now(), Duration::from_millis);
+        let mut schedule = Schedule::rest(began, ms(4_000));
+        schedule.event(began + ms(10));
+        assert_eq!(schedule.next(began + ms(10)), NextStep::Wait(ms(3_990)));
+        assert_eq!(schedule.next(began + ms(4_000)), NextStep::Look);
+    }
+}

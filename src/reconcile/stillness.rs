@@ -1,0 +1,388 @@
+//! Files that are still being written. A run waits until they are complete: half of a file must not become a revision
+//! (D92).
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{clock::Moment, schedule::QUIET, writes::Writes};
+use crate::{
+    manifest::tree::FileStamp,
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Severity},
+    },
+    text::escaped,
+};
+
+/// How long a file that is open for writing is waited for after its last change.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The longest wait of a source for files that keep changing.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The files of a source that is followed, and those that it waits for.
+pub(super) struct Stillness {
+    /// The name of the source, for the log.
+    source: String,
+    writes: Arc<Writes>,
+    /// The files of the last reading that was complete.
+    known: BTreeSet<PathBuf>,
+    /// Files that changed a moment ago: how they were seen, and since when they are like that.
+    seen: HashMap<PathBuf, (Option<FileStamp>, Instant)>,
+    /// The files that it waits for.
+    pending: Vec<PathBuf>,
+    /// Since when it waits.
+    since: Option<Instant>,
+    /// The files that are read although they are still open for writing, by device and inode.
+    taken: HashMap<(u64, u64), PathBuf>,
+}
+
+/// What a reading is worth.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ReadingCheck {
+    /// All files are complete.
+    Complete,
+    /// A file is being written. It may be complete after this time, or when there is an event.
+    Wait(Duration),
+    /// This file keeps changing while it is read.
+    Torn(PathBuf),
+}
+
+impl Stillness {
+    /// Nothing was read yet.
+    pub(super) fn new(source: &str, writes: Arc<Writes>) -> Self {
+        Self {
+            source: source.to_owned(),
+            writes,
+            known: BTreeSet::new(),
+            seen: HashMap::new(),
+            pending: Vec::new(),
+            since: None,
+            taken: HashMap::new(),
+        }
+    }
+
+    /// How much longer to wait for the files that the last reading waited for. They are not read again until then.
+    pub(super) fn left(&mut self, at: Moment) -> Option<Duration> {
+        let open = self.open(at);
+        let over = self.longest(at)?;
+        let pending = std::mem::take(&mut self.pending);
+        let left = pending.iter().filter_map(|path| self.wait_for(path, FileStamp::at(path), &open, at)).max();
+        self.pending = pending;
+        left.map(|left| left.min(over)).filter(|left| !left.is_zero())
+    }
+
+    /// Checks files that were read, as they were then.
+    pub(super) fn check(&mut self, read: Vec<(PathBuf, FileStamp)>, at: Moment) -> ReadingCheck {
+        let open = self.open(at);
+        let (mut torn, mut longest) = (None, Duration::ZERO);
+        self.pending.clear();
+        let mut files = BTreeSet::new();
+        for (path, as_read) in read {
+            let stamp = FileStamp::at(&path);
+            let left = match stamp == Some(as_read) {
+                true => self.wait_for(&path, stamp, &open, at),
+                false => Some(QUIET),
+            };
+            if let Some(left) = left {
+                longest = longest.max(left);
+                self.pending.push(path.clone());
+            }
+            if stamp != Some(as_read) && torn.is_none() {
+                torn = Some(path.clone());
+            }
+            files.insert(path);
+        }
+        // An editor may delete a file to write it anew.
+        let gone: Vec<PathBuf> = self.known.difference(&files).cloned().collect();
+        for path in gone {
+            if FileStamp::at(&path).is_none()
+                && let Some(left) = self.wait_for(&path, None, &open, at)
+            {
+                longest = longest.max(left);
+                self.pending.push(path);
+            }
+        }
+        if self.pending.is_empty() {
+            self.complete(files);
+            return ReadingCheck::Complete;
+        }
+        let is_new = self.since.is_none();
+        self.since.get_or_insert(at.now);
+        match (self.longest(at).filter(|over| !over.is_zero()), torn) {
+            (Some(over), _) => {
+                if is_new && longest > QUIET {
+                    tracing::info!(source = self.source, "Waiting for {}.", self.waits_for());
+                }
+                ReadingCheck::Wait(longest.min(over))
+            }
+            (None, Some(torn)) => {
+                self.since = None;
+                self.pending.clear();
+                ReadingCheck::Torn(torn)
+            }
+            (None, None) => {
+                let names = self.waits_for();
+                tracing::warn!(source = self.source, "Reading {names}, which kept changing for a minute.");
+                for path in std::mem::take(&mut self.pending) {
+                    if let Some(stamp) = FileStamp::at(&path).filter(|stamp| open.contains_key(&stamp.identity)) {
+                        self.taken.insert(stamp.identity, path);
+                    }
+                }
+                self.complete(files);
+                ReadingCheck::Complete
+            }
+        }
+    }
+
+    /// What everyone who looks at the status of the source should know: what it waits for, and what may be incomplete.
+    pub(super) fn notices(&self) -> Vec<Diagnostic> {
+        let notice = |path: &Path, message: &str, help: &str| {
+            let message = format!("{} {message}", path.display());
+            let error = Diagnostic::error(Code::Unreadable, message).help(help);
+            Diagnostic { severity: Severity::Warning, ..error }
+        };
+        let waits = self.pending.iter().map(|path| {
+            notice(path, "is still being written: nothing is applied until it is complete", "close the file")
+        });
+        let taken = self.taken.values().map(|path| {
+            let help = "close the file, or write it under another name and rename it";
+            notice(path, "was read while it is open for writing: it may be incomplete", help)
+        });
+        waits.chain(taken).collect()
+    }
+
+    /// How long to wait for a file as it is now; none if it can be read, or has gone for good.
+    fn wait_for(
+        &mut self,
+        path: &Path,
+        stamp: Option<FileStamp>,
+        open: &HashMap<(u64, u64), Instant>,
+        at: Moment,
+    ) -> Option<Duration> {
+        let identity = stamp.map(|stamp| stamp.identity);
+        if identity.is_some_and(|file| self.taken.contains_key(&file)) {
+            return None;
+        }
+        let quiet_for = match stamp {
+            // A file server may have another time. Then it counts how long the file has looked the same.
+            Some(stamp) => at.wall.duration_since(stamp.modified).unwrap_or_default(),
+            None => self.writes.quiet_for(path, at.now).unwrap_or_default(),
+        };
+        if quiet_for < QUIET {
+            let seen = self.seen.entry(path.to_owned()).or_insert((stamp, at.now));
+            if seen.0 != stamp {
+                *seen = (stamp, at.now);
+            }
+            let left = QUIET.saturating_sub(quiet_for.max(at.now.saturating_duration_since(seen.1)));
+            if !left.is_zero() {
+                return Some(left);
+            }
+        }
+        let file = identity?;
+        let left = LONGEST_PAUSE.saturating_sub(at.now.saturating_duration_since(*open.get(&file)?));
+        if left.is_zero() {
+            let (source, seconds, name) = (&self.source, LONGEST_PAUSE.as_secs(), path.display().to_string());
+            tracing::warn!(
+                source,
+                "Reading {}, which is open for writing and has not changed for {seconds} seconds.",
+                escaped(&name)
+            );
+            self.taken.insert(file, path.to_owned());
+            return None;
+        }
+        Some(left)
+    }
+
+    /// The files that are being written.
+    fn open(&mut self, at: Moment) -> HashMap<(u64, u64), Instant> {
+        let open = self.writes.open(at.now);
+        self.taken.retain(|file, _| open.contains_key(file));
+        open
+    }
+
+    /// How much longer a wait may last; none if there is no wait.
+    fn longest(&self, at: Moment) -> Option<Duration> {
+        self.since.map(|since| LONGEST_WAIT.saturating_sub(at.now.saturating_duration_since(since)))
+    }
+
+    fn complete(&mut self, files: BTreeSet<PathBuf>) {
+        self.known = files;
+        self.seen.clear();
+        self.pending.clear();
+        self.since = None;
+    }
+
+    /// The first file that it waits for, and the number of others.
+    fn waits_for(&self) -> String {
+        let first = self.pending.first().map(|path| path.display().to_string()).unwrap_or_default();
+        match self.pending.len() {
+            0 | 1 => escaped(&first).into_owned(),
+            many => format!("{} and {} more", escaped(&first), many - 1),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::{
+        fs::{self, File},
+        time::SystemTime,
+    };
+
+    use notify::{
+        Event, EventKind,
+        event::{AccessKind, AccessMode, DataChange, ModifyKind, RemoveKind},
+    };
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const MODIFY: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+    const CLOSE: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Write));
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A folder with a file that was written a minute before `began`.
+    struct WatchedFile {
+        folder: TempDir,
+        writes: Arc<Writes>,
+        stillness: Stillness,
+        began: Moment,
+    }
+
+    impl WatchedFile {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let writes = Arc::new(Writes::default());
+            let stillness = Stillness::new("shop", Arc::clone(&writes));
+            let began = Moment { now: Instant::now(), wall: SystemTime::now() };
+            let watched = Self { folder, writes, stillness, began };
+            watched.write("one", began.wall - 60 * SECOND);
+            watched
+        }
+
+        fn path(&self) -> PathBuf {
+            self.folder.path().join("a.yaml")
+        }
+
+        fn write(&self, text: &str, modified: SystemTime) {
+            fs::write(self.path(), text).unwrap();
+            File::options().write(true).open(self.path()).unwrap().set_modified(modified).unwrap();
+        }
+
+        fn after(&self, time: Duration) -> Moment {
+            Moment { now: self.began.now + time, wall: self.began.wall + time }
+        }
+
+        fn event(&self, kind: EventKind, after: Duration) {
+            self.writes.note(&Event::new(kind).add_path(self.path()), self.began.now + after);
+        }
+
+        /// Reads what is there, so long after the beginning.
+        fn look(&mut self, after: Duration) -> ReadingCheck {
+            let read = FileStamp::at(&self.path()).map(|stamp| (self.path(), stamp));
+            let at = self.after(after);
+            self.stillness.check(read.into_iter().collect(), at)
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_once_it_has_not_changed_for_the_debounce() {
+        let mut watched = WatchedFile::new();
+        assert_eq!(watched.look(Duration::ZERO), ReadingCheck::Complete);
+        watched.write("two", watched.began.wall + SECOND);
+        let ms = Duration::from_millis;
+        assert_eq!(watched.look(ms(1_050)), ReadingCheck::Wait(ms(100)));
+        assert_eq!(watched.stillness.left(watched.after(ms(1_100))), Some(ms(50)));
+        assert_eq!(watched.stillness.left(watched.after(ms(1_150))), None);
+        assert_eq!(watched.look(ms(1_150)), ReadingCheck::Complete);
+        assert!(watched.stillness.notices().is_empty());
+        // The time of the file is that of a server whose clock is ahead.
+        watched.write("three", watched.began.wall + 600 * SECOND);
+        assert_eq!(watched.look(ms(2_000)), ReadingCheck::Wait(QUIET));
+        assert_eq!(watched.look(ms(2_000) + QUIET), ReadingCheck::Complete);
+    }
+
+    #[test]
+    fn a_file_that_keeps_changing_is_read_after_a_minute() {
+        let mut watched = WatchedFile::new();
+        let mut waited = 0u32;
+        loop {
+            let after = Duration::from_millis(100) * waited;
+            watched.write(&waited.to_string(), watched.began.wall + after);
+            match watched.look(after) {
+                ReadingCheck::Wait(_) => waited += 1,
+                done => {
+                    assert_eq!(done, ReadingCheck::Complete);
+                    break;
+                }
+            }
+        }
+        assert_eq!(waited, 600);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_is_open_for_writing_is_waited_for_and_not_for_ever() {
+        let mut watched = WatchedFile::new();
+        watched.event(MODIFY, Duration::ZERO);
+        assert_eq!(watched.look(SECOND), ReadingCheck::Wait(9 * SECOND));
+        let notices = watched.stillness.notices();
+        assert!(notices.iter().any(|it| it.message.contains("a.yaml is still being written")), "{notices:?}");
+        watched.event(CLOSE, 2 * SECOND);
+        assert_eq!(watched.stillness.left(watched.after(2 * SECOND)), None, "it is closed");
+        assert_eq!(watched.look(2 * SECOND), ReadingCheck::Complete);
+
+        watched.event(MODIFY, 3 * SECOND);
+        assert_eq!(watched.look(4 * SECOND), ReadingCheck::Wait(9 * SECOND));
+        watched.event(MODIFY, 5 * SECOND);
+        assert_eq!(watched.stillness.left(watched.after(13 * SECOND)), Some(2 * SECOND), "it was written again");
+        assert_eq!(watched.stillness.left(watched.after(15 * SECOND)), None);
+        assert_eq!(watched.look(15 * SECOND), ReadingCheck::Complete);
+        let notices = watched.stillness.notices();
+        assert!(notices.iter().any(|it| it.message.contains("a.yaml was read while it is open")), "{notices:?}");
+        watched.event(MODIFY, 16 * SECOND);
+        assert_eq!(watched.look(16 * SECOND), ReadingCheck::Complete, "a log is not waited for again");
+        watched.event(CLOSE, 17 * SECOND);
+        assert_eq!(watched.look(17 * SECOND), ReadingCheck::Complete);
+        assert!(watched.stillness.notices().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_has_gone_is_looked_at_again() {
+        let mut watched = WatchedFile::new();
+        assert_eq!(watched.look(Duration::ZERO), ReadingCheck::Complete);
+        fs::remove_file(watched.path()).unwrap();
+        assert_eq!(watched.look(SECOND), ReadingCheck::Wait(QUIET), "no event has told when");
+        watched.write("written anew", watched.began.wall);
+        assert_eq!(watched.look(SECOND + QUIET), ReadingCheck::Complete);
+
+        fs::remove_file(watched.path()).unwrap();
+        assert_eq!(watched.look(2 * SECOND), ReadingCheck::Wait(QUIET));
+        assert_eq!(watched.look(2 * SECOND + QUIET), ReadingCheck::Complete, "it was deleted");
+
+        watched.write("back", watched.began.wall);
+        assert_eq!(watched.look(3 * SECOND), ReadingCheck::Complete);
+        fs::remove_file(watched.path()).unwrap();
+        watched.event(EventKind::Remove(RemoveKind::File), 4 * SECOND);
+        assert_eq!(watched.look(4 * SECOND + QUIET), ReadingCheck::Complete, "it went a debounce ago");
+    }
+
+    #[test]
+    fn a_file_that_differs_from_what_was_read_is_read_again_and_then_reported() {
+        let mut watched = WatchedFile::new();
+        let read = vec![(watched.path(), FileStamp::at(&watched.path()).unwrap())];
+        watched.write("another text", watched.began.wall - 60 * SECOND);
+        for after in [0u32, 30, 59] {
+            let at = watched.after(after * SECOND);
+            assert_eq!(watched.stillness.check(read.clone(), at), ReadingCheck::Wait(QUIET), "{after}");
+        }
+        let at = watched.after(60 * SECOND);
+        assert_eq!(watched.stillness.check(read, at), ReadingCheck::Torn(watched.path()));
+        assert_eq!(watched.look(61 * SECOND), ReadingCheck::Complete);
+    }
+}

@@ -1,0 +1,207 @@
+//! Days of a followed source on a paused clock: what the timers of its loop do, and when.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+
+use super::{
+    Options,
+    clock::Clock,
+    drift::DriftPolicy,
+    following::{FollowedSource, Following, INTERVAL, SourceLocation},
+    health::{Reason, Verdict},
+    paused::PausedTime,
+    run::RunReport,
+    suspension::{Suspension, Suspensions},
+    watch::WatchedSource,
+};
+use crate::{
+    lint,
+    manifest::{
+        ManifestFile,
+        tree::{Sent, SentFile, Tree},
+    },
+    model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::Author},
+    store::Store,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A text that panics when it is read.
+const PANICS: &str = "panics";
+
+/// A manifest in memory, and when it was read.
+#[derive(Debug)]
+struct ScriptedTree {
+    text: Mutex<String>,
+    reads: Mutex<Vec<u64>>,
+    paused: Arc<PausedTime>,
+}
+
+impl ScriptedTree {
+    fn set(&self, text: &str) {
+        text.clone_into(&mut self.text.lock().unwrap());
+    }
+}
+
+impl Tree for ScriptedTree {
+    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        self.reads.lock().unwrap().push(self.paused.passed().as_secs());
+        let text = self.text.lock().unwrap().clone();
+        assert_ne!(text, PANICS, "on purpose");
+        Sent::new(vec![SentFile { name: "shop.yaml".into(), text, values: Vec::new() }], None).manifests()
+    }
+
+    fn commit(&self) -> Option<String> {
+        None
+    }
+
+    fn file(&self, _manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        Err(Fault::new(Code::FileUnreadable, name.to_owned()))
+    }
+}
+
+/// A followed source whose time passes only while its loop waits.
+struct Simulation {
+    paused: Arc<PausedTime>,
+    tree: Arc<ScriptedTree>,
+    following: Arc<Following>,
+}
+
+/// What came of it.
+struct Simulated {
+    /// When the manifests were read, in seconds.
+    reads: Vec<u64>,
+    /// When which result was reported.
+    reports: Vec<(u64, Reason)>,
+}
+
+impl Simulation {
+    /// Adds a change of the manifests that causes no event.
+    fn set(&self, after: Duration, text: &str) {
+        let (tree, text) = (Arc::clone(&self.tree), text.to_owned());
+        self.paused.at(after, move || tree.set(&text));
+    }
+
+    /// Adds something to do with the loop.
+    fn act(&self, after: Duration, act: impl FnOnce(&Following) + Send + 'static) {
+        let following = Arc::clone(&self.following);
+        self.paused.at(after, move || act(&following));
+    }
+}
+
+/// Follows a source from a time of day, while what `script` adds happens to it, in order.
+fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simulation)) -> Simulated {
+    let paused = Arc::new(PausedTime::new(began.parse().unwrap()));
+    let clock = Clock { paused: Some(Arc::clone(&paused)) };
+    let tree = ScriptedTree { text: Mutex::new(text.to_owned()), reads: Mutex::default(), paused: Arc::clone(&paused) };
+    let tree = Arc::new(tree);
+    let options = Options { tree: Arc::clone(&tree) as Arc<dyn Tree>, source: "shop".to_owned(), ..Options::default() };
+    let source = FollowedSource {
+        options,
+        watched: Vec::new(),
+        interval: INTERVAL,
+        location: SourceLocation::default(),
+        is_suspended: false,
+        drift: DriftPolicy::Enforce,
+    };
+    let store = Arc::new(Store::open("memory:").unwrap());
+    let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).unwrap());
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let (reported, at) = (Arc::clone(&reports), Arc::clone(&paused));
+    let report = move |report: RunReport, _: &Author| {
+        reported.lock().unwrap().push((at.passed().as_secs(), report.condition().0));
+    };
+    let watched = WatchedSource::new(source).unwrap();
+    let (mut watch, received) = watched.into_loop(store, suspensions, None, clock, report);
+    let simulation = Simulation { paused, tree: Arc::clone(&tree), following: watch.following() };
+    script(&simulation);
+    simulation.act(time, Following::stop);
+    let (looked, _first) = oneshot::channel();
+    watch.run(&received, looked);
+    let reads = tree.reads.lock().unwrap().clone();
+    let reports = reports.lock().unwrap().clone();
+    Simulated { reads, reports }
+}
+
+fn edge(description: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\nspec: {{description: {description}, hostports: ['one.example.com:443']}}\n"
+    )
+}
+
+/// Asserts what the status says of the certificate of the source.
+fn assert_expires(following: &Following, expected: &str) {
+    let diagnostics = following.status.current().findings.diagnostics;
+    let found = diagnostics.iter().find(|it| it.code == "expiring-certificate").map(|it| it.message.as_str());
+    assert!(found.is_some_and(|message| message.ends_with(expected)), "{found:?}, expected {expected}");
+    assert!(following.health.is_up());
+    assert_eq!(following.health.verdict(), Verdict::Ready);
+}
+
+#[test]
+fn two_days_of_an_idle_source_are_looks_at_its_interval_and_lints_that_know_the_day() {
+    // Its certificate expires at the beginning of 2030-01-15.
+    let text = lint::find("expiring-certificate").unwrap().example;
+    let two_days = 48 * HOUR;
+    let simulated = simulate("2030-01-10T12:00:00Z", text, two_days, |simulation| {
+        simulation.act(HOUR, |following| assert_expires(following, "in 4 days"));
+        simulation.act(12 * HOUR - MINUTE, |following| assert_expires(following, "in 4 days"));
+        simulation.act(12 * HOUR + MINUTE, |following| assert_expires(following, "in 3 days"));
+        simulation.act(36 * HOUR - MINUTE, |following| assert_expires(following, "in 3 days"));
+        simulation.act(36 * HOUR + MINUTE, |following| assert_expires(following, "in 2 days"));
+    });
+    let expected: Vec<u64> = (0..two_days.as_secs()).step_by(30).collect();
+    assert_eq!(simulated.reads, expected);
+    // The first full run after an hour tells that there is nothing to do.
+    assert_eq!(simulated.reports, [(0, Reason::Applied), (3600, Reason::InSync)]);
+}
+
+#[test]
+fn a_suspension_ends_at_its_time() {
+    let began = "2030-01-10T12:00:00Z";
+    let start: Timestamp = began.parse().unwrap();
+    let until = start + (50 * MINUTE + Duration::from_secs(7));
+    let simulated = simulate(began, &edge("first"), 55 * MINUTE, |simulation| {
+        simulation.act(30 * MINUTE, move |following| {
+            let (reason, by) = ("a fix".to_owned(), "usr_a".to_owned());
+            let suspension = Suspension { reason, by, since: start, until: Some(until) };
+            following.set_suspension(Some(suspension), Author::Local).unwrap();
+        });
+        simulation.set(45 * MINUTE, &edge("second"));
+        simulation.act(50 * MINUTE, |following| assert!(following.suspension().is_some()));
+        simulation.act(51 * MINUTE, |following| assert!(following.suspension().is_none()));
+    });
+    assert_eq!(simulated.reports, [(0, Reason::Applied), (2700, Reason::Suspended), (3007, Reason::Applied)]);
+}
+
+#[test]
+fn a_source_that_fails_is_looked_at_until_it_recovers() {
+    let broken = edge("broken").replace("hostports", "hostprots");
+    let simulated = simulate("2030-01-10T12:00:00Z", &edge("first"), 30 * MINUTE, |simulation| {
+        simulation.set(10 * MINUTE, &broken);
+        simulation.act(15 * MINUTE, |following| {
+            let verdict = following.health.verdict();
+            assert!(matches!(&verdict, Verdict::Degraded(why) if why.contains("Invalid")), "{verdict:?}");
+        });
+        simulation.set(20 * MINUTE, &edge("second"));
+    });
+    assert_eq!(simulated.reports, [(0, Reason::Applied), (600, Reason::Invalid), (1200, Reason::Applied)]);
+}
+
+#[test]
+fn the_pauses_after_panics_grow_and_end_with_the_panics() {
+    let simulated = simulate("2030-01-10T12:00:00Z", PANICS, 5 * MINUTE, |simulation| {
+        // No event ends a pause.
+        simulation.act(100 * Duration::from_secs(1), Following::look);
+        simulation.set(200 * Duration::from_secs(1), &edge("first"));
+    });
+    assert_eq!(simulated.reads, [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 273]);
+    assert_eq!(simulated.reports, [(0, Reason::Panicked), (243, Reason::Applied)]);
+}
