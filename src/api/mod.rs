@@ -11,6 +11,7 @@ pub(crate) mod endpoint;
 mod given;
 mod handle;
 pub(crate) mod history;
+pub(crate) mod hooks;
 mod kept_pages;
 mod list;
 mod metrics;
@@ -28,7 +29,7 @@ mod serve;
 pub(crate) mod sources;
 mod work;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 pub(crate) use self::metrics::install as install_metrics;
 pub use router::router;
@@ -76,6 +77,8 @@ pub struct App {
     inventories: Inventories,
     /// When clients last synced each source.
     syncs: SyncTimes,
+    /// The file with the secret of the webhook at `/hooks/git`, if it is accepted.
+    git_hook: Option<PathBuf>,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -102,8 +105,28 @@ impl App {
         let (renderings, pages) = (Renderings::new(), KeptPages::default());
         let files = FileCache::new(DEFAULT_MIB << 20);
         let (inventories, syncs) = (Inventories::default(), SyncTimes::default());
-        let following = Vec::new();
-        Self { store, site, settings, following, work, searches, renderings, pages, files, inventories, syncs }
+        let (following, git_hook) = (Vec::new(), None);
+        Self {
+            store,
+            site,
+            settings,
+            following,
+            work,
+            searches,
+            renderings,
+            pages,
+            files,
+            inventories,
+            syncs,
+            git_hook,
+        }
+    }
+
+    /// Accepts webhooks of forges at `/hooks/git` that are signed with the secret in a file (D90).
+    #[must_use]
+    pub fn git_hook(mut self, secret_file: PathBuf) -> Self {
+        self.git_hook = Some(secret_file);
+        self
     }
 
     /// Limits the memory for texts that clients have sent and can refer to by digest (D72). 0 keeps none.

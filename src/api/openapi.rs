@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    history, past, reconciliation, rollback, sources,
+    history, hooks, past, reconciliation, rollback, sources,
 };
 use crate::{
     filter,
@@ -41,6 +41,7 @@ pub(crate) fn document(version_header: &str) -> Value {
         .chain([rollback::path(&mut schemas, &failures)])
         .chain(history::document::paths(&mut schemas, &failures))
         .chain(sources::document::paths(&mut schemas, &failures))
+        .chain([hooks::path(&failures)])
     {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));

@@ -21,7 +21,7 @@ use super::{
     drain,
     endpoint::{Endpoint, endpoints},
     handle::{Served, handle},
-    history,
+    history, hooks,
     metrics::{self, Meter},
     openapi, query, ready, reconciliation, rollback, saml, sources,
 };
@@ -117,6 +117,10 @@ pub fn router(app: App) -> Router {
         };
         post(answer).fallback(method_not_allowed)
     };
+    let git_hook = {
+        let app = Arc::clone(&app);
+        post(move |request: Request<Body>| hooks::git(app, request)).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -132,6 +136,7 @@ pub fn router(app: App) -> Router {
         .route("/sources/{p0}", get_source)
         .route("/sources/{p0}/suspend", suspend_source)
         .route("/sources/{p0}/resume", resume_source)
+        .route("/hooks/git", git_hook)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))

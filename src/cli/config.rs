@@ -45,6 +45,24 @@ struct File {
     certificate_expiry_days: Option<u32>,
     /// The sources that `serve` follows.
     sources: Vec<SourceEntry>,
+    /// The webhooks that `serve` accepts.
+    hooks: HooksEntry,
+}
+
+/// The webhooks in the configuration file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct HooksEntry {
+    /// The webhook of forges (D90).
+    git: Option<GitHookEntry>,
+}
+
+/// The webhook of forges.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GitHookEntry {
+    /// The file with the secret that requests are signed with.
+    secret_file: PathBuf,
 }
 
 /// A parsed configuration file.
@@ -59,6 +77,8 @@ pub(super) struct Config {
     pub lints: LintLevels,
     /// The sources that `serve` follows.
     pub sources: Vec<ConfiguredSource>,
+    /// The file with the secret of the webhook at `/hooks/git`, if the server accepts it.
+    pub git_hook: Option<PathBuf>,
 }
 
 impl Config {
@@ -100,7 +120,8 @@ impl Config {
         let lints = LintLevels { certificate_expiry_days: file.certificate_expiry_days, ..lints };
         let sources = followed::checked(file.sources, &lints).map_err(fail)?;
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
-        Ok(Self { options, path: path.to_owned(), named: false, lints, sources })
+        let git_hook = file.hooks.git.map(|hook| hook.secret_file);
+        Ok(Self { options, path: path.to_owned(), named: false, lints, sources, git_hook })
     }
 
     /// Sets the configured values as defaults of the options in every command. Flags and the environment take

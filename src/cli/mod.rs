@@ -157,7 +157,7 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
-    let Config { lints, sources, .. } = config;
+    let Config { lints, sources, git_hook, .. } = config;
     let by_flag = |name: &str| {
         matches.subcommand().is_some_and(|(_, command)| command.value_source(name) == Some(ValueSource::CommandLine))
     };
@@ -171,7 +171,7 @@ fn run() -> CommandResult {
         Command::Rollback(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
-        Command::Serve(args) => args.run(lints, sources, &is_given),
+        Command::Serve(args) => args.run(lints, sources, git_hook, &is_given),
         Command::Status(args) => args.run(),
         Command::Suspend(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Resume(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),

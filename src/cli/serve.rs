@@ -1,16 +1,23 @@
 //! `edgewright serve`.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{
     CommandResult, Exit, Failure, StoreArgs,
-    followed::ConfiguredSource,
+    followed::{self, ConfiguredSource},
     keys,
     log::{self, LogFormat},
     source::{Loading, Ownership},
 };
 use crate::{
-    api::{App, Settings, VERSION_HEADER, bind, install_metrics, reconciliation::files::DEFAULT_MIB, router},
+    api::{
+        App, Settings, VERSION_HEADER, bind, hooks::read_secret, install_metrics, reconciliation::files::DEFAULT_MIB,
+        router,
+    },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     reconcile::{
         LintLevels,
@@ -67,11 +74,12 @@ impl Args {
         self,
         lints: LintLevels,
         sources: Vec<ConfiguredSource>,
+        git_hook: Option<PathBuf>,
         is_given: &dyn Fn(&str) -> bool,
     ) -> CommandResult {
         lower_priority_of_pool();
         log::start(self.log_format);
-        self.serve(lints, sources, is_given).map_err(|failure| match self.log_format {
+        self.serve(lints, sources, git_hook, is_given).map_err(|failure| match self.log_format {
             LogFormat::Text => failure,
             // Every line of the log can be parsed, the last one included.
             LogFormat::Json => {
@@ -85,6 +93,7 @@ impl Args {
         &self,
         lints: LintLevels,
         sources: Vec<ConfiguredSource>,
+        git_hook: Option<PathBuf>,
         is_given: &dyn Fn(&str) -> bool,
     ) -> CommandResult {
         if axum::http::HeaderName::from_bytes(self.version_header.as_bytes()).is_err() {
@@ -97,6 +106,9 @@ impl Args {
         }
         if !sources.is_empty() {
             self.check_alone(is_given)?;
+        }
+        if let Some(file) = &git_hook {
+            check_hook_secret(file)?;
         }
         let mut server = bind(&self.listen).map_err(|error| {
             Diagnostic::error(Code::CannotListen, format!("cannot listen on {}: {error}", self.listen))
@@ -125,7 +137,10 @@ impl Args {
         let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
         let settings =
             Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
-        let app = App::new(store, settings).following(following.clone());
+        let mut app = App::new(store, settings).following(following.clone());
+        if let Some(file) = git_hook {
+            app = app.git_hook(file);
+        }
         let router = router(app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)));
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         server.run(router, following).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
@@ -200,14 +215,18 @@ impl Args {
         sources: Vec<ConfiguredSource>,
     ) -> Result<Vec<Handle>, Failure> {
         let mut followed = Vec::new();
+        let folder = store.beside().map(|on_disk| on_disk.folder);
+        let mirrors = followed::mirrors(&sources, folder.as_deref())?;
         for source in sources {
-            followed.push((Some(source.name.clone()), source.followed(&self.loading, &self.ownership)?));
+            let name = source.name.clone();
+            followed.push((Some(name), source.followed(&self.loading, &self.ownership, mirrors.as_ref())?));
         }
         if followed.is_empty() && !self.manifests.is_empty() {
             let paths = self.manifests.clone();
             let options = self.ownership.options(self.loading.of(paths.clone()), lints);
             let location = SourceLocation { paths: paths.clone(), ..SourceLocation::default() };
-            let source = FollowedSource { options, watched: paths, interval: INTERVAL, location, is_suspended: false };
+            let (interval, is_suspended, fetching) = (INTERVAL, false, None);
+            let source = FollowedSource { options, watched: paths, interval, location, is_suspended, fetching };
             followed.push((None, source));
         }
         if followed.is_empty() {
@@ -228,6 +247,14 @@ impl Args {
         }
         Ok(handles)
     }
+}
+
+/// Checks the secret of a webhook at the start. Later it is read for each request, so that it can be changed.
+fn check_hook_secret(file: &Path) -> Result<(), Diagnostic> {
+    read_secret(file).map(drop).map_err(|reason| {
+        let message = format!("cannot read the webhook's `secret_file` {}: {reason}", file.display());
+        Diagnostic::error(Code::Unreadable, message).help("write the secret that the forge signs with to the file")
+    })
 }
 
 fn trimmed(url: String) -> String {

@@ -63,6 +63,8 @@ pub enum Code {
     Stale,
     MissingFiles,
     RevisionGone,
+    FetchFailed,
+    UnverifiedCommit,
     StoreLocked,
     StoreFormat,
     StoreCorrupt,

@@ -51,6 +51,8 @@ pub enum Reason {
     RolledBack,
     /// The plan could not be applied.
     Failed,
+    /// The repository could not be fetched; the last commit that was fetched stays in effect.
+    FetchFailed,
     /// The run panicked.
     Panicked,
 }
@@ -72,6 +74,7 @@ impl Reason {
             | Reason::Refused
             | Reason::RolledBack
             | Reason::Failed
+            | Reason::FetchFailed
             | Reason::Panicked => Status::OutOfSync,
         }
     }

@@ -2,6 +2,7 @@
 
 mod apply;
 pub(crate) mod cancel;
+pub(crate) mod fetching;
 mod folders;
 pub(crate) mod following;
 pub(crate) mod health;

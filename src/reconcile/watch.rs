@@ -16,7 +16,7 @@ use super::{
     Options, Planned, Prepared,
     folders::Folders,
     following::{FollowedSource, Following, Handle, INTERVAL, Signal, SourceLocation},
-    health::Status,
+    health::{Reason, Status},
     measure,
     remembered::{recall, remember},
     run::{RunReport, RunResult, digest, run_once, run_suspended},
@@ -40,6 +40,8 @@ const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
 /// The pause after a panic, which grows with each one, so that repeated panics do not overload the machine.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
+/// How long the start of the server waits for the first fetch.
+const LONGEST_START: Duration = Duration::from_secs(10);
 
 /// Reconciles the manifests and watches their paths in a separate thread. `report` is called after each run with a new
 /// result, with the author of the run.
@@ -53,7 +55,7 @@ pub fn follow(
     let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).map_err(unreadable)?);
     let location = SourceLocation { paths: paths.to_vec(), ..SourceLocation::default() };
     let watched = paths.to_vec();
-    let source = FollowedSource { options, watched, interval: INTERVAL, location, is_suspended: false };
+    let source = FollowedSource { options, watched, interval: INTERVAL, location, is_suspended: false, fetching: None };
     follow_source(store, source, suspensions, report)
 }
 
@@ -112,8 +114,12 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     fn run(&mut self, received: &Receiver<Signal>, looked: oneshot::Sender<()>) {
         lower_priority();
         let _gone = Gone(Arc::clone(&self.following));
+        let mut looked = Some(looked);
+        self.fetch(&mut looked);
         let mut rest = self.turn(None);
-        let _ = looked.send(());
+        if let Some(looked) = looked {
+            let _ = looked.send(());
+        }
         while !self.following.is_stopping() {
             let goes_on = match rest {
                 Some(rest) => pause(received, rest),
@@ -122,7 +128,29 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             if !goes_on {
                 return;
             }
+            self.fetch(&mut None);
             rest = self.turn(rest);
+        }
+    }
+
+    /// Fetches a remote repository if that is due, before the run: a suspension must not wait for a slow server. A first
+    /// fetch that takes long is reported as the first look.
+    fn fetch(&mut self, looked: &mut Option<oneshot::Sender<()>>) {
+        let following = Arc::clone(&self.following);
+        let Some(fetching) = &following.fetching else { return };
+        let began = Instant::now();
+        let has_turned = fetching.fetch_if_due(&mut || {
+            following.health.beat();
+            if began.elapsed() > LONGEST_START
+                && let Some(looked) = looked.take()
+            {
+                let _ = looked.send(());
+            }
+            !following.is_stopping()
+        });
+        if has_turned {
+            // The status has changed, even if the manifests have not.
+            self.settled = None;
         }
     }
 
@@ -161,7 +189,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             self.following.health.unchanged();
             // The commit may be another one that changes no manifest.
             let (commit, revision) = (self.options.tree.commit(), self.store.snapshot().revision);
-            return self.following.status.confirm(commit, revision, true);
+            return self.following.status.confirm(commit, revision, self.following.fetch_failure().is_none());
         }
         if self.reported.is_none()
             && let Some(run) = self.recalled()
@@ -224,9 +252,18 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Records the result of a run, and reports it if it is new.
     fn tell(&mut self, run: RunResult) {
         let commit = run.commit();
-        let RunResult { report: outcome, findings, author } = run;
+        let RunResult { report: outcome, mut findings, author } = run;
         let snapshot = self.store.snapshot();
-        let (reason, message) = outcome.condition();
+        let (mut reason, mut message) = outcome.condition();
+        if let Some(failure) = self.following.fetch_failure()
+            && reason != Reason::FetchFailed
+        {
+            findings = findings.after(std::slice::from_ref(&failure));
+            // The store matches an old commit. Errors in it are more urgent.
+            if matches!(reason, Reason::Applied | Reason::InSync) {
+                (reason, message) = (Reason::FetchFailed, failure.message);
+            }
+        }
         let health = &self.following.health;
         health.result(reason, message, snapshot.revision);
         let is_synced = health.condition().status == Status::Synced;
