@@ -14,6 +14,8 @@ mod export;
 mod fmt;
 mod formats;
 mod get;
+mod git_remote;
+mod git_signed;
 mod history;
 mod identity;
 mod isolate;

@@ -25,6 +25,8 @@ use tokio::sync::oneshot;
 pub(crate) const BASE_URL: &str = "http://gateway.test";
 /// The version header of the servers that are started here.
 pub(crate) const VERSION_HEADER: &str = "Service-Version";
+/// The secret of the webhook of the servers that are started here.
+pub(crate) const HOOK_SECRET: &str = "hook secret";
 /// Who owns the three keys that every store begins with.
 pub(crate) const OWNERS: [(&str, Role); 3] =
     [("usr_admin", Role::Admin), ("usr_editor", Role::Editor), ("usr_viewer", Role::Viewer)];
@@ -67,7 +69,9 @@ impl Server {
         commit(&store, operations);
         let listener = bind("127.0.0.1:0").unwrap();
         let address = listener.address().unwrap();
-        let router = router(App::new(Arc::clone(&store) as Arc<Store>, settings));
+        let secret = folder.path().join("hook.secret");
+        std::fs::write(&secret, HOOK_SECRET).unwrap();
+        let router = router(App::new(Arc::clone(&store) as Arc<Store>, settings).git_hook(secret));
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let stopped = async {

@@ -13,6 +13,7 @@ mod conditions;
 mod edges;
 mod filters;
 mod history;
+mod hooks;
 mod implicit;
 mod ip_restrictions;
 mod limits;
@@ -47,6 +48,7 @@ fn all_rows() -> Vec<Row> {
         edges::rows(),
         filters::rows(),
         history::rows(),
+        hooks::rows(),
         implicit::rows(),
         ip_restrictions::rows(),
         limits::rows(),
@@ -64,7 +66,7 @@ fn all_rows() -> Vec<Row> {
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 7] = [
+const BESIDE: [&str; 8] = [
     "POST /reconciliations",
     "GET /reconciliations",
     "GET /reconciliations/{id}",
@@ -72,6 +74,7 @@ const BESIDE: [&str; 7] = [
     "GET /history",
     "GET /history/{revision}",
     "GET /history/blame",
+    "POST /hooks/git",
 ];
 
 /// The endpoint that a step calls, as `METHOD path`.
