@@ -7,11 +7,11 @@ use std::{process::Command, time::Duration};
 
 use serde_json::{Value, json};
 
+use self::http::GitServer;
 use crate::{
     cli::{Folder, Serve, http as request, until, within},
     diff::git,
 };
-use http::GitServer;
 
 /// Far below an interval of an hour.
 const SOON: Duration = Duration::from_secs(15);
