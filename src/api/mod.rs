@@ -12,6 +12,7 @@ pub(crate) mod endpoint;
 mod given;
 mod handle;
 pub(crate) mod history;
+pub(crate) mod hooks;
 mod kept_pages;
 mod list;
 mod metrics;
@@ -32,7 +33,7 @@ pub(crate) mod sources;
 pub(crate) mod watch;
 mod work;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 pub(crate) use self::metrics::install as install_metrics;
 pub use router::router;
@@ -87,6 +88,8 @@ pub struct App {
     inventories: Inventories,
     /// When clients last synced each source.
     syncs: SyncTimes,
+    /// The file with the secret of the webhook at `/hooks/git`, if it is accepted.
+    git_hook: Option<PathBuf>,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -129,7 +132,15 @@ impl App {
             stopping: None,
             inventories,
             syncs,
+            git_hook: None,
         }
+    }
+
+    /// Accepts webhooks of forges at `/hooks/git` that are signed with the secret in a file (D90).
+    #[must_use]
+    pub fn git_hook(mut self, secret_file: PathBuf) -> Self {
+        self.git_hook = Some(secret_file);
+        self
     }
 
     /// Limits the memory for texts that clients have sent and can refer to by digest (D72). 0 keeps none.

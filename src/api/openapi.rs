@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    history, origin, past, reconciliation, rollback, sources, watch,
+    history, hooks, origin, past, reconciliation, rollback, sources, watch,
 };
 use crate::{
     filter,
@@ -39,6 +39,7 @@ pub(crate) fn document(version_header: &str) -> Value {
         .chain(history::document::paths(&mut schemas))
         .chain(sources::document::paths(&mut schemas))
         .chain([origin::path(&mut schemas)])
+        .chain([hooks::path()])
     {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));

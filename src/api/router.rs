@@ -21,7 +21,7 @@ use super::{
     drain,
     endpoint::{Endpoint, endpoints},
     handle::{Served, handle},
-    history,
+    history, hooks,
     metrics::{self, Meter},
     openapi, origin, query, ready, reconciliation, rollback, saml, sources, watch,
 };
@@ -129,6 +129,10 @@ pub fn router(app: App) -> Router {
         };
         get(answer).fallback(method_not_allowed)
     };
+    let git_hook = {
+        let app = Arc::clone(&app);
+        post(move |request: Request<Body>| hooks::git(app, request)).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -145,6 +149,7 @@ pub fn router(app: App) -> Router {
         .route("/sources/{p0}/suspend", suspend_source)
         .route("/sources/{p0}/resume", resume_source)
         .route("/resources/{p0}", get_origin)
+        .route("/hooks/git", git_hook)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route(watch::document::PATH, watch)
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))

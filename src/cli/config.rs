@@ -52,6 +52,24 @@ struct File {
     sources: Vec<SourceEntry>,
     /// Whom `serve` tells of changes.
     notifications: NotificationConfig,
+    /// The webhooks that `serve` accepts.
+    hooks: HooksEntry,
+}
+
+/// The webhooks in the configuration file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct HooksEntry {
+    /// The webhook of forges (D90).
+    git: Option<GitHookEntry>,
+}
+
+/// The webhook of forges.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GitHookEntry {
+    /// The file with the secret that requests are signed with.
+    secret_file: PathBuf,
 }
 
 /// A parsed configuration file.
@@ -70,6 +88,8 @@ pub(super) struct Config {
     pub sources: Vec<ConfiguredSource>,
     /// Whom `serve` tells of changes.
     pub notifications: Vec<NotificationTarget>,
+    /// The file with the secret of the webhook at `/hooks/git`, if the server accepts it.
+    pub git_hook: Option<PathBuf>,
 }
 
 impl Config {
@@ -84,15 +104,24 @@ impl Config {
         }
     }
 
-    /// Refuses notifications in a file that was found in the working folder: a pull request can add it, and must not
-    /// send changes elsewhere or write files.
+    /// Refuses what a file that was found in the working folder must not set: a pull request can add it, and must not
+    /// send changes or credentials elsewhere, or write files.
     fn trusted(self) -> Result<Self, Failure> {
-        if self.named || self.notifications.is_empty() {
-            return Ok(self);
-        }
-        let message = "`notifications` cannot be set in a configuration file found in the working folder";
+        let place = FieldPath::root();
+        let credentials = self.sources.iter().position(ConfiguredSource::has_credentials);
+        let refused = if self.named {
+            None
+        } else if !self.notifications.is_empty() {
+            Some(("`notifications`", place.join("notifications")))
+        } else if self.git_hook.is_some() {
+            Some(("`hooks`", place.join("hooks")))
+        } else {
+            credentials.map(|at| ("credentials", place.join("sources").join(at)))
+        };
+        let Some((what, place)) = refused else { return Ok(self) };
+        let message = format!("{what} cannot be set in a configuration file found in the working folder");
         let fault = Fault::new(Code::NotAllowed, message).help(format!("name the file in {VARIABLE}"));
-        Err(unusable(&self.path, &fault))
+        Err(unusable(&self.path, &fault.at(place)))
     }
 
     /// Reads the file again, for a server that runs. Once it had content, it must have some: a file that is just being
@@ -156,6 +185,7 @@ impl Config {
         })?;
         let sources = followed::checked(file.sources, &lints).map_err(fail)?;
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
+        let git_hook = file.hooks.git.map(|hook| hook.secret_file);
         Ok(Self {
             options,
             path: path.to_owned(),
@@ -165,6 +195,7 @@ impl Config {
             lints,
             sources,
             notifications,
+            git_hook,
         })
     }
 

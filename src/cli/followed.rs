@@ -1,8 +1,10 @@
 //! The sources that `serve` follows, as the configuration file lists them (D82).
 
+mod repository;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::{Component, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -13,7 +15,10 @@ use serde_json::Value;
 
 use super::source::{Loading, Ownership};
 use crate::{
-    manifest::tree::{RefTree, Tree},
+    manifest::tree::{
+        RefTree, RepositoryPlace, Tree,
+        remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
+    },
     model::{
         code::Code,
         diagnostic::Diagnostic,
@@ -23,10 +28,12 @@ use crate::{
     reconcile::{
         LintLevels, Options, check_source,
         drift::DriftPolicy,
+        fetching::Fetching,
         following::{FollowedSource, INTERVAL, SourceLocation},
     },
     text::printable,
 };
+use repository::{ConfiguredRepository, RepositoryAddress};
 
 /// The shortest and the longest interval: the loop resolves its paths once a second, and lints depend on the day.
 const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
@@ -39,8 +46,8 @@ pub(super) struct SourceEntry {
     name: String,
     /// A folder or file; with `repository`, inside the repository.
     path: Option<PathBuf>,
-    /// The local path of a Git repository.
-    repository: Option<PathBuf>,
+    /// The local path or the URL of a Git repository.
+    repository: Option<String>,
     /// A branch, tag or commit of the repository.
     #[serde(rename = "ref")]
     revision: Option<String>,
@@ -56,6 +63,30 @@ pub(super) struct SourceEntry {
     /// Levels of lints, over those of the whole file.
     #[serde(default)]
     lints: BTreeMap<String, String>,
+    /// A range of versions: the highest tag in it is read.
+    semver: Option<String>,
+    /// The user at the server of the repository.
+    username: Option<String>,
+    /// The file with the password or token.
+    password_file: Option<PathBuf>,
+    /// The environment variable with the password or token.
+    password_env: Option<String>,
+    /// The private key for SSH.
+    ssh_key_file: Option<PathBuf>,
+    /// The file with the passphrase of the key.
+    ssh_key_passphrase_file: Option<PathBuf>,
+    /// The keys of SSH servers.
+    known_hosts_file: Option<PathBuf>,
+    /// What a commit must have to be applied.
+    verify: Option<VerifyEntry>,
+}
+
+/// What a commit must have to be applied.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VerifyEntry {
+    /// The file of the SSH keys that may sign.
+    allowed_signers_file: PathBuf,
 }
 
 /// A source to follow, with what the configuration file sets for it.
@@ -64,6 +95,7 @@ pub(super) struct ConfiguredSource {
     /// The name of the source.
     pub name: String,
     location: SourceLocation,
+    repository: Option<ConfiguredRepository>,
     interval: Duration,
     prune: Option<bool>,
     isolate: Option<bool>,
@@ -99,7 +131,7 @@ impl SourceEntry {
     fn checked(self, lints: &LintLevels) -> Result<ConfiguredSource, Fault> {
         let field = |name: &str| FieldPath::root().join(name);
         check_source(&self.name).map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(field("name")))?;
-        let location = self.location()?;
+        let (location, repository) = self.location()?;
         let interval = match self.interval.map(text_of) {
             Some(text) => interval_of(&text).map_err(|fault| fault.at(field("interval")))?,
             None => INTERVAL,
@@ -116,41 +148,18 @@ impl SourceEntry {
         lints.levels.extend(own.levels);
         let (name, prune, isolate) = (self.name, self.prune, self.isolate);
         let is_suspended = self.suspend.unwrap_or_default();
-        Ok(ConfiguredSource { name, location, interval, prune, isolate, is_suspended, drift, budget, lints })
-    }
-
-    fn location(&self) -> Result<SourceLocation, Fault> {
-        let fault = |name: &str, code: Code, message: &str| Fault::new(code, message).at(FieldPath::root().join(name));
-        let is_blank = |path: &PathBuf| path.as_os_str().is_empty();
-        let paths: Vec<PathBuf> = self.path.iter().cloned().collect();
-        let Some(repository) = &self.repository else {
-            if self.revision.is_some() {
-                return Err(fault("ref", Code::NotAllowed, "`ref` requires `repository`")
-                    .help("set `repository` to the path of a Git repository, or remove `ref`"));
-            }
-            return match &self.path {
-                None => Err(fault("path", Code::Required, "`path` is required")
-                    .help("set `path` to a folder or file, or `repository` to a Git repository")),
-                Some(path) if is_blank(path) || path.as_os_str() == "-" => {
-                    Err(fault("path", Code::InvalidFormat, "`path` must be a folder or file"))
-                }
-                Some(_) => Ok(SourceLocation { paths, ..SourceLocation::default() }),
-            };
-        };
-        if is_blank(repository) {
-            return Err(fault("repository", Code::InvalidFormat, "`repository` cannot be empty"));
-        }
-        let is_inside =
-            |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if !paths.iter().all(is_inside) {
-            let message = "`path` must be relative to the top folder of `repository`, without `..`";
-            return Err(fault("path", Code::InvalidFormat, message));
-        }
-        let revision = self.revision.clone().unwrap_or_else(|| "HEAD".to_owned());
-        if revision.trim().is_empty() || revision.contains(char::is_control) {
-            return Err(fault("ref", Code::InvalidFormat, "`ref` must be a branch, tag or commit"));
-        }
-        Ok(SourceLocation { paths, repository: Some(repository.clone()), revision })
+        Ok(ConfiguredSource {
+            name,
+            location,
+            repository,
+            interval,
+            prune,
+            isolate,
+            is_suspended,
+            drift,
+            budget,
+            lints,
+        })
     }
 }
 
@@ -159,6 +168,7 @@ impl ConfiguredSource {
     pub(super) fn of_options(paths: Vec<PathBuf>, ownership: &Ownership, lints: LintLevels) -> Self {
         Self {
             name: ownership.defaults().source,
+            repository: None,
             location: SourceLocation { paths, ..SourceLocation::default() },
             interval: INTERVAL,
             prune: None,
@@ -176,22 +186,38 @@ impl ConfiguredSource {
         loading: &Loading,
         ownership: &Ownership,
         drift: DriftPolicy,
+        mirrors: Option<&Arc<Mirrors>>,
     ) -> Result<FollowedSource, Diagnostic> {
         let drift = self.drift.unwrap_or(drift);
-        let Self { name, location, interval, prune, isolate, is_suspended, budget, lints, .. } = self;
+        let Self { name, location, repository, interval, prune, isolate, is_suspended, budget, lints, .. } = self;
         let tree: Arc<dyn Tree>;
         let watched: Vec<PathBuf>;
-        match &location.repository {
+        let mut fetching = None;
+        match repository {
             None => {
                 tree = Arc::new(loading.of(location.paths.clone()));
                 watched = location.paths.clone();
             }
-            Some(repository) => {
+            Some(ConfiguredRepository { address, wanted, verifier }) => {
                 let inside = location.paths.first().cloned().unwrap_or_default();
-                let (repository, revision) = (repository.clone(), location.revision.clone());
-                let at_ref = RefTree::new(repository, revision, inside, loading.allow_outside_files);
-                watched = at_ref.watched()?;
-                tree = Arc::new(at_ref);
+                let place = match (address, mirrors) {
+                    (RepositoryAddress::Local(path), _) => RepositoryPlace::Local(path),
+                    (RepositoryAddress::Remote { url, access }, Some(mirrors)) => {
+                        let mirror = RemoteMirror::new(Arc::clone(mirrors), &name, url, wanted.clone(), *access);
+                        let mirror = Arc::new(mirror);
+                        fetching = Some(Arc::new(Fetching::new(&name, Arc::clone(&mirror), interval)));
+                        RepositoryPlace::Remote(mirror)
+                    }
+                    (RepositoryAddress::Remote { .. }, None) => {
+                        return Err(Diagnostic::error(
+                            Code::Internal,
+                            "a remote repository requires a folder of mirrors",
+                        ));
+                    }
+                };
+                let at_revision = RefTree::new(place, wanted, verifier, inside, loading.allow_outside_files);
+                watched = at_revision.watched()?;
+                tree = Arc::new(at_revision);
             }
         }
         let defaults = ownership.defaults();
@@ -204,7 +230,25 @@ impl ConfiguredSource {
             lints,
             ..defaults
         };
-        Ok(FollowedSource { options, watched, interval, location, is_suspended, drift })
+        Ok(FollowedSource { options, watched, interval, location, is_suspended, drift, fetching })
+    }
+
+    /// Whether a fetch uses credentials of this machine: a file, a variable or the SSH agent.
+    pub(super) fn has_credentials(&self) -> bool {
+        self.repository.as_ref().is_some_and(|repository| match &repository.address {
+            RepositoryAddress::Local(_) => false,
+            RepositoryAddress::Remote { url, access } => {
+                url.transport() == GitTransport::Ssh || **access != RemoteAccess::default()
+            }
+        })
+    }
+
+    /// The name and URL of the remote repository, if the source has one.
+    pub(super) fn remote(&self) -> Option<(&str, &str)> {
+        match &self.repository.as_ref()?.address {
+            RepositoryAddress::Local(_) => None,
+            RepositoryAddress::Remote { url, .. } => Some((self.name.as_str(), url.as_str())),
+        }
     }
 }
 

@@ -1,6 +1,11 @@
 //! `edgewright serve`.
 
-use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{
     CommandResult, Exit, Failure, StoreArgs,
@@ -13,8 +18,8 @@ use super::{
 };
 use crate::{
     api::{
-        App, Settings, VERSION_HEADER, bind, install_metrics, notify::Notifier, reconciliation::files::DEFAULT_MIB,
-        router, watch::DEFAULT_WATCHERS,
+        App, Settings, VERSION_HEADER, bind, hooks::read_secret, install_metrics, notify::Notifier,
+        reconciliation::files::DEFAULT_MIB, router, watch::DEFAULT_WATCHERS,
     },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     reconcile::{drift::DriftPolicy, token::write_token},
@@ -94,6 +99,9 @@ impl Args {
         if !config.sources.is_empty() {
             self.check_alone(is_given)?;
         }
+        if let Some(file) = &config.git_hook {
+            check_hook_secret(file)?;
+        }
         let mut server = bind(&self.listen).map_err(|error| {
             Diagnostic::error(Code::CannotListen, format!("cannot listen on {}: {error}", self.listen))
                 .help("set --listen to an IP address and a free port, such as 127.0.0.1:8484")
@@ -122,6 +130,10 @@ impl Args {
         let app = App::new(store, settings).following_list(following.clone()).stopped_by(&server);
         let app = app.outbox(notifier.as_ref().map(Notifier::outbox));
         let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
+        let app = match &config.git_hook {
+            Some(file) => app.git_hook(file.clone()),
+            None => app,
+        };
         let router = router(app);
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         let (watch, trigger) = ConfigWatch::new(Config::path());
@@ -223,6 +235,14 @@ impl Args {
 /// Parses a policy for drift.
 fn drift_policy(name: &str) -> Result<DriftPolicy, String> {
     name.parse()
+}
+
+/// Checks the secret of a webhook at the start. Later it is read for each request, so that it can be changed.
+fn check_hook_secret(file: &Path) -> Result<(), Diagnostic> {
+    read_secret(file).map(drop).map_err(|reason| {
+        let message = format!("cannot read the webhook's `secret_file` {}: {reason}", file.display());
+        Diagnostic::error(Code::Unreadable, message).help("write the secret that the forge signs with to the file")
+    })
 }
 
 fn trimmed(url: String) -> String {

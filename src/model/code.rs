@@ -64,6 +64,8 @@ pub enum Code {
     MissingFiles,
     RevisionGone,
     SlowReader,
+    FetchFailed,
+    UnverifiedCommit,
     StoreLocked,
     StoreFormat,
     StoreCorrupt,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{id::Id, operation::Author};
 
 /// The fields of a resource, with secrets as digests.
-pub(crate) type Fields = Map<String, Value>;
+pub(crate) type DriftFields = Map<String, Value>;
 
 /// How a difference between the manifests and the store came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -97,7 +97,12 @@ pub(crate) fn writer(author: &Author) -> String {
 impl Drift {
     /// Compares what a source applied last, what the store has (none if the resource is gone), and what the manifests
     /// declare. `writes` are those of others since then, newest first. Returns none without drift.
-    pub(crate) fn of(source: &str, live: Option<&Fields>, wanted: &Fields, writes: &[ForeignWrite]) -> Option<Self> {
+    pub(crate) fn of(
+        source: &str,
+        live: Option<&DriftFields>,
+        wanted: &DriftFields,
+        writes: &[ForeignWrite],
+    ) -> Option<Self> {
         let newest = writes.first()?;
         let Some(live) = live else {
             let deleted = newest.after.is_none() && newest.owner.as_deref() == Some(source);
@@ -196,7 +201,7 @@ impl ForeignWrite {
 }
 
 /// Undoes writes, newest first.
-fn undone(mut fields: Fields, writes: &[ForeignWrite]) -> Fields {
+fn undone(mut fields: DriftFields, writes: &[ForeignWrite]) -> DriftFields {
     for write in writes {
         let side = |side: &Option<Value>| side.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
         for name in side(&write.after).keys() {
@@ -207,11 +212,11 @@ fn undone(mut fields: Fields, writes: &[ForeignWrite]) -> Fields {
     fields
 }
 
-fn names<'a>(one: &'a Fields, other: &'a Fields) -> BTreeSet<&'a str> {
+fn names<'a>(one: &'a DriftFields, other: &'a DriftFields) -> BTreeSet<&'a str> {
     one.keys().chain(other.keys()).map(String::as_str).collect()
 }
 
-fn at<'a>(fields: &'a Fields, name: &str) -> &'a Value {
+fn at<'a>(fields: &'a DriftFields, name: &str) -> &'a Value {
     fields.get(name).unwrap_or(&Value::Null)
 }
 
@@ -265,7 +270,7 @@ mod tests {
 
     use super::*;
 
-    fn fields(value: Value) -> Fields {
+    fn fields(value: Value) -> DriftFields {
         value.as_object().cloned().unwrap()
     }
 

@@ -73,8 +73,9 @@ mod tests {
         let suspensions = Suspensions::open(Arc::new(Store::open("memory:").unwrap())).unwrap();
         let options = Options { source: name.to_owned(), ..Options::default() };
         let location = SourceLocation::default();
-        let (watched, drift) = (Vec::new(), DriftPolicy::Enforce);
-        let source = FollowedSource { options, watched, interval: INTERVAL, location, is_suspended: false, drift };
+        let (watched, drift, fetching) = (Vec::new(), DriftPolicy::Enforce, None);
+        let source =
+            FollowedSource { options, watched, interval: INTERVAL, location, is_suspended: false, drift, fetching };
         Arc::new(Following::new(&source, Arc::new(suspensions), channel().0, None, Clock::default()))
     }
 

@@ -14,11 +14,16 @@ use super::{
     cancel::Cancel,
     clock::Clock,
     drift::DriftPolicy,
+    fetching::Fetching,
     health::Health,
     status::StatusBoard,
     suspension::{Suspension, Suspensions},
 };
-use crate::{model::operation::Author, store::StoreError};
+use crate::{
+    manifest::tree::remote::RemoteUrl,
+    model::{diagnostic::Diagnostic, operation::Author},
+    store::StoreError,
+};
 
 /// The grace period for a run during shutdown.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -40,6 +45,8 @@ pub(crate) struct FollowedSource {
     pub is_suspended: bool,
     /// What to do about drift.
     pub drift: DriftPolicy,
+    /// The fetches of its repository, if that is a remote one.
+    pub fetching: Option<Arc<Fetching>>,
 }
 
 /// Where the manifests of a source are.
@@ -47,10 +54,12 @@ pub(crate) struct FollowedSource {
 pub(crate) struct SourceLocation {
     /// The files and folders on disk; in a repository, at most one path inside it.
     pub paths: Vec<PathBuf>,
-    /// The repository, if the source is one.
-    pub repository: Option<PathBuf>,
-    /// The branch, tag or commit in the repository.
+    /// The path or URL of the repository, or empty.
+    pub repository: String,
+    /// The branch, tag or commit in the repository, or empty.
     pub revision: String,
+    /// The range of versions that the tag in the repository is in, or empty.
+    pub semver: String,
 }
 
 /// A request to the loop.
@@ -75,6 +84,8 @@ pub struct Following {
     pub(crate) drift: DriftPolicy,
     /// What it last attempted, found and applied.
     pub(crate) status: StatusBoard,
+    /// The fetches of its repository, if that is a remote one.
+    pub(super) fetching: Option<Arc<Fetching>>,
     suspensions: Arc<Suspensions>,
     /// The suspension by the configuration file, if any.
     configured: Option<Suspension>,
@@ -111,6 +122,7 @@ impl Following {
             interval: source.interval,
             drift: source.drift,
             status: before.filter(|_| is_same_place).map(|it| it.status.taken_over()).unwrap_or_default(),
+            fetching: source.fetching.clone(),
             suspensions,
             configured: source.is_suspended.then(configured),
             running: before.map(|it| Arc::clone(&it.running)).unwrap_or_default(),
@@ -158,7 +170,23 @@ impl Following {
         let until = self.suspension().and_then(|suspension| suspension.until);
         let left = until.map(|until| until.duration_since(self.clock.time()));
         let left = left.map(|left| Duration::try_from(left).unwrap_or_default());
-        left.map_or(self.interval, |left| left.min(self.interval))
+        let left = left.map_or(self.interval, |left| left.min(self.interval));
+        self.fetching.as_ref().map_or(left, |fetching| left.min(fetching.pause()))
+    }
+
+    /// Why the repository cannot be fetched, if it cannot.
+    pub(super) fn fetch_failure(&self) -> Option<Diagnostic> {
+        self.fetching.as_ref()?.failure()
+    }
+
+    /// Requests a fetch and a run if one of the URLs is that of the source's repository. Returns whether it is.
+    pub(crate) fn look_at_repository(&self, urls: &[RemoteUrl]) -> bool {
+        let (is_own, is_new) = self.fetching.as_ref().map(|fetching| fetching.request(urls)).unwrap_or_default();
+        // However many requests there are, they cause one look at a time.
+        if is_new {
+            self.look();
+        }
+        is_own
     }
 
     /// Whether the loop was asked to stop.

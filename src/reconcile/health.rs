@@ -56,6 +56,8 @@ pub enum Reason {
     Fight,
     /// The plan could not be applied.
     Failed,
+    /// The repository could not be fetched; the last commit that was fetched stays in effect.
+    FetchFailed,
     /// The run panicked.
     Panicked,
 }
@@ -85,6 +87,7 @@ impl Reason {
             | Reason::Drifted
             | Reason::Fight
             | Reason::Failed
+            | Reason::FetchFailed
             | Reason::Panicked => Status::OutOfSync,
         }
     }

@@ -4,6 +4,7 @@ mod apply;
 pub(crate) mod cancel;
 mod clock;
 pub(crate) mod drift;
+pub(crate) mod fetching;
 mod fight;
 mod folders;
 pub(crate) mod followed;

@@ -261,8 +261,8 @@ impl RunReport {
         match self {
             RunReport::Applied { plan, .. } => (Reason::Applied, plan.summary().to_string()),
             RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
-            RunReport::Invalid(planned) => (Reason::Invalid, errors(planned)),
-            RunReport::Partly(planned) => (Reason::PartlyApplied, errors(planned)),
+            RunReport::Invalid(planned) => unread(planned).unwrap_or_else(|| (Reason::Invalid, errors(planned))),
+            RunReport::Partly(planned) => unread(planned).unwrap_or_else(|| (Reason::PartlyApplied, errors(planned))),
             RunReport::Suspended(planned) => {
                 let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();
                 (Reason::Suspended, format!("suspended, not applied: {summary}"))
@@ -297,6 +297,18 @@ impl RunReport {
             }
         }
     }
+}
+
+/// The reason and message if there is no commit to read, or if it must not be read (D88, D89).
+fn unread(planned: &Planned) -> Option<(Reason, String)> {
+    planned.diagnostics.iter().find_map(|found| {
+        let reason = match found.code {
+            Name::Code(Code::FetchFailed) => Reason::FetchFailed,
+            Name::Code(Code::UnverifiedCommit) => Reason::Refused,
+            _ => return None,
+        };
+        Some((reason, found.message.clone()))
+    })
 }
 
 /// The digest of a report, hashed while writing because the text may be as large as the manifests.

@@ -93,15 +93,18 @@ impl RunFindings {
 
     /// Adds the reason of a failure that came after planning.
     pub(super) fn failed(self, found: &[Diagnostic]) -> Self {
-        if self.errors > 0 {
-            return self;
-        }
+        if self.errors > 0 { self } else { self.after(found) }
+    }
+
+    /// Adds what was found before planning.
+    pub(super) fn after(self, found: &[Diagnostic]) -> Self {
         let all: Vec<&Diagnostic> = found.iter().collect();
         let Self { diagnostics, errors, warnings, .. } = Self::listing(&all);
         let mut listed = diagnostics;
         listed.extend(self.diagnostics);
         listed.truncate(MOST_DIAGNOSTICS);
-        Self { diagnostics: listed, errors, warnings: warnings + self.warnings, ..self }
+        let (errors, warnings) = (errors + self.errors, warnings + self.warnings);
+        Self { diagnostics: listed, errors, warnings, ..self }
     }
 
     fn listing(all: &[&Diagnostic]) -> Self {

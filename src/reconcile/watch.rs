@@ -19,7 +19,7 @@ use super::{
     fight::{Fight, Repairs, put_back},
     folders::Folders,
     following::{FollowedSource, Following, Handle, INTERVAL, Signal, SourceLocation},
-    health::Status,
+    health::{Reason, Status},
     measure,
     remembered::{recall, remember},
     run::{OnDrift, RunReport, RunResult, digest, run_once, run_suspended},
@@ -41,6 +41,8 @@ pub(crate) const REPAIRS: &str = "edgewright_drift_repairs_total";
 /// The pause after a panic, which grows with each one, so that repeated panics do not overload the machine.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
+/// How long the start of the server waits for the first fetch.
+const LONGEST_START: Duration = Duration::from_secs(10);
 
 /// Reconciles the manifests and watches their paths in a separate thread. `report` is called after each run with a new
 /// result, with the author of the run.
@@ -61,6 +63,7 @@ pub fn follow(
         location,
         is_suspended: false,
         drift: DriftPolicy::Enforce,
+        fetching: None,
     };
     WatchedSource::new(source)?.start(store, suspensions, None, report)
 }
@@ -183,6 +186,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let _gone = Gone(Arc::clone(&self.following));
         let (mut looked, mut rested) = (Some(looked), None);
         loop {
+            self.fetch(&mut looked);
             let end = self.turn(rested);
             rested = match end {
                 TurnEnd::Rests(rest) => Some(rest),
@@ -216,6 +220,27 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
             }
+        }
+    }
+
+    /// Fetches a remote repository if that is due, before the run: a suspension must not wait for a slow server. A first
+    /// fetch that takes long is reported as the first look.
+    fn fetch(&mut self, looked: &mut Option<oneshot::Sender<()>>) {
+        let following = Arc::clone(&self.following);
+        let Some(fetching) = &following.fetching else { return };
+        let (began, clock) = (self.clock.now(), self.clock.clone());
+        let has_turned = fetching.fetch_if_due(&mut || {
+            following.health.beat();
+            if clock.now().saturating_duration_since(began) > LONGEST_START
+                && let Some(looked) = looked.take()
+            {
+                let _ = looked.send(());
+            }
+            !following.is_stopping()
+        });
+        if has_turned {
+            // The status has changed, even if the manifests have not.
+            self.settled = None;
         }
     }
 
@@ -265,7 +290,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             self.following.health.unchanged();
             // The commit may be another one that changes no manifest.
             let (commit, revision) = (self.options.tree.commit(), self.store.snapshot().revision);
-            self.following.status.confirm(self.look_record(commit, revision), true);
+            self.following.status.confirm(self.look_record(commit, revision), self.following.fetch_failure().is_none());
             return None;
         }
         if self.reported.is_none()
@@ -395,9 +420,18 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Records the result of a run, and reports it if it is new.
     fn tell(&mut self, run: RunResult) {
         let commit = run.commit();
-        let RunResult { report: outcome, findings, author } = run;
+        let RunResult { report: outcome, mut findings, author } = run;
         let snapshot = self.store.snapshot();
-        let (reason, message) = outcome.condition();
+        let (mut reason, mut message) = outcome.condition();
+        if let Some(failure) = self.following.fetch_failure()
+            && reason != Reason::FetchFailed
+        {
+            findings = findings.after(std::slice::from_ref(&failure));
+            // The store matches an old commit. Errors in it are more urgent.
+            if matches!(reason, Reason::Applied | Reason::InSync) {
+                (reason, message) = (Reason::FetchFailed, failure.message);
+            }
+        }
         let health = &self.following.health;
         health.result(reason, message, snapshot.revision);
         let is_synced = health.condition().status == Status::Synced;

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::model::{
     code::Code,
-    drift::{Fields, ForeignWrite, writer},
+    drift::{DriftFields, ForeignWrite, writer},
     key::Key,
     operation::Author,
     resource::AnyResource,
@@ -121,7 +121,7 @@ impl Store {
     }
 
     /// Returns the fields of a Spec in the form of the history.
-    pub(crate) fn digested(&self, spec: &dyn AnyResource) -> Result<Fields, StoreError> {
+    pub(crate) fn digested(&self, spec: &dyn AnyResource) -> Result<DriftFields, StoreError> {
         let fields = spec.to_json(Secrets::Digested(&self.digest_key));
         fields.map_err(|error| StoreError::new(Code::Internal, error.to_string()))
     }

@@ -15,6 +15,8 @@ mod export;
 mod fmt;
 mod formats;
 mod get;
+mod git_remote;
+mod git_signed;
 mod history;
 mod history_server;
 mod identity;

@@ -28,6 +28,8 @@ pub(crate) const BASE_URL: &str = "http://gateway.test";
 pub(crate) const VERSION_HEADER: &str = "Service-Version";
 /// How many clients can watch changes.
 pub(crate) const MOST_WATCHERS: usize = 16;
+/// The secret of the webhook of the servers that are started here.
+pub(crate) const HOOK_SECRET: &str = "hook secret";
 /// Who owns the three keys that every store begins with.
 pub(crate) const OWNERS: [(&str, Role); 3] =
     [("usr_admin", Role::Admin), ("usr_editor", Role::Editor), ("usr_viewer", Role::Viewer)];
@@ -77,9 +79,11 @@ impl Server {
         commit(&store, operations);
         let listener = bind("127.0.0.1:0").unwrap();
         let address = listener.address().unwrap();
+        let secret = folder.path().join("hook.secret");
+        std::fs::write(&secret, HOOK_SECRET).unwrap();
         let followed = source.map(|(source, manifest)| applied(&store, source, manifest));
         let following = followed.iter().map(|(handle, _)| handle.following());
-        let app = App::new(Arc::clone(&store), settings).following(following);
+        let app = App::new(Arc::clone(&store), settings).following(following).git_hook(secret);
         let router = router(app.max_watchers(MOST_WATCHERS).stopped_by(&listener));
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {

@@ -30,6 +30,12 @@ impl ExtensionOperation {
         }
     }
 
+    /// Makes it an operation without an API key.
+    pub(crate) fn without_key(mut self) -> Self {
+        self.fields.insert("security".to_owned(), json!([]));
+        self
+    }
+
     /// Adds a parameter.
     pub(crate) fn parameter(mut self, parameter: Value) -> Self {
         self.parameters.push(parameter);

@@ -30,13 +30,15 @@ pub(crate) struct SourceView {
     pub conditions: Vec<ConditionView>,
     /// The files and folders of the manifests; in a repository, the path inside it.
     pub paths: Vec<String>,
-    /// The local path of the Git repository that is read without a work tree, or empty.
+    /// The path or URL of the Git repository that is read without a work tree, or empty.
     pub repository: String,
     /// The branch, tag or commit of the repository, or empty.
     #[serde(rename = "ref")]
     pub revision: String,
     /// What the server does about drift: `enforce`, `warn` or `off`.
     pub drift: String,
+    /// The range of versions whose highest tag is read instead of a `ref`, or empty.
+    pub semver: String,
     /// How often the source is looked at without an event, in seconds.
     pub interval_seconds: u64,
     /// The last look; null before the first one has finished.
@@ -66,9 +68,9 @@ pub(crate) enum SourceState {
     OutOfSync,
     /// The manifests have errors; the last good state stays.
     Invalid,
-    /// A safety limit refuses the plan.
+    /// A safety limit refuses the plan, or the commit lacks the signature of a key that may sign.
     Refused,
-    /// The plan could not be applied.
+    /// The plan could not be applied, or the repository could not be fetched.
     Failed,
     /// The source is suspended: nothing is applied.
     Suspended,
@@ -202,9 +204,10 @@ impl SourceView {
             uri: format!("{base_url}/sources/{}", segment(&following.source)),
             state: if suspension.is_some() { SourceState::Suspended } else { SourceState::of(&condition) },
             paths: location.paths.iter().map(|path| shown(path)).collect(),
-            repository: location.repository.as_deref().map(shown).unwrap_or_default(),
+            repository: location.repository.clone(),
             revision: location.revision.clone(),
             drift: following.drift.to_string(),
+            semver: location.semver.clone(),
             interval_seconds: following.interval.as_secs(),
             last_attempt: status.attempt.as_ref().map(look),
             last_applied: status.applied.as_ref().map(look),
@@ -226,7 +229,7 @@ impl SourceState {
             (Status::Synced, _) => SourceState::Synced,
             (Status::OutOfSync, Reason::Invalid) => SourceState::Invalid,
             (Status::OutOfSync, Reason::Refused) => SourceState::Refused,
-            (Status::OutOfSync, Reason::Failed | Reason::Panicked) => SourceState::Failed,
+            (Status::OutOfSync, Reason::Failed | Reason::FetchFailed | Reason::Panicked) => SourceState::Failed,
             (Status::OutOfSync, Reason::Drifted | Reason::Fight) => SourceState::Drifted,
             (Status::OutOfSync, _) => SourceState::OutOfSync,
         }

@@ -56,14 +56,14 @@ pub(in crate::cli) struct ConfigWatch {
     path: PathBuf,
     received: Receiver<Wake>,
     /// The file when it was last to be read.
-    seen: Option<FileStamp>,
+    seen: Option<ConfigStamp>,
 }
 
 impl ConfigWatch {
     /// Starts to watch a file. What happens to it from now on is not missed.
     pub(in crate::cli) fn new(path: PathBuf) -> (Self, ReloadTrigger) {
         let (sender, received) = channel();
-        let seen = FileStamp::of(&path);
+        let seen = ConfigStamp::of(&path);
         (Self { path, received, seen }, ReloadTrigger(sender))
     }
 
@@ -75,7 +75,7 @@ impl ConfigWatch {
                 Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if FileStamp::of(&self.path) != self.seen {
+            if ConfigStamp::of(&self.path) != self.seen {
                 return self.settle();
             }
         }
@@ -84,14 +84,14 @@ impl ConfigWatch {
     /// Waits until the file stays the same for a moment: an editor may still be writing it.
     fn settle(&mut self) -> Option<ReloadCause> {
         let since = Instant::now();
-        let mut last = FileStamp::of(&self.path);
+        let mut last = ConfigStamp::of(&self.path);
         while since.elapsed() < LONGEST_DEBOUNCE {
             match self.received.recv_timeout(QUIET) {
                 Ok(Wake::Reload) => return Some(self.asked()),
                 Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            let now = FileStamp::of(&self.path);
+            let now = ConfigStamp::of(&self.path);
             if now == last {
                 break;
             }
@@ -102,14 +102,14 @@ impl ConfigWatch {
     }
 
     fn asked(&mut self) -> ReloadCause {
-        self.seen = FileStamp::of(&self.path);
+        self.seen = ConfigStamp::of(&self.path);
         ReloadCause::Asked
     }
 }
 
 /// What tells one state of a file from the next.
 #[derive(Debug, PartialEq, Eq)]
-struct FileStamp {
+struct ConfigStamp {
     /// Where its links lead.
     target: PathBuf,
     device: u64,
@@ -120,7 +120,7 @@ struct FileStamp {
     changed: (i64, i64),
 }
 
-impl FileStamp {
+impl ConfigStamp {
     /// The state of a file; none if it does not exist or cannot be reached.
     fn of(path: &Path) -> Option<Self> {
         let facts = fs::metadata(path).ok()?;

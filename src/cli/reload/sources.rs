@@ -1,6 +1,6 @@
 //! The loops of the sources that `serve` follows, and what a reload changes in them (D91).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use super::super::{
     followed::ConfiguredSource,
@@ -8,6 +8,7 @@ use super::super::{
     source::{Loading, Ownership},
 };
 use crate::{
+    manifest::tree::remote::{Mirrors, no_mirrors},
     model::{code::Code, diagnostic::Diagnostic},
     reconcile::{
         drift::DriftPolicy,
@@ -43,6 +44,8 @@ pub(in crate::cli) struct LiveSources<'a> {
     store: Arc<Store>,
     /// Read with the first source: a server that follows none does not need them.
     suspensions: Option<Arc<Suspensions>>,
+    /// Where remote repositories are fetched to; none before a source has one.
+    mirrors: Option<Arc<Mirrors>>,
     running: Vec<(ConfiguredSource, Handle)>,
     list: FollowedList,
 }
@@ -57,7 +60,7 @@ impl<'a> LiveSources<'a> {
         store: Arc<Store>,
     ) -> Self {
         let (running, list) = (Vec::new(), FollowedList::default());
-        Self { loading, ownership, drift, format, store, suspensions: None, running, list }
+        Self { loading, ownership, drift, format, store, suspensions: None, mirrors: None, running, list }
     }
 
     /// The list for the API. It changes with the sources.
@@ -92,6 +95,7 @@ impl<'a> LiveSources<'a> {
 
     fn follow(&mut self, wanted: Vec<ConfiguredSource>, is_serving: bool) -> Result<SourceChanges, Diagnostic> {
         // All that can fail comes first, so that an error changes nothing.
+        self.prepare_mirrors(&wanted)?;
         let mut watched = BTreeMap::new();
         for source in &wanted {
             if !self.running.iter().any(|(known, _)| known == source) {
@@ -154,11 +158,31 @@ impl<'a> LiveSources<'a> {
         for handle in removed {
             handle.finish(|| self.list.is_stopping());
         }
+        self.drop_mirrors();
         failed.map_or(Ok(changes), Err)
     }
 
+    /// Creates the folder of the mirrors if a source needs it.
+    fn prepare_mirrors(&mut self, wanted: &[ConfiguredSource]) -> Result<(), Diagnostic> {
+        if self.mirrors.is_none() && wanted.iter().any(|source| source.remote().is_some()) {
+            let folder = self.store.beside().map(|on_disk| on_disk.folder);
+            let mirrors = Mirrors::within(folder.as_deref()).map_err(|error| no_mirrors(&error))?;
+            mirrors.recover();
+            self.mirrors = Some(Arc::new(mirrors));
+        }
+        Ok(())
+    }
+
+    /// Removes the mirrors of sources that are not followed any longer.
+    fn drop_mirrors(&self) {
+        let Some(mirrors) = &self.mirrors else { return };
+        let remotes = self.running.iter().filter_map(|(source, _)| source.remote());
+        let kept: Vec<PathBuf> = remotes.map(|(name, url)| mirrors.of(name, url)).collect();
+        mirrors.keep_only(&kept);
+    }
+
     fn watch(&self, source: &ConfiguredSource) -> Result<WatchedSource, Diagnostic> {
-        let followed = source.clone().followed(self.loading, self.ownership, self.drift)?;
+        let followed = source.clone().followed(self.loading, self.ownership, self.drift, self.mirrors.as_ref())?;
         WatchedSource::new(followed).map_err(|error| not_watched(&source.name, &error))
     }
 

@@ -95,7 +95,8 @@ fn whole(path: &Path) -> PathBuf {
     plain(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }
 
-fn commit(repository: &Repository, revision: &str) -> Result<Oid, Diagnostic> {
+/// The commit of a revision.
+pub(super) fn commit(repository: &Repository, revision: &str) -> Result<Oid, Diagnostic> {
     let found = repository.revparse_single(revision).and_then(|object| object.peel_to_commit());
     found.map(|commit| commit.id()).map_err(|_| {
         Diagnostic::error(Code::Unreadable, format!("unknown Git revision `{revision}`"))
@@ -113,20 +114,19 @@ fn root_of(repository: &Repository) -> PathBuf {
 }
 
 impl CommitTree {
-    /// Opens a path inside a repository at a revision. Files have their names in the repository.
+    /// A path inside a repository at a commit. Files have their names in the repository.
     pub(super) fn at(
-        repository: &Path,
-        revision: &str,
+        repository: Repository,
+        id: Oid,
+        revision: String,
         inside: &Path,
         allow_outside_files: bool,
-    ) -> Result<Self, Diagnostic> {
-        let repository = opened(repository)?;
-        let id = commit(&repository, revision)?;
+    ) -> Self {
         let root = root_of(&repository);
         let inside = plain(inside);
-        let (paths, revision) = (vec![(inside.clone(), inside)], revision.to_owned());
+        let paths = vec![(inside.clone(), inside)];
         let repository = Mutex::new(repository);
-        Ok(Self { repository, root, id, revision, paths, labelled: false, allow_outside_files })
+        Self { repository, root, id, revision, paths, labelled: false, allow_outside_files }
     }
 
     /// The commit.

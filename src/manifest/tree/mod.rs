@@ -6,8 +6,11 @@ mod jail;
 mod provenance;
 mod recorder;
 mod reference;
+pub(crate) mod remote;
 mod sent;
+mod signed;
 mod stamp;
+mod wanted;
 
 use std::{
     fmt, io,
@@ -21,10 +24,12 @@ pub use disk::Disk;
 pub(crate) use jail::find;
 pub use recorder::Recorder;
 pub(crate) use recorder::{ReadDigests, collect};
-pub(crate) use reference::RefTree;
+pub(crate) use reference::{RefTree, RepositoryPlace};
 pub(crate) use sent::SharedFile;
 pub use sent::{Sent, SentFile, SentValue};
+pub(crate) use signed::CommitVerifier;
 pub use stamp::FileStamp;
+pub(crate) use wanted::WantedRevision;
 
 use super::origin::ManifestFile;
 use crate::{

@@ -1,21 +1,32 @@
-//! Manifests at a Git ref: each listing reads the commit that the ref names at that time.
+//! Manifests at a revision of a repository: each listing reads the commit that the revision names at that time.
 
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{CommitTree, Tree, commit::opened};
+use super::{CommitTree, Tree, commit::opened, remote::RemoteMirror, signed::CommitVerifier, wanted::WantedRevision};
 use crate::{
     manifest::origin::ManifestFile,
     model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor},
 };
 
-/// A folder or file of a repository, at a branch, tag or commit.
+/// Where a repository is.
+#[derive(Debug, Clone)]
+pub(crate) enum RepositoryPlace {
+    /// On the disk.
+    Local(PathBuf),
+    /// Elsewhere, with a mirror on the disk.
+    Remote(Arc<RemoteMirror>),
+}
+
+/// A folder or file of a repository, at a revision.
 #[derive(Debug)]
 pub(crate) struct RefTree {
-    repository: PathBuf,
-    revision: String,
+    place: RepositoryPlace,
+    wanted: WantedRevision,
+    /// Checks each commit before it is read.
+    verifier: Option<CommitVerifier>,
     inside: PathBuf,
     allow_outside_files: bool,
     last: Mutex<Option<Arc<CommitListing>>>,
@@ -30,14 +41,21 @@ struct CommitListing {
 }
 
 impl RefTree {
-    /// The path `inside` a repository, at a branch, tag or commit.
-    pub(crate) fn new(repository: PathBuf, revision: String, inside: PathBuf, allow_outside_files: bool) -> Self {
-        Self { repository, revision, inside, allow_outside_files, last: Mutex::default() }
+    /// The path `inside` a repository, at a revision.
+    pub(crate) fn new(
+        place: RepositoryPlace,
+        wanted: WantedRevision,
+        verifier: Option<CommitVerifier>,
+        inside: PathBuf,
+        allow_outside_files: bool,
+    ) -> Self {
+        Self { place, wanted, verifier, inside, allow_outside_files, last: Mutex::default() }
     }
 
-    /// The files of the repository that change when a ref does.
+    /// The files of a local repository that change when a ref does. A mirror changes only when it is fetched.
     pub(crate) fn watched(&self) -> Result<Vec<PathBuf>, Diagnostic> {
-        let repository = opened(&self.repository)?;
+        let RepositoryPlace::Local(path) = &self.place else { return Ok(Vec::new()) };
+        let repository = opened(path)?;
         let shared = repository.commondir();
         // A `git gc` moves refs into one file.
         Ok(vec![shared.join("refs"), shared.join("packed-refs"), repository.path().join("HEAD")])
@@ -52,7 +70,18 @@ impl RefTree {
     }
 
     fn open(&self) -> Result<CommitTree, Diagnostic> {
-        CommitTree::at(&self.repository, &self.revision, &self.inside, self.allow_outside_files)
+        let (repository, id) = match &self.place {
+            RepositoryPlace::Local(path) => {
+                let repository = opened(path)?;
+                let id = self.wanted.resolve(&repository)?;
+                (repository, id)
+            }
+            RepositoryPlace::Remote(mirror) => mirror.head()?,
+        };
+        if let Some(verifier) = &self.verifier {
+            verifier.check(&repository, id)?;
+        }
+        Ok(CommitTree::at(repository, id, self.wanted.to_string(), &self.inside, self.allow_outside_files))
     }
 }
 

@@ -376,6 +376,20 @@ pub const REGISTRY: &[CodeInfo] = &[
         "Connect again with the id of the last event. If it happens often, select fewer changes with `kind` and `source`, or read events before handling them.",
     ),
     info(
+        Code::FetchFailed,
+        "FETCH_FAILED",
+        503,
+        "The remote repository of a source could not be fetched. The last commit that was fetched stays in effect.",
+        "Fix what the message names: the network, the URL, the credentials or the host key. The server tries again by itself, at least every 10 minutes or once per interval if that is longer.",
+    ),
+    info(
+        Code::UnverifiedCommit,
+        "UNVERIFIED_COMMIT",
+        403,
+        "The source only accepts commits that are signed with an allowed SSH key (`verify`), and this commit is not. The last good state stays in effect.",
+        "Sign the commit with an allowed key, or add the key to the file of allowed signers.",
+    ),
+    info(
         Code::StoreLocked,
         "STORE_LOCKED",
         503,

@@ -13,6 +13,7 @@ mod conditions;
 mod edges;
 mod filters;
 mod history;
+mod hooks;
 mod implicit;
 mod ip_restrictions;
 mod limits;
@@ -48,6 +49,7 @@ fn all_rows() -> Vec<Row> {
         edges::rows(),
         filters::rows(),
         history::rows(),
+        hooks::rows(),
         implicit::rows(),
         ip_restrictions::rows(),
         limits::rows(),
@@ -65,7 +67,7 @@ fn all_rows() -> Vec<Row> {
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 11] = [
+const BESIDE: [&str; 12] = [
     "POST /reconciliations",
     "GET /reconciliations",
     "GET /reconciliations/{id}",
@@ -77,6 +79,7 @@ const BESIDE: [&str; 11] = [
     "GET /sources/{name}",
     "POST /sources/{name}/suspend",
     "POST /sources/{name}/resume",
+    "POST /hooks/git",
 ];
 
 /// The endpoint that a step calls, as `METHOD path`.

@@ -1,0 +1,120 @@
+//! The folder of the mirrors. A mirror has only what a fetch brings back, so it can be removed at any time.
+
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// The folder beside the store.
+const FOLDER: &str = "mirrors";
+
+/// A folder with a mirror for each source.
+#[derive(Debug)]
+pub(crate) struct Mirrors {
+    folder: PathBuf,
+    is_temporary: bool,
+}
+
+impl Mirrors {
+    /// The mirrors in the folder of a store. Without one, they are temporary.
+    pub(crate) fn within(store: Option<&Path>) -> io::Result<Self> {
+        let Some(store) = store else {
+            static COUNT: AtomicU64 = AtomicU64::new(0);
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let folder = std::env::temp_dir().join(format!("edgewright-mirrors-{}-{number}", std::process::id()));
+            // The folder must be new: in a shared folder, somebody else could have created it.
+            DirBuilder::new().mode(0o700).create(&folder)?;
+            return Ok(Self { folder, is_temporary: true });
+        };
+        let folder = store.join(FOLDER);
+        create_folder(&folder)?;
+        Ok(Self { folder, is_temporary: false })
+    }
+
+    /// The folder of the mirror of a source.
+    pub(crate) fn of(&self, source: &str, url: &str) -> PathBuf {
+        let digest = blake3::hash(format!("{url}\0{source}").as_bytes()).to_hex();
+        self.folder.join(format!("{digest:.32}"))
+    }
+
+    /// Removes what a killed process left in the mirrors. Nothing may be fetched meanwhile.
+    pub(crate) fn recover(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            remove_partial_packs(&entry.path());
+        }
+    }
+
+    /// Removes all mirrors but these.
+    pub(crate) fn keep_only(&self, kept: &[PathBuf]) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if !kept.contains(&path) {
+                let _ = fs::remove_dir_all(&path);
+            }
+        }
+    }
+}
+
+impl Drop for Mirrors {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// Removes what a killed fetch left in a mirror: packs without their final names, and locks.
+fn remove_partial_packs(mirror: &Path) {
+    for entry in fs::read_dir(mirror.join("objects/pack")).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if !path.extension().is_some_and(|extension| extension == "pack" || extension == "idx") {
+            let _ = fs::remove_file(&path);
+        }
+    }
+    for entry in fs::read_dir(mirror.join("refs/edgewright")).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "lock") {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// Creates a folder that only its owner can read: the manifests of a private repository are in it.
+pub(super) fn create_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_mirrors_of_current_sources_stay() {
+        let store = tempfile::tempdir().unwrap();
+        let mirrors = Mirrors::within(Some(store.path())).unwrap();
+        let (kept, gone) = (mirrors.of("shop", "https://a/b"), mirrors.of("docs", "https://a/b"));
+        assert!(kept != gone && kept != mirrors.of("shop", "https://a/c"));
+        for mirror in [&kept, &gone] {
+            create_folder(&mirror.join("objects/pack")).unwrap();
+        }
+        let (pack, partial) = (kept.join("objects/pack/pack-1.pack"), kept.join("objects/pack/pack_git2_x"));
+        fs::write(&pack, "").unwrap();
+        fs::write(&partial, "").unwrap();
+        mirrors.recover();
+        mirrors.keep_only(&[kept]);
+        assert!(pack.exists() && !partial.exists() && !gone.exists());
+    }
+
+    #[test]
+    fn mirrors_without_a_store_end_with_the_process() {
+        let mirrors = Mirrors::within(None).unwrap();
+        let folder = mirrors.folder.clone();
+        assert!(folder.is_dir());
+        drop(mirrors);
+        assert!(!folder.exists());
+    }
+}

@@ -1,0 +1,204 @@
+//! Signatures of OpenSSH (PROTOCOL.sshsig), as Git puts them into commits with `gpg.format = ssh`.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use ring::{
+    digest::{self, digest},
+    signature::{
+        ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
+        RSA_PKCS1_2048_8192_SHA512, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
+    },
+};
+
+use super::wire::{WireReader, put_string};
+
+const BEGIN: &str = "-----BEGIN SSH SIGNATURE-----";
+const END: &str = "-----END SSH SIGNATURE-----";
+const MAGIC: &[u8] = b"SSHSIG";
+/// The flag of a security key that its user was present.
+const USER_PRESENT: u8 = 1;
+
+/// A parsed signature. Nothing of it is verified yet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SshSignature {
+    /// The public key in the wire format.
+    pub key: Vec<u8>,
+    /// What the signature is for.
+    pub namespace: String,
+    hash: String,
+    reserved: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+impl SshSignature {
+    /// Whether a text begins like such a signature.
+    pub(super) fn is_one(text: &str) -> bool {
+        text.trim_start().starts_with(BEGIN)
+    }
+
+    /// Parses the armored form.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let body = text.trim().strip_prefix(BEGIN)?.strip_suffix(END)?;
+        let body: String = body.split_ascii_whitespace().collect();
+        let bytes = STANDARD.decode(body).ok()?;
+        let mut reader = WireReader::new(&bytes);
+        if reader.take(MAGIC.len())? != MAGIC || reader.number()? != 1 {
+            return None;
+        }
+        let key = reader.string()?.to_vec();
+        let namespace = reader.text()?.to_owned();
+        let reserved = reader.string()?.to_vec();
+        let hash = reader.text()?.to_owned();
+        let signature = reader.string()?.to_vec();
+        reader.end()?;
+        Some(Self { key, namespace, hash, reserved, signature })
+    }
+
+    /// Whether the key has signed a message. `None` if the kind of key or signature is not supported.
+    pub(super) fn verifies(&self, message: &[u8]) -> Option<bool> {
+        let hash = match self.hash.as_str() {
+            "sha256" => digest(&digest::SHA256, message),
+            "sha512" => digest(&digest::SHA512, message),
+            _ => return None,
+        };
+        let mut signed = MAGIC.to_vec();
+        put_string(&mut signed, self.namespace.as_bytes())?;
+        put_string(&mut signed, &self.reserved)?;
+        put_string(&mut signed, self.hash.as_bytes())?;
+        put_string(&mut signed, hash.as_ref())?;
+        let mut signature = WireReader::new(&self.signature);
+        let algorithm = signature.text()?;
+        let mut key = WireReader::new(&self.key);
+        match key.text()? {
+            "ssh-ed25519" if algorithm == "ssh-ed25519" => {
+                let (key, signature) = (last(key)?, last(signature)?);
+                Some(is_by(&ED25519, key, &signed, signature))
+            }
+            "ecdsa-sha2-nistp256" if algorithm == "ecdsa-sha2-nistp256" => {
+                let point = point(key, "nistp256")?;
+                Some(is_by(&ECDSA_P256_SHA256_FIXED, point, &signed, &fixed(last(signature)?, 32)?))
+            }
+            "ecdsa-sha2-nistp384" if algorithm == "ecdsa-sha2-nistp384" => {
+                let point = point(key, "nistp384")?;
+                Some(is_by(&ECDSA_P384_SHA384_FIXED, point, &signed, &fixed(last(signature)?, 48)?))
+            }
+            // SHA-1 (`ssh-rsa`) is not allowed for these signatures.
+            "ssh-rsa" => {
+                let parameters = match algorithm {
+                    "rsa-sha2-256" => &RSA_PKCS1_2048_8192_SHA256,
+                    "rsa-sha2-512" => &RSA_PKCS1_2048_8192_SHA512,
+                    _ => return None,
+                };
+                let (e, n) = (key.big_number()?, key.big_number()?);
+                key.end()?;
+                let signature = last(signature)?;
+                Some(RsaPublicKeyComponents { n, e }.verify(parameters, &signed, signature).is_ok())
+            }
+            "sk-ssh-ed25519@openssh.com" if algorithm == "sk-ssh-ed25519@openssh.com" => {
+                let (point, application) = (key.string()?, key.string()?);
+                key.end()?;
+                let bytes = signature.string()?;
+                let signed = by_security_key(signature, application, &signed)?;
+                Some(is_by(&ED25519, point, &signed, bytes))
+            }
+            "sk-ecdsa-sha2-nistp256@openssh.com" if algorithm == "sk-ecdsa-sha2-nistp256@openssh.com" => {
+                let (curve, point, application) = (key.text()?, key.string()?, key.string()?);
+                key.end()?;
+                let bytes = fixed(signature.string()?, 32).filter(|_| curve == "nistp256")?;
+                let signed = by_security_key(signature, application, &signed)?;
+                Some(is_by(&ECDSA_P256_SHA256_FIXED, point, &signed, &bytes))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_by(algorithm: &'static dyn VerificationAlgorithm, key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+    UnparsedPublicKey::new(algorithm, key).verify(message, signature).is_ok()
+}
+
+/// The last string of a key or signature.
+fn last(mut reader: WireReader<'_>) -> Option<&[u8]> {
+    let last = reader.string()?;
+    reader.end()?;
+    Some(last)
+}
+
+/// The point of an elliptic curve.
+fn point<'b>(mut key: WireReader<'b>, curve: &str) -> Option<&'b [u8]> {
+    (key.text()? == curve).then_some(())?;
+    last(key)
+}
+
+/// The two numbers of an ECDSA signature, each in so many bytes.
+fn fixed(signature: &[u8], size: usize) -> Option<Vec<u8>> {
+    let mut reader = WireReader::new(signature);
+    let (r, s) = (reader.big_number()?, reader.big_number()?);
+    reader.end()?;
+    let mut bytes = Vec::with_capacity(2 * size);
+    for number in [r, s] {
+        bytes.resize(bytes.len() + size.checked_sub(number.len())?, 0);
+        bytes.extend_from_slice(number);
+    }
+    Some(bytes)
+}
+
+/// What a security key signs instead of a message: its application, its flags and counter, and the message's hash.
+fn by_security_key(mut rest: WireReader<'_>, application: &[u8], message: &[u8]) -> Option<Vec<u8>> {
+    let (flags, counter) = (rest.take(1)?, rest.take(4)?);
+    rest.end()?;
+    // Without its user's presence, a stolen key could sign by itself.
+    flags.first().filter(|flags| **flags & USER_PRESENT != 0)?;
+    let (application, message) = (digest(&digest::SHA256, application), digest(&digest::SHA256, message));
+    Some([application.as_ref(), flags, counter, message.as_ref()].concat())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    const MESSAGE: &[u8] = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nedge\n";
+
+    /// Made by `ssh-keygen -Y sign -n git` with keys of each type.
+    const SIGNATURES: &str = include_str!("signatures.txt");
+
+    #[test]
+    fn signatures_of_ssh_keygen_verify_and_changed_ones_do_not() {
+        let all: Vec<&str> = SIGNATURES.split_inclusive(END).filter(|text| text.contains(BEGIN)).collect();
+        assert_eq!(all.len(), 5);
+        let mut types = Vec::new();
+        for text in all {
+            let mut signature = SshSignature::parse(text).unwrap();
+            types.push(WireReader::new(&signature.key).text().unwrap().to_owned());
+            assert_eq!(signature.namespace, "git");
+            assert_eq!(signature.verifies(MESSAGE), Some(true), "{text}");
+            assert_eq!(signature.verifies(b"another"), Some(false), "{text}");
+            signature.namespace = "file".into();
+            assert_eq!(signature.verifies(MESSAGE), Some(false), "{text}");
+        }
+        types.sort();
+        assert_eq!(types, ["ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ssh-ed25519", "ssh-rsa", "ssh-rsa"]);
+    }
+
+    #[test]
+    fn damaged_signatures_are_refused() {
+        let text = SIGNATURES.split_inclusive(END).next().unwrap();
+        let whole = SshSignature::parse(text).unwrap();
+        let truncated =
+            SshSignature { signature: whole.signature[..10].to_vec(), ..SshSignature::parse(text).unwrap() };
+        assert_eq!(truncated.verifies(MESSAGE), None);
+        let other = SshSignature { hash: "md5".into(), ..SshSignature::parse(text).unwrap() };
+        assert_eq!(other.verifies(MESSAGE), None);
+        for text in ["", BEGIN, &format!("{BEGIN}\nU1NIU0lH\n{END}"), &format!("{BEGIN}\n???\n{END}")] {
+            assert_eq!(SshSignature::parse(text), None, "{text}");
+        }
+        assert!(SshSignature::is_one(text) && !SshSignature::is_one("-----BEGIN PGP SIGNATURE-----"));
+    }
+
+    #[test]
+    fn a_security_key_signs_with_its_user_present() {
+        let signed = |flags: u8| by_security_key(WireReader::new(&[flags, 0, 0, 0, 7]), b"ssh:", b"message");
+        assert_eq!(signed(USER_PRESENT).map(|bytes| bytes.len()), Some(32 + 5 + 32));
+        assert_eq!(signed(0), None);
+    }
+}
