@@ -8,6 +8,7 @@ mod auth;
 pub(crate) mod body;
 mod drain;
 pub(crate) mod endpoint;
+mod feed;
 mod given;
 mod handle;
 pub(crate) mod history;
@@ -40,6 +41,7 @@ use crate::{
     reconcile::following::Following,
     store::Store,
 };
+use feed::cache::Feeds;
 use kept_pages::KeptPages;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
 use work::{Renderings, Work};
@@ -76,6 +78,8 @@ pub struct App {
     inventories: Inventories,
     /// When clients last synced each source.
     syncs: SyncTimes,
+    /// The configurations of the newest revisions for gateways.
+    feeds: Feeds,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -103,7 +107,8 @@ impl App {
         let files = FileCache::new(DEFAULT_MIB << 20);
         let (inventories, syncs) = (Inventories::default(), SyncTimes::default());
         let following = Vec::new();
-        Self { store, site, settings, following, work, searches, renderings, pages, files, inventories, syncs }
+        let feeds = Feeds::default();
+        Self { store, site, settings, following, work, searches, renderings, pages, files, inventories, syncs, feeds }
     }
 
     /// Limits the memory for texts that clients have sent and can refer to by digest (D72). 0 keeps none.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    history, past, reconciliation, rollback, sources,
+    feed, history, past, reconciliation, rollback, sources,
 };
 use crate::{
     filter,
@@ -41,6 +41,7 @@ pub(crate) fn document(version_header: &str) -> Value {
         .chain([rollback::path(&mut schemas, &failures)])
         .chain(history::document::paths(&mut schemas, &failures))
         .chain(sources::document::paths(&mut schemas, &failures))
+        .chain([feed::document::path(&mut schemas, &failures)])
     {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
@@ -161,6 +162,7 @@ fn tags() -> Vec<Value> {
                 "name": sources::document::TAG,
                 "description": "The sources that the server follows, and whether the store matches their manifests.",
             }),
+            json!({"name": feed::document::TAG, "description": "The resolved configuration, for the gateway itself."}),
             json!({
                 "name": SERVICE,
                 "description": "Health, metrics and this document. No token or version header is needed.",

@@ -20,6 +20,7 @@ use super::{
     answer::{ApiError, REQUEST_ID},
     drain,
     endpoint::{Endpoint, endpoints},
+    feed,
     handle::{Served, handle},
     history,
     metrics::{self, Meter},
@@ -117,6 +118,10 @@ pub fn router(app: App) -> Router {
         };
         post(answer).fallback(method_not_allowed)
     };
+    let gateway_configuration = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| feed::get(app, request)).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -132,6 +137,7 @@ pub fn router(app: App) -> Router {
         .route("/sources/{p0}", get_source)
         .route("/sources/{p0}/suspend", suspend_source)
         .route("/sources/{p0}/resume", resume_source)
+        .route(feed::document::PATH, gateway_configuration)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))

@@ -11,6 +11,7 @@ mod crash;
 mod daemon;
 mod diff;
 mod export;
+mod feed;
 mod fmt;
 mod formats;
 mod get;
