@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -9,15 +10,21 @@ use std::{
 };
 
 use edgewright::{
-    resources::{AnyResource, Author, HttpsEdge, Id, Key, Kind, Operation, Role, now},
+    Code, Store,
+    resources::{
+        AnyResource, ApiKey, Author, HttpsEdge, Id, Key, Kind, Operation, Owner, Role, fresh_id, new_token, now,
+    },
+    server::{App, Settings, router},
     storage::Commit,
 };
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tower::ServiceExt;
 
 use crate::{
     cli::{Folder, until},
-    server::{Answer, Server, usual_headers},
+    server::{Answer, BASE_URL, Server, VERSION_HEADER, usual_headers},
 };
 
 const CONFIGURATION: &str = "/gateway/configuration";
@@ -291,4 +298,49 @@ fn each_read_is_in_the_audit_log_with_its_actor_and_without_secrets() {
     assert_eq!((&event["level"], &event["full"]), (&json!("INFO"), &json!(true)));
     assert!(event["revision"].is_u64() && event["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{event}");
     assert!(!serve.said().contains(&token));
+}
+
+#[test]
+fn a_client_of_another_machine_gets_no_keys_whatever_its_headers_say() {
+    let store = Arc::new(Store::open("memory:").unwrap());
+    let key = Key::new(Kind::ApiKey, fresh_id(Kind::ApiKey));
+    let (token, hash) = new_token(&key.id);
+    let create = |key, spec: Arc<dyn AnyResource>, token| Operation::Create { key, spec, claim: None, token };
+    let spec = ApiKey { owner_id: "bot_gateway".into(), ..ApiKey::default() };
+    let operations = vec![
+        create(Key::new(Kind::Owner, Id::new("bot_gateway")), Arc::new(Owner { role: Role::Gateway }), None),
+        create(key, Arc::new(spec), Some(hash)),
+    ];
+    store.commit(Commit { base: None, operations, author: Author::Local, at: now() }).unwrap();
+    let url = BASE_URL.to_owned();
+    let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
+    let router = router(App::new(store, settings));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let read = |peer: Option<&str>| -> (u16, Value) {
+        let mut request = axum::http::Request::get(CONFIGURATION)
+            .header("Authorization", format!("Bearer {}", token.expose()))
+            .header(VERSION_HEADER, "2")
+            .header("X-Forwarded-For", "127.0.0.1")
+            .header("Forwarded", "for=127.0.0.1;proto=https")
+            .body(axum::body::Body::empty())
+            .unwrap();
+        if let Some(peer) = peer {
+            let peer: SocketAddr = peer.parse().unwrap();
+            request.extensions_mut().insert(axum::extract::ConnectInfo(peer));
+        }
+        runtime.block_on(async {
+            let response = router.clone().oneshot(request).await.unwrap();
+            let status = response.status().as_u16();
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            (status, serde_json::from_slice(&body).unwrap())
+        })
+    };
+    assert_eq!(read(Some("127.0.0.1:4000")).0, 200);
+    assert_eq!(read(Some("[::1]:4000")).0, 200);
+    // A router of another program may not know the address.
+    for peer in [Some("192.0.2.7:4000"), Some("[2001:db8::1]:4000"), None] {
+        let (status, body) = read(peer);
+        assert_eq!((status, &body["error_code"]), (403, &json!("ERR_EDGEWRIGHT_INSECURE_TRANSPORT")), "{peer:?}");
+    }
+    assert_eq!(Code::InsecureTransport.info().status, 403);
 }

@@ -125,14 +125,16 @@ impl Feeds {
     /// wait.
     pub(super) fn get(&self, app: &App, snapshot: &Snapshot) -> Result<Arc<Feed>, JsonError> {
         // Declared before the lock, and so dropped after it: freeing a configuration takes a while.
-        let _dropped;
+        let mut freed = Vec::new();
         let mut kept = self.kept();
         if let Some(feed) = kept.iter().find(|feed| feed.revision == snapshot.revision) {
             return Ok(Arc::clone(feed));
         }
         let feed = Arc::new(Feed::new(app, snapshot, kept.back().map(|former| &**former))?);
         kept.push_back(Arc::clone(&feed));
-        _dropped = if kept.len() > MOST_KEPT { kept.pop_front() } else { None };
+        if kept.len() > MOST_KEPT {
+            freed.extend(kept.pop_front());
+        }
         Ok(feed)
     }
 
