@@ -40,15 +40,40 @@ impl Caller {
 
 /// Checks the token, version header and permission, in this order (D3).
 pub(super) fn admit(app: &App, snapshot: &Snapshot, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let caller = admit_any(app, snapshot, headers)?;
+    match caller.role {
+        Role::Gateway => Err(ApiError::of(
+            Code::Forbidden,
+            "the role `gateway` can read only `/gateway/configuration` and `/watch`; use a key with another role",
+        )),
+        Role::Viewer if !matches!(*method, Method::GET | Method::HEAD) => {
+            Err(ApiError::of(Code::Forbidden, "viewers may only read; this request requires an editor or admin"))
+        }
+        _ => Ok(caller),
+    }
+}
+
+/// Checks the token, version header and permission to read the gateway configuration. No other role has it: a token for
+/// managing resources must not give away private keys (D94).
+pub(super) fn admit_gateway(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let caller = admit_any(app, snapshot, headers)?;
+    match caller.role {
+        Role::Gateway => Ok(caller),
+        _ => Err(ApiError::of(
+            Code::Forbidden,
+            "only the role `gateway` can read the gateway configuration, which has private keys and secrets",
+        )),
+    }
+}
+
+/// Checks the token and version header. Every role passes.
+pub(super) fn admit_any(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let caller = authenticate(snapshot, headers).ok_or_else(|| {
         ApiError::of(Code::Unauthenticated, "a valid API key is required: send `Authorization: Bearer TOKEN`")
             .header(header::WWW_AUTHENTICATE, "Bearer")
     })?;
     access::note_actor(&caller.key);
     check_version(app, headers)?;
-    if caller.role == Role::Viewer && !matches!(*method, Method::GET | Method::HEAD) {
-        return Err(ApiError::of(Code::Forbidden, "viewers may only read; this request requires an editor or admin"));
-    }
     Ok(caller)
 }
 

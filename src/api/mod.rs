@@ -9,6 +9,7 @@ pub(crate) mod body;
 pub(crate) mod change;
 mod drain;
 pub(crate) mod endpoint;
+mod feed;
 mod given;
 mod handle;
 pub(crate) mod history;
@@ -45,6 +46,7 @@ use crate::{
     reconcile::{followed::FollowedList, following::Following},
     store::Store,
 };
+use feed::cache::Feeds;
 use kept_pages::KeptPages;
 use notify::Outbox;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
@@ -90,6 +92,8 @@ pub struct App {
     syncs: SyncTimes,
     /// The file with the secret of the webhook at `/hooks/git`, if it is accepted.
     git_hook: Option<PathBuf>,
+    /// The configurations of the newest revisions for gateways.
+    feeds: Feeds,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -133,6 +137,7 @@ impl App {
             inventories,
             syncs,
             git_hook: None,
+            feeds: Feeds::default(),
         }
     }
 

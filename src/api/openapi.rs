@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    history, hooks, origin, past, reconciliation, rollback, sources, watch,
+    feed, history, hooks, origin, past, reconciliation, rollback, sources, watch,
 };
 use crate::{
     filter,
@@ -40,6 +40,7 @@ pub(crate) fn document(version_header: &str) -> Value {
         .chain(sources::document::paths(&mut schemas))
         .chain([origin::path(&mut schemas)])
         .chain([hooks::path()])
+        .chain([feed::document::path(&mut schemas)])
     {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
@@ -166,6 +167,7 @@ fn tags() -> Vec<Value> {
                 "name": watch::document::TAG,
                 "description": "Changes of resources as they are made.",
             }),
+            json!({"name": feed::document::TAG, "description": "The resolved configuration, for the gateway itself."}),
             json!({
                 "name": SERVICE,
                 "description": "Health, metrics and this document. No token or version header is needed.",

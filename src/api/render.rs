@@ -45,7 +45,7 @@ pub(super) fn render_module(
 
 /// Whether a role sees masked secrets.
 pub(super) fn is_masked(role: Role) -> bool {
-    role == Role::Viewer
+    matches!(role, Role::Viewer | Role::Gateway)
 }
 
 fn secrets(role: Role) -> Secrets<'static> {

@@ -20,6 +20,7 @@ use super::{
     answer::{ApiError, REQUEST_ID},
     drain,
     endpoint::{Endpoint, endpoints},
+    feed,
     handle::{Served, handle},
     history, hooks,
     metrics::{self, Meter},
@@ -133,6 +134,10 @@ pub fn router(app: App) -> Router {
         let app = Arc::clone(&app);
         post(move |request: Request<Body>| hooks::git(app, request)).fallback(method_not_allowed)
     };
+    let gateway_configuration = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| feed::get(app, request)).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -150,6 +155,7 @@ pub fn router(app: App) -> Router {
         .route("/sources/{p0}/resume", resume_source)
         .route("/resources/{p0}", get_origin)
         .route("/hooks/git", git_hook)
+        .route(feed::document::PATH, gateway_configuration)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route(watch::document::PATH, watch)
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))

@@ -12,13 +12,14 @@ use axum::{
 use p256::{
     ecdsa::{Signature, SigningKey, signature::Signer as _},
     elliptic_curve::sec1::ToEncodedPoint,
+    pkcs8::{EncodePrivateKey, LineEnding},
 };
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, KeyUsagePurpose, PublicKeyData, SignatureAlgorithm, date_time_ymd,
 };
 
 use super::{App, answer::ApiError};
-use crate::model::{Kind, code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module};
+use crate::model::{Kind, code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module, secret::Secret};
 
 /// Derives the certificates of routes from the store's root secret: a different one for each route, always the same.
 pub(super) struct Signer {
@@ -36,6 +37,12 @@ impl Signer {
     pub(super) fn certificate_pem(&self, route: &Id) -> String {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         made.entry(route.clone()).or_insert_with(|| self.make(route).unwrap_or_default()).clone()
+    }
+
+    /// Returns the PEM private key of a route's key pair, for the gateway that signs requests with it.
+    pub(super) fn private_key_pem(&self, route: &Id) -> Option<Secret> {
+        let pem = RouteKey::derive(&self.root, route)?.key.to_pkcs8_pem(LineEnding::LF).ok()?;
+        Some(Secret::new(pem.as_str()))
     }
 
     fn make(&self, route: &Id) -> Option<String> {

@@ -161,7 +161,8 @@ fn serve(
         });
         let mut server = axum_server::from_tcp(listener)?.handle(handle);
         server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-        server.serve(router.into_make_service()).await
+        // The gateway configuration is sent to loopback peers only.
+        server.serve(router.into_make_service_with_connect_info::<SocketAddr>()).await
     });
     // A blocked run must not delay the shutdown: commits are atomic.
     runtime.shutdown_timeout(LEAVE);

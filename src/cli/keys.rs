@@ -43,7 +43,7 @@ enum Command {
     Create {
         #[command(flatten)]
         store: StoreArgs,
-        /// Role of the key's owner: viewer, editor or admin (default for a new owner: editor).
+        /// Role of the key's owner: gateway, viewer, editor or admin (default for a new owner: editor).
         #[arg(long, env = "EDGEWRIGHT_ROLE", value_parser = role)]
         role: Option<Role>,
         /// Owner of the key, as `usr_…` or `bot_…` (default: a new user).
@@ -71,10 +71,11 @@ enum Command {
 /// Parses a role.
 pub(super) fn role(text: &str) -> Result<Role, String> {
     match text.to_lowercase().as_str() {
+        "gateway" => Ok(Role::Gateway),
         "viewer" => Ok(Role::Viewer),
         "editor" => Ok(Role::Editor),
         "admin" => Ok(Role::Admin),
-        _ => Err("expected viewer, editor or admin".into()),
+        _ => Err("expected gateway, viewer, editor or admin".into()),
     }
 }
 
@@ -152,7 +153,7 @@ fn list(store: &Store) -> String {
         let Some(key) = entry.spec_as::<ApiKey>() else { continue };
         let role = rules::role_of(&snapshot, &key.owner_id).unwrap_or_default();
         let line = format!(
-            "{}  {}  {:6}  {}  {}",
+            "{}  {}  {:7}  {}  {}",
             entry.key.id,
             key.owner_id,
             role.as_str(),

@@ -41,7 +41,7 @@ enum Command {
         /// ID of the owner, `usr_…` or `bot_…`.
         #[arg(value_name = "OWNER")]
         owner: String,
-        /// New role: viewer, editor or admin.
+        /// New role: gateway, viewer, editor or admin.
         #[arg(value_name = "ROLE", value_parser = role)]
         role: Role,
     },

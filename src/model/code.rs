@@ -50,6 +50,7 @@ pub enum Code {
     Unauthenticated,
     VersionHeader,
     Forbidden,
+    InsecureTransport,
     BodyTooLarge,
     ContentType,
     Parameter,

@@ -110,6 +110,25 @@ pub enum Stage {
     Outbound,
 }
 
+impl Stage {
+    /// The API value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::Connection => "connection",
+            Stage::Source => "source",
+            Stage::Client => "client",
+            Stage::Authentication => "authentication",
+            Stage::Inbound => "inbound",
+            Stage::RequestChange => "request_change",
+            Stage::Dispatch => "dispatch",
+            Stage::Backend => "upstream",
+            Stage::ResponseChange => "response_change",
+            Stage::Encoding => "encoding",
+            Stage::Outbound => "outbound",
+        }
+    }
+}
+
 /// A module's effect on a request, as far as its configuration determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepEffect {

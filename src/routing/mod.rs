@@ -1,6 +1,7 @@
 //! Request routing: which edge and route handle a request, and the modules it passes through (D42). `docs/routing.md`
 //! has the rules.
 
+pub(crate) mod order;
 mod passage;
 pub(crate) mod selector;
 pub(crate) mod table;

@@ -49,6 +49,16 @@ impl<'a> Selector<'a> {
         })
     }
 
+    /// Returns the rank for every request that the selector matches: it does not depend on the request.
+    pub(super) fn precedence(&self) -> Rank {
+        let host = match self.host.strip_prefix('*') {
+            Some(suffix) => HostRank::Wildcard(suffix.len()),
+            None if self.host.is_empty() => HostRank::Any,
+            None => HostRank::Literal,
+        };
+        (host, self.is_exact, self.length)
+    }
+
     /// Whether the selector matches every path of its host.
     pub(crate) fn takes_every_path(&self) -> bool {
         !self.is_exact && self.path == "/"

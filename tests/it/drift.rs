@@ -140,5 +140,5 @@ fn an_unknown_policy_is_reported_at_its_field() {
     folder.write("edgewright.config.yaml", "sources: [{name: shop, path: shop, drift: maybe}]\n");
     let run = folder.run("validate shop");
     assert_eq!(run.code, 1, "{}", run.all());
-    assert!(run.err.contains("at /sources/0/drift: expected `enforce`, `warn` or `off`"), "{}", run.err);
+    assert!(run.err.contains("at /sources/0/drift (line 1): expected `enforce`, `warn` or `off`"), "{}", run.err);
 }

@@ -78,7 +78,7 @@ fn only_a_commit_with_the_signature_of_an_allowed_key_is_applied() {
     // A signed commit is applied, whatever is before it.
     commit(&folder, "signed again", Some("own"));
     until("the signed commit", || (shown(&serve) == "signed again").then_some(()));
-    assert_eq!(serve.get("/sources/shop").json()["state"], "Synced");
+    until("its status", || (serve.get("/sources/shop").json()["state"] == "Synced").then_some(()));
 
     // A key that may not sign any more is noticed at the next look.
     folder.write("signers", "# nobody\n");

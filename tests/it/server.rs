@@ -126,6 +126,14 @@ impl Server {
         ids
     }
 
+    /// Commits a key of a new owner with a role, and returns its token.
+    pub(crate) fn key_of(&self, owner: &str, role: Role) -> String {
+        let mut operations = Vec::new();
+        let (_, token) = add_key(&mut operations, owner, role);
+        commit(self.store(), operations);
+        token
+    }
+
     /// Stops the server and opens its store again, as the next start of the program would.
     pub(crate) fn reopen(mut self) -> Result<(Store, TempDir), String> {
         self.halt();

@@ -85,8 +85,10 @@ impl ExtensionOperation {
     /// Adds a header to a response.
     pub(crate) fn header(mut self, status: &str, name: &str, description: &str) -> Self {
         if let Some(Value::Object(response)) = self.successes.get_mut(status) {
-            let header = json!({name: {"description": description, "schema": {"type": "string"}}});
-            response.insert("headers".to_owned(), header);
+            let header = json!({"description": description, "schema": {"type": "string"}});
+            if let Some(headers) = response.entry("headers").or_insert_with(|| json!({})).as_object_mut() {
+                headers.insert(name.to_owned(), header);
+            }
         }
         self
     }

@@ -276,6 +276,13 @@ pub const REGISTRY: &[CodeInfo] = &[
         "Use a key whose owner has the role that the message names.",
     ),
     info(
+        Code::InsecureTransport,
+        "INSECURE_TRANSPORT",
+        403,
+        "The gateway configuration has private keys, and the connection is not from the server's own machine. Only the address of the connection counts: headers such as `X-Forwarded-For` have no effect.",
+        "Read it from a process on the same machine. For other machines, run a reverse proxy that terminates TLS on the server's machine and connects to its loopback address.",
+    ),
+    info(
         Code::BodyTooLarge,
         "BODY_TOO_LARGE",
         413,

@@ -21,6 +21,8 @@ pub struct Owner {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
+    /// Can read the gateway configuration and follow changes, and nothing else.
+    Gateway,
     /// Can read, with every secret masked.
     Viewer,
     /// Can read and write.
@@ -34,6 +36,7 @@ impl Role {
     /// The API value.
     pub fn as_str(self) -> &'static str {
         match self {
+            Role::Gateway => "gateway",
             Role::Viewer => "viewer",
             Role::Editor => "editor",
             Role::Admin => "admin",

@@ -3,12 +3,22 @@
 use super::*;
 use crate::reconcile::{ApplyError, rollback::Rollback};
 
+/// What a rollback brings back of a resource. Specs are compared as plans compare them: by what they mean.
+#[derive(Debug)]
+struct Essence(Key, Arc<dyn AnyResource>, Option<Claim>);
+
+impl PartialEq for Essence {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 && self.1.same(other.1.as_ref()) && self.2 == other.2
+    }
+}
+
 /// The content of a revision without what a rollback leaves as it is, and without times and places in lists: a resource
 /// that is created again is a new one.
-fn essence(snapshot: &Snapshot) -> Vec<(Key, Value)> {
+fn essence(snapshot: &Snapshot) -> Vec<Essence> {
     let of_people = |key: &Key| matches!(key.kind, Kind::Owner | Kind::ApiKey);
-    let entries = state(snapshot).into_iter().filter(|(key, _)| !of_people(key));
-    entries.map(|(key, value)| (key, json!({"spec": value["spec"], "claim": value["claim"]}))).collect()
+    let entries = snapshot.iter().filter(|entry| !of_people(&entry.key));
+    entries.map(|entry| Essence(entry.key.clone(), Arc::clone(entry.spec()), entry.claim.clone())).collect()
 }
 
 /// Applies worlds one after another. Returns the state after each.

@@ -341,7 +341,7 @@ pub(super) fn spec(kind: Kind) -> BoxedStrategy<Spec> {
     match kind {
         Kind::Owner => {
             use owner::{Owner, Role};
-            erased(built!(Owner { role: select(vec![Role::Viewer, Role::Editor, Role::Admin]) }))
+            erased(built!(Owner { role: select(vec![Role::Gateway, Role::Viewer, Role::Editor, Role::Admin]) }))
         }
         Kind::ApiKey => erased(built!(ApiKey {
             description: description(),

@@ -12,6 +12,7 @@ mod clients;
 mod conditions;
 mod edges;
 mod filters;
+mod gateway;
 mod history;
 mod hooks;
 mod implicit;

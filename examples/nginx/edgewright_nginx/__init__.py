@@ -1,0 +1,1 @@
+"""Serves the gateway configuration of edgewright with nginx."""

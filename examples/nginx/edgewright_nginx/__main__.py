@@ -1,0 +1,125 @@
+"""Follows the gateway configuration of an edgewright server and serves it with nginx."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from datetime import datetime, timezone
+from pathlib import Path
+
+from . import state as states
+from .feed import Server, Unavailable, Watcher, backed_off, jittered, read
+from .install import Failed, Nginx
+from .mapping import BadMapping
+from .mapping import read as read_mapping
+from .render import Refused, Settings, render
+from .state import BadFeed, State
+
+
+class Consumer:
+    """The configuration that was received last, and the one that is served."""
+
+    def __init__(self, server: Server, nginx: Nginx, settings: Settings, mapping: Path) -> None:
+        self._server, self._nginx, self._settings, self._mapping = server, nginx, settings, mapping
+        self._received: State | None = None
+        self._said: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Serves what was served last, whether or not the server can be reached."""
+        self._nginx.prepare()
+        self._received = states.load(self._file)
+        try:
+            if self._nginx.run():
+                self._say("disk", "serving the configuration from the disk")
+        except Failed as error:
+            self._say("disk", f"cannot serve the configuration from the disk: {error}")
+
+    def look(self) -> tuple[bool, bool]:
+        """Serves the current configuration. Returns whether the server answered, and whether what it has is served."""
+        reached = True
+        try:
+            self._received = read(self._server, self._received) or self._received
+            self._said.pop("feed", None)
+        except (Unavailable, BadFeed, OSError) as error:
+            reached = False
+            self._say("feed", f"cannot read the configuration, serving the last good one: {error}")
+        served = self._received is not None and self._serve(self._received)
+        return reached, reached and served
+
+    def _serve(self, received: State) -> bool:
+        try:
+            files = render(received, read_mapping(self._mapping), self._settings, datetime.now(timezone.utc))
+            if self._nginx.install(files, received.revision):
+                print(f"serving revision {received.revision}", file=sys.stderr, flush=True)
+                states.save(self._file, received)
+            self._said.pop("serve", None)
+            return True
+        except Refused as refused:
+            reason = "\n" + "\n".join(f"  {reason}" for reason in refused.reasons)
+        except (Failed, BadMapping, OSError) as error:
+            reason = f" {error}"
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            reason = f" unexpected content: {error!r}"
+        self._say("serve", f"refused revision {received.revision}, serving the last good one:{reason}")
+        return False
+
+    def _say(self, about: str, text: str) -> None:
+        """Says something once, until it is over or different."""
+        if self._said.get(about) != text:
+            self._said[about] = text
+            print(text, file=sys.stderr, flush=True)
+
+    @property
+    def _file(self) -> Path:
+        return self._nginx.folder / "state.json"
+
+
+def main() -> int:
+    """Runs until SIGTERM or SIGINT. nginx goes on serving, unless `--stop-nginx` is given."""
+    parser = argparse.ArgumentParser(prog="edgewright_nginx", description=__doc__)
+    parser.add_argument("--server", required=True, metavar="URL", help="https, or http to a loopback address")
+    parser.add_argument("--token-file", required=True, type=Path, help="token of a key with the role gateway")
+    parser.add_argument("--ca-file", type=Path, help="certificate authorities of the server")
+    parser.add_argument("--mapping", required=True, type=Path, help="JSON with the backends and IP policies")
+    parser.add_argument("--folder", required=True, type=Path, help="where configurations, keys and state are kept")
+    parser.add_argument("--address", action="append", help="address to listen on (default: 0.0.0.0); repeatable")
+    parser.add_argument("--nginx", default="nginx", help="the nginx program")
+    parser.add_argument("--poll", type=float, default=15.0, help="seconds between looks without a hint (default: 15)")
+    parser.add_argument("--once", action="store_true", help="look once; exit with 1 if nothing current is served")
+    parser.add_argument("--stop-nginx", action="store_true", help="stop nginx at the end")
+    options = parser.parse_args()
+    os.umask(0o077)
+    folder = options.folder.resolve()
+    settings = Settings(folder, tuple(options.address or ["0.0.0.0"]), os.geteuid() == 0)
+    nginx = Nginx(folder, options.nginx)
+    server = Server(options.server, options.token_file, options.ca_file)
+    consumer = Consumer(server, nginx, settings, options.mapping)
+    consumer.start()
+    if options.once:
+        return 0 if all(consumer.look()) else 1
+    wake, stopped = threading.Event(), threading.Event()
+
+    def stop(*_: object) -> None:
+        stopped.set()
+        wake.set()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    Watcher(server, wake.set).start()
+    wait = 0.0
+    while not stopped.is_set():
+        # Cleared first: a hint during a look causes another one.
+        wake.clear()
+        reached, _ = consumer.look()
+        wait = 0.0 if reached else backed_off(wait)
+        wake.wait(options.poll if reached else jittered(wait))
+    if options.stop_nginx:
+        nginx.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,269 @@
+"""Renders a state as the files of an nginx configuration, or refuses it as a whole."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+import ipaddress
+from pathlib import Path
+import re
+from typing import Any
+
+from .mapping import Mapping
+from .quoting import DOLLAR, Unquotable, plain
+from .routes import Shared, Unsupported, locations, selection
+from .state import State
+
+# Other names, such as `~x`, `$x` and `.x`, mean more to nginx than themselves.
+_HOST = re.compile(r"(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+# By age.
+_VERSIONS = ["1.0", "1.1", "1.2", "1.3"]
+_PROTOCOLS = {"1.0": "TLSv1", "1.1": "TLSv1.1", "1.2": "TLSv1.2", "1.3": "TLSv1.3"}
+# Long host names and keys of maps.
+_HASHES = [
+    "server_names_hash_max_size 65536", "server_names_hash_bucket_size 512",
+    "map_hash_max_size 65536", "map_hash_bucket_size 512", "variables_hash_max_size 65536",
+    "proxy_headers_hash_max_size 4096", "proxy_headers_hash_bucket_size 512",
+]
+
+
+class Refused(Exception):
+    """A state that nginx cannot serve as it is."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__("\n".join(reasons))
+        self.reasons = reasons
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What depends on the machine."""
+
+    folder: Path
+    addresses: tuple[str, ...] = ("0.0.0.0",)
+    privileged: bool = False
+
+
+@dataclass
+class _Names:
+    """A hostport with the edge that serves it."""
+
+    edge: int
+    server_name: str
+    tls: bool
+    certificate: dict[str, Any] | None
+
+
+@dataclass
+class _Renderer:
+    state: State
+    now: datetime
+    settings: Settings
+    shared: Shared
+    edges: list[dict[str, Any]]
+    files: dict[str, str] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+    certificates: dict[str, str] = field(default_factory=dict)
+
+    def refuse(self, edge: dict[str, Any], reason: str) -> None:
+        reason = f"edge {_called(edge)}: {reason}"
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+
+def render(state: State, mapping: Mapping, settings: Settings, now: datetime) -> dict[str, str]:
+    """Returns the files by name. `now` selects among the certificates of a host."""
+    edges = [state.edges[id] for id in sorted(state.edges, key=lambda id: id.encode())]
+    it = _Renderer(state, now, settings, Shared(mapping), edges)
+    for edge in state.tls_edges:
+        it.refuse(edge, "the configuration does not have the hostports of a TLS edge")
+    ports = _ports(it)
+    routing, servers = [], []
+    for number, edge in enumerate(edges):
+        try:
+            routing += selection(number, edge["routes"])
+        except (Unsupported, Unquotable) as error:
+            it.refuse(edge, str(error))
+        rendered = _routes(it, edge)
+        servers += _servers(it, ports, number, rendered)
+    if it.reasons:
+        raise Refused(it.reasons)
+    lines = [*_head(settings), *routing, *it.shared.lines(), *_defaults(it, ports), *servers, "}"]
+    return {"nginx.conf": "\n".join(lines) + "\n", **it.files}
+
+
+def _head(settings: Settings) -> list[str]:
+    folder = settings.folder
+    lines = [
+        f"pid {plain(str(folder / 'nginx.pid'))};",
+        f"error_log {plain(str(folder / 'error.log'))};",
+        "worker_processes auto;",
+        "events { worker_connections 1024; }",
+        "http {",
+        "    server_tokens off;",
+        "    access_log off;",
+        *(f"    {line};" for line in _HASHES),
+    ]
+    if not settings.privileged:
+        paths = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        lines += [f"    {name}_temp_path {plain(str(folder / 'temporary' / name))};" for name in paths]
+    return [
+        *lines,
+        # A session of one host must not open another one that asks for a client certificate.
+        "    ssl_session_tickets off;",
+        "    ssl_session_cache off;",
+        # A directive that expands variables has no other way to write a dollar sign.
+        f'    geo ${DOLLAR} {{ default "$"; }}',
+        '    map $request_uri $edgewright_path { default ""; "~^(?<edgewright_raw>[^?#]*)" $edgewright_raw; }',
+        '    map $ssl_protocol $edgewright_tls_age { default 0; "TLSv1.1" 1; "TLSv1.2" 2; "TLSv1.3" 3; }',
+        *(f'    map $edgewright_tls_age $edgewright_below_{age} {{ default 0; "~^[0-{age - 1}]" 1; }}' for age in (1, 2, 3)),
+    ]
+
+
+def _ports(it: _Renderer) -> dict[int, list[_Names]]:
+    """Returns the hosts of each port. The edge with the lower ID serves a hostport that two edges have."""
+    ports: dict[int, list[_Names]] = defaultdict(list)
+    taken: set[tuple[int, str]] = set()
+    for number, edge in enumerate(it.edges):
+        if edge["terminate_at"] == "upstream":
+            it.refuse(edge, "tls_termination: this program does not pass TLS through")
+            continue
+        if edge["terminate_at"] not in ("edge", "none"):
+            it.refuse(edge, f"tls_termination: unknown value {edge['terminate_at']!r}")
+            continue
+        for hostport in edge["hostports"]:
+            host, port, tls = str(hostport["host"]), int(hostport["port"]), bool(hostport["tls"])
+            if (port, host) in taken:
+                continue
+            taken.add((port, host))
+            if edge["mutual_tls"] is not None and not tls:
+                it.refuse(edge, f"mutual_tls: port {port} serves plain HTTP, where clients have no certificate")
+                continue
+            try:
+                certificate = _certificate(it, hostport) if tls else None
+                ports[port].append(_Names(number, _server_name(host), tls, certificate))
+            except (Unsupported, Unquotable) as error:
+                it.refuse(edge, f"hostport {hostport['hostport']!r}: {error}")
+    for port, names in ports.items():
+        if len({name.tls for name in names}) > 1:
+            edges = sorted({_called(it.edges[name.edge]) for name in names})
+            it.reasons.append(f"port {port}: nginx cannot serve TLS and plain HTTP on one port (edges {', '.join(edges)})")
+    return ports
+
+
+def _certificate(it: _Renderer, hostport: dict[str, Any]) -> dict[str, Any]:
+    if _is_address(str(hostport["host"])):
+        raise Unsupported("clients do not name an IP address in TLS, so nginx cannot select its certificate")
+    candidates: list[dict[str, Any]] = hostport["certificates"]
+    if not candidates:
+        raise Unsupported("no certificate covers the host")
+    valid = [one for one in candidates if _time(one["not_before"]) <= it.now < _time(one["not_after"])]
+    return (valid or candidates)[0]
+
+
+def _server_name(host: str) -> str:
+    if not _HOST.fullmatch(host) and not _is_address(host):
+        raise Unsupported("neither a host name nor an address")
+    return plain(f"[{host}]" if ":" in host else host)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def _routes(it: _Renderer, edge: dict[str, Any]) -> list[str]:
+    restrictions = [one["ip_policy_ids"] for one in it.state.ip_restrictions if one["enforced"]]
+    lines = []
+    for number, route in enumerate(edge["routes"]):
+        def report(module: str, reason: str, route: dict[str, Any] = route) -> None:
+            it.refuse(edge, f"route {_called(route)}: module {module}: {reason}")
+
+        try:
+            lines += locations(number, route["modules"], restrictions, it.shared, report)
+        except Unsupported as error:
+            it.refuse(edge, f"route {_called(route)}: ip_restrictions of all endpoints: {error}")
+    return lines
+
+
+def _defaults(it: _Renderer, ports: dict[int, list[_Names]]) -> list[str]:
+    """Renders what answers for hosts that no edge serves. It also has the TLS settings of the port: nginx reads the
+    versions from the first server, before it knows the host."""
+    lines = []
+    for port, names in sorted(ports.items()):
+        tls = names[0].tls
+        lines += ["    server {", *_listen(it, port, tls, " default_server")]
+        if tls:
+            lines += [f"        ssl_protocols {_protocols(_lowest(it, names))};", "        ssl_reject_handshake on;"]
+        lines += ["        return 404;", "    }"]
+    return lines
+
+
+def _servers(it: _Renderer, ports: dict[int, list[_Names]], number: int, routes: list[str]) -> list[str]:
+    edge, lines = it.edges[number], []
+    for port, names in sorted(ports.items()):
+        for name in (name for name in names if name.edge == number):
+            lines += ["    server {", *_listen(it, port, name.tls, ""), f"        server_name {name.server_name};"]
+            if name.certificate is not None:
+                lines += _tls(it, edge, name.certificate, _lowest(it, names))
+            # Every request goes through here, so no path of a client leads to a location by itself.
+            lines += [f"        rewrite ^ $edgewright_route_{number} last;", *routes]
+            lines += ["        location = /none { internal; return 404; }", "        location / { return 404; }", "    }"]
+    return lines
+
+
+def _listen(it: _Renderer, port: int, tls: bool, more: str) -> list[str]:
+    return [f"        listen {address}:{port}{' ssl' if tls else ''}{more};" for address in it.settings.addresses]
+
+
+def _tls(it: _Renderer, edge: dict[str, Any], certificate: dict[str, Any], lowest: int) -> list[str]:
+    own = _age(edge)
+    name = it.certificates.get(certificate["id"])
+    if name is None:
+        name = f"certificates/{len(it.certificates)}"
+        it.certificates[certificate["id"]] = name
+        it.files[f"{name}.pem"] = certificate["certificate_pem"]
+        it.files[f"{name}.key"] = certificate["private_key_pem"]
+    lines = [
+        f"        ssl_certificate {name}.pem;",
+        f"        ssl_certificate_key {name}.key;",
+        f"        ssl_protocols {_protocols(own)};",
+    ]
+    if edge["mutual_tls"] is not None:
+        authorities = edge["mutual_tls"]["certificate_authorities"]
+        if not authorities:
+            it.refuse(edge, "mutual_tls: it has no certificate authorities: nobody could have access")
+        file = f"authorities/{it.edges.index(edge)}.pem"
+        it.files[file] = "".join(authority["ca_pem"].rstrip() + "\n" for authority in authorities)
+        lines += [f"        ssl_client_certificate {file};", "        ssl_verify_client on;", "        ssl_verify_depth 4;"]
+    if own > lowest:
+        # Another host of the port accepts older versions, and nginx has one choice of versions for a port.
+        lines.append(f"        if ($edgewright_below_{own}) {{ return 421; }}")
+    return lines
+
+
+def _lowest(it: _Renderer, names: list[_Names]) -> int:
+    return min(_age(it.edges[name.edge]) for name in names)
+
+
+def _age(edge: dict[str, Any]) -> int:
+    try:
+        return _VERSIONS.index(edge["min_version"] or "1.2")
+    except ValueError as error:
+        raise Refused([f"edge {_called(edge)}: unknown TLS version {edge['min_version']!r}"]) from error
+
+
+def _protocols(lowest: int) -> str:
+    return " ".join(_PROTOCOLS[version] for version in _VERSIONS[lowest:])
+
+
+def _called(resource: dict[str, Any]) -> str:
+    return f"{resource['name']} ({resource['id']})" if resource["name"] else str(resource["id"])

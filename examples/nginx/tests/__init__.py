@@ -1,0 +1,1 @@
+"""Run with `python3 -m unittest` in the folder above."""

@@ -1,0 +1,114 @@
+//! `GET /gateway/configuration`: the resolved configuration of one revision, for the gateway itself (D94). It has private
+//! keys and secrets, so it has a role of its own, stays on the server's machine, and each read is in the audit log.
+
+pub(super) mod cache;
+mod certificates;
+pub(super) mod document;
+mod edges;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    body::Body,
+    extract::ConnectInfo,
+    http::{HeaderMap, HeaderValue, Request, StatusCode, header},
+    response::Response,
+};
+
+use super::{
+    App,
+    answer::{self, ApiError},
+    auth::{self, Caller},
+    past, query,
+};
+use crate::model::{
+    code::Code,
+    fault::Fault,
+    json,
+    secret::Secrets,
+    snapshot::{Rendered, Snapshot},
+};
+
+/// The query parameter with the revision that the gateway has.
+const SINCE: &str = "since";
+/// The log target of reads of secrets.
+const AUDIT: &str = "audit";
+
+/// A gateway that reads its configuration.
+struct FeedReader {
+    caller: Caller,
+    peer: SocketAddr,
+    headers: HeaderMap,
+    /// The revision that it has.
+    since: Option<u64>,
+}
+
+/// Returns the configuration, or what has changed since the revision that the gateway has.
+pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+    let (parts, _) = request.into_parts();
+    let snapshot = app.store.snapshot();
+    let caller = auth::admit_gateway(&app, &snapshot, &parts.headers)?;
+    let peer = local_peer(parts.extensions.get::<ConnectInfo<SocketAddr>>())?;
+    query::check(parts.uri.query(), &[SINCE])?;
+    let reader = FeedReader { caller, peer, headers: parts.headers, since: since(parts.uri.query())? };
+    let shared = Arc::clone(&app);
+    shared.renderings.run(move || answer(&app, &snapshot, &reader)).await
+}
+
+fn answer(app: &App, snapshot: &Snapshot, reader: &FeedReader) -> Result<Response, ApiError> {
+    let feed = app.feeds.get(app, snapshot)?;
+    let mut response = match answer::not_modified(&reader.headers, &feed.etag) {
+        Some(response) => response,
+        None => {
+            let former = match reader.since.filter(|since| *since <= feed.revision) {
+                Some(since) => app.feeds.earlier(app, since)?,
+                None => None,
+            };
+            let configuration = match &former {
+                Some(former) => feed.since(former),
+                None => feed.whole(),
+            };
+            let body = json::bytes(&configuration, Secrets::Revealed)?.into();
+            tracing::info!(
+                target: AUDIT,
+                actor = reader.caller.key.as_str(),
+                owner = reader.caller.owner.as_str(),
+                peer = %reader.peer,
+                revision = feed.revision,
+                since = reader.since,
+                full = configuration.full,
+                edges = configuration.edges.len() + configuration.changed.len(),
+                "a gateway reads its configuration, with private keys and secrets"
+            );
+            answer::resource(StatusCode::OK, &Rendered { body, etag: Arc::clone(&feed.etag) })
+        }
+    };
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// Returns the address of a client on this machine. A header could claim to come from anywhere, so only the socket counts; a
+/// server that does not know it sends nothing.
+fn local_peer(peer: Option<&ConnectInfo<SocketAddr>>) -> Result<SocketAddr, ApiError> {
+    match peer {
+        Some(ConnectInfo(peer)) if peer.ip().to_canonical().is_loopback() => Ok(*peer),
+        _ => {
+            let message = "the gateway configuration has private keys and is sent only to a loopback address";
+            let help = "run a reverse proxy that terminates TLS on the server's machine, or read it there";
+            Err(ApiError::new(Fault::new(Code::InsecureTransport, message).help(help)))
+        }
+    }
+}
+
+fn since(text: Option<&str>) -> Result<Option<u64>, ApiError> {
+    let mut parameters = form_urlencoded::parse(text.unwrap_or_default().as_bytes());
+    let Some((_, value)) = parameters.find(|(name, _)| name == SINCE) else { return Ok(None) };
+    let revision = past::number(&value).ok_or_else(|| {
+        let message = format!("`{SINCE}` must be the number of a revision, such as `17`");
+        ApiError::new(query::at(SINCE, message))
+    })?;
+    Ok(Some(revision))
+}
