@@ -142,11 +142,11 @@
 //! | `filter` | The selection of resources in lists | sees a secret |
 //! | `lint` | Legal configuration that is probably a mistake, one file per lint | rejects what the API accepts |
 //! | `routing` | Route selection, and the effect of each module on a request | handles traffic |
-//! | `manifest` | YAML and JSON to the desired state, with spans, from a [`Tree`]: the disk, a commit, a request | knows the store |
+//! | `manifest` | YAML and JSON to the desired state, with spans, from a [`Tree`]: the disk, a Git repository, a request | knows the store |
 //! | `plan` | The difference as [operations](resources::Operation), and its output formats | does IO |
-//! | `store` | Revisions and history, over an [`Engine`](storage::Engine) that makes them durable | interprets changes |
-//! | `reconcile` | A single run, and the loop that follows a folder | prints |
-//! | `api` | The management API over HTTP, its OpenAPI document, and what tells others of changes | changes state except by a commit |
+//! | `store` | Revisions, former states and history, over an [`Engine`](storage::Engine) that makes them durable | interprets changes |
+//! | `reconcile` | A single run, a rollback, and the loop of each followed source with its status, drift and suspension | prints |
+//! | `api` | The management API over HTTP, its OpenAPI document, what tells others of changes, and the gateway's configuration | changes state except by a commit |
 //! | `cli` | One file per command | has logic that another command needs |
 //!
 //! ## Core types
@@ -159,7 +159,8 @@
 //! - [`Snapshot`]: all resources at one revision, immutable and cheap to clone. A Spec that was read from the store is
 //!   decoded on first use. [`Snapshot::apply`] is the only place where an operation takes effect.
 //! - [`Operation`](resources::Operation): create, patch, put module, delete module, delete, claim. A REST handler makes
-//!   one or two and the planner (`plan::diff`) many; both go through [`Store::commit_with`].
+//!   one or two, the planner (`plan::diff`) and a rollback (`plan::revert`) many. All go through [`Store::commit_with`],
+//!   which applies them to the current Snapshot, or takes the Snapshot on which the same operations were tried.
 //! - [`Plan`]: operations and the revision they were computed from. Its [`Outline`](report::Outline) is the plan
 //!   without secrets; every output format and the server's response are made from it, so what is shown is what runs.
 //! - [`Fault`](resources::Fault): an error at a field, with a [`Code`] from the registry. With a position in a file it
@@ -195,11 +196,16 @@
 //! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: `api::endpoint` → the handler of the action → typed body
 //!   (`model::decode`) → one operation → commit → View → bytes. The bytes of a whole resource are cached with its entry
 //!   until it or a child changes.
-//! - **a file changes**: the event only triggers a rescan → debounce → the first flow for what has changed (D74), once all
-//!   files are completely written (D92) → commit. Invalid manifests are reported and change nothing (`reconcile::watch`).
+//! - **a file or a ref changes**: the event only triggers a look → debounce, and files still being written (D92) → the
+//!   first flow for what has changed (D74) → commit. Invalid manifests are reported and change nothing
+//!   (`reconcile::watch`). A remote repository is fetched into a mirror before the look (`reconcile::fetching`, D88).
+//! - **somebody changes a declared resource**: the next look plans to change it back. The history tells what others wrote
+//!   (`store::foreign`) from what the manifests changed, and the policy of the source decides (`reconcile::drift`, D85).
+//! - **a revision is read or brought back**: the log has the former value of each change, so that the current Snapshot is
+//!   walked back (`store::past`, D79); a rollback is the plan from the current state to that one (`plan::revert`, D78).
 //! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::remembered`, D73).
-//! - **a dry run after a change of one file**: files → hashes of their texts → declarations from the cache, and one parsed file
-//!   (`manifest::cache`, D75) → the rest of the first flow.
+//! - **a dry run after a change of one file**: files → hashes of their texts → declarations from the cache, and one
+//!   parsed file (`manifest::cache`, D75) → the rest of the first flow.
 
 mod api;
 mod cel;

@@ -154,7 +154,7 @@ impl RollbackJob<'_> {
         };
         let (planned, revision) = rollback.apply(store, &target, Some(caller), accept)?;
         if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
-            sync_log::rolled_back(&rollback.attempted(Some(caller)), rollback.to, plan, revision);
+            sync_log::applied(&rollback.attempted(Some(caller)), plan, revision);
         }
         if revision.is_some() {
             self.app.following.iter().for_each(|following| following.look());

@@ -115,56 +115,31 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
         let (errors, files) = (counted(&planned.diagnostics, Severity::Error), planned.files.len());
         format!("{errors} in {files} file{}", if files == 1 { "" } else { "s" })
     };
+    let error = |text: String| tracing::error!(target: SYNC, source, commit, author = who, revision, "{text}");
+    let warning = |text: String| tracing::warn!(target: SYNC, source, commit, author = who, revision, "{text}");
     match report {
         RunReport::Applied { plan, revision } => sync_log::applied(author, plan, *revision),
         RunReport::InSync { unchanged, revision } => sync_log::in_sync(author, *unchanged, *revision),
         RunReport::Invalid(planned) => {
-            let found = found(planned);
-            tracing::error!(
-                target: SYNC,
-                source,
-                commit,
-                author = who,
-                revision,
-                "{found}. The manifests are not applied; the last good state stays in service."
-            );
+            error(format!("{}. The manifests are not applied; the last good state stays in service.", found(planned)));
         }
         RunReport::Partly(planned) => {
             let found = found(planned);
             for left_out in planned.left_out_names() {
                 tracing::warn!(target: SYNC, source, commit, "Skipped: {}", escaped(&left_out));
             }
-            tracing::error!(
-                target: SYNC,
-                source,
-                commit,
-                author = who,
-                revision,
+            error(format!(
                 "{found}. No resource is deleted until these errors are fixed. The rest is applied; the store is at \
                  revision {revision}."
-            );
+            ));
         }
         RunReport::Suspended(planned) => {
             diagnostics(format, &planned.diagnostics, Some(author));
             let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();
-            tracing::warn!(
-                target: SYNC,
-                source,
-                commit,
-                author = who,
-                revision,
-                "Not applied, because the source is suspended: {summary}."
-            );
+            warning(format!("Not applied, because the source is suspended: {summary}."));
         }
         RunReport::RolledBack { .. } => {
-            tracing::warn!(
-                target: SYNC,
-                source,
-                commit,
-                author = who,
-                revision,
-                "A rollback undid these manifests. They are not applied again until they change."
-            );
+            warning("A rollback undid these manifests. They are not applied again until they change.".to_owned());
         }
         RunReport::Drifted { applied, drifted, resources, is_fight } => {
             if let Some((plan, revision)) = applied {
@@ -174,14 +149,7 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
         }
         RunReport::Failed(found) => {
             diagnostics(format, found, Some(author));
-            tracing::error!(
-                target: SYNC,
-                source,
-                commit,
-                author = who,
-                revision,
-                "The plan is not applied; the last good state stays in service."
-            );
+            error("The plan is not applied; the last good state stays in service.".to_owned());
         }
     }
 }

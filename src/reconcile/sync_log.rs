@@ -57,43 +57,20 @@ impl<'a> SyncOrigin<'a> {
     }
 }
 
-/// Logs an applied plan: a line with the counts, and a line for each of the first changes.
+/// Logs an applied plan, of manifests or of a rollback: a line with the counts, and a line for each of the first changes.
 pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
-    let SyncOrigin { source, commit, author, key } = SyncOrigin::of(author);
-    let summary = plan.summary();
-    let is_drift = |change: &Change| change.drift.as_ref().is_some_and(|drift| drift.state == DriftState::Drift);
-    let what = match summary.drift {
-        1 if plan.changes.iter().all(is_drift) => "Put back 1 drifted resource".to_owned(),
-        count if count > 0 && plan.changes.iter().all(is_drift) => format!("Put back {count} drifted resources"),
-        _ => "Applied".to_owned(),
+    let origin = SyncOrigin::of(author);
+    let to = match author {
+        Author::Rollback { to, .. } => Some(*to),
+        _ => None,
     };
-    tracing::info!(
-        target: SYNC,
-        source,
-        commit,
-        author = author.as_deref(),
-        key,
-        revision,
-        created = summary.create,
-        changed = summary.change,
-        replaced = summary.replace,
-        adopted = summary.adopt,
-        deleted = summary.delete,
-        unchanged = summary.unchanged,
-        drift = summary.drift,
-        "{what} as revision {revision}: {summary}."
-    );
-    changes(source, plan, revision);
-}
-
-/// Logs a rollback like an applied plan, with the revision whose state it brought back.
-pub(crate) fn rolled_back(author: &Author, to: u64, plan: &Plan, revision: u64) {
-    let SyncOrigin { source, key, .. } = SyncOrigin::of(author);
     let summary = plan.summary();
     tracing::info!(
         target: SYNC,
-        source,
-        key,
+        source = origin.source,
+        commit = origin.commit,
+        author = origin.author,
+        key = origin.key,
         to,
         revision,
         created = summary.create,
@@ -102,9 +79,24 @@ pub(crate) fn rolled_back(author: &Author, to: u64, plan: &Plan, revision: u64) 
         adopted = summary.adopt,
         deleted = summary.delete,
         unchanged = summary.unchanged,
-        "Rolled back to revision {to} as revision {revision}: {summary}."
+        drift = summary.drift,
+        "{} as revision {revision}: {summary}.",
+        deed(to, plan)
     );
-    changes(source, plan, revision);
+    changes(origin.source, plan, revision);
+}
+
+/// What an applied plan did, as a whole.
+fn deed(to: Option<u64>, plan: &Plan) -> String {
+    let is_drift = |change: &Change| change.drift.as_ref().is_some_and(|drift| drift.state == DriftState::Drift);
+    match (to, plan.summary().drift) {
+        (Some(to), _) => format!("Rolled back to revision {to}"),
+        (None, 1) if plan.changes.iter().all(is_drift) => "Put back 1 drifted resource".to_owned(),
+        (None, count) if count > 0 && plan.changes.iter().all(is_drift) => {
+            format!("Put back {count} drifted resources")
+        }
+        _ => "Applied".to_owned(),
+    }
 }
 
 fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
