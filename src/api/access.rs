@@ -6,7 +6,7 @@ use axum::{extract::Request, http::StatusCode, response::Response};
 use hyper::body::Body as HttpBody;
 use tracing::Level;
 
-use super::{answer::REQUEST_ID, metrics};
+use super::{answer::REQUEST_ID, metrics, request_span::RequestSpan};
 use crate::model::id::Id;
 
 /// The log target of requests.
@@ -39,12 +39,13 @@ pub(super) fn note_actor(key: &Id) {
     let _ = NOTED.try_with(|noted| noted.actor.set(key.clone()));
 }
 
-/// Handles a request and logs it.
+/// Handles a request, logs it, and ends its span.
 pub(super) async fn logged<A>(request: Request, handle: impl FnOnce(Request) -> A) -> Result<Response, Infallible>
 where
     A: Future<Output = Result<Response, Infallible>>,
 {
-    if !tracing::enabled!(target: TARGET, Level::ERROR) {
+    let span = RequestSpan::start(&request);
+    if span.is_none() && !tracing::enabled!(target: TARGET, Level::ERROR) {
         return handle(request).await;
     }
     let began = Instant::now();
@@ -63,6 +64,9 @@ where
     let duration_ms = (began.elapsed().as_secs_f64() * 1e6).round() / 1e3;
     let bytes = response.body().size_hint().exact();
     let request_id = response.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    if let Some(span) = span {
+        span.end(path, status, request_id);
+    }
     macro_rules! log_line {
         ($level:expr) => {
             tracing::event!(

@@ -26,6 +26,7 @@ mod query;
 mod ready;
 pub(crate) mod reconciliation;
 mod render;
+mod request_span;
 pub(crate) mod rollback;
 mod router;
 mod saml;

@@ -14,6 +14,8 @@ mod get;
 mod history;
 mod keys;
 mod log;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod output;
 mod owners;
 mod progress;

@@ -7,6 +7,8 @@ use std::{
     sync::Arc,
 };
 
+#[cfg(feature = "otlp")]
+use super::otlp;
 use super::{
     CommandResult, Exit, Failure, StoreArgs,
     config::Config,
@@ -67,6 +69,11 @@ pub(super) struct Args {
     /// Maximum number of clients that watch changes at a time.
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_WATCHERS", default_value_t = DEFAULT_WATCHERS)]
     max_watchers: usize,
+    /// URL of an OpenTelemetry collector, such as `http://127.0.0.1:4318`, to export traces of requests and syncs to (OTLP
+    /// over HTTP).
+    #[cfg(feature = "otlp")]
+    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_OTLP_ENDPOINT", value_parser = otlp::endpoint)]
+    otlp_endpoint: Option<String>,
     /// Form of the log on stderr. EDGEWRIGHT_LOG sets its levels, such as `info,edgewright::access=warn`.
     #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub(super) log_format: LogFormat,
@@ -114,6 +121,8 @@ impl Args {
         let mut config = config;
         let notifier = Notifier::start(&store, std::mem::take(&mut config.notifications), &base_url)?;
         self.create_admin(&store)?;
+        #[cfg(feature = "otlp")]
+        let exporting = self.otlp_endpoint.as_deref().map(otlp::start).transpose()?;
         let mut sources =
             LiveSources::new(&self.loading, &self.ownership, self.drift, self.log_format, Arc::clone(&store));
         let first_looks = sources.start(self.wanted(&config))?;
@@ -153,6 +162,8 @@ impl Args {
         });
         served.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         drop(notifier);
+        #[cfg(feature = "otlp")]
+        drop(exporting);
         tracing::info!("Stopped.");
         Ok(Exit::Done)
     }

@@ -6,6 +6,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::{
     Options, Planned,
+    spans::start_stage,
     stages::about,
     token::{TokenFiles, Tokens, with_hashes},
 };
@@ -118,6 +119,7 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
             return Ok((planned, None));
         }
         let attempt = Attempt { places: planned.places(), began, ..Attempt::new(author(&snapshot)?) };
+        let committing = start_stage("commit");
         let committed = store.commit_next(attempt, |current| {
             if current.revision != snapshot.revision {
                 if round < OPTIMISTIC {
@@ -128,6 +130,7 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
             let Some(plan) = &planned.plan else { return Ok(NextState::Operations(Vec::new())) };
             next_state(plan, planned.tried.as_ref(), current, tokens).map_err(|error| Stop::Declined(error.into()))
         });
+        drop(committing);
         return match committed {
             Ok(committed) => {
                 let empty = planned.plan.as_ref().is_none_or(Plan::is_empty);

@@ -22,6 +22,7 @@ pub(crate) mod rollback;
 pub(crate) mod run;
 mod schedule;
 mod settled;
+pub(crate) mod spans;
 mod stages;
 pub(crate) mod status;
 mod stillness;

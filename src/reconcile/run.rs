@@ -112,17 +112,7 @@ pub(super) fn run_once(
 ) -> RunResult {
     let began = Instant::now();
     let run = look(store, prepared, on_drift, settled);
-    let result = match run.report {
-        RunReport::Applied { .. } => "applied",
-        RunReport::InSync { .. } => "in_sync",
-        RunReport::Invalid(_) => "invalid",
-        RunReport::Partly(_) => "partly_applied",
-        RunReport::Suspended(_) => "suspended",
-        RunReport::RolledBack { .. } => "rolled_back",
-        RunReport::Drifted { .. } => "drifted",
-        RunReport::Failed(_) => "failed",
-    };
-    measure(result, began);
+    measure(run.report.result(), began);
     run
 }
 
@@ -252,6 +242,20 @@ fn is_left(store: &Store, author: &Author, current: &Snapshot, planned: &Planned
 }
 
 impl RunReport {
+    /// The name of the result in metrics and spans.
+    pub(super) fn result(&self) -> &'static str {
+        match self {
+            RunReport::Applied { .. } => "applied",
+            RunReport::InSync { .. } => "in_sync",
+            RunReport::Invalid(_) => "invalid",
+            RunReport::Partly(_) => "partly_applied",
+            RunReport::Suspended(_) => "suspended",
+            RunReport::RolledBack { .. } => "rolled_back",
+            RunReport::Drifted { .. } => "drifted",
+            RunReport::Failed(_) => "failed",
+        }
+    }
+
     /// The reason for the loop's condition (D33).
     pub(super) fn condition(&self) -> (Reason, String) {
         let errors = |planned: &Planned| {

@@ -10,7 +10,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{LintLevels, Options, Planned, clock::Clock, judging::findings};
+use super::{LintLevels, Options, Planned, clock::Clock, judging::findings, spans::stage};
 use crate::{
     lint::{KnownFindings, Subject},
     manifest::{
@@ -104,10 +104,10 @@ impl Prepared {
     /// judged again.
     pub(crate) fn load_again(options: Options, last: Option<Self>) -> Self {
         let tree = options.tree.as_ref();
-        let (loaded, memory) = match last {
+        let (loaded, memory) = stage("load", || match last {
             Some(last) => (manifest::load_again(tree, &last.loaded), last.memory),
             None => (Loaded::load(tree), None),
-        };
+        });
         let memory = Some(memory.unwrap_or_default());
         Self { options, loaded: Arc::new(loaded), memory, clock: Clock::default() }
     }
@@ -147,12 +147,12 @@ impl Prepared {
         if stops() {
             return Judged::nothing().planned(loaded, None).given_up();
         }
-        let (resolved, may_differ) = self.resolve(snapshot);
+        let (resolved, may_differ) = stage("resolve", || self.resolve(snapshot));
         let keeps = may_differ.is_some() || resolved.keeps_all_names();
         let others = others(snapshot, &options.source);
         let known = self.memory.as_ref().map(|memory| &memory.findings);
         let now = self.clock.time();
-        let judged = judge(loaded, resolved, &others, &options.lints, known, now);
+        let judged = stage("judge", || judge(loaded, resolved, &others, &options.lints, known, now));
         let keep = |mut judged: Judged, pending: Option<BTreeSet<Key>>, end: &dyn Fn(Judged) -> Planned| {
             let facts = std::mem::take(&mut judged.resolved.facts);
             let planned = end(judged);
@@ -170,18 +170,19 @@ impl Prepared {
         if faulty && !options.isolate {
             return keep(judged, may_differ, &|judged| judged.capped().planned(loaded, None));
         }
-        let judged = if faulty { isolate(judged, &others, &options.lints, now) } else { judged };
+        let judged = if faulty { stage("isolate", || isolate(judged, &others, &options.lints, now)) } else { judged };
         let judged = judged.capped();
         // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
         let prune = options.prune && !faulty;
         let only = may_differ.as_ref().filter(|_| !faulty);
-        let plan = diff(snapshot, &judged.resolved.desired, &options.source, prune, options.budget, only);
+        let desired = &judged.resolved.desired;
+        let plan = stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, only));
         let pending = (!faulty).then(|| plan.changes.iter().map(|change| change.key.clone()).collect());
         let whole = |judged: Judged| judged.planned(loaded, None);
         if stops() {
             return keep(judged, pending, &whole).given_up();
         }
-        match try_on(snapshot, &plan) {
+        match stage("try", || try_on(snapshot, &plan)) {
             Err(refusal) => keep(judged.refused(refusal), pending, &whole),
             Ok(_) if stops() => keep(judged, pending, &whole).given_up(),
             Ok(tried) => Planned { plan: Some(plan), tried, ..keep(judged, pending, &whole) },

@@ -25,6 +25,7 @@ use super::{
     run::{OnDrift, RunReport, RunResult, digest, run_once, run_suspended},
     schedule::{NextStep, Schedule},
     settled::Settled,
+    spans::SyncSpan,
     status::{LookRecord, RunFindings},
     stillness::{ReadingCheck, Stillness},
     suspension::{Suspension, Suspensions},
@@ -303,14 +304,17 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             self.tell(run);
             return None;
         }
+        let span = SyncSpan::start(&self.options.source);
         let prepared = Prepared::load_again(self.options.clone(), self.prepared.take()).on(self.clock.clone());
         match self.stillness.check(self.recorder.files_read(), self.clock.moment()) {
             ReadingCheck::Complete => {}
             ReadingCheck::Wait(time) => {
+                span.set_result("waiting");
                 self.leave(prepared);
                 return Some(time);
             }
             ReadingCheck::Torn(path) => {
+                span.set_result("failed");
                 self.leave(prepared);
                 self.fail(vec![changed_while_read(&path)]);
                 return None;
@@ -328,6 +332,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             true => run_suspended(self.store.as_ref(), &prepared, remember),
             false => run_once(self.store.as_ref(), &prepared, on_drift, remember),
         };
+        span.end(&run, self.store.snapshot().revision);
         self.prepared = Some(prepared);
         self.note_repairs(&run.report);
         // A cancelled run has no result.

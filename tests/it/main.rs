@@ -31,6 +31,8 @@ mod monitoring;
 mod named_revisions;
 mod notify;
 mod one_cause;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod parsed;
 mod progress;
 mod provenance;
