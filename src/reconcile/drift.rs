@@ -207,5 +207,7 @@ fn leave_drift(change: &mut Change) -> bool {
     });
     let kept: Vec<Operation> = kept.collect();
     change.operations = kept;
+    // What is applied is no repair of the fields that are left.
+    change.drift = None;
     true
 }

@@ -227,6 +227,8 @@ impl Handle {
 
     /// Asks the loop to stop after its current run.
     pub(crate) fn retire(&self) {
+        // Its grace period begins now.
+        self.following.stopped.get_or_init(Instant::now);
         let _ = self.following.signals.send(Signal::Stop);
     }
 

@@ -316,7 +316,9 @@ fn unread(planned: &Planned) -> Option<(Reason, String)> {
 }
 
 /// The digest of a report, hashed while writing because the text may be as large as the manifests.
-pub(super) fn digest(report: &RunReport) -> blake3::Hash {
+///
+/// Only what is reported counts: tables in memory have another order in each run.
+pub(super) fn digest(report: &RunReport, commit: Option<&str>) -> blake3::Hash {
     struct HashWriter(blake3::Hasher);
     impl fmt::Write for HashWriter {
         fn write_str(&mut self, text: &str) -> fmt::Result {
@@ -328,6 +330,10 @@ pub(super) fn digest(report: &RunReport) -> blake3::Hash {
     let _ = match report {
         // Changes by others are not news about the manifests.
         RunReport::InSync { unchanged, .. } => fmt::Write::write_fmt(&mut writer, format_args!("in sync {unchanged}")),
+        RunReport::Invalid(planned) => {
+            fmt::Write::write_fmt(&mut writer, format_args!("invalid at {commit:?} {:?}", planned.diagnostics))
+        }
+        RunReport::Failed(found) => fmt::Write::write_fmt(&mut writer, format_args!("failed at {commit:?} {found:?}")),
         RunReport::Partly(planned) => {
             let changes = planned.plan.as_ref().map(|plan| plan.changes.len());
             let news = (&planned.diagnostics, planned.left_out_names(), changes);

@@ -62,7 +62,7 @@ impl Suspension {
 
     /// The suspension of a source by the configuration file.
     pub(super) fn configured() -> Self {
-        let reason = "`suspend` is set for the source".to_owned();
+        let reason = "`suspend` is set for the source; remove it there to resume".to_owned();
         Self { reason, by: "configuration file".to_owned(), since: mint::now(), until: None }
     }
 

@@ -440,6 +440,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let health = &self.following.health;
         health.result(reason, message, snapshot.revision);
         let is_synced = health.condition().status == Status::Synced;
+        let now = digest(&outcome, commit.as_deref());
         let look = self.look_record(commit, snapshot.revision);
         self.following.status.record(look, findings, is_synced);
         if !health.is_applied() {
@@ -449,7 +450,6 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 health.has_resources();
             }
         }
-        let now = digest(&outcome);
         if self.reported != Some(now) {
             // Set first: if `report` panics, it must not panic again in every run.
             self.reported = Some(now);
@@ -468,6 +468,7 @@ impl<F> Loop<F> {
     fn note(&self, report: &RunReport, author: &Author) {
         let outcome = match report {
             RunReport::Invalid(_) => AttemptOutcome::Refused,
+            RunReport::Failed(_) if report.condition().0 == Reason::Refused => AttemptOutcome::Refused,
             RunReport::Failed(_) => AttemptOutcome::Failed,
             RunReport::Applied { .. }
             | RunReport::InSync { .. }

@@ -1,10 +1,14 @@
 //! What others than its source have written to a resource, and where it came from: the newest records of the history,
 //! back to the one of the source (D85, D86).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::Value;
 
 use super::{
     Store, StoreError,
@@ -26,6 +30,11 @@ use crate::model::{
 const MOST_RECORDS: usize = 32;
 /// How many records are read at most if the engine has no index: each search reads the files.
 const MOST_SCANNED: usize = 1_000;
+/// How many records of a resource are searched.
+const MOST_SEARCHED: usize = 1_000;
+/// The size of a commit of the source that ends a search without a look at its fields: reading it for each resource would
+/// cost more than the rest of a run.
+const LARGE: usize = 1 << 20;
 
 /// Where a resource came from, and what changed it last.
 #[derive(Debug, Clone)]
@@ -36,14 +45,18 @@ pub(crate) struct Provenance {
     pub applied: Option<(SetBy, Option<String>)>,
 }
 
-/// The fields of a record that tell whether it ends a search. A first commit has far more than that.
-#[derive(Deserialize)]
+/// The first fields of a record. Those of a large commit have the resources of an estate after them.
+#[derive(Debug)]
 struct RecordHead {
     position: u64,
-    #[serde(default)]
     revision: Option<u64>,
     at: Timestamp,
     author: Author,
+}
+
+/// The places of what a record changed.
+#[derive(Deserialize)]
+struct RecordPlaces {
     #[serde(default)]
     resources: Vec<TouchedPlace>,
 }
@@ -55,10 +68,21 @@ struct TouchedPlace {
     declared_at: Option<String>,
 }
 
+fn damaged(error: impl std::fmt::Display) -> StoreError {
+    StoreError::new(Code::StoreCorrupt, format!("a history record is damaged: {error}"))
+}
+
 impl RecordHead {
+    /// Reads a record up to its author.
     fn read(bytes: &[u8]) -> Result<Self, StoreError> {
-        serde_json::from_slice(bytes)
-            .map_err(|error| StoreError::new(Code::StoreCorrupt, format!("a history record is damaged: {error}")))
+        let mut head = None;
+        // Whatever follows the head is an error for the parser.
+        let end = HeadSeed(&mut head).deserialize(&mut serde_json::Deserializer::from_slice(bytes));
+        match (head, end) {
+            (Some(head), _) => Ok(head),
+            (None, Ok(())) => Err(damaged("no author")),
+            (None, Err(error)) => Err(damaged(error)),
+        }
     }
 
     fn is_of(&self, wanted: &str) -> bool {
@@ -66,8 +90,50 @@ impl RecordHead {
     }
 }
 
+/// Reads the head of a record, and stops there.
+struct HeadSeed<'h>(&'h mut Option<RecordHead>);
+
+impl<'de> DeserializeSeed<'de> for HeadSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for HeadSeed<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a record")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<(), M::Error> {
+        let (mut position, mut revision, mut at) = (None, None, None);
+        while let Some(name) = fields.next_key::<String>()? {
+            match name.as_str() {
+                "position" => position = Some(fields.next_value()?),
+                "revision" => revision = fields.next_value()?,
+                "at" => at = Some(fields.next_value()?),
+                "author" => {
+                    let author = fields.next_value()?;
+                    let head = position.zip(at);
+                    *self.0 = head.map(|(position, at)| RecordHead { position, revision, at, author });
+                    return Ok(());
+                }
+                _ => drop(fields.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn places_in(bytes: &[u8]) -> Result<Vec<TouchedPlace>, StoreError> {
+    serde_json::from_slice(bytes).map(|RecordPlaces { resources }| resources).map_err(damaged)
+}
+
 impl Store {
-    /// Finds what others have written to resources since a source last did, up to a revision, newest first. Resources
+    /// Finds what others have written to fields since a source last wrote them, up to a revision, newest first. Resources
     /// without such writes are left out.
     pub(crate) fn foreign_writes(
         &self,
@@ -82,24 +148,27 @@ impl Store {
         if self.engine.finds_by_resource() {
             for key in keys {
                 let path = key.path();
-                let mut writes = Vec::new();
+                let (mut search, mut read) = (FieldSearch::default(), 0);
                 self.each_record(&path, |head, bytes| {
                     if head.revision.is_none_or(|revision| revision > upto) {
                         return Ok(Search::GoesOn);
                     }
-                    if head.is_of(source) {
+                    let is_own = head.is_of(source);
+                    if is_own && bytes.len() > LARGE {
                         return Ok(Search::Ends);
                     }
-                    writes.extend(writes_to(&path, bytes)?);
-                    Ok(Search::GoesOn)
+                    read += 1;
+                    let end = search.read(is_own, writes_to(&path, bytes)?);
+                    Ok(if read < MOST_SEARCHED { end } else { Search::Ends })
                 })?;
-                if !writes.is_empty() {
-                    found.insert(key.clone(), writes);
+                if !search.writes.is_empty() {
+                    found.insert(key.clone(), search.writes);
                 }
             }
             return Ok(found);
         }
-        let mut open: HashMap<String, &Key> = keys.iter().map(|key| (key.path(), key)).collect();
+        let mut open: HashMap<String, (&Key, FieldSearch)> =
+            keys.iter().map(|key| (key.path(), (key, FieldSearch::default()))).collect();
         for bytes in self.engine.history(&Query::All, u64::MAX, MOST_SCANNED)? {
             if open.is_empty() {
                 break;
@@ -109,14 +178,20 @@ impl Store {
                 continue;
             }
             let is_own = head.is_of(source);
-            for TouchedPlace { path, .. } in &head.resources {
-                if is_own {
-                    open.remove(path);
-                } else if let Some(key) = open.get(path) {
-                    found.entry((*key).clone()).or_default().extend(writes_to(path, &bytes)?);
+            if is_own && bytes.len() > LARGE {
+                break;
+            }
+            for TouchedPlace { path, .. } in &places_in(&bytes)? {
+                let Some((_, search)) = open.get_mut(path) else { continue };
+                if search.read(is_own, writes_to(path, &bytes)?) == Search::Ends
+                    && let Some((key, search)) = open.remove(path)
+                {
+                    found.insert(key.clone(), search.writes);
                 }
             }
         }
+        found.extend(open.into_values().map(|(key, search)| (key.clone(), search.writes)));
+        found.retain(|_, writes| !writes.is_empty());
         Ok(found)
     }
 
@@ -130,13 +205,13 @@ impl Store {
     pub(crate) fn provenance(&self, key: &Key, source: Option<&str>) -> Result<Provenance, StoreError> {
         let path = key.path();
         let mut found = Provenance { changed: None, applied: None };
-        self.each_record(&path, |head, _| {
+        self.each_record(&path, |head, bytes| {
             let Some(revision) = head.revision else { return Ok(Search::GoesOn) };
             let set = SetBy { revision, at: head.at, author: head.author.clone() };
             let is_own = source.is_some_and(|source| head.is_of(source));
             if is_own {
-                let declared_at = head.resources.iter().find(|it| it.path == path).map(|it| it.declared_at.clone());
-                found.applied = Some((set.clone(), declared_at.flatten()));
+                let place = places_in(bytes)?.into_iter().find(|it| it.path == path);
+                found.applied = Some((set.clone(), place.and_then(|it| it.declared_at)));
             }
             if found.changed.is_none() {
                 found.changed = Some(set);
@@ -174,6 +249,45 @@ impl Store {
 enum Search {
     GoesOn,
     Ends,
+}
+
+/// The search for what others have written to a resource, from its newest record to older ones.
+#[derive(Debug, Default)]
+struct FieldSearch {
+    writes: Vec<ForeignWrite>,
+    /// The fields that the source itself has written since. It may have left others as somebody had set them.
+    own: BTreeSet<String>,
+}
+
+impl FieldSearch {
+    /// Adds what a record wrote. Returns whether older ones matter.
+    fn read(&mut self, is_own: bool, written: Vec<ForeignWrite>) -> Search {
+        let mut end = Search::GoesOn;
+        for mut write in written {
+            if is_own {
+                self.own.extend([&write.before, &write.after].into_iter().flatten().flat_map(names_in));
+                if write.before.is_none() || write.after.is_none() {
+                    end = Search::Ends;
+                }
+                continue;
+            }
+            let is_whole = write.before.is_none() || write.after.is_none();
+            for side in [&mut write.before, &mut write.after].into_iter().flatten() {
+                if let Some(fields) = side.as_object_mut() {
+                    fields.retain(|name, _| !self.own.contains(name));
+                }
+            }
+            let is_empty = |side: &Option<Value>| side.as_ref().is_none_or(|side| names_in(side).next().is_none());
+            if is_whole || !is_empty(&write.before) || !is_empty(&write.after) {
+                self.writes.push(write);
+            }
+        }
+        end
+    }
+}
+
+fn names_in(side: &Value) -> impl Iterator<Item = String> {
+    side.as_object().into_iter().flat_map(|fields| fields.keys().cloned())
 }
 
 /// What a record wrote to a resource.

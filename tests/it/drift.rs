@@ -71,6 +71,11 @@ fn drift_that_is_only_reported_stays_and_the_manifests_are_applied_next_to_it() 
     soon(&serve, "the new host", |edge| edge["hostports"][1] == "uno.example.com:443");
     let found = in_status(&serve, "the drift", |found| found["state"] == "Drifted");
     assert_eq!((&the_edge(&serve)["description"], &found["counts"]["drifted"]), (&json!("by hand"), &json!(1)));
+    assert!(!serve.said().contains("Put back"), "{}", serve.said());
+    // The source's own commit next to it does not make the drift its own.
+    let looked_at = found["last_attempt"]["at"].clone();
+    let found = in_status(&serve, "the next look", |found| found["last_attempt"]["at"] != looked_at);
+    assert_eq!((&the_edge(&serve)["description"], &found["state"]), (&json!("by hand"), &json!("Drifted")));
 
     // What the manifests change, too, is applied.
     folder.write("shop/one.yaml", &edge("c", "\"one.example.com:443\""));

@@ -402,3 +402,46 @@ fn a_suspension_is_checked() {
     assert_eq!(serve.call_as(&token, "GET", "/sources", "").status, 200);
     assert_eq!(serve.call_as(&token, "POST", "/sources/docs/suspend", r#"{"reason": "x"}"#).status, 403);
 }
+
+#[test]
+fn an_error_that_stays_is_one_attempt() {
+    let folder = two_sources();
+    folder.write(CONFIG, "sources:\n- {name: shop, path: shop, interval: 1s}\n");
+    for name in 0..20 {
+        folder.write(&format!("shop/{name}.yaml"), &edge(&format!("e{name}"), "x"));
+    }
+    let serve = folder.serve("");
+    folder.write("shop/one.yaml", &edge("one", "c").replace("hostports", "hostprots"));
+    in_state(&serve, "shop", "Invalid");
+    for _ in 0..3 {
+        let looked_at = status(&serve, "shop")["last_attempt"]["at"].clone();
+        until("the next look", || (status(&serve, "shop")["last_attempt"]["at"] != looked_at).then_some(()));
+    }
+    let history = serve.get("/history").json();
+    let refused = history["history"].as_array().unwrap().iter().filter(|it| it["outcome"] == "refused").count();
+    assert_eq!(refused, 1, "{history:#}");
+    assert_eq!(serve.said().matches("1 error in 21 files").count(), 1, "{}", serve.said());
+}
+
+#[test]
+fn a_commit_that_cannot_be_read_whole_deletes_nothing() {
+    let folder = repository();
+    folder.write("repo/edge/sub/two.yaml", &edge("two", "b"));
+    git(&folder, "-C repo add .");
+    commit(&folder, "second");
+    let serve = folder.serve("");
+    assert_eq!(shown(&serve), ["a", "b"]);
+    git(&folder, "-C repo rm -q -r edge/sub");
+    git(&folder, &format!("-C repo update-index --add --cacheinfo 160000,{},edge/sub", head(&folder)));
+    git(&folder, "-C repo commit -q -m submodule");
+    serve.wait_for("edge/sub: is a submodule");
+    assert_eq!(shown(&serve), ["a", "b"]);
+
+    git(&folder, "-C repo rm -q --cached edge/sub");
+    folder.write(&format!("repo/edge/{}three.yaml", "d/".repeat(101)), &edge("three", "c"));
+    git(&folder, "-C repo add .");
+    git(&folder, "-C repo commit -q -m deep");
+    serve.wait_for("more than 100 folders deep");
+    assert_eq!(shown(&serve), ["a", "b"]);
+    assert_eq!(serve.stop().code, 0);
+}

@@ -124,7 +124,8 @@ fn admit(app: &App, request: &Request<Body>) -> Result<Caller, ApiError> {
 }
 
 fn unknown(name: &str) -> ApiError {
-    ApiError::of(Code::NotFound, format!("this server follows no source `{}`", printable(name)))
+    let fault = Fault::new(Code::NotFound, format!("this server follows no source `{}`", printable(name)));
+    ApiError::new(fault.help("list the sources with `edgewright status` or GET `/sources`"))
 }
 
 /// Counts the resources on a blocking thread, which takes long in a large store.

@@ -167,7 +167,7 @@ impl<'a> LiveSources<'a> {
         if self.mirrors.is_none() && wanted.iter().any(|source| source.remote().is_some()) {
             let folder = self.store.beside().map(|on_disk| on_disk.folder);
             let mirrors = Mirrors::within(folder.as_deref()).map_err(|error| no_mirrors(&error))?;
-            mirrors.recover();
+            mirrors.recover(&mirrors_of(&mirrors, wanted.iter()));
             self.mirrors = Some(Arc::new(mirrors));
         }
         Ok(())
@@ -176,9 +176,7 @@ impl<'a> LiveSources<'a> {
     /// Removes the mirrors of sources that are not followed any longer.
     fn drop_mirrors(&self) {
         let Some(mirrors) = &self.mirrors else { return };
-        let remotes = self.running.iter().filter_map(|(source, _)| source.remote());
-        let kept: Vec<PathBuf> = remotes.map(|(name, url)| mirrors.of(name, url)).collect();
-        mirrors.keep_only(&kept);
+        mirrors.keep_only(&mirrors_of(mirrors, self.running.iter().map(|(source, _)| source)));
     }
 
     fn watch(&self, source: &ConfiguredSource) -> Result<WatchedSource, Diagnostic> {
@@ -197,6 +195,11 @@ impl<'a> LiveSources<'a> {
             log::run(format, &report, author, reported.snapshot().revision);
         })
     }
+}
+
+/// The mirrors of sources.
+fn mirrors_of<'s>(mirrors: &Mirrors, sources: impl Iterator<Item = &'s ConfiguredSource>) -> Vec<PathBuf> {
+    sources.filter_map(ConfiguredSource::remote).map(|(name, url)| mirrors.of(name, url)).collect()
 }
 
 fn not_watched(source: &str, error: &notify::Error) -> Diagnostic {

@@ -18,6 +18,10 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor},
 };
 
+/// The most files and folders that are looked at.
+const MOST_ENTRIES: usize = 500_000;
+/// The most folders in each other.
+pub(super) const MOST_DEPTH: usize = 100;
 /// A path with more links than this is treated as a loop.
 const MOST_LINKS: usize = 16;
 /// The mode of a symbolic link.
@@ -173,7 +177,7 @@ impl CommitTree {
         let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
         let tree = repository.find_commit(self.id).and_then(|commit| commit.tree());
         let tree = tree.map_err(|error| error.message().to_owned())?;
-        run(&Files { repository: &repository, tree, total: Cell::new(0) })
+        run(&Files { repository: &repository, tree, total: Cell::new(0), seen: Cell::new(0) })
     }
 }
 
@@ -275,6 +279,8 @@ struct Files<'r> {
     tree: git2::Tree<'r>,
     /// The total size of the manifests found.
     total: Cell<u64>,
+    /// The number of entries seen: a few trees that contain each other many times stand for any number of paths.
+    seen: Cell<usize>,
 }
 
 /// An entry of a commit with its resolved path.
@@ -356,6 +362,10 @@ impl Files<'_> {
             if is_hidden(name) {
                 continue;
             }
+            self.seen.set(self.seen.get() + 1);
+            if self.seen.get() > MOST_ENTRIES {
+                return Err(format!("{}: more than {MOST_ENTRIES} files and folders", folder.path.display()));
+            }
             let shown = shown.join(name);
             let about = |reason: String| format!("{}: {reason}", shown.display());
             let entry = match item.filemode() == LINK {
@@ -376,6 +386,13 @@ impl Files<'_> {
                 }
                 ObjectType::Tree if walk.open.contains(&entry.path) => {
                     return Err(about("links to a parent folder".into()));
+                }
+                ObjectType::Tree if walk.open.len() >= MOST_DEPTH => {
+                    return Err(about(format!("more than {MOST_DEPTH} folders deep")));
+                }
+                // Skipping it would delete the resources of its manifests.
+                ObjectType::Commit => {
+                    return Err(about("is a submodule, which is not read; add its files to the repository".into()));
                 }
                 ObjectType::Tree => {
                     walk.open.push(entry.path.clone());

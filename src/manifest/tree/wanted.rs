@@ -56,16 +56,17 @@ impl WantedRevision {
                 let tag = best_tag(range, tags.filter(|name| !name.ends_with(PEELED)))?;
                 named(&format!("{TAGS}{tag}"))
             }
+            Self::Ref(_) if self.commit_id().is_some() => {
+                // A branch can be called like the ID of a commit, and is not that commit.
+                let commit = self.commit_id()?;
+                let (known, _) = listed.iter().find(|(name, id)| *id == commit && !name.ends_with(PEELED))?;
+                Some((known.as_str(), commit))
+            }
             Self::Ref(name) => {
                 // The order is that of Git.
                 let names =
                     [name.clone(), format!("refs/{name}"), format!("{TAGS}{name}"), format!("refs/heads/{name}")];
-                let commit = || {
-                    let commit = self.commit_id()?;
-                    let (known, _) = listed.iter().find(|(name, id)| *id == commit && !name.ends_with(PEELED))?;
-                    Some((known.as_str(), commit))
-                };
-                names.iter().find_map(|name| named(name)).or_else(commit)
+                names.iter().find_map(|name| named(name))
             }
         }
     }
@@ -155,7 +156,9 @@ mod tests {
             ("refs/tags/v1.3.0", "6"),
             ("refs/tags/v1.3.0^{}", "7"),
         ];
-        let listed: Vec<(String, Oid)> = listed.iter().map(|(name, c)| ((*name).to_owned(), id(c))).collect();
+        let mut listed: Vec<(String, Oid)> = listed.iter().map(|(name, c)| ((*name).to_owned(), id(c))).collect();
+        // Whoever can push can call a branch like a commit.
+        listed.push((format!("refs/heads/{}", "9".repeat(40)), id("8")));
         let of = |name: &str| WantedRevision::Ref(name.to_owned());
         for (wanted, expected) in [
             (of("HEAD"), Some(("HEAD", "1"))),

@@ -92,7 +92,10 @@ impl FetchJob {
     /// Fetches, and moves the mirror's ref to the new commit. A mirror that cannot be used is replaced by a new one, once
     /// that is complete.
     pub(super) fn run(&self, state: &FetchState) -> Result<(), Diagnostic> {
-        let is_usable = |mirror: &Repository| packs(&self.folder) <= MOST_PACKS && is_sound(mirror);
+        let is_usable = |mirror: &Repository| {
+            let (packs, bytes) = packs(&self.folder);
+            packs <= MOST_PACKS && bytes <= 2 * MOST_BYTES as u64 && is_sound(mirror)
+        };
         let usable = Repository::open_bare(&self.folder).ok().filter(is_usable);
         let updated = match usable {
             Some(mirror) => match self.update(&mirror, state) {
@@ -284,10 +287,11 @@ fn is_sound(mirror: &Repository) -> bool {
     })
 }
 
-/// The number of packs in a mirror.
-fn packs(folder: &Path) -> usize {
+/// The number of packs in a mirror, and their size in bytes.
+fn packs(folder: &Path) -> (usize, u64) {
     let entries = fs::read_dir(folder.join("objects/pack")).into_iter().flatten().flatten();
-    entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "pack")).count()
+    let packs = entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "pack"));
+    packs.fold((0, 0), |(count, bytes), pack| (count + 1, bytes + pack.metadata().map_or(0, |it| it.len())))
 }
 
 /// A new name next to a mirror: a fetch that was given up may still write to its own folder.

@@ -40,18 +40,23 @@ impl Mirrors {
         self.folder.join(format!("{digest:.32}"))
     }
 
-    /// Removes what a killed process left in the mirrors. Nothing may be fetched meanwhile.
-    pub(crate) fn recover(&self) {
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            remove_partial_packs(&entry.path());
+    /// Removes all mirrors but these, and what a killed process left. Nothing may be fetched meanwhile.
+    pub(crate) fn recover(&self, kept: &[PathBuf]) {
+        self.remove_unless(|path| kept.iter().any(|mirror| mirror == path));
+        for mirror in kept {
+            remove_partial_packs(mirror);
         }
     }
 
-    /// Removes all mirrors but these.
+    /// Removes all mirrors but these, and but new ones that are fetched to replace them.
     pub(crate) fn keep_only(&self, kept: &[PathBuf]) {
+        self.remove_unless(|path| kept.iter().any(|mirror| mirror.file_name() == path.file_stem()));
+    }
+
+    fn remove_unless(&self, is_kept: impl Fn(&Path) -> bool) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            if !kept.contains(&path) {
+            if !is_kept(&path) {
                 let _ = fs::remove_dir_all(&path);
             }
         }
@@ -104,8 +109,13 @@ mod tests {
         let (pack, partial) = (kept.join("objects/pack/pack-1.pack"), kept.join("objects/pack/pack_git2_x"));
         fs::write(&pack, "").unwrap();
         fs::write(&partial, "").unwrap();
-        mirrors.recover();
-        mirrors.keep_only(&[kept]);
+        // One that is fetched anew is beside the mirror.
+        let fetched = kept.with_extension("new0");
+        create_folder(&fetched).unwrap();
+        mirrors.keep_only(std::slice::from_ref(&kept));
+        assert!(pack.exists() && partial.exists() && fetched.exists() && !gone.exists());
+        mirrors.recover(&[kept]);
+        assert!(!fetched.exists());
         assert!(pack.exists() && !partial.exists() && !gone.exists());
     }
 
