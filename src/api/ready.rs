@@ -36,6 +36,11 @@ fn page_of(app: &App) -> Response {
             Verdict::NotReady(reason) => missing.push(named(reason)),
         }
     }
+    // Its error has local paths.
+    if app.following.is_outdated() {
+        warnings += "warning: the configuration file is not applied; the log has the error
+";
+    }
     match missing.as_slice() {
         [] => format!("ready\n{warnings}").into_response(),
         _ => not_ready(&missing.join("; ")),

@@ -83,7 +83,11 @@ impl Args {
             match target.apply(&rollback) {
                 Ok(revision) => {
                     report.applied = Some(revision);
-                    applied(revision)
+                    let exit = applied(revision);
+                    say(
+                        "A server that follows the manifests does not apply what this undid until the manifests change.",
+                    );
+                    exit
                 }
                 Err(failure) => failed(&mut report, failure),
             }

@@ -51,11 +51,12 @@ impl Args {
             }
             None => {
                 let suspension = Suspension::new(self.reason, "command line", until).map_err(failed)?;
-                Suspensions::open(Arc::new(self.place.store.open_existing()?))?.set(
-                    &self.source,
-                    Some(suspension),
-                    Author::Local,
-                )?;
+                let store = Arc::new(self.place.store.open_existing()?);
+                let is_known = store.snapshot().iter().any(|entry| entry.is_owned_by(&self.source));
+                Suspensions::open(store)?.set(&self.source, Some(suspension), Author::Local)?;
+                if !is_known {
+                    say(&format!("No resource belongs to source {}: check the name.", self.source));
+                }
                 None
             }
         };

@@ -1,6 +1,9 @@
 //! The sources that a server follows now, in the order of the configuration. A reload changes them (D91).
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use arc_swap::ArcSwap;
 
@@ -10,6 +13,8 @@ use super::{cancel::Cancel, following::Following};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FollowedList {
     all: Arc<ArcSwap<Vec<Arc<Following>>>>,
+    /// Whether the configuration file that lists them has an error, so that an earlier version is in effect.
+    is_outdated: Arc<AtomicBool>,
     /// Set when the server stops.
     stopping: Cancel,
 }
@@ -38,6 +43,16 @@ impl FollowedList {
         if self.is_stopping() {
             self.stop();
         }
+    }
+
+    /// Whether an earlier version of the configuration file is in effect.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Relaxed)
+    }
+
+    /// Records whether the configuration file is in effect.
+    pub(crate) fn set_outdated(&self, is_outdated: bool) {
+        self.is_outdated.store(is_outdated, Ordering::Relaxed);
     }
 
     /// Asks all loops to stop, those of later lists included.

@@ -274,7 +274,10 @@ impl RunReport {
             RunReport::RolledBack { commit } => {
                 let what =
                     commit.as_ref().map_or_else(|| "the manifests".to_owned(), |commit| format!("commit {commit}"));
-                (Reason::RolledBack, format!("a rollback undid {what}; nothing is applied until the manifests change"))
+                (
+                    Reason::RolledBack,
+                    format!("a rollback undid what {what} declares; nothing is applied until that changes"),
+                )
             }
             RunReport::Drifted { drifted, is_fight, .. } => {
                 let resources = if *drifted == 1 {

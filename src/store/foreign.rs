@@ -148,7 +148,7 @@ impl Store {
         if self.engine.finds_by_resource() {
             for key in keys {
                 let path = key.path();
-                let (mut search, mut read) = (FieldSearch::default(), 0);
+                let (mut search, mut read) = (ForeignSearch::default(), 0);
                 self.each_record(&path, |head, bytes| {
                     if head.revision.is_none_or(|revision| revision > upto) {
                         return Ok(Search::GoesOn);
@@ -167,8 +167,8 @@ impl Store {
             }
             return Ok(found);
         }
-        let mut open: HashMap<String, (&Key, FieldSearch)> =
-            keys.iter().map(|key| (key.path(), (key, FieldSearch::default()))).collect();
+        let mut open: HashMap<String, (&Key, ForeignSearch)> =
+            keys.iter().map(|key| (key.path(), (key, ForeignSearch::default()))).collect();
         for bytes in self.engine.history(&Query::All, u64::MAX, MOST_SCANNED)? {
             if open.is_empty() {
                 break;
@@ -253,13 +253,13 @@ enum Search {
 
 /// The search for what others have written to a resource, from its newest record to older ones.
 #[derive(Debug, Default)]
-struct FieldSearch {
+struct ForeignSearch {
     writes: Vec<ForeignWrite>,
     /// The fields that the source itself has written since. It may have left others as somebody had set them.
     own: BTreeSet<String>,
 }
 
-impl FieldSearch {
+impl ForeignSearch {
     /// Adds what a record wrote. Returns whether older ones matter.
     fn read(&mut self, is_own: bool, written: Vec<ForeignWrite>) -> Search {
         let mut end = Search::GoesOn;

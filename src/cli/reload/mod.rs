@@ -56,6 +56,7 @@ impl<'a> Reloader<'a> {
             }
             if catch_unwind(AssertUnwindSafe(|| self.reload(now))).is_err() {
                 record(false);
+                self.sources.list().set_outdated(true);
                 tracing::error!("reading the configuration file panicked; the last good configuration stays in effect");
             }
             cause = watch.wait();
@@ -66,6 +67,7 @@ impl<'a> Reloader<'a> {
         match self.take_effect() {
             Ok(changes) => {
                 record(true);
+                self.sources.list().set_outdated(false);
                 let is_news = self.failure.take().is_some() || cause == ReloadCause::Asked;
                 if !changes.is_empty() {
                     self.say(&changes);
@@ -75,6 +77,7 @@ impl<'a> Reloader<'a> {
             }
             Err(failure) => {
                 record(false);
+                self.sources.list().set_outdated(true);
                 let text = failure.diagnostics.iter().map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n");
                 // A file that stays broken is reported once, unless somebody asks.
                 if cause == ReloadCause::Asked || self.failure.as_ref() != Some(&text) {
