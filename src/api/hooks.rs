@@ -67,12 +67,14 @@ pub(super) async fn git(app: Arc<App>, request: Request<Body>) -> Result<Respons
     };
     query::check(request.uri().query(), &[])?;
     let (parts, body) = request.into_parts();
-    // Nobody else may make the server receive a large body.
+    // What is not signed is not received. Whether a signature is right is only known with the whole body, so only a few
+    // bodies are received at a time.
     if !parts.headers.contains_key(TOKEN) && !DIGESTS.iter().any(|(name, _)| parts.headers.contains_key(*name)) {
         return Err(unsigned());
     }
+    let place = app.hooks.place()?;
     let bytes = body::take(&parts.headers, body, LIMITS).await?;
-    let answer = tokio::task::spawn_blocking(move || {
+    let answer = place.run(move |_| {
         let secret = read_secret(&file).map_err(|reason| {
             tracing::error!(file = %file.display(), reason, "cannot read the secret of the webhook");
             ApiError::of(Code::Unavailable, "the server cannot read the secret of the webhook")
@@ -88,7 +90,7 @@ pub(super) async fn git(app: Arc<App>, request: Request<Body>) -> Result<Respons
         let looked_at = looked_at.map(|following| following.source.clone()).collect();
         Ok(json_response(StatusCode::ACCEPTED, &HookResponse { looked_at })?)
     });
-    answer.await.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?
+    answer.await
 }
 
 /// Reads the secret of webhooks. It is read for each request, so that a changed one takes effect without a restart.

@@ -78,6 +78,8 @@ pub struct App {
     work: Work,
     /// Lists with a filter, which a long reconciliation must not hold up.
     searches: Work,
+    /// Limits webhooks, which nobody has authenticated yet.
+    hooks: Work,
     renderings: Renderings,
     pages: KeptPages,
     /// The texts of sent manifests.
@@ -101,6 +103,8 @@ pub struct App {
 const WAITING_RECONCILIATIONS: usize = 8;
 /// The filtered lists that may wait.
 const WAITING_SEARCHES: usize = 64;
+/// The webhooks that may wait; their bodies are in memory before their signatures are checked.
+const WAITING_HOOKS: usize = 6;
 
 /// The URLs and certificates of a service.
 pub(crate) fn site(store: &Store, base_url: &str, saml_base_url: &str) -> Site {
@@ -118,6 +122,7 @@ impl App {
         let site = site(&store, &settings.base_url, &settings.saml_base_url);
         let work = Work::new("reconciliations", WAITING_RECONCILIATIONS);
         let searches = Work::new("filtered lists", WAITING_SEARCHES);
+        let hooks = Work::new("webhooks", WAITING_HOOKS);
         let (renderings, pages) = (Renderings::new(), KeptPages::default());
         let files = FileCache::new(DEFAULT_MIB << 20);
         let watchers = Watchers::new(DEFAULT_WATCHERS);
@@ -129,6 +134,7 @@ impl App {
             following: FollowedList::default(),
             work,
             searches,
+            hooks,
             renderings,
             pages,
             files,
