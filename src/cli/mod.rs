@@ -45,7 +45,7 @@ use output::Output;
 use crate::{
     model::{diagnostic::Diagnostic, json::JsonError, snapshot::Snapshot},
     plan::report::Report,
-    store::{Store, StoreError, history::Retention, probe},
+    store::{Store, StoreError, fault::faults, history::Retention, probe},
 };
 
 /// Reconciles an edge gateway with manifests in Git.
@@ -136,6 +136,7 @@ fn leave<T>(value: T) {
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
+    let _faults = faults();
     let exit = run().unwrap_or_else(|failure| {
         show::diagnostics(&failure.diagnostics);
         failure.exit

@@ -1,18 +1,19 @@
 //! The time, new identifiers and tokens, which the pure model cannot produce.
 
-use jiff::{Timestamp, Unit};
+use jiff::{SignedDuration, Timestamp, Unit};
 use rand::RngCore;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use svix_ksuid::{KsuidLike, KsuidMs};
 
+use super::fault::clock_jump;
 use crate::model::{Kind, id::Id, secret::Secret};
 
 /// Returns the time in whole seconds (D13).
 pub fn now() -> Timestamp {
-    let now = Timestamp::now();
+    let now = Timestamp::now() + SignedDuration::from_secs(clock_jump());
     now.round(Unit::Second)
-        .map_or(now, |rounded| if rounded > now { rounded - jiff::SignedDuration::from_secs(1) } else { rounded })
+        .map_or(now, |rounded| if rounded > now { rounded - SignedDuration::from_secs(1) } else { rounded })
 }
 
 /// Returns a time-ordered, random identifier (D11).

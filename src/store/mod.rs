@@ -7,6 +7,7 @@ mod codec;
 pub(crate) mod commits;
 pub(crate) mod engine;
 mod error;
+pub(crate) mod fault;
 pub(crate) mod folder;
 mod foreign;
 mod group;

@@ -103,19 +103,31 @@ impl Folder {
 
     /// The same with environment variables.
     pub(crate) fn serve_with(&self, options: &str, variables: &[(&str, &str)]) -> Serve {
+        let served = self.try_serve(options, variables);
+        served.unwrap_or_else(|run| panic!("serve {options} ended:\n{}", run.all()))
+    }
+
+    /// The same for a server that may end before it listens.
+    pub(crate) fn try_serve(&self, options: &str, variables: &[(&str, &str)]) -> Result<Serve, Run> {
         let mut command = self.command(&format!("serve --listen 127.0.0.1:0 --admin-token-file admin.token {options}"));
         command.envs(variables.iter().copied());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let out = Pipe::new(child.stdout.take().unwrap());
-        let err = Pipe::new(child.stderr.take().unwrap());
-        let address = until("the address", || {
-            let text = err.text();
-            assert!(child.try_wait().unwrap().is_none(), "serve {options} ended:\n{text}");
-            let (_, rest) = text.split_once("(listening on ")?;
-            Some(rest.split_once(')')?.0.to_owned())
+        let mut out = Pipe::new(child.stdout.take().unwrap());
+        let mut err = Pipe::new(child.stderr.take().unwrap());
+        let started = until("the address", || {
+            let ended = child.try_wait().unwrap();
+            if let Some((_, rest)) = err.text().split_once("(listening on ") {
+                return Some(Ok(rest.split_once(')')?.0.to_owned()));
+            }
+            ended.map(|status| Err(status.code().unwrap_or(-1)))
         });
-        let token = fs::read_to_string(self.path("admin.token")).unwrap_or_default().trim().to_owned();
-        Serve { address, token, child, out, err }
+        match started {
+            Ok(address) => {
+                let token = fs::read_to_string(self.path("admin.token")).unwrap_or_default().trim().to_owned();
+                Ok(Serve { address, token, child, out, err })
+            }
+            Err(code) => Err(Run { code, out: out.whole(), err: err.whole() }),
+        }
     }
 
     /// What a store holds. A copy is opened: the store itself stays free for the next run.
@@ -290,6 +302,18 @@ impl Serve {
         let _ = self.get("/");
         self.terminate();
         self.ended()
+    }
+
+    /// Sends it a signal, if it has not ended by itself.
+    pub(crate) fn signal_if_running(&mut self, name: &str) {
+        if !self.has_ended() {
+            self.signal(name);
+        }
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Waits for its end.

@@ -12,6 +12,7 @@ mod daemon;
 mod diff;
 mod drift;
 mod export;
+mod faults;
 mod feed;
 mod fmt;
 mod formats;

@@ -10,7 +10,10 @@ use std::{
 
 use rustix::fs::OFlags;
 
-use crate::{model::code::Code, store::StoreError};
+use crate::{
+    model::code::Code,
+    store::{StoreError, fault},
+};
 
 /// The file that a writer locks, and that readers share.
 const LOCK: &str = "lock";
@@ -71,6 +74,7 @@ pub(super) fn create_folder(path: &Path) -> Result<(), StoreError> {
     }
     let missing = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists());
     let missing: Vec<&Path> = missing.collect();
+    fault::point("folder.create").map_err(|error| StoreError::io("create", path, &error))?;
     let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
     created.map_err(|error| StoreError::io("create", path, &error))?;
     // After a power loss, a synced file is lost if the name of its folder, or of a parent folder, was not durable.
@@ -175,6 +179,7 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Creates the file that is renamed to `path` once it is complete. Replaces what an interrupted attempt left.
 pub(super) fn create_temporary(path: &Path) -> io::Result<(PathBuf, File)> {
     let temporary = path.with_extension("tmp");
+    fault::point("file.create")?;
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(io::Error::new(error.kind(), format!("cannot replace {}: {error}", temporary.display())));
@@ -206,7 +211,7 @@ pub(super) fn find_special(folder: &Path) -> io::Result<Option<PathBuf>> {
 pub(super) fn probe(folder: &Path) -> Result<(), StoreError> {
     let path = folder.join("probe.tmp");
     let written = write_whole(&path, |writer| writer.write_all(&[0; PROBE_BYTES]));
-    let removed = fs::remove_file(&path);
+    let removed = fault::point("file.remove").and_then(|()| fs::remove_file(&path));
     written.and_then(|()| removed.map_err(|error| StoreError::io("remove", &path, &error)))
 }
 
@@ -233,7 +238,10 @@ pub(super) fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io:
     let written = (|| {
         let mut writer = io::BufWriter::with_capacity(1 << 16, file);
         write(&mut writer)?;
-        writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+        fault::point("file.write")?;
+        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        fault::point("file.sync")?;
+        file.sync_all()
     })();
     let placed = written.map_err(failed).and_then(|()| rename(&temporary, path));
     if placed.is_err() {
@@ -246,14 +254,15 @@ pub(super) fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io:
 pub(super) fn rename(temporary: &Path, path: &Path) -> Result<(), StoreError> {
     // The folder is opened first: if no handle is left for it, nothing may have been renamed yet.
     let (folder, handle) = open_folder_of(path)?;
-    fs::rename(temporary, path).map_err(|error| StoreError::io("write", path, &error))?;
-    handle.sync_all().map_err(|error| StoreError::io("sync", folder, &error))
+    let renamed = fault::point("file.rename").and_then(|()| fs::rename(temporary, path));
+    renamed.map_err(|error| StoreError::io("write", path, &error))?;
+    fault::point("folder.sync").and_then(|()| handle.sync_all()).map_err(|error| StoreError::io("sync", folder, &error))
 }
 
 /// Makes the names in the folder of a path durable. Without its name, a synced file is lost in a power loss.
 pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
     let (folder, handle) = open_folder_of(path)?;
-    handle.sync_all().map_err(|error| StoreError::io("sync", folder, &error))
+    fault::point("folder.sync").and_then(|()| handle.sync_all()).map_err(|error| StoreError::io("sync", folder, &error))
 }
 
 fn open_folder_of(path: &Path) -> Result<(&Path, File), StoreError> {
@@ -273,7 +282,7 @@ pub(super) fn exists(path: &Path) -> Result<bool, StoreError> {
 
 /// Removes a file if it exists.
 pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
-    match fs::remove_file(path) {
+    match fault::point("file.remove").and_then(|()| fs::remove_file(path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),
         _ => Ok(()),
     }

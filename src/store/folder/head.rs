@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     model::code::Code,
-    store::{StoreError, engine::Hash},
+    store::{StoreError, engine::Hash, fault},
 };
 
 const MAGIC: [u8; 8] = *b"ewhead2\n";
@@ -82,14 +82,14 @@ impl HeadFile {
         slot.extend_from_slice(&head.hash);
         slot.extend_from_slice(&head.store);
         slot.extend_from_slice(blake3::hash(&slot).as_bytes());
-        self.file.write_all_at(&slot, ((self.counter + 1) % 2) * STRIDE)?;
+        fault::write_all_at("head.write", &self.file, &slot, ((self.counter + 1) % 2) * STRIDE)?;
         self.counter += 1;
         Ok(())
     }
 
     /// Makes the last write survive a power loss.
     pub(super) fn sync(&self) -> std::io::Result<()> {
-        self.file.sync_all()
+        fault::point("head.sync").and_then(|()| self.file.sync_all())
     }
 
     /// Returns another handle of the file, to sync it while a writer continues.

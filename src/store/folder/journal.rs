@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io,
-    os::unix::fs::{FileExt, MetadataExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -17,6 +17,7 @@ use crate::{
     store::{
         StoreError,
         engine::{Batch, Hash, Tip},
+        fault,
     },
 };
 
@@ -39,8 +40,8 @@ impl Journal {
         let failed = |error: io::Error| StoreError::io("create", &path, &error);
         let head = head(store, start);
         let (temporary, file) = files::create_temporary(&path).map_err(failed)?;
-        file.write_all_at(&head, 0).map_err(failed)?;
-        file.sync_all().map_err(failed)?;
+        fault::write_all_at("journal.create", &file, &head, 0).map_err(failed)?;
+        fault::point("journal.sync").and_then(|()| file.sync_all()).map_err(failed)?;
         files::rename(&temporary, &path)?;
         Ok(Self { file, path, length: HEAD as u64 })
     }
@@ -50,7 +51,8 @@ impl Journal {
         let failed = |error: io::Error| StoreError::io("open", &path, &error);
         let file = files::open(&path, File::options().read(true).write(true)).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() > length {
-            file.set_len(length).and_then(|()| file.sync_all()).map_err(failed)?;
+            let cut = fault::point("journal.cut").and_then(|()| file.set_len(length));
+            cut.and_then(|()| file.sync_all()).map_err(failed)?;
         }
         Ok(Self { file, path, length })
     }
@@ -67,7 +69,8 @@ impl Journal {
             Err(error) => {
                 let error = StoreError::io("write", &self.path, &error);
                 // The usual cause is a full disk. Without the incomplete batch, a later write can succeed.
-                return Err(match self.file.set_len(self.length).and_then(|()| self.file.sync_all()) {
+                let cut = fault::point("journal.cut").and_then(|()| self.file.set_len(self.length));
+                return Err(match cut.and_then(|()| self.file.sync_all()) {
                     Ok(()) => AppendError::Undone(error),
                     Err(_) => AppendError::Unsure(error),
                 });
@@ -79,7 +82,8 @@ impl Journal {
             return Err(AppendError::Unsure(StoreError::new(Code::StoreFailed, message)));
         }
         // After a failed sync the content of the disk is unknown, and a second sync can succeed without writing it.
-        self.file.sync_data().map_err(|error| AppendError::Unsure(StoreError::io("sync", &self.path, &error)))?;
+        let synced = fault::point("journal.sync").and_then(|()| self.file.sync_data());
+        synced.map_err(|error| AppendError::Unsure(StoreError::io("sync", &self.path, &error)))?;
         self.length = end;
         Ok(())
     }
@@ -88,7 +92,7 @@ impl Journal {
     fn write(&self, frames: &[BatchFrame<'_>]) -> io::Result<u64> {
         let (mut end, mut waiting) = (self.length, Vec::<u8>::new());
         let mut write = |bytes: &[u8]| -> io::Result<()> {
-            self.file.write_all_at(bytes, end)?;
+            fault::write_all_at("journal.write", &self.file, bytes, end)?;
             end += bytes.len() as u64;
             Ok(())
         };

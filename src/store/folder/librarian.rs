@@ -25,6 +25,7 @@ use crate::{
         Stay, StoreError,
         background::lower_priority,
         engine::{Batch, Query, Tip, UNDO},
+        fault,
         history::{Record, Retention},
         mint,
     },
@@ -262,7 +263,7 @@ fn work(index: Result<Index, StoreError>, tip: Tip, shared: &Shared, jobs: &Rece
         let job = match next {
             Ok(job) => job,
             Err(RecvTimeoutError::Timeout) => {
-                let _ = head.sync_data();
+                let _ = fault::point("head.sync").and_then(|()| head.sync_data());
                 unsynced = false;
                 continue;
             }
@@ -298,7 +299,7 @@ fn work(index: Result<Index, StoreError>, tip: Tip, shared: &Shared, jobs: &Rece
             break;
         }
     }
-    let _ = head.sync_data();
+    let _ = fault::point("head.sync").and_then(|()| head.sync_data());
     if let Some(index) = index {
         index.flush();
     }

@@ -55,6 +55,7 @@ pub(crate) use readonly::FolderReader;
 use super::{
     Stay, StoreError,
     engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
+    fault,
     history::{Retention, chain},
     mint,
 };
@@ -257,7 +258,7 @@ impl Engine for FolderEngine {
 
     fn wants_checkpoint(&self) -> bool {
         let since = self.since_base.load(Ordering::Relaxed);
-        since > CHECKPOINT_BYTES && since > self.base_bytes.load(Ordering::Relaxed)
+        since > fault::checkpoint_bytes().unwrap_or(CHECKPOINT_BYTES) && since > self.base_bytes.load(Ordering::Relaxed)
     }
 
     fn rotate(&self) -> Result<(), StoreError> {
@@ -286,7 +287,7 @@ impl Engine for FolderEngine {
         let path = Part::Base.path(&self.folder, generation);
         // A base is never ahead of the head, or it would look like one of another store.
         let head = self.writing().head.handle();
-        let synced = head.and_then(|head| head.sync_all());
+        let synced = fault::point("head.sync").and_then(|()| head?.sync_all());
         synced.map_err(|error| StoreError::io("sync", &head::path(&self.folder), &error))?;
         // Batches that are appended while the base is written count for the next checkpoint.
         self.since_base.store(0, Ordering::Relaxed);
