@@ -10,6 +10,7 @@ mod conformance;
 mod crash;
 mod daemon;
 mod diff;
+mod disk;
 mod drift;
 mod export;
 mod faults;

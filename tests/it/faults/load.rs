@@ -17,6 +17,8 @@ use crate::cli::{Folder, Serve};
 
 /// The clients that write over the API, each to resources of its own.
 const CLIENTS: usize = 4;
+/// How long a client waits for an answer. A server that was stopped gives none.
+const ANSWER: Duration = Duration::from_secs(1);
 /// The edges of the followed source, which always have one text.
 pub(super) const EDGES: usize = 5;
 
@@ -43,7 +45,7 @@ pub(super) struct Load {
 
 fn agent() -> ureq::Agent {
     let config = ureq::Agent::config_builder().http_status_as_error(false).proxy(None);
-    config.timeout_global(Some(Duration::from_secs(20))).build().into()
+    config.timeout_global(Some(ANSWER)).build().into()
 }
 
 fn send(agent: &ureq::Agent, address: &str, token: &str, method: &str, path: &str, body: &Value) -> Option<Value> {
@@ -83,8 +85,15 @@ impl Load {
         }
     }
 
-    /// Writes for a while, or until the server ends, which is killed then.
-    pub(super) fn run(&mut self, serve: &mut Serve, folder: &Folder, time: Duration, seed: u64) {
+    /// Writes for a while, or until the server ends. `accident` happens while the clients write.
+    pub(super) fn run(
+        &mut self,
+        serve: &mut Serve,
+        folder: &Folder,
+        time: Duration,
+        seed: u64,
+        accident: impl FnOnce(&mut Serve),
+    ) {
         let is_over = Arc::new(AtomicBool::new(false));
         let start = self.next;
         let paths: Vec<String> = self.written.keys().cloned().collect();
@@ -115,10 +124,7 @@ impl Load {
             self.declare(folder);
             std::thread::sleep(Duration::from_millis(20).min(time));
         }
-        // It is killed while they write, unless it has ended or is asked to stop later.
-        if seed % 4 != 0 {
-            serve.signal_if_running("KILL");
-        }
+        accident(serve);
         is_over.store(true, Ordering::Relaxed);
         for client in clients {
             let (path, texts) = client.join().unwrap();

@@ -1,8 +1,8 @@
 //! Faults: a server under load is killed at a random moment or at a fail point of its store, or its disk fails, is full or
 //! read-only, or its clock jumps. After each, a checker that knows what was acknowledged looks at what is on the disk.
 //!
-//! `EDGEWRIGHT_FAULTS` is the number of rounds, and `EDGEWRIGHT_FAULTS_SEED` repeats a run: the seed decides the faults and
-//! what the clients write; how far they get depends on the time, too.
+//! `EDGEWRIGHT_FAULTS` and `EDGEWRIGHT_POWER_LOSSES` are the numbers of rounds, and `EDGEWRIGHT_FAULTS_SEED` repeats a run:
+//! the seed decides the faults and what the clients write; how far they get depends on the time, too.
 
 mod check;
 mod load;
@@ -11,12 +11,16 @@ use std::{collections::BTreeMap, fs, time::Duration};
 
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
-use crate::cli::{Folder, Serve};
+use crate::{
+    cli::{Folder, Serve},
+    disk::Disk,
+};
 use check::check;
 use load::Load;
 
 /// The rounds of a run of all tests.
 const ROUNDS: usize = 30;
+const POWER_LOSSES: u64 = 5;
 /// After so many rounds, a new store is used.
 const ROUNDS_OF_A_STORE: usize = 15;
 /// The fail points of the store, in src/store. Journals of a few bytes make checkpoints frequent.
@@ -74,7 +78,12 @@ impl Fault {
 
 /// The server on a folder that has a source.
 fn serve(folder: &Folder, points: &str) -> Option<Serve> {
-    folder.try_serve("--manifests edges --max-deletes 100%", &[("FAILPOINTS", points)]).ok()
+    serve_from(folder, "store", points)
+}
+
+fn serve_from(folder: &Folder, store: &str, points: &str) -> Option<Serve> {
+    let options = format!("--store {store} --manifests edges --max-deletes 100%");
+    folder.try_serve(&options, &[("FAILPOINTS", points)]).ok()
 }
 
 /// A store that nothing has happened to.
@@ -109,11 +118,10 @@ fn nothing_that_was_acknowledged_is_lost_and_nothing_is_half_applied() {
             // The fault was in its start.
             None => starts += 1,
             Some(mut server) => {
-                load.run(&mut server, &folder, fault.time, random.random());
-                if fault.is_stopped && !server.has_ended() {
-                    server.terminate();
-                    server.ended();
-                }
+                let stop = if fault.is_stopped { "TERM" } else { "KILL" };
+                let end = |server: &mut Serve| server.signal_if_running(stop);
+                load.run(&mut server, &folder, fault.time, random.random(), end);
+                server.ended();
             }
         }
         *happened.entry(fault.name).or_default() += 1;
@@ -124,6 +132,39 @@ fn nothing_that_was_acknowledged_is_lost_and_nothing_is_half_applied() {
     println!("faults: {rounds} rounds ({starts} in a start), {acknowledged} acknowledged writes, 0 lost, seed {seed}");
     println!("{happened:?}");
     assert!(acknowledged > 0 && starts < rounds);
+}
+
+#[test]
+fn a_loss_of_power_loses_nothing_that_was_acknowledged() {
+    let rounds = number("EDGEWRIGHT_POWER_LOSSES", POWER_LOSSES);
+    let seed = number("EDGEWRIGHT_FAULTS_SEED", 1);
+    let mut random = StdRng::seed_from_u64(seed);
+    let (mut load, mut acknowledged) = (Load::default(), 0);
+    let mut disk = None;
+    let mut folder = Folder::new();
+    for round in 0..rounds {
+        let is_new = round % ROUNDS_OF_A_STORE as u64 == 0;
+        if is_new {
+            // The disk is unmounted first.
+            drop(disk.take());
+            let Some(new) = Disk::new() else { return };
+            (disk, load, folder) = (Some(new), Load::default(), Folder::new());
+            load.declare(&folder);
+        }
+        let Some(disk) = &mut disk else { return };
+        let store = disk.store().display().to_string();
+        let mut server = serve_from(&folder, &store, "checkpoint.bytes=return(6000)").unwrap();
+        if is_new {
+            load.create(&server);
+        }
+        let time = Duration::from_millis(random.random_range(0..200));
+        // A process that is stopped writes nothing while the disk is copied.
+        load.run(&mut server, &folder, time, random.random(), |server| server.signal_if_running("STOP"));
+        acknowledged += load.acknowledge();
+        let found = disk.look_after_power_loss(|path| check(path, &load.written));
+        assert!(found.is_ok(), "seed {seed}, round {round}: {}", found.unwrap_err());
+    }
+    println!("power losses: {rounds}, {acknowledged} acknowledged writes, 0 lost, seed {seed}");
 }
 
 /// The files of a folder, for a message.

@@ -3,79 +3,14 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
+    path::Path,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
 use edgewright::{Store, storage::Query};
-use tempfile::TempDir;
 
 use super::{commit, content, deleted, described, edge, small};
-
-/// A small disk of its own.
-struct Disk {
-    folder: TempDir,
-    mounted: Vec<PathBuf>,
-}
-
-fn run(program: &str, arguments: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
-impl Disk {
-    /// A disk, where this machine lets us have one.
-    fn new() -> Option<Self> {
-        let mut disk = Self { folder: tempfile::tempdir().unwrap(), mounted: Vec::new() };
-        let image = disk.folder.path().join("image");
-        fs::File::create(&image).unwrap().set_len(96 << 20).unwrap();
-        let image = image.display().to_string();
-        let formatted = run("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", &image]);
-        if !formatted || disk.mount("image", "disk").is_none() {
-            eprintln!("skipped: a loss of power needs mkfs.ext4 and the right to mount");
-            return None;
-        }
-        Some(disk)
-    }
-
-    fn mount(&mut self, image: &str, at: &str) -> Option<PathBuf> {
-        let (image, at) = (self.folder.path().join(image), self.folder.path().join(at));
-        fs::create_dir_all(&at).unwrap();
-        let mounted = run("mount", &["-o", "loop", &image.display().to_string(), &at.display().to_string()]);
-        mounted.then(|| self.mounted.push(at.clone()))?;
-        Some(at)
-    }
-
-    fn unmount(&mut self) {
-        if let Some(at) = self.mounted.pop() {
-            assert!(run("umount", &[&at.display().to_string()]), "{} stays mounted", at.display());
-        }
-    }
-
-    fn store(&self) -> PathBuf {
-        self.folder.path().join("disk/store")
-    }
-
-    /// The store as the next start finds it when the power goes now.
-    fn after_power_loss(&mut self, check: impl FnOnce(Store)) {
-        let image = self.folder.path().join("image");
-        let copied = self.folder.path().join("copied");
-        assert!(run("cp", &["--sparse=always", &image.display().to_string(), &copied.display().to_string()]));
-        let at = self.mount("copied", "again").expect("the copied file system can be mounted");
-        check(Store::open(at.join("store")).unwrap_or_else(|error| panic!("{}: {error}", error.code)));
-        self.unmount();
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        for at in self.mounted.drain(..).rev() {
-            run("umount", &["-l", &at.display().to_string()]);
-        }
-    }
-}
+use crate::disk::Disk;
 
 fn same(store: &Store, expected: &[String], records: u64) {
     assert_eq!(content(store), expected);
