@@ -285,9 +285,15 @@ impl Engine for FolderEngine {
     ) -> Result<(), StoreError> {
         let Some((generation, tip)) = self.writing().rotated.take() else { return Ok(()) };
         let path = Part::Base.path(&self.folder, generation);
-        // A base is never ahead of the head, or it would look like one of another store.
-        let head = self.writing().head.handle();
-        let synced = fault::point("head.sync").and_then(|()| head?.sync_all());
+        // A base is never ahead of the head, or it would look like one of another store. The last write of the head may
+        // have failed, so it is written again.
+        let written = {
+            let mut writing = self.writing();
+            let Writing { tip, generation, .. } = *writing;
+            let head = Head { position: tip.position, generation, hash: tip.hash, store: self.id };
+            writing.head.write(head).and_then(|()| writing.head.handle())
+        };
+        let synced = written.and_then(|head| fault::point("head.sync").and_then(|()| head.sync_all()));
         synced.map_err(|error| StoreError::io("sync", &head::path(&self.folder), &error))?;
         // Batches that are appended while the base is written count for the next checkpoint.
         self.since_base.store(0, Ordering::Relaxed);
