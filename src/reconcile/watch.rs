@@ -35,8 +35,6 @@ use crate::{
     store::{Store, background::lower_priority},
 };
 
-/// The resources that loops have put back.
-pub(crate) const REPAIRS: &str = "edgewright_drift_repairs_total";
 /// The pause after a panic, which grows with each one, so that repeated panics do not overload the machine.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
@@ -117,8 +115,6 @@ impl WatchedSource {
     ) -> (Loop<F>, Receiver<Signal>) {
         let Self { source, folders, writes, signals, received } = self;
         let following = Arc::new(Following::new(&source, suspensions, signals, before, clock.clone()));
-        // A counter that appears with its first event hides that event from `increase()`.
-        metrics::counter!(REPAIRS, "source" => following.source.clone()).increment(0);
         let mut options = source.options;
         let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
         options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;

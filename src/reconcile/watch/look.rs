@@ -1,10 +1,13 @@
 //! A look at a source: what the loop reads, applies and reports.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{
     super::{
-        Planned, Prepared,
+        Options, Planned, Prepared,
         drift::DriftPolicy,
         fight::{Fight, put_back},
         health::{Reason, Status},
@@ -17,7 +20,7 @@ use super::{
         stillness::ReadingCheck,
         suspension::Suspension,
     },
-    Loop, REPAIRS,
+    Loop,
 };
 use crate::{
     manifest::tree::{Tree, changed_while_read},
@@ -29,6 +32,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Looks at the source, and applies it. Returns how long to wait if a file is still being written.
     pub(super) fn look(&mut self) -> Option<Duration> {
         self.folders.refresh(&self.options.source);
+        // Before the look at the suspension: whichever comes later cancels the run.
+        let options = Options { cancel: self.following.begin_run(), ..self.options.clone() };
         let is_suspended = self.check_suspension();
         if let Some(left) = self.stillness.left(self.clock.moment()) {
             return Some(left);
@@ -55,7 +60,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             return None;
         }
         let span = SyncSpan::start(&self.options.source);
-        let prepared = Prepared::load_again(self.options.clone(), self.prepared.take()).on(self.clock.clone());
+        let prepared = Prepared::load_again(options, self.prepared.take()).on(self.clock.clone());
         match self.stillness.check(self.recorder.files_read(), self.clock.moment()) {
             ReadingCheck::Complete => {}
             ReadingCheck::Wait(time) => {
@@ -71,6 +76,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             }
         }
         let on_drift = self.on_drift();
+        let following = Arc::clone(&self.following);
+        let may_apply = || following.may_apply();
         let mut settled = None;
         let remember = |planned: &Planned, revision: u64| {
             settled = planned.settles().then(|| Settled::of(planned, revision, &self.options, &self.clock));
@@ -80,15 +87,16 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         };
         let run = match is_suspended {
             true => run_suspended(self.store.as_ref(), &prepared, remember),
-            false => run_once(self.store.as_ref(), &prepared, on_drift, remember),
+            false => run_once(self.store.as_ref(), &prepared, on_drift, &may_apply, remember),
         };
+        if run.is_cut_short(&prepared.options) {
+            span.set_result("cancelled");
+            self.leave(prepared);
+            return None;
+        }
         span.end(&run, self.store.snapshot().revision);
         self.prepared = Some(prepared);
         self.note_repairs(&run.report);
-        // A cancelled run has no result.
-        if self.following.is_stopping() && matches!(run.report, RunReport::Invalid(_)) {
-            return None;
-        }
         self.settled = settled;
         self.tell(run);
         None
@@ -111,8 +119,10 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         match self.following.drift {
             DriftPolicy::Warn => OnDrift::Report,
             DriftPolicy::Off => OnDrift::Count,
-            DriftPolicy::Enforce if self.repairs.rests(self.clock.now()).is_some() => OnDrift::Rest,
-            DriftPolicy::Enforce => OnDrift::PutBack,
+            DriftPolicy::Enforce => match self.repairs.rests_until(self.clock.now()) {
+                Some(until) => OnDrift::Rest { until },
+                None => OnDrift::PutBack,
+            },
         }
     }
 
@@ -130,15 +140,15 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             return;
         }
         let source = self.options.source.as_str();
-        metrics::counter!(REPAIRS, "source" => source.to_owned()).increment(plan.summary().drift as u64);
-        if let Some(Fight { key, field, rest }) = self.repairs.note(put_back.into_iter(), self.clock.now()) {
+        self.following.count_repairs(plan.summary().drift as u64);
+        let moment = (self.clock.now(), self.clock.time());
+        if let Some(Fight { key, field, until }) = self.repairs.note(put_back.into_iter(), moment) {
             tracing::warn!(
                 source,
                 kind = %key.kind,
                 id = %key.id,
                 field,
-                rest_seconds = rest.as_secs(),
-                "fight: others keep changing what is put back; drift of the source is left as is meanwhile"
+                "fight: others keep changing what is put back; drift of the source is left as is until {until}"
             );
         }
     }
@@ -187,12 +197,12 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 (reason, message) = (Reason::FetchFailed, failure.message);
             }
         }
-        let health = &self.following.health;
-        health.result(reason, message, snapshot.revision);
-        let is_synced = health.condition().status == Status::Synced;
         let now = digest(&outcome, commit.as_deref());
         let look = self.look_record(commit, snapshot.revision);
-        self.following.status.record(look, findings, is_synced);
+        self.following.status.record(look, findings, reason.status() == Status::Synced);
+        // Last: whoever sees the state sees what was found.
+        let health = &self.following.health;
+        health.result(reason, message, snapshot.revision);
         if !health.is_applied() {
             let source = self.options.source.as_str();
             let owned = snapshot.iter().any(|it| it.claim.as_ref().is_some_and(|claim| claim.source == source));
@@ -211,7 +221,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 
 impl<F> Loop<F> {
     fn look_record(&self, commit: Option<String>, revision: u64) -> LookRecord {
-        LookRecord { at: self.clock.time(), commit, revision }
+        LookRecord { at: self.clock.time(), commit, tag: self.options.tree.tag(), revision }
     }
 
     /// Records an attempt that changed nothing in the history; a persistent error is one attempt (D58).
