@@ -45,8 +45,10 @@ pub(super) async fn state(
         RevisionName::Either(revision, _) if revision <= current.revision => revision,
         name => {
             let store = Arc::clone(&app.store);
+            let applied = app.following.iter().filter_map(|following| following.status.applied());
+            let in_sync: Vec<_> = applied.filter_map(|look| Some((look.commit?, look.revision))).collect();
             let search = move |cancel: Cancel| {
-                let found = store.revision_named(&name, &|| cancel.is_cancelled());
+                let found = store.revision_named(&name, &in_sync, &|| cancel.is_cancelled());
                 found.map_err(|error| unnamed(error, AT))
             };
             app.searches.place()?.run(search).await?

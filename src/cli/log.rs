@@ -115,8 +115,15 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
         let (errors, files) = (counted(&planned.diagnostics, Severity::Error), planned.files.len());
         format!("{errors} in {files} file{}", if files == 1 { "" } else { "s" })
     };
-    let error = |text: String| tracing::error!(target: SYNC, source, commit, author = who, revision, "{text}");
-    let warning = |text: String| tracing::warn!(target: SYNC, source, commit, author = who, revision, "{text}");
+    // Whoever watches the log for a state needs no further line for it.
+    let (reason, _) = report.condition();
+    let status = reason.status();
+    let error = |text: String| {
+        tracing::error!(target: SYNC, source, commit, author = who, %status, %reason, revision, "{text}");
+    };
+    let warning = |text: String| {
+        tracing::warn!(target: SYNC, source, commit, author = who, %status, %reason, revision, "{text}");
+    };
     match report {
         RunReport::Applied { plan, revision } => sync_log::applied(author, plan, *revision),
         RunReport::InSync { unchanged, revision } => sync_log::in_sync(author, *unchanged, *revision),
@@ -141,11 +148,18 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
         RunReport::RolledBack { .. } => {
             warning("A rollback undid these manifests. They are not applied again until they change.".to_owned());
         }
-        RunReport::Drifted { applied, drifted, resources, is_fight } => {
+        RunReport::Drifted { applied, drifted, resources, fight_until } => {
             if let Some((plan, revision)) = applied {
                 sync_log::applied(author, plan, *revision);
             }
-            sync_log::drifted(author, *drifted, resources, *is_fight);
+            let until = fight_until
+                .map(|until| format!(" until {until}, because others keep changing what is put back"))
+                .unwrap_or_default();
+            for resource in resources {
+                tracing::warn!(target: SYNC, source, commit, "Drifted: {}", escaped(resource));
+            }
+            let plural = if *drifted == 1 { "" } else { "s" };
+            warning(format!("{drifted} drifted resource{plural} left as is{until}."));
         }
         RunReport::Failed(found) => {
             diagnostics(format, found, Some(author));

@@ -28,11 +28,10 @@ impl Args {
             Some(client) => {
                 let _: SourceView = client.request(&format!("/sources/{}/resume", segment(&self.source)), b"")?;
             }
-            None => Suspensions::open(Arc::new(self.place.store.open_existing()?))?.set(
-                &self.source,
-                None,
-                Author::Local,
-            )?,
+            None => {
+                let store = Arc::new(self.place.store.open_existing()?);
+                Suspensions::open(store)?.set(&self.source, None, Author::Local)?;
+            }
         }
         say(&format!("Resumed source {}.", self.source));
         Ok(Exit::Done)

@@ -9,7 +9,7 @@ use super::{
     target::{ApiClient, each_record},
 };
 use crate::{
-    api::history::document::PATH,
+    api::{history::document::PATH, sources::view::SourceList},
     model::{
         code::Code,
         diagnostic::{Diagnostic, Name},
@@ -37,7 +37,7 @@ pub(super) fn commit_prefix(text: &str) -> Result<CommitPrefix, String> {
 
 /// Finds the number of a revision in a store.
 pub(super) fn revision_in(store: &Store, name: &RevisionName) -> Result<u64, Failure> {
-    store.revision_named(name, &|| false).map_err(unnamed)
+    store.revision_named(name, &[], &|| false).map_err(unnamed)
 }
 
 /// Finds the number of a revision on a server.
@@ -71,17 +71,24 @@ fn is_revision(client: &ApiClient, number: u64) -> Result<bool, Failure> {
     }
 }
 
-/// The newest revision that was applied from a commit.
+/// The newest revision that was applied from a commit, or the one that a source is in sync with.
 fn newest_from(client: &ApiClient, commit: &CommitPrefix) -> Result<Option<u64>, Failure> {
     let filter = HistoryFilter { commit: Some(commit.clone()), ..HistoryFilter::default() };
-    let mut search = CommitSearch::new(commit);
+    let (mut search, mut is_found) = (CommitSearch::new(commit), false);
     each_record(client, &filter, None, PAGE, &mut |item| {
         let is_over = match item.revision {
             Some(revision) if item.outcome == "applied" => search.add(&item.author.commit, revision),
             _ => false,
         };
+        is_found |= is_over;
         Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
+    if !is_found {
+        let list: SourceList = client.get("/sources")?;
+        let applied = list.sources.into_iter().filter_map(|source| source.last_applied);
+        let in_sync: Vec<_> = applied.map(|look| (look.commit, look.revision)).collect();
+        search.add_in_sync(&in_sync);
+    }
     search.finish().map_err(unnamed)
 }
 

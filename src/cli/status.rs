@@ -23,12 +23,13 @@ const THIS_MACHINE: &str = "http://127.0.0.1:8484";
 /// The most diagnostics of a source that are shown.
 const MOST_SHOWN: usize = 10;
 /// The length of a commit in the table.
-const SHORT_COMMIT: usize = 12;
+const SHORT_COMMIT: usize = 8;
 
 /// Show the sources that a server follows, and whether the store matches their manifests.
 ///
-/// Asks the server at --server, or at http://127.0.0.1:8484. Exits with code 0 if every source is synced, and with code 2
-/// otherwise. `json` is what the API returns.
+/// Asks the server at --server, or at http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is
+/// synced, and with code 2 otherwise. COMMIT is the commit that is applied, and ATTEMPTED the one that was looked at last.
+/// `json` is what the API returns.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Output format.
@@ -54,7 +55,8 @@ impl Args {
             StatusFormat::Json => print(json::text(&list, Secrets::Masked)?)?,
             StatusFormat::Table => print_coloured(&text(&list.sources))?,
         }
-        let is_synced = list.sources.iter().all(|source| source.state == SourceState::Synced);
+        let is_synced = |source: &SourceView| source.state == SourceState::Synced || !source.is_followed();
+        let is_synced = list.sources.iter().all(is_synced);
         Ok(if is_synced { Exit::Done } else { Exit::Pending })
     }
 }
@@ -64,8 +66,11 @@ fn text(sources: &[SourceView]) -> String {
     if sources.is_empty() {
         return "The server follows no source.\n".to_owned();
     }
-    let titles = ["STATE", "SOURCE", "SINCE", "COMMIT", "REVISION", "OWNED", "PENDING", "ERRORS", "NEXT-LOOK"];
-    let mut rows = vec![titles.map(str::to_owned).to_vec()];
+    let with_tags = sources.iter().any(|source| !source.semver.is_empty());
+    let columns = COLUMNS.iter().filter(|(title, _)| with_tags || *title != TAG);
+    let columns: Vec<&Column> = columns.collect();
+    let mut rows: Vec<Vec<String>> = vec![columns.iter().map(|(title, _)| (*title).to_owned()).collect()];
+    let row = |source: &SourceView| columns.iter().map(|(_, cell)| shown(cell(source))).collect::<Vec<String>>();
     rows.extend(sources.iter().map(row));
     let mut table = String::new();
     write_table(&mut table, "", &rows);
@@ -103,24 +108,32 @@ pub(super) fn suspended(suspension: &SuspensionView) -> String {
     format!("suspended by {by} since {since} {until}: {reason}")
 }
 
-fn row(source: &SourceView) -> Vec<String> {
-    let counts = &source.counts;
-    let since = source.conditions.first().map(|condition| condition.last_transition_time.as_str());
-    let last = source.last_applied.as_ref();
-    let pending = counts.pending_create + counts.pending_change + counts.pending_delete;
-    let cells = [
-        source.state.as_str().to_owned(),
-        source.name.clone(),
-        since.unwrap_or_default().to_owned(),
-        last.map(|last| short(&last.commit)).unwrap_or_default(),
-        last.map(|last| last.revision.to_string()).unwrap_or_default(),
-        counts.owned.to_string(),
-        pending.to_string(),
-        counts.errors.to_string(),
-        source.next_look_at.clone(),
-    ];
-    let shown = |cell: String| if cell.is_empty() { "-".to_owned() } else { escaped(&cell).into_owned() };
-    cells.into_iter().map(shown).collect()
+/// A title, and the cell of a source.
+type Column = (&'static str, fn(&SourceView) -> String);
+
+/// The column that is shown only if a source reads the highest tag of a range.
+const TAG: &str = "TAG";
+
+/// With all of them, a line has less than 120 characters, unless a name is long.
+static COLUMNS: [Column; 11] = [
+    ("STATE", |source| source.state.as_str().to_owned()),
+    ("SOURCE", |source| source.name.clone()),
+    ("SINCE", |source| source.since.clone()),
+    ("COMMIT", |source| source.last_applied.as_ref().map(|look| short(&look.commit)).unwrap_or_default()),
+    (TAG, |source| source.last_applied.as_ref().map(|look| look.tag.clone()).unwrap_or_default()),
+    ("ATTEMPTED", |source| source.last_attempt.as_ref().map(|look| short(&look.commit)).unwrap_or_default()),
+    ("REVISION", |source| source.last_applied.as_ref().map(|look| look.revision.to_string()).unwrap_or_default()),
+    ("OWNED", |source| source.counts.owned.to_string()),
+    ("PENDING", |source| {
+        let counts = &source.counts;
+        (counts.pending_create + counts.pending_change + counts.pending_delete).to_string()
+    }),
+    ("DRIFTED", |source| source.counts.drifted.to_string()),
+    ("ERRORS", |source| source.counts.errors.to_string()),
+];
+
+fn shown(cell: String) -> String {
+    if cell.is_empty() { "-".to_owned() } else { escaped(&cell).into_owned() }
 }
 
 /// A commit's first digits, and the suffix of uncommitted changes.
@@ -153,4 +166,48 @@ fn finding(item: &Item) -> String {
         _ => String::new(),
     };
     escaped(&format!("{severity} {}: {place}{}", item.code, item.message)).into_owned()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn source(semver: &str) -> SourceView {
+        let look =
+            |commit: &str| json!({"at": "", "commit": commit.repeat(40), "tag": "v10.20.30", "revision": 12345678});
+        let since = "2026-07-01T12:05:00Z";
+        let condition = json!({
+            "type": "Synced", "status": "OutOfSync", "reason": "Invalid", "message": "1 error in the manifests",
+            "last_transition_time": since, "observed_revision": 7,
+        });
+        let counts = json!({
+            "owned": 10000, "declared": 1, "files": 1, "errors": 100, "warnings": 0, "pending_create": 1,
+            "pending_change": 2, "pending_delete": 3, "drifted": 4,
+        });
+        let view = json!({
+            "name": "storefront", "uri": "", "state": "OutOfSync", "since": since, "conditions": [condition],
+            "paths": [], "repository": "r", "ref": "", "drift": "warn", "semver": semver, "interval_seconds": 30,
+            "last_attempt": look("b"), "last_applied": look("a"), "suspension": null, "replaced_suspension": null,
+            "next_look_at": "", "counts": counts, "diagnostics": [], "diagnostics_omitted": 0, "drifted": [],
+        });
+        serde_json::from_value(view).unwrap()
+    }
+
+    #[test]
+    fn the_table_has_the_failing_commit_the_tag_and_the_drift_within_120_columns() {
+        let lines = |sources: &[SourceView]| -> Vec<String> {
+            text(sources).lines().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+        };
+        let shown = lines(&[source("^10")]);
+        let words: Vec<Vec<&str>> = shown.iter().take(2).map(|line| line.split_whitespace().collect()).collect();
+        let titles = "STATE SOURCE SINCE COMMIT TAG ATTEMPTED REVISION OWNED PENDING DRIFTED ERRORS";
+        let cells = "OutOfSync storefront 2026-07-01T12:05:00Z aaaaaaaa v10.20.30 bbbbbbbb 12345678 10000 6 4 100";
+        assert_eq!(words, [titles, cells].map(|line| line.split(' ').collect::<Vec<_>>()));
+        assert!(shown.iter().all(|line| line.len() <= 120), "{shown:#?}");
+        let shown = lines(&[source("")]);
+        assert!(shown.iter().all(|line| !line.contains("TAG") && !line.contains("v10.20.30")), "{shown:#?}");
+    }
 }

@@ -7,7 +7,7 @@ use super::{
     store_or_server::StoreOrServer,
 };
 use crate::{
-    api::sources::view::{SourceSuspend, SourceView},
+    api::sources::view::{SourceSuspend, SourceView, SuspensionView},
     model::{code::Code, diagnostic::Diagnostic, fault::Fault, json, key::segment, operation::Author, secret::Secrets},
     reconcile::suspension::{Suspension, Suspensions},
     store::mint,
@@ -41,28 +41,31 @@ impl Args {
             })?),
             None => None,
         };
-        let named = match self.place.client()? {
+        let (named, replaced) = match self.place.client()? {
             Some(client) => {
                 let until = until.map(|until| until.to_string()).unwrap_or_default();
                 let body = json::bytes(&SourceSuspend { reason: self.reason, until }, Secrets::Masked)?;
                 let path = format!("/sources/{}/suspend", segment(&self.source));
                 let status: SourceView = client.request(&path, &body)?;
-                status.suspension.as_ref().map(suspended)
+                (status.suspension.as_ref().map(suspended), status.replaced_suspension)
             }
             None => {
                 let suspension = Suspension::new(self.reason, "command line", until).map_err(failed)?;
                 let store = Arc::new(self.place.store.open_existing()?);
                 let is_known = store.snapshot().iter().any(|entry| entry.is_owned_by(&self.source));
-                Suspensions::open(store)?.set(&self.source, Some(suspension), Author::Local)?;
+                let replaced = Suspensions::open(store)?.set(&self.source, Some(suspension), Author::Local)?;
                 if !is_known {
                     say(&format!("No resource belongs to source {}: check the name.", self.source));
                 }
-                None
+                (None, replaced.map(SuspensionView::of))
             }
         };
         match named {
             Some(named) => say(&format!("{}: {named}", self.source)),
             None => say(&format!("Suspended source {}.", self.source)),
+        }
+        if let Some(replaced) = replaced {
+            say(&format!("This replaces an earlier suspension: {}", suspended(&replaced)));
         }
         Ok(Exit::Done)
     }

@@ -134,6 +134,15 @@ impl Drift {
         (state != DriftState::Pending).then_some(Self { state, fields })
     }
 
+    /// The drift of a resource that the manifests replace. It is written as a whole, so nothing of its drift can be kept.
+    pub(crate) fn of_replaced(mut self) -> Self {
+        for field in self.fields.iter_mut().filter(|field| field.state == DriftState::Drift) {
+            field.state = DriftState::Conflict;
+        }
+        self.state = DriftState::Conflict;
+        self
+    }
+
     /// Whether the resource was deleted.
     pub(crate) fn is_deletion(&self) -> bool {
         self.fields.iter().any(|field| field.field.is_empty())
@@ -307,6 +316,10 @@ mod tests {
         ];
         assert_eq!(states(Some(drift)), expected);
         assert_eq!(Drift::of("shop", Some(&live), &wanted, &[]), None, "nobody else has written");
+        let replaced = states(Drift::of("shop", Some(&live), &wanted, &writes).map(Drift::of_replaced));
+        let told: Vec<DriftState> = replaced.into_iter().map(|(_, state, _)| state).collect();
+        let (pending, conflict) = (DriftState::Pending, DriftState::Conflict);
+        assert_eq!(told, [conflict, pending, conflict, conflict], "nothing is kept of a resource that is replaced");
         let nothing = [write(7, json!({"d": "x"}), json!({"d": "same"}))];
         assert_eq!(Drift::of("shop", Some(&live), &wanted, &nothing), None, "what differs is pending");
     }

@@ -9,7 +9,7 @@ mod revert;
 pub(crate) mod safety;
 pub(crate) mod saved;
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 
 pub(crate) use diff::diff;
 pub(crate) use revert::revert;
@@ -118,6 +118,16 @@ impl Plan {
     /// All operations, without a copy.
     pub(crate) fn each_operation(&self) -> Vec<&Operation> {
         self.changes.iter().flat_map(|change| &change.operations).collect()
+    }
+
+    /// The resources that are replaced, by the keys of those that replace them.
+    pub(crate) fn replaced(&self) -> HashMap<&Key, &Key> {
+        let with = |effect: Effect| self.changes.iter().filter(move |change| change.effect == effect);
+        let mut old: HashMap<ChangeIdentity<'_>, Vec<&Key>> = HashMap::new();
+        for change in with(Effect::Replaced) {
+            old.entry(change.identity()).or_default().push(&change.key);
+        }
+        with(Effect::Replace).filter_map(|new| Some((&new.key, old.get_mut(&new.identity())?.pop()?))).collect()
     }
 
     /// The number of changes by effect.

@@ -98,14 +98,15 @@ fn next_state(
 
 /// Plans on the current revision and applies the plan as one commit. If others commit between planning and applying, it plans
 /// again, in the last round under the lock, so that a large plan never starves. `accept` decides on each plan before it
-/// runs: whether it is the reviewed one, and whether it may run at all. Returns the accepted plan and its revision, or
-/// no revision if there was nothing to do.
+/// runs: whether it is the reviewed one, and whether it may run at all. `permit` has the last word, inside the commit.
+/// Returns the accepted plan and its revision, or no revision if there was nothing to do.
 pub(crate) fn apply_current<E: From<ApplyError>>(
     store: &Store,
     plan: impl Fn(&Snapshot) -> Planned,
     author: impl Fn(&Snapshot) -> Result<Author, ApplyError>,
     tokens: &mut dyn Tokens,
     mut accept: impl FnMut(&Snapshot, Planned) -> Result<Planned, E>,
+    permit: impl Fn() -> Result<(), E>,
 ) -> Result<(Planned, Option<u64>), E> {
     enum Stop<E> {
         Moved,
@@ -128,6 +129,7 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
                 planned = accept(current, plan(current)).map_err(Stop::Declined)?;
             }
             let Some(plan) = &planned.plan else { return Ok(NextState::Operations(Vec::new())) };
+            permit().map_err(Stop::Declined)?;
             next_state(plan, planned.tried.as_ref(), current, tokens).map_err(|error| Stop::Declined(error.into()))
         });
         drop(committing);

@@ -84,16 +84,26 @@ impl HeldChanges {
 /// the plan does.
 pub(crate) fn tell(store: &Store, source: &str, snapshot: &Snapshot, planned: &mut Planned) -> Result<(), StoreError> {
     let Some(plan) = &planned.plan else { return Ok(()) };
-    let mut keys: Vec<Key> = plan.changes.iter().filter(|it| can_drift(it, source, snapshot)).map(key_of).collect();
+    let replaced = plan.replaced();
+    // What others have changed is in the history of the resource that goes.
+    let written = |change: &Change| replaced.get(&change.key).map_or_else(|| change.key.clone(), |old| (*old).clone());
+    let told = plan.changes.iter().filter(|it| can_drift(it, source, snapshot));
+    let mut keys: Vec<Key> = told.map(written).collect();
     let untold = keys.len().saturating_sub(MOST_TOLD);
     keys.truncate(MOST_TOLD);
     let writes = store.foreign_writes(&keys, source, snapshot.revision)?;
     let mut found = Vec::new();
     for (at, change) in plan.changes.iter().enumerate() {
-        let Some(writes) = writes.get(&change.key) else { continue };
+        // The deletion of a replaced resource has its drift at the resource that replaces it.
+        if change.effect == Effect::Replaced {
+            continue;
+        }
+        let key = written(change);
+        let Some(writes) = writes.get(&key) else { continue };
         let Some(wanted) = wanted(planned, &change.key) else { continue };
-        let live = snapshot.get(&change.key).map(|entry| store.digested(entry.spec().as_ref())).transpose()?;
+        let live = snapshot.get(&key).map(|entry| store.digested(entry.spec().as_ref())).transpose()?;
         let drift = Drift::of(source, live.as_ref(), &store.digested(wanted.as_ref())?, writes);
+        let drift = if change.effect == Effect::Replace { drift.map(Drift::of_replaced) } else { drift };
         found.extend(drift.map(|drift| (at, drift)));
     }
     let Some(plan) = &mut planned.plan else { return Ok(()) };
@@ -106,14 +116,12 @@ pub(crate) fn tell(store: &Store, source: &str, snapshot: &Snapshot, planned: &m
     Ok(())
 }
 
-fn key_of(change: &Change) -> Key {
-    change.key.clone()
-}
-
 /// Whether a change may put something back: the source owns the resource, or the resource does not exist.
 fn can_drift(change: &Change, source: &str, snapshot: &Snapshot) -> bool {
     match change.effect {
         Effect::Create => snapshot.get(&change.key).is_none(),
+        // Its predecessor is one that the source owns.
+        Effect::Replace => true,
         Effect::Change => snapshot.get(&change.key).is_some_and(|entry| entry.is_owned_by(source)),
         _ => false,
     }

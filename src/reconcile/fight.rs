@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
+
 use crate::{
     model::{drift::DriftState, key::Key},
     plan::Plan,
@@ -27,8 +29,8 @@ pub(super) struct Repairs {
     times: HashMap<(Key, String), Vec<Instant>>,
     /// How many repairs of a fight there were.
     rounds: u32,
-    /// When the rest ends.
-    until: Option<Instant>,
+    /// When the rest ends, also as the time of day.
+    until: Option<(Instant, Timestamp)>,
 }
 
 /// A fight over a field.
@@ -38,18 +40,28 @@ pub(super) struct Fight {
     pub key: Key,
     /// JSON pointer to the field.
     pub field: String,
-    /// How long drift is left as it is.
-    pub rest: Duration,
+    /// Until when drift is left as it is.
+    pub until: Timestamp,
 }
 
 impl Repairs {
     /// How long drift is still left as it is.
     pub(super) fn rests(&self, now: Instant) -> Option<Duration> {
-        self.until?.checked_duration_since(now).filter(|left| !left.is_zero())
+        self.until?.0.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
-    /// Records that fields were put back. Returns the fight that they are part of.
-    pub(super) fn note(&mut self, fields: impl Iterator<Item = (Key, String)>, now: Instant) -> Option<Fight> {
+    /// Until when drift is still left as it is.
+    pub(super) fn rests_until(&self, now: Instant) -> Option<Timestamp> {
+        self.rests(now)?;
+        self.until.map(|(_, until)| until)
+    }
+
+    /// Records that fields were put back now, also as the time of day. Returns the fight that they are part of.
+    pub(super) fn note(
+        &mut self,
+        fields: impl Iterator<Item = (Key, String)>,
+        (now, time): (Instant, Timestamp),
+    ) -> Option<Fight> {
         // Rests must not make a fight look like single repairs.
         let memory = WINDOW + 2 * rest(self.rounds);
         self.times.retain(|_, times| {
@@ -70,8 +82,9 @@ impl Repairs {
         let (key, field) = fought?;
         self.rounds = self.rounds.saturating_add(1);
         let rest = rest(self.rounds);
-        self.until = Some(now + rest);
-        Some(Fight { key, field, rest })
+        let until = time.checked_add(rest).unwrap_or(time);
+        self.until = Some((now + rest, until));
+        Some(Fight { key, field, until })
     }
 }
 
@@ -107,12 +120,14 @@ mod tests {
 
     #[test]
     fn repairs_of_one_field_are_a_fight_that_backs_off() {
-        let (mut repairs, mut now) = (Repairs::default(), Instant::now());
+        let (mut repairs, mut now, time) = (Repairs::default(), Instant::now(), Timestamp::UNIX_EPOCH);
         let mut rests = Vec::new();
         for _ in 0..10 {
-            let fight = repairs.note([field("/description")].into_iter(), now);
-            rests.push(fight.as_ref().map(|fight| fight.rest.as_secs()));
-            assert_eq!(repairs.rests(now), fight.map(|fight| fight.rest));
+            let fight = repairs.note([field("/description")].into_iter(), (now, time));
+            let rest = repairs.rests(now);
+            rests.push(rest.map(|rest| rest.as_secs()));
+            assert_eq!(fight.map(|fight| fight.until), rest.map(|rest| time + rest));
+            assert_eq!(repairs.rests_until(now), rest.map(|rest| time + rest));
             // The other one changes the field right away, and the loop looks every 30 seconds.
             now += repairs.rests(now).unwrap_or_default() + seconds(30);
             assert_eq!(repairs.rests(now), None);
@@ -121,19 +136,19 @@ mod tests {
             [None, None, Some(30), Some(60), Some(120), Some(240), Some(480), Some(600), Some(600), Some(600)];
         assert_eq!(rests, expected);
         now += seconds(3600);
-        assert_eq!(repairs.note([field("/description")].into_iter(), now), None, "the fight is over");
+        assert_eq!(repairs.note([field("/description")].into_iter(), (now, time)), None, "the fight is over");
         assert_eq!(repairs.times.len(), 1);
     }
 
     #[test]
     fn repairs_of_other_fields_and_rare_ones_are_no_fight() {
-        let (mut repairs, mut now) = (Repairs::default(), Instant::now());
+        let (mut repairs, mut now, time) = (Repairs::default(), Instant::now(), Timestamp::UNIX_EPOCH);
         for name in ["/a", "/b", "/c", "/d"] {
-            assert_eq!(repairs.note([field(name)].into_iter(), now), None);
+            assert_eq!(repairs.note([field(name)].into_iter(), (now, time)), None);
         }
         for _ in 0..10 {
             now += seconds(301);
-            assert_eq!(repairs.note([field("/a")].into_iter(), now), None, "two within ten minutes");
+            assert_eq!(repairs.note([field("/a")].into_iter(), (now, time)), None, "two within ten minutes");
         }
         assert_eq!(repairs.rests(now), None);
     }

@@ -2,7 +2,11 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc::Sender},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc::Sender,
+    },
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -89,9 +93,12 @@ pub struct Following {
     suspensions: Arc<Suspensions>,
     /// The suspension by the configuration file, if any.
     configured: Option<Suspension>,
-    /// Held during a run, so that nothing is applied once a suspension is acknowledged. A loop that takes over shares it
-    /// with the one before: only one of them runs at a time.
+    /// Held during a run. A loop that takes over shares it with the one before: only one of them runs at a time.
     running: Arc<Mutex<()>>,
+    /// Cancels the current run.
+    run: Mutex<Cancel>,
+    /// The resources that the loop, and those before it, have put back.
+    repairs: Arc<AtomicU64>,
     signals: Sender<Signal>,
     cancel: Cancel,
     clock: Clock,
@@ -109,7 +116,7 @@ impl Following {
         clock: Clock,
     ) -> Self {
         // A loop that looks more often still has the time of the default.
-        let health = Health::on(clock.clone(), &source.options.source, 3 * source.interval.max(INTERVAL));
+        let health = Health::on(clock.clone(), 3 * source.interval.max(INTERVAL));
         let is_same_place = before.is_some_and(|before| before.location == source.location);
         if let Some(before) = before {
             health.take_over(&before.health, is_same_place);
@@ -126,6 +133,8 @@ impl Following {
             suspensions,
             configured: source.is_suspended.then(configured),
             running: before.map(|it| Arc::clone(&it.running)).unwrap_or_default(),
+            run: Mutex::default(),
+            repairs: before.map(|it| Arc::clone(&it.repairs)).unwrap_or_default(),
             signals,
             cancel: source.options.cancel.clone(),
             clock,
@@ -143,13 +152,41 @@ impl Following {
         self.configured.is_some()
     }
 
-    /// Suspends the source, or resumes it, durably. Once it returns, a suspended source is not applied: it waits for the
-    /// end of a current run.
-    pub(crate) fn set_suspension(&self, suspension: Option<Suspension>, author: Author) -> Result<(), StoreError> {
-        self.suspensions.set(&self.source, suspension, author)?;
-        drop(self.running());
+    /// Suspends the source, or resumes it, durably. Returns the suspension that was in effect before. Once it returns, a
+    /// suspended source is not applied: a current run is cancelled, however long its current step takes.
+    pub(crate) fn set_suspension(
+        &self,
+        suspension: Option<Suspension>,
+        author: Author,
+    ) -> Result<Option<Suspension>, StoreError> {
+        let is_suspended = suspension.is_some();
+        let before = self.suspensions.set(&self.source, suspension, author)?;
+        if is_suspended {
+            self.run().cancel();
+        }
         self.look();
-        Ok(())
+        Ok(before)
+    }
+
+    fn run(&self) -> MutexGuard<'_, Cancel> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a run, which a suspension or the end of the loop cancels.
+    pub(super) fn begin_run(&self) -> Cancel {
+        let cancel = self.cancel.child();
+        *self.run() = cancel.clone();
+        cancel
+    }
+
+    /// Whether the current run may apply its plan. Asked inside the commit: a suspension that is recorded later comes
+    /// after the commit in the history, too.
+    pub(super) fn may_apply(&self) -> bool {
+        let run = self.run();
+        if self.suspension().is_some() {
+            run.cancel();
+        }
+        !run.is_cancelled()
     }
 
     /// Records that the time of a suspension is over, if it is.
@@ -158,6 +195,16 @@ impl Following {
             let source = self.source.as_str();
             tracing::warn!(source, code = %error.code, "cannot record the end of the suspension: {error}");
         }
+    }
+
+    /// Counts resources that were put back.
+    pub(super) fn count_repairs(&self, resources: u64) {
+        self.repairs.fetch_add(resources, Ordering::Relaxed);
+    }
+
+    /// The number of resources that were put back since the source is followed.
+    pub(crate) fn repairs(&self) -> u64 {
+        self.repairs.load(Ordering::Relaxed)
     }
 
     /// Waits for the end of a current run, and holds up the next one.

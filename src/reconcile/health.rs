@@ -1,4 +1,4 @@
-//! The health of the reconcile loop, as a condition (D33), for `/readyz`, `/metrics` and the log (D52).
+//! The health of the reconcile loop, as a condition (D33), for `/readyz` and `/metrics` (D52).
 
 use std::{
     fmt,
@@ -9,7 +9,6 @@ use std::{
 use jiff::Timestamp;
 
 use super::clock::Clock;
-use crate::text::escaped;
 
 /// A longer run is considered stuck.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
@@ -75,7 +74,8 @@ impl Reason {
         matches!(self, Reason::Suspended | Reason::RolledBack | Reason::Drifted | Reason::Fight)
     }
 
-    fn status(self) -> Status {
+    /// The status that the reason is of.
+    pub(crate) fn status(self) -> Status {
         match self {
             Reason::Starting => Status::Unknown,
             Reason::Applied | Reason::InSync => Status::Synced,
@@ -124,8 +124,6 @@ pub enum Verdict {
 /// The state that the loop records.
 #[derive(Debug)]
 pub struct Health {
-    /// The source, for the log.
-    source: String,
     /// A loop without a heartbeat for this long is considered stuck.
     longest_silence: Duration,
     clock: Clock,
@@ -150,12 +148,12 @@ struct HealthState {
 
 impl Health {
     /// Creates the health of a source's loop that starts now and wakes up more often than every `longest_silence`.
-    pub fn new(source: &str, longest_silence: Duration) -> Self {
-        Self::on(Clock::default(), source, longest_silence)
+    pub fn new(longest_silence: Duration) -> Self {
+        Self::on(Clock::default(), longest_silence)
     }
 
     /// Like [`Health::new`], with the clock of the loop.
-    pub(super) fn on(clock: Clock, source: &str, longest_silence: Duration) -> Self {
+    pub(super) fn on(clock: Clock, longest_silence: Duration) -> Self {
         let condition = Condition {
             kind: "Synced",
             status: Status::Unknown,
@@ -174,7 +172,7 @@ impl Health {
             last_attempt: None,
             last_success: None,
         };
-        Self { source: source.to_owned(), longest_silence, clock, state: Mutex::new(state) }
+        Self { longest_silence, clock, state: Mutex::new(state) }
     }
 
     /// Takes over from the loop that the source had before its settings changed. `is_same_place` tells whether the
@@ -221,7 +219,6 @@ impl Health {
 
     /// Records the result of a run and the store's revision.
     pub fn result(&self, reason: Reason, message: String, revision: u64) {
-        let source = self.source.as_str();
         let mut state = self.state();
         let status = reason.status();
         let now = self.clock.time();
@@ -229,14 +226,7 @@ impl Health {
             state.last_success = Some(now);
         }
         state.is_applied |= status == Status::Synced || reason == Reason::PartlyApplied;
-        let before = (state.condition.status, state.condition.reason);
-        if status == Status::OutOfSync && before != (status, reason) {
-            tracing::warn!(source, %status, %reason, revision, "{}", escaped(&message));
-        }
-        if status == Status::Synced && before.0 == Status::OutOfSync {
-            tracing::info!(source, %status, %reason, revision, "{}", escaped(&message));
-        }
-        if before.0 != status {
+        if state.condition.status != status {
             state.condition.last_transition_time = now;
         }
         let last_transition_time = state.condition.last_transition_time;
@@ -339,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_loop_is_ready_after_its_first_good_run_and_stays_so_with_broken_manifests() {
-        let health = Health::new("shop", SILENCE);
+        let health = Health::new(SILENCE);
         assert!(!is_ready(&health, Duration::ZERO), "before the first run");
         health.begin();
         assert!(!is_ready(&health, Duration::ZERO), "during the first run");
@@ -357,7 +347,7 @@ mod tests {
 
     #[test]
     fn what_was_never_applied_is_not_ready() {
-        let health = Health::new("shop", SILENCE);
+        let health = Health::new(SILENCE);
         health.result(Reason::Invalid, "one error".into(), 1);
         assert_eq!(health.verdict(), Verdict::NotReady("OutOfSync (Invalid): one error".into()));
         health.has_resources();
@@ -367,7 +357,7 @@ mod tests {
     #[test]
     fn a_source_that_somebody_has_taken_over_does_not_keep_a_server_from_being_ready() {
         for reason in [Reason::Suspended, Reason::RolledBack, Reason::Drifted, Reason::Fight] {
-            let health = Health::new("shop", SILENCE);
+            let health = Health::new(SILENCE);
             health.result(reason, "one to create".into(), 1);
             assert_eq!(health.verdict(), Verdict::Degraded(format!("OutOfSync ({reason}): one to create")));
         }
@@ -375,31 +365,31 @@ mod tests {
 
     #[test]
     fn a_source_that_is_added_or_changed_does_not_make_a_server_unready() {
-        let added = Health::new("shop", SILENCE);
+        let added = Health::new(SILENCE);
         added.set_optional();
         assert_eq!(added.verdict(), Verdict::Degraded("Unknown (Starting): the first run has not finished".into()));
         added.result(Reason::Invalid, "one error".into(), 1);
         assert_eq!(added.verdict(), Verdict::Degraded("OutOfSync (Invalid): one error".into()));
 
-        let first = Health::new("shop", SILENCE);
+        let first = Health::new(SILENCE);
         first.result(Reason::Applied, "one to create".into(), 1);
-        let moved = Health::new("shop", SILENCE);
+        let moved = Health::new(SILENCE);
         moved.take_over(&first, false);
         assert_eq!((moved.condition().status, is_ready(&moved, Duration::ZERO)), (Status::Unknown, true));
         assert_eq!(moved.last_success(), first.last_success());
-        let same = Health::new("shop", SILENCE);
+        let same = Health::new(SILENCE);
         same.take_over(&first, true);
         assert_eq!((same.condition(), same.verdict()), (first.condition(), Verdict::Ready));
 
         // What was never applied is no less missing after a change of its settings.
-        let missing = Health::new("shop", SILENCE);
-        missing.take_over(&Health::new("shop", SILENCE), false);
+        let missing = Health::new(SILENCE);
+        missing.take_over(&Health::new(SILENCE), false);
         assert!(!is_ready(&missing, Duration::ZERO));
     }
 
     #[test]
     fn a_loop_that_hangs_is_not_ready() {
-        let health = Health::new("shop", SILENCE);
+        let health = Health::new(SILENCE);
         health.begin();
         health.result(Reason::InSync, "in sync".into(), 1);
         assert!(is_ready(&health, LONGEST_RUN - Duration::from_secs(10)), "a run may take its time");
@@ -411,7 +401,7 @@ mod tests {
 
     #[test]
     fn the_time_of_a_transition_is_that_of_the_status() {
-        let health = Health::new("shop", SILENCE);
+        let health = Health::new(SILENCE);
         health.result(Reason::Invalid, "why".into(), 1);
         let first = health.condition();
         health.result(Reason::Failed, "other".into(), 1);

@@ -10,6 +10,8 @@ mod folders;
 pub(crate) mod followed;
 pub(crate) mod following;
 pub(crate) mod health;
+#[cfg(test)]
+mod interrupted;
 mod judging;
 #[cfg(test)]
 mod laws;

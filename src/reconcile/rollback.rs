@@ -58,7 +58,7 @@ impl Rollback {
     ) -> Result<(Planned, Option<u64>), E> {
         let plan = |current: &Snapshot| self.plan(current, target);
         let author = |current: &Snapshot| self.author(store, current, target, caller);
-        apply_current(store, plan, author, &mut TokenFiles::default(), accept)
+        apply_current(store, plan, author, &mut TokenFiles::default(), accept, || Ok(()))
     }
 
     fn author(

@@ -2,8 +2,10 @@
 
 use std::{fmt, time::Instant};
 
+use jiff::Timestamp;
+
 use super::{
-    ApplyError, Planned, Prepared, apply_current,
+    ApplyError, Options, Planned, Prepared, apply_current,
     drift::{HeldChanges, hold, tell},
     health::Reason,
     measure,
@@ -58,8 +60,8 @@ pub enum RunReport {
         drifted: usize,
         /// The first of them, with what was changed by whom.
         resources: Vec<String>,
-        /// Whether they would be put back, but others keep changing them.
-        is_fight: bool,
+        /// When they are put back again, if others keep changing them.
+        fight_until: Option<Timestamp>,
     },
     /// The plan was refused or failed.
     Failed(Vec<Diagnostic>),
@@ -73,7 +75,10 @@ pub(super) enum OnDrift {
     /// Leaves it, and reports it.
     Report,
     /// Leaves it because of a fight, and reports that.
-    Rest,
+    Rest {
+        /// When it is put back again.
+        until: Timestamp,
+    },
     /// Leaves it, and only counts it.
     Count,
 }
@@ -93,6 +98,11 @@ impl RunResult {
     pub(super) fn commit(&self) -> Option<String> {
         commit_of(&self.author)
     }
+
+    /// Whether the run was cancelled before its end. Then it has no result.
+    pub(super) fn is_cut_short(&self, options: &Options) -> bool {
+        options.cancel.is_cancelled() && matches!(self.report, RunReport::Invalid(_) | RunReport::Failed(_))
+    }
 }
 
 fn commit_of(author: &Author) -> Option<String> {
@@ -102,17 +112,20 @@ fn commit_of(author: &Author) -> Option<String> {
     }
 }
 
-/// Reconciles once, like the `reconcile` command. `settled` is called if the store matches the manifests now, with its
-/// revision.
+/// Reconciles once, like the `reconcile` command. `may_apply` is asked inside the commit. `settled` is called if the store
+/// matches the manifests now, with its revision.
 pub(super) fn run_once(
     store: &Store,
     prepared: &Prepared,
     on_drift: OnDrift,
+    may_apply: &dyn Fn() -> bool,
     settled: impl FnOnce(&Planned, u64),
 ) -> RunResult {
     let began = Instant::now();
-    let run = look(store, prepared, on_drift, settled);
-    measure(run.report.result(), began);
+    let run = look(store, prepared, on_drift, may_apply, settled);
+    if !run.is_cut_short(&prepared.options) {
+        measure(run.report.result(), began);
+    }
     run
 }
 
@@ -137,8 +150,11 @@ pub(super) fn run_suspended(store: &Store, prepared: &Prepared, settled: impl Fn
         }
         Some(_) => RunReport::Suspended(planned),
     };
-    measure("suspended", began);
-    RunResult { report, findings, author }
+    let run = RunResult { report, findings, author };
+    if !run.is_cut_short(&prepared.options) {
+        measure("suspended", began);
+    }
+    run
 }
 
 /// Logs that drift is not told apart.
@@ -147,12 +163,19 @@ fn untold(prepared: &Prepared, error: &StoreError) {
     tracing::warn!(source, code = %error.code, "cannot tell drift from pending changes: {error}");
 }
 
-fn look(store: &Store, prepared: &Prepared, on_drift: OnDrift, settled: impl FnOnce(&Planned, u64)) -> RunResult {
+fn look(
+    store: &Store,
+    prepared: &Prepared,
+    on_drift: OnDrift,
+    may_apply: &dyn Fn() -> bool,
+    settled: impl FnOnce(&Planned, u64),
+) -> RunResult {
     /// Why a plan must not run.
     enum RunStop {
         Invalid(Box<Planned>),
         Refused(Vec<Diagnostic>),
         RolledBack,
+        Cancelled,
         Failed(ApplyError),
     }
     impl From<ApplyError> for RunStop {
@@ -192,7 +215,8 @@ fn look(store: &Store, prepared: &Prepared, on_drift: OnDrift, settled: impl FnO
         Ok(planned)
     };
     let plan = |current: &Snapshot| prepared.plan(current);
-    let report = match apply_current(store, plan, |_| Ok(author.clone()), &mut TokenFiles::default(), accept) {
+    let permit = || if may_apply() { Ok(()) } else { Err(RunStop::Cancelled) };
+    let report = match apply_current(store, plan, |_| Ok(author.clone()), &mut TokenFiles::default(), accept, permit) {
         Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
         Ok((planned, applied)) => {
             let plan = planned.plan.as_ref();
@@ -206,7 +230,10 @@ fn look(store: &Store, prepared: &Prepared, on_drift: OnDrift, settled: impl FnO
                     applied,
                     drifted: findings.drifted,
                     resources: findings.drift.iter().map(DriftedResource::to_string).collect(),
-                    is_fight: on_drift == OnDrift::Rest,
+                    fight_until: match on_drift {
+                        OnDrift::Rest { until } => Some(until),
+                        OnDrift::PutBack | OnDrift::Report | OnDrift::Count => None,
+                    },
                 },
                 Some((plan, revision)) => RunReport::Applied { plan, revision },
                 None => RunReport::InSync { unchanged, revision: base },
@@ -215,6 +242,9 @@ fn look(store: &Store, prepared: &Prepared, on_drift: OnDrift, settled: impl FnO
         Err(RunStop::Invalid(planned)) => RunReport::Invalid(*planned),
         Err(RunStop::Refused(refusals)) => RunReport::Failed(refusals),
         Err(RunStop::RolledBack) => RunReport::RolledBack { commit: commit_of(&author) },
+        Err(RunStop::Cancelled) => {
+            RunReport::Failed(vec![Diagnostic::error(Code::Unavailable, "the run was cancelled")])
+        }
         Err(RunStop::Failed(error)) => RunReport::Failed(vec![error.diagnostic()]),
     };
     match &report {
@@ -225,7 +255,7 @@ fn look(store: &Store, prepared: &Prepared, on_drift: OnDrift, settled: impl FnO
             findings.pending = Summary { change: held.waiting, ..Summary::default() };
             match on_drift {
                 OnDrift::PutBack => (findings.drifted, findings.drift) = (0, Vec::new()),
-                OnDrift::Report | OnDrift::Rest => {}
+                OnDrift::Report | OnDrift::Rest { .. } => {}
                 OnDrift::Count => findings.drift.clear(),
             }
         }
@@ -257,7 +287,7 @@ impl RunReport {
     }
 
     /// The reason for the loop's condition (D33).
-    pub(super) fn condition(&self) -> (Reason, String) {
+    pub(crate) fn condition(&self) -> (Reason, String) {
         let errors = |planned: &Planned| {
             let count = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error).count();
             format!("{count} error{} in the manifests", if count == 1 { "" } else { "s" })
@@ -279,18 +309,18 @@ impl RunReport {
                     format!("a rollback undid what {what} declares; nothing is applied until that changes"),
                 )
             }
-            RunReport::Drifted { drifted, is_fight, .. } => {
+            RunReport::Drifted { drifted, fight_until, .. } => {
                 let resources = if *drifted == 1 {
                     "1 drifted resource".to_owned()
                 } else {
                     format!("{drifted} drifted resources")
                 };
-                match is_fight {
-                    true => (
+                match fight_until {
+                    Some(until) => (
                         Reason::Fight,
-                        format!("{resources} left as is for now: others keep changing what is put back"),
+                        format!("{resources} left as is until {until}: others keep changing what is put back"),
                     ),
-                    false => (Reason::Drifted, format!("{resources} left as is")),
+                    None => (Reason::Drifted, format!("{resources} left as is")),
                 }
             }
             RunReport::Failed(diagnostics) => {

@@ -33,6 +33,8 @@ pub(crate) struct LookRecord {
     pub at: Timestamp,
     /// The commit of the manifests, if known.
     pub commit: Option<String>,
+    /// The tag of the commit, if it was chosen from a range of versions.
+    pub tag: Option<String>,
     /// The revision of the store then.
     pub revision: u64,
 }
@@ -173,6 +175,11 @@ impl StatusBoard {
     /// The status now.
     pub(crate) fn current(&self) -> SourceStatus {
         self.status().clone()
+    }
+
+    /// The last look after which the store matched the manifests.
+    pub(crate) fn applied(&self) -> Option<LookRecord> {
+        self.status().applied.clone()
     }
 
     /// The number of resources that others have changed, and that are not put back.

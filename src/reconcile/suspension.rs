@@ -4,9 +4,10 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
+use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -82,12 +83,15 @@ impl Suspension {
 /// The suspended sources of a store.
 pub(crate) struct Suspensions {
     store: Arc<Store>,
-    by_source: Mutex<BTreeMap<String, Suspension>>,
+    /// Read without a lock: a run looks at it inside its commit, and a change of it waits for that commit.
+    by_source: ArcSwap<BTreeMap<String, Suspension>>,
+    /// Held until a change is in the history, so that its order is that of the changes.
+    changing: Mutex<()>,
 }
 
 impl fmt::Debug for Suspensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.by_source().fmt(f)
+        fmt::Debug::fmt(&self.by_source.load_full(), f)
     }
 }
 
@@ -100,50 +104,55 @@ impl Suspensions {
             Diagnostic::error(Code::StoreCorrupt, format!("cannot read the file `{FILE}` of the store: {error}"))
                 .help("remove the file, and suspend the sources again that must not be applied")
         })?;
-        Ok(Self { store, by_source: Mutex::new(by_source.unwrap_or_default()) })
-    }
-
-    fn by_source(&self) -> MutexGuard<'_, BTreeMap<String, Suspension>> {
-        self.by_source.lock().unwrap_or_else(PoisonError::into_inner)
+        let by_source: BTreeMap<String, Suspension> = by_source.unwrap_or_default();
+        Ok(Self { store, by_source: ArcSwap::from_pointee(by_source), changing: Mutex::default() })
     }
 
     /// The suspension of a source, unless it has ended by now.
     pub(super) fn current(&self, source: &str, now: Timestamp) -> Option<Suspension> {
-        self.by_source().get(source).filter(|suspension| !suspension.is_over(now)).cloned()
+        self.by_source.load().get(source).filter(|suspension| !suspension.is_over(now)).cloned()
     }
 
-    /// Suspends a source, or resumes it, durably. The history records it, and who did it.
-    pub(crate) fn set(&self, source: &str, suspension: Option<Suspension>, author: Author) -> Result<(), StoreError> {
+    /// Suspends a source, or resumes it, durably. The history records it, and who did it. Returns the suspension that
+    /// was in effect before. A commit that looks at the suspensions is in the history before the suspension, or does
+    /// not happen.
+    pub(crate) fn set(
+        &self,
+        source: &str,
+        suspension: Option<Suspension>,
+        author: Author,
+    ) -> Result<Option<Suspension>, StoreError> {
+        let mut before = None;
         self.change(mint::now(), |next| match suspension {
             Some(suspension) => {
                 let reason = suspension.text();
-                next.insert(source.to_owned(), suspension);
+                before = next.insert(source.to_owned(), suspension);
                 Some((source.to_owned(), author, Outcome::Suspended, reason))
             }
             None => {
-                next.remove(source)?;
+                before = Some(next.remove(source)?);
                 Some((source.to_owned(), author, Outcome::Resumed, String::new()))
             }
-        })
+        })?;
+        Ok(before)
     }
 
     /// Removes the suspensions whose time is over, if that of a source is one of them. The history records their end.
     pub(super) fn end(&self, source: &str, now: Timestamp) -> Result<(), StoreError> {
-        if !self.by_source().get(source).is_some_and(|suspension| suspension.is_over(now)) {
+        if !self.by_source.load().get(source).is_some_and(|suspension| suspension.is_over(now)) {
             return Ok(());
         }
         self.change(now, |_| None)
     }
 
-    /// Changes the suspensions durably, without those whose time is over. The lock is held until everything is in the
-    /// history, so that its order is that of the changes.
+    /// Changes the suspensions durably, without those whose time is over.
     fn change(
         &self,
         now: Timestamp,
         change: impl FnOnce(&mut BTreeMap<String, Suspension>) -> Option<SuspensionNote>,
     ) -> Result<(), StoreError> {
-        let mut by_source = self.by_source();
-        let mut next = by_source.clone();
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = (*self.by_source.load_full()).clone();
         let mut notes: Vec<SuspensionNote> = Vec::new();
         next.retain(|source, suspension| {
             let end = suspension.until.filter(|until| *until <= now);
@@ -159,7 +168,8 @@ impl Suspensions {
                 serde_json::to_vec_pretty(&next).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
             write_beside(&on_disk, FILE, &text)?;
         }
-        *by_source = next;
+        // In effect before the history has it: the record then comes after every commit that did not see it.
+        self.by_source.store(Arc::new(next));
         for (source, author, outcome, message) in notes {
             let attempt = Attempt { source: Some(source.clone()), ..Attempt::new(author) };
             if let Err(error) = self.store.note(attempt, outcome, message) {

@@ -128,17 +128,6 @@ fn drift(change: &Change) -> String {
     if fields.is_empty() { String::new() } else { format!(" ({})", fields.join("; ")) }
 }
 
-/// Logs the resources that others have changed and that are left as they are.
-pub(crate) fn drifted(author: &Author, drifted: usize, resources: &[String], is_fight: bool) {
-    let SyncOrigin { source, commit, .. } = SyncOrigin::of(author);
-    for resource in resources {
-        tracing::warn!(target: SYNC, source, commit, "Drifted: {}", escaped(resource));
-    }
-    let plural = if drifted == 1 { "" } else { "s" };
-    let why = if is_fight { " for now, because others keep changing what is put back" } else { "" };
-    tracing::warn!(target: SYNC, source, commit, drifted, "{drifted} drifted resource{plural} left as is{why}.");
-}
-
 /// Logs a sync that had nothing to change.
 pub(crate) fn in_sync(author: &Author, unchanged: usize, revision: u64) {
     let SyncOrigin { source, commit, author, key } = SyncOrigin::of(author);

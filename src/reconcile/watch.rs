@@ -1,5 +1,7 @@
 //! The loop that reconciles a store with a source: an event only triggers a run, and a timer covers lost events.
 
+mod look;
+
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
@@ -13,32 +15,26 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    Options, Planned, Prepared,
+    Options, Prepared,
     clock::Clock,
     drift::DriftPolicy,
-    fight::{Fight, Repairs, put_back},
+    fight::Repairs,
     folders::Folders,
     following::{FollowedSource, Following, Handle, INTERVAL, Signal, SourceLocation},
-    health::{Reason, Status},
     measure,
-    remembered::{recall, remember},
-    run::{OnDrift, RunReport, RunResult, digest, run_once, run_suspended},
+    run::RunReport,
     schedule::{NextStep, Schedule},
     settled::Settled,
-    spans::SyncSpan,
-    status::{LookRecord, RunFindings},
-    stillness::{ReadingCheck, Stillness},
+    stillness::Stillness,
     suspension::{Suspension, Suspensions},
     writes::Writes,
 };
 use crate::{
-    manifest::tree::{Recorder, Tree, changed_while_read},
+    manifest::tree::{Recorder, Tree},
     model::{code::Code, diagnostic::Diagnostic, operation::Author},
-    store::{Attempt, Store, background::lower_priority, history::Outcome as AttemptOutcome},
+    store::{Store, background::lower_priority},
 };
 
-/// The resources that loops have put back.
-pub(crate) const REPAIRS: &str = "edgewright_drift_repairs_total";
 /// The pause after a panic, which grows with each one, so that repeated panics do not overload the machine.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
@@ -119,8 +115,6 @@ impl WatchedSource {
     ) -> (Loop<F>, Receiver<Signal>) {
         let Self { source, folders, writes, signals, received } = self;
         let following = Arc::new(Following::new(&source, suspensions, signals, before, clock.clone()));
-        // A counter that appears with its first event hides that event from `increase()`.
-        metrics::counter!(REPAIRS, "source" => following.source.clone()).increment(0);
         let mut options = source.options;
         let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
         options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
@@ -274,213 +268,6 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         following.status.waits(self.clock.time(), time);
         self.following.health.end();
         end
-    }
-
-    /// Looks at the source, and applies it. Returns how long to wait if a file is still being written.
-    fn look(&mut self) -> Option<Duration> {
-        self.folders.refresh(&self.options.source);
-        let is_suspended = self.check_suspension();
-        if let Some(left) = self.stillness.left(self.clock.moment()) {
-            return Some(left);
-        }
-        let began = Instant::now();
-        if self.settled.as_ref().is_some_and(|it| it.holds(self.store.as_ref(), &self.clock))
-            && self.recorder.unchanged()
-        {
-            measure("in_sync", began);
-            self.following.health.unchanged();
-            // The commit may be another one that changes no manifest.
-            let (commit, revision) = (self.options.tree.commit(), self.store.snapshot().revision);
-            self.following.status.confirm(self.look_record(commit, revision), self.following.fetch_failure().is_none());
-            return None;
-        }
-        if self.reported.is_none()
-            && let Some(run) = self.recalled()
-        {
-            measure("in_sync", began);
-            if let RunReport::InSync { revision, .. } = run.report {
-                self.settled = Some(Settled::at(revision, &self.clock));
-            }
-            self.tell(run);
-            return None;
-        }
-        let span = SyncSpan::start(&self.options.source);
-        let prepared = Prepared::load_again(self.options.clone(), self.prepared.take()).on(self.clock.clone());
-        match self.stillness.check(self.recorder.files_read(), self.clock.moment()) {
-            ReadingCheck::Complete => {}
-            ReadingCheck::Wait(time) => {
-                span.set_result("waiting");
-                self.leave(prepared);
-                return Some(time);
-            }
-            ReadingCheck::Torn(path) => {
-                span.set_result("failed");
-                self.leave(prepared);
-                self.fail(vec![changed_while_read(&path)]);
-                return None;
-            }
-        }
-        let on_drift = self.on_drift();
-        let mut settled = None;
-        let remember = |planned: &Planned, revision: u64| {
-            settled = planned.settles().then(|| Settled::of(planned, revision, &self.options, &self.clock));
-            if let Some(on_disk) = self.store.on_disk(revision) {
-                remember(&on_disk, &self.options, &self.recorder, planned, revision);
-            }
-        };
-        let run = match is_suspended {
-            true => run_suspended(self.store.as_ref(), &prepared, remember),
-            false => run_once(self.store.as_ref(), &prepared, on_drift, remember),
-        };
-        span.end(&run, self.store.snapshot().revision);
-        self.prepared = Some(prepared);
-        self.note_repairs(&run.report);
-        // A cancelled run has no result.
-        if self.following.is_stopping() && matches!(run.report, RunReport::Invalid(_)) {
-            return None;
-        }
-        self.settled = settled;
-        self.tell(run);
-        None
-    }
-
-    /// Keeps a reading that is not applied. The next look must not take the files for unchanged.
-    fn leave(&mut self, prepared: Prepared) {
-        self.settled = None;
-        self.prepared = Some(prepared);
-    }
-
-    /// Reports that a run has failed before its plan.
-    fn fail(&mut self, found: Vec<Diagnostic>) {
-        let findings = RunFindings::default().failed(&found);
-        self.tell(RunResult { report: RunReport::Failed(found), findings, author: self.options.author() });
-    }
-
-    /// What the next run does with drift.
-    fn on_drift(&self) -> OnDrift {
-        match self.following.drift {
-            DriftPolicy::Warn => OnDrift::Report,
-            DriftPolicy::Off => OnDrift::Count,
-            DriftPolicy::Enforce if self.repairs.rests(self.clock.now()).is_some() => OnDrift::Rest,
-            DriftPolicy::Enforce => OnDrift::PutBack,
-        }
-    }
-
-    /// How long the loop may wait without an event: the end of a rest is not noticed later than it is due.
-    fn patience(&self) -> Duration {
-        let patience = self.following.patience();
-        self.repairs.rests(self.clock.now()).map_or(patience, |rest| rest.min(patience))
-    }
-
-    /// Counts what a run has put back, and logs a fight.
-    fn note_repairs(&mut self, report: &RunReport) {
-        let RunReport::Applied { plan, .. } = report else { return };
-        let put_back: Vec<_> = put_back(plan).collect();
-        if put_back.is_empty() {
-            return;
-        }
-        let source = self.options.source.as_str();
-        metrics::counter!(REPAIRS, "source" => source.to_owned()).increment(plan.summary().drift as u64);
-        if let Some(Fight { key, field, rest }) = self.repairs.note(put_back.into_iter(), self.clock.now()) {
-            tracing::warn!(
-                source,
-                kind = %key.kind,
-                id = %key.id,
-                field,
-                rest_seconds = rest.as_secs(),
-                "fight: others keep changing what is put back; drift of the source is left as is meanwhile"
-            );
-        }
-    }
-
-    /// Whether the source is suspended; logs when that has changed.
-    fn check_suspension(&mut self) -> bool {
-        self.following.end_suspension();
-        let now = self.following.suspension();
-        let source = self.options.source.as_str();
-        match (&self.suspension, &now) {
-            (before, Some(suspension)) if before.as_ref() != Some(suspension) => {
-                let Suspension { reason, by, since, until } = suspension;
-                let until = until.map_or_else(|| "it is resumed".to_owned(), |until| until.to_string());
-                tracing::warn!(source, by, %since, until, reason, "the source is suspended: changes are not applied");
-            }
-            (Some(_), None) => tracing::info!(source, "the source is no longer suspended"),
-            _ => {}
-        }
-        self.suspension = now;
-        self.suspension.is_some()
-    }
-
-    /// The result of a run that was remembered by an earlier process and still holds.
-    fn recalled(&self) -> Option<RunResult> {
-        let revision = self.store.snapshot().revision;
-        let recalled = recall(&self.store.on_disk(revision)?, &self.options, &self.recorder)?;
-        if recalled.revision != revision {
-            return None;
-        }
-        let report = RunReport::InSync { unchanged: recalled.unchanged, revision };
-        Some(RunResult { report, findings: RunFindings::recalled(&recalled), author: self.options.author() })
-    }
-
-    /// Records the result of a run, and reports it if it is new.
-    fn tell(&mut self, run: RunResult) {
-        let commit = run.commit();
-        let RunResult { report: outcome, mut findings, author } = run;
-        let snapshot = self.store.snapshot();
-        let (mut reason, mut message) = outcome.condition();
-        if let Some(failure) = self.following.fetch_failure()
-            && reason != Reason::FetchFailed
-        {
-            findings = findings.after(std::slice::from_ref(&failure));
-            // The store matches an old commit. Errors in it are more urgent.
-            if matches!(reason, Reason::Applied | Reason::InSync) {
-                (reason, message) = (Reason::FetchFailed, failure.message);
-            }
-        }
-        let health = &self.following.health;
-        health.result(reason, message, snapshot.revision);
-        let is_synced = health.condition().status == Status::Synced;
-        let now = digest(&outcome, commit.as_deref());
-        let look = self.look_record(commit, snapshot.revision);
-        self.following.status.record(look, findings, is_synced);
-        if !health.is_applied() {
-            let source = self.options.source.as_str();
-            let owned = snapshot.iter().any(|it| it.claim.as_ref().is_some_and(|claim| claim.source == source));
-            if owned {
-                health.has_resources();
-            }
-        }
-        if self.reported != Some(now) {
-            // Set first: if `report` panics, it must not panic again in every run.
-            self.reported = Some(now);
-            self.note(&outcome, &author);
-            (self.report)(outcome, &author);
-        }
-    }
-}
-
-impl<F> Loop<F> {
-    fn look_record(&self, commit: Option<String>, revision: u64) -> LookRecord {
-        LookRecord { at: self.clock.time(), commit, revision }
-    }
-
-    /// Records an attempt that changed nothing in the history; a persistent error is one attempt (D58).
-    fn note(&self, report: &RunReport, author: &Author) {
-        let outcome = match report {
-            RunReport::Invalid(_) => AttemptOutcome::Refused,
-            RunReport::Failed(_) if report.condition().0 == Reason::Refused => AttemptOutcome::Refused,
-            RunReport::Failed(_) => AttemptOutcome::Failed,
-            RunReport::Applied { .. }
-            | RunReport::InSync { .. }
-            | RunReport::Partly(_)
-            | RunReport::Suspended(_)
-            | RunReport::Drifted { .. }
-            | RunReport::RolledBack { .. } => return,
-        };
-        if let Err(error) = self.store.note(Attempt::new(author.clone()), outcome, report.condition().1) {
-            let source = self.options.source.as_str();
-            tracing::warn!(source, code = %error.code, "cannot record the attempt in the history: {error}");
-        }
     }
 }
 

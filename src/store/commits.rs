@@ -138,6 +138,15 @@ impl<'a> CommitSearch<'a> {
         false
     }
 
+    /// Adds commits that were found to be in sync with a revision, after those that revisions were applied from.
+    pub(crate) fn add_in_sync(&mut self, commits: &[(String, u64)]) {
+        for (commit, revision) in commits {
+            if self.add(commit, *revision) {
+                return;
+            }
+        }
+    }
+
     /// Returns the revision, or none if there is none.
     pub(crate) fn finish(self) -> Result<Option<u64>, NamingError> {
         match (self.newest, self.other) {
@@ -151,17 +160,19 @@ impl<'a> CommitSearch<'a> {
 
 impl Store {
     /// Returns the number of a named revision, which need not exist if the name is a number. For a commit, reads the
-    /// history from disk until `is_cancelled` returns true.
+    /// history from disk until `is_cancelled` returns true. `in_sync` has commits that were found to be in sync with a
+    /// revision, which counts if the history has none.
     pub(crate) fn revision_named(
         &self,
         name: &RevisionName,
+        in_sync: &[(String, u64)],
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<u64, NamingError> {
         match name {
             RevisionName::Number(number) => Ok(*number),
-            RevisionName::Commit(commit) => self.newest_from(commit, is_cancelled),
+            RevisionName::Commit(commit) => self.newest_from(commit, in_sync, is_cancelled),
             RevisionName::Either(number, _) if *number <= self.snapshot().revision => Ok(*number),
-            RevisionName::Either(number, commit) => match self.newest_from(commit, is_cancelled) {
+            RevisionName::Either(number, commit) => match self.newest_from(commit, in_sync, is_cancelled) {
                 Err(NamingError::Unknown { .. }) => Ok(*number),
                 found => found,
             },
@@ -169,9 +180,14 @@ impl Store {
     }
 
     /// The newest revision that was applied from a commit.
-    fn newest_from(&self, commit: &CommitPrefix, is_cancelled: &dyn Fn() -> bool) -> Result<u64, NamingError> {
+    fn newest_from(
+        &self,
+        commit: &CommitPrefix,
+        in_sync: &[(String, u64)],
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<u64, NamingError> {
         let mut search = CommitSearch::new(commit);
-        let mut before = u64::MAX;
+        let (mut before, mut is_over) = (u64::MAX, false);
         'search: loop {
             if is_cancelled() {
                 return Err(NamingError::Cancelled);
@@ -182,10 +198,14 @@ impl Store {
                 if let (Author::Source { commit: Some(commit), .. }, Some(revision)) = (&record.author, record.revision)
                     && search.add(commit, revision)
                 {
+                    is_over = true;
                     break 'search;
                 }
             }
             before = last;
+        }
+        if !is_over {
+            search.add_in_sync(in_sync);
         }
         match search.finish()? {
             Some(revision) => Ok(revision),
@@ -224,7 +244,7 @@ mod tests {
 
     fn find(store: &Store, name: &str) -> Result<u64, String> {
         let name = RevisionName::parse(name).unwrap();
-        store.revision_named(&name, &|| false).map_err(|error| error.to_string())
+        store.revision_named(&name, &[], &|| false).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -236,6 +256,20 @@ mod tests {
         for bad in ["", "-1", "+1234567", "abc123", "latest!", "abc123g", " 1", "HEAD", &"a".repeat(65)] {
             assert_eq!(RevisionName::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_commit_that_changed_nothing_is_the_revision_that_it_is_in_sync_with() {
+        let (one, two) = ("aaaaaaa1".repeat(5), "aaaaaaa2".repeat(5));
+        let store = applied_from(&[one.as_str(), "bbbbbbb"]);
+        let in_sync = [(one.clone(), 2), (two.clone(), 2)];
+        let find = |name: &str| {
+            let name = RevisionName::parse(name).unwrap();
+            store.revision_named(&name, &in_sync, &|| false).map_err(|error| error.to_string())
+        };
+        assert_eq!((find(&two), find("aaaaaaa2")), (Ok(2), Ok(2)));
+        assert_eq!((find(&one), find("aaaaaaa1")), (Ok(1), Ok(1)), "the history comes first");
+        assert!(find("aaaaaaa").unwrap_err().contains("is ambiguous"));
     }
 
     #[test]
@@ -252,6 +286,6 @@ mod tests {
         let unknown = find(&store, "bbbbbbb").unwrap_err();
         assert_eq!(unknown, "no revision was applied from commit bbbbbbb; the history begins at revision 1");
         let name = RevisionName::parse("aaaaaaa1").unwrap();
-        assert!(matches!(store.revision_named(&name, &|| true), Err(NamingError::Cancelled)));
+        assert!(matches!(store.revision_named(&name, &[], &|| true), Err(NamingError::Cancelled)));
     }
 }

@@ -113,8 +113,15 @@ fn drift_is_put_back_and_counted_until_it_is_a_fight() {
         }
         Some(status(&serve)).filter(|found| found["state"] == "Drifted")
     });
-    assert_eq!(fought["conditions"][0]["reason"], "Fight", "{fought:#}");
-    serve.wait_for("fight: others keep changing what is put back");
+    let condition = &fought["conditions"][0];
+    assert_eq!(condition["reason"], "Fight", "{fought:#}");
+    let message = condition["message"].as_str().unwrap();
+    let until = message.strip_prefix("1 drifted resource left as is until ").and_then(|rest| rest.split_once("Z: "));
+    let (until, _) = until.unwrap_or_else(|| panic!("{message}"));
+    serve.wait_for(&format!(
+        "fight: others keep changing what is put back; drift of the source is left as is until {until}Z"
+    ));
+    serve.wait_for(&format!("1 drifted resource left as is until {until}Z, because others keep changing"));
 }
 
 #[test]
@@ -136,6 +143,39 @@ fn a_plan_names_the_drift_and_who_caused_it() {
     assert!(plan.summary().ends_with("(1 drift)"), "{}", plan.out);
     let markdown = folder.ok("plan --source shop --format markdown shop");
     assert!(markdown.out.contains("- drift: /description set by API key ak_"), "{}", markdown.out);
+}
+
+#[test]
+fn a_replaced_resource_tells_what_others_have_changed_of_it() {
+    let folder = Folder::new();
+    let restriction = |traffic: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: IpRestriction\nmetadata: {{name: office}}\nspec: {{type: {traffic}, description: a, enforced: true}}\n"
+        )
+    };
+    folder.write("shop/one.yaml", &restriction("dashboard"));
+    folder.write("edgewright.config.yaml", "sources: [{name: shop, path: shop, interval: 1s, drift: warn}]\n");
+    let serve = folder.serve("");
+    let found = serve.get("/ip_restrictions").json()["ip_restrictions"][0].clone();
+    let path = format!("/ip_restrictions/{}", found["id"].as_str().unwrap());
+    assert_eq!(serve.call("PATCH", &path, r#"{"description": "by hand"}"#).status, 200);
+
+    // The description is as it was applied, and the type cannot be changed.
+    let files = json!([{"name": "one.yaml", "text": restriction("api")}]);
+    let body = json!({"files": files, "source": "shop", "dry_run": true}).to_string();
+    let run = serve.call("POST", "/reconciliations", &body).json();
+    assert_eq!((&run["summary"]["replace"], &run["summary"]["conflict"]), (&json!(1), &json!(1)), "{run:#}");
+    let changes = run["plan"]["changes"].as_array().unwrap();
+    let replaces = changes.iter().find(|change| change["effect"] == "replace").unwrap();
+    let fields = replaces["drift"]["fields"].as_array().unwrap().iter();
+    let states: Vec<_> = fields.map(|it| (it["field"].clone(), it["state"].clone(), it["revision"].clone())).collect();
+    let description = (json!("/description"), json!("conflict"), json!(3));
+    assert_eq!(states, [description, (json!("/type"), json!("pending"), Value::Null)], "{run:#}");
+
+    folder.write("shop/one.yaml", &restriction("api"));
+    serve.wait_for("± IpRestriction office (conflict: /description set by API key ak_");
+    let shown = serve.get("/ip_restrictions").json()["ip_restrictions"][0].clone();
+    assert_eq!((&shown["type"], &shown["description"]), (&json!("api"), &json!("a")));
 }
 
 #[test]

@@ -188,6 +188,13 @@ fn a_revision_is_a_branch_a_tag_a_commit_or_a_range_of_versions() {
         let found = in_state(&serve, "Synced");
         let (key, value) = revision.split_once(": ").unwrap();
         assert_eq!(found[key], value.trim_matches('"'), "{revision}");
+        let tag = match (key, description) {
+            ("semver", "one") => "v1.0.0",
+            ("semver", "two") => "v2.0.0",
+            ("semver", _) => "1.10.0",
+            _ => "",
+        };
+        assert_eq!(found["last_applied"]["tag"], tag, "{revision}");
         if revision == "semver: ^1" {
             git(&folder, "-C repo tag v1.11.0 v2.0.0");
             git(&folder, "-C repo push -q --tags ../srv/edge.git");

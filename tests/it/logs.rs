@@ -229,3 +229,37 @@ fn a_server_that_cannot_start_says_so_as_json_too() {
     let events = events(&run);
     assert_eq!((events.len(), &events[0]["code"]), (1, &"ERR_EDGEWRIGHT_CANNOT_LISTEN".into()), "{}", run.err);
 }
+
+#[test]
+fn one_cause_is_one_line_or_block() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    folder.write("edgewright.config.yaml", "sources: [{name: shop, path: m, interval: 1s, drift: warn}]\n");
+    let serve = folder.serve("");
+    folder.write("m/one.yaml", &edge("first").replace("hostports", "hostprots"));
+    until_logged(&serve, "the last good state stays in service");
+    folder.write("m/one.yaml", &edge("first"));
+    until_logged(&serve, "In sync with the manifests");
+    let list = serve.get("/edges/https").json();
+    let path = format!("/edges/https/{}", list["https_edges"][0]["id"].as_str().unwrap());
+    assert_eq!(serve.call("PATCH", &path, r#"{"description": "by hand"}"#).status, 200);
+    until_logged(&serve, "left as is");
+    assert_eq!(serve.call("POST", "/sources/shop/suspend", r#"{"reason": "a fix"}"#).status, 200);
+    until_logged(&serve, "Not applied, because the source is suspended");
+    assert_eq!(serve.call("POST", "/sources/shop/resume", "").status, 200);
+    until_logged(&serve, "no longer suspended");
+    let run = serve.stop();
+    let logged = |text: &str| run.err.lines().filter(|line| line.contains(text)).count();
+    for (text, count) in [
+        ("status=OutOfSync reason=Invalid", 1),
+        ("In sync with the manifests", 1),
+        ("status=OutOfSync reason=Drifted", 2),
+        ("Drifted: HttpsEdge one", 2),
+        ("status=OutOfSync reason=Suspended", 1),
+        ("no longer suspended", 1),
+        ("resuming", 0),
+        ("edgewright::reconcile::health", 0),
+    ] {
+        assert!(logged(text) <= count && (count == 0 || logged(text) > 0), "{text}\n{}", run.err);
+    }
+}

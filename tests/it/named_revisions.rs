@@ -1,7 +1,9 @@
 //! Revisions that are named by Git commits, for reads and rollbacks (D93).
 
+use serde_json::json;
+
 use crate::{
-    cli::{Folder, Run, Serve, finish},
+    cli::{Folder, Run, Serve, finish, until},
     diff::git,
     serve::edge,
 };
@@ -55,4 +57,25 @@ fn a_commit_names_the_newest_revision_that_was_applied_from_it() {
         let run = client(&folder, &serve, &format!("get edges --at {at}"));
         assert!(run.code == 1 && run.err.contains(says), "{at}: {}", run.all());
     }
+}
+
+#[test]
+fn a_commit_that_changes_nothing_is_the_revision_that_it_is_in_sync_with() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    git(&folder, "init -q -b main m");
+    git(&folder, "-C m add .");
+    git(&folder, "-C m commit -q -m first");
+    folder.write("edgewright.config.yaml", "sources: [{name: shop, repository: m, ref: main}]\n");
+    let serve = folder.serve("");
+    git(&folder, "-C m commit -q --allow-empty -m nothing");
+    let commit = folder.read("m/.git/refs/heads/main").trim().to_owned();
+    until("the commit", || (serve.get("/sources/shop").json()["last_applied"]["commit"] == commit).then_some(()));
+    for at in [commit.as_str(), &commit[..9]] {
+        let shown = serve.get(&format!("/edges/https?at={at}")).json();
+        assert_eq!(shown["https_edges"][0]["description"], json!("first"), "{at}: {shown}");
+        let shown = client(&folder, &serve, &format!("get edges --at {at} -o json"));
+        assert!(shown.code == 0 && shown.out.contains("\"first\""), "{at}: {}", shown.all());
+    }
+    assert_eq!(serve.get("/edges/https?at=0000000f").status, 404);
 }

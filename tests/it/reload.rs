@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     cli::{Folder, Serve, until},
-    sources::{CONFIG, edge, in_state, shown, soon_shown, status, two_sources, until_logged},
+    sources::{CONFIG, client, edge, in_state, shown, soon_shown, status, two_sources, until_logged},
 };
 
 const SHOP: &str = "- {name: shop, path: shop}\n";
@@ -16,7 +16,9 @@ const NOT_APPLIED: &str = "The configuration file is not applied";
 /// The names of the followed sources, in the order of the API.
 fn names(serve: &Serve) -> Vec<String> {
     let list = serve.get("/sources").json();
-    list["sources"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect()
+    let followed =
+        list["sources"].as_array().unwrap().iter().filter(|it| it["conditions"][0]["reason"] != "NotFollowed");
+    followed.map(|it| it["name"].as_str().unwrap().to_owned()).collect()
 }
 
 fn until_followed(serve: &Serve, expected: &[&str]) {
@@ -62,6 +64,19 @@ fn a_source_that_is_added_is_followed_and_one_that_is_removed_keeps_its_resource
     assert_eq!(metric(&serve, "edgewright_drift{source=\"docs\"}"), None, "its series have ended");
     let owned = metric(&serve, "edgewright_source_resources{source=\"docs\",kind=\"HttpsEdge\"}");
     assert_eq!(owned, Some(1.0), "it still owns its edge");
+    let repairs = metric(&serve, "edgewright_drift_repairs_total{source=\"docs\"}");
+    assert_eq!((repairs, metric(&serve, "edgewright_drift_repairs_total{source=\"shop\"}")), (None, Some(0.0)));
+    let left = status(&serve, "docs");
+    assert_eq!((&left["state"], &left["counts"]["owned"]), (&json!("Unknown"), &json!(1)), "{left:#}");
+    let condition = &left["conditions"][0];
+    assert_eq!((&condition["reason"], &condition["status"]), (&json!("NotFollowed"), &json!("Unknown")));
+    let message = condition["message"].as_str().unwrap();
+    assert!(message.contains("owns 1 resource. To follow it, add it to `sources`"), "{message}");
+    let listed = serve.get("/sources").json();
+    assert_eq!(listed["sources"].as_array().unwrap().last(), Some(&left));
+    let run = client(&folder, &serve, "status");
+    assert!(run.code == 0 && run.out.contains("Unknown  docs"), "{}", run.all());
+    assert_eq!(serve.call("POST", "/sources/docs/suspend", r#"{"reason": "x"}"#).status, 404);
 
     // It is the same source when it comes back.
     replace(&folder, &format!("sources:\n{SHOP}{DOCS}"));

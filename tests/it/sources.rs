@@ -214,7 +214,7 @@ pub(crate) fn in_state(serve: &Serve, name: &str, state: &str) -> serde_json::Va
 }
 
 /// The program as a client of a server.
-fn client(folder: &Folder, serve: &Serve, line: &str) -> Run {
+pub(crate) fn client(folder: &Folder, serve: &Serve, line: &str) -> Run {
     let mut command = folder.command(line);
     command.env("EDGEWRIGHT_SERVER", format!("http://{}", serve.address)).env("EDGEWRIGHT_TOKEN", &serve.token);
     finish(command, "")
@@ -252,9 +252,12 @@ fn the_status_of_a_source_names_the_commit_and_the_errors_with_their_places() {
         (&json!("OutOfSync"), &json!("Invalid"))
     );
     assert!(!found["next_look_at"].as_str().unwrap().is_empty());
+    assert_eq!(found["since"], found["conditions"][0]["last_transition_time"]);
 
     let run = client(&folder, &serve, "status");
     assert_eq!((run.code, run.out.contains("Invalid  shop  ")), (2, true), "{}", run.all());
+    let (applied, attempted) = (format!("  {}  ", &second[..8]), format!("  {}  ", &third[..8]));
+    assert!(run.out.contains(&applied) && run.out.contains(&attempted), "{}", run.out);
     assert!(run.out.contains("error ERR_EDGEWRIGHT_UNKNOWN_FIELD: edge/one.yaml:4:"), "{}", run.out);
     let run = client(&folder, &serve, "status --format json");
     let list: serde_json::Value = serde_json::from_str(&run.out).unwrap();
@@ -320,6 +323,10 @@ fn a_suspended_source_is_looked_at_and_not_applied() {
     let serve = folder.serve("");
     let run = client(&folder, &serve, "suspend shop --reason emergency --for 1h");
     assert_eq!((run.code, run.err.contains(": emergency")), (0, true), "{}", run.all());
+    assert!(!run.err.contains("replaces"), "{}", run.err);
+    let run = client(&folder, &serve, "suspend shop --reason emergency --for 2h");
+    let said = "\nThis replaces an earlier suspension: suspended by usr_";
+    assert!(run.code == 0 && run.err.contains(said) && run.err.ends_with(": emergency\n"), "{}", run.all());
     folder.write("shop/one.yaml", &edge("one", "new"));
     folder.write("docs/two.yaml", &edge("two", "other"));
     soon_shown(&serve, &["a", "other"]);
@@ -327,6 +334,7 @@ fn a_suspended_source_is_looked_at_and_not_applied() {
         Some(status(&serve, "shop")).filter(|found| found["counts"]["pending_change"] == json!(1))
     });
     assert_eq!((&found["state"], &found["suspension"]["reason"]), (&json!("Suspended"), &json!("emergency")));
+    assert_eq!(found["since"], found["suspension"]["since"]);
     assert!(found["suspension"]["by"].as_str().unwrap().starts_with("usr_"), "{found:#}");
     assert!(found["suspension"]["until"].as_str() > found["suspension"]["since"].as_str(), "{found:#}");
     for said in ["the source is suspended: ", "Not applied, because the source is suspended: 0 to create, 1 to change"]
@@ -356,7 +364,9 @@ fn a_suspension_ends_by_itself() {
     let folder = two_sources();
     folder.write(CONFIG, "sources:\n- {name: shop, path: shop, suspend: false}\n");
     folder.ok("reconcile --source shop shop");
-    folder.ok("suspend shop --reason later --for 8s");
+    folder.ok("suspend shop --reason sooner");
+    let run = folder.ok("suspend shop --reason later --for 8s");
+    assert!(run.err.contains("This replaces an earlier suspension: suspended by command line since "), "{}", run.err);
     folder.write("shop/one.yaml", &edge("one", "new"));
     let serve = folder.serve("");
     assert_eq!(shown(&serve), ["a"]);

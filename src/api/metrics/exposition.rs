@@ -17,12 +17,21 @@ impl Exposition {
 
     /// Writes a gauge with its samples; nothing if there are none.
     pub(super) fn gauge<'a>(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = (Labels<'a>, f64)>) {
+        self.metric("gauge", name, help, samples);
+    }
+
+    /// Writes a counter with its samples; nothing if there are none.
+    pub(super) fn counter<'a>(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = (Labels<'a>, f64)>) {
+        self.metric("counter", name, help, samples);
+    }
+
+    fn metric<'a>(&mut self, kind: &str, name: &str, help: &str, samples: impl IntoIterator<Item = (Labels<'a>, f64)>) {
         let mut samples = samples.into_iter().peekable();
         if samples.peek().is_none() {
             return;
         }
         let text = &mut self.0;
-        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n");
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
         for (labels, value) in samples {
             text.push_str(name);
             for (number, (label, value)) in labels.iter().enumerate() {
@@ -62,8 +71,10 @@ mod tests {
         let mut page = Exposition::after(String::new());
         page.value("one", "One.", 1.0);
         page.gauge("none", "None.", []);
+        page.counter("three_total", "Three.", [(vec![("a", "b")], 3.0)]);
         page.gauge("two", "Two.", [(vec![("a", "say \"\\\n\""), ("b", "x")], 1_700_000_000.0)]);
-        let expected = "# HELP one One.\n# TYPE one gauge\none 1\n\n# HELP two Two.\n# TYPE two gauge\n\
+        let expected = "# HELP one One.\n# TYPE one gauge\none 1\n\n\
+                        # HELP three_total Three.\n# TYPE three_total counter\nthree_total{a=\"b\"} 3\n\n# HELP two Two.\n# TYPE two gauge\n\
                         two{a=\"say \\\"\\\\\\n\\\"\",b=\"x\"} 1700000000\n\n";
         assert_eq!(page.into_text(), expected);
     }

@@ -27,7 +27,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use super::{App, access, answer::ApiError, notify};
 use crate::{
     model::code::Code,
-    reconcile::{followed::FollowedList, watch::REPAIRS},
+    reconcile::followed::FollowedList,
     store::measured::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
 };
 use exposition::Exposition;
@@ -53,12 +53,11 @@ const HISTOGRAMS: [(&str, &str); 5] = [
     (SYNC_SECONDS, "Duration of writing a group of commits and syncing it to disk."),
     (GROUP_COMMITS, "Commits that were made durable by one write and one sync."),
 ];
-const LABELLED_COUNTERS: [(&str, &str); 5] = [
+const LABELLED_COUNTERS: [(&str, &str); 4] = [
     ("edgewright_http_requests_total", "Handled requests by method, path template and status."),
     ("edgewright_reconcile_total", "Syncs and rollbacks by result, those that clients send included."),
     (notify::SENT, "Delivered notifications by target."),
     (notify::FAILED, "Failed attempts to deliver a notification, by target."),
-    (REPAIRS, "Resources that others have changed, and a source's reconcile loop has put back."),
 ];
 const COUNTERS: [(&str, &str); 4] = [
     ("edgewright_reconciliation_request_bytes_total", "Size of the received bodies of POST /reconciliations."),

@@ -101,6 +101,11 @@ fn followed(all: &[Arc<Following>], page: &mut Exposition) {
     for (name, help, value) in gauges {
         page.gauge(name, help, all.iter().map(|it| (of(&it.source), value(it))));
     }
+    page.counter(
+        "edgewright_drift_repairs_total",
+        "Resources that others have changed, and a source's reconcile loop has put back.",
+        all.iter().map(|it| (of(&it.source), it.repairs() as f64)),
+    );
 }
 
 /// The last successful sync of the followed sources, and of those that clients have sent.

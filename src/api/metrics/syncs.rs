@@ -31,6 +31,11 @@ impl SyncTimes {
         }
     }
 
+    /// Returns the Unix time of a source's last successful sync.
+    pub(in crate::api) fn of(&self, source: &str) -> Option<i64> {
+        self.times().get(source).copied()
+    }
+
     /// Returns the sources with the Unix time of their last successful sync.
     pub(super) fn all(&self) -> Vec<(String, i64)> {
         self.times().iter().map(|(source, second)| (source.clone(), *second)).collect()

@@ -284,8 +284,8 @@ impl<'a> ReconciliationJob<'a> {
             self.accept(snapshot, &planned)?;
             Ok::<_, ApiError>(planned)
         };
-        let (planned, revision) =
-            apply_current(&store, |current| prepared.plan(current), |_| Ok(author.clone()), &mut tokens, accept)?;
+        let plan = |current: &Snapshot| prepared.plan(current);
+        let (planned, revision) = apply_current(&store, plan, |_| Ok(author.clone()), &mut tokens, accept, || Ok(()))?;
         match (&planned.plan, revision) {
             (Some(plan), Some(revision)) => sync_log::applied(&author, plan, revision),
             (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),

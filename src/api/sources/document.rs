@@ -20,7 +20,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         TAG,
         "listSources",
         "List sources",
-        "Returns the sources that the server follows, with their status, in the order of the configuration.",
+        "Returns the sources that the server follows, with their status, in the order of the configuration. Then come the first hundred sources that own resources and that it does not follow, with the reason `NotFollowed`.",
     )
     .ok(list)
     .conditional()
@@ -29,7 +29,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         TAG,
         "getSource",
         "Get the status of a source",
-        "Returns the status of a source that the server follows: its conditions, the last look and the last one that applied the manifests, the diagnostics with their places, and counts.",
+        "Returns the status of a source that the server follows or that owns resources: its conditions, the last look and the last one that applied the manifests, the diagnostics with their places, and counts.",
     )
     .ok(one.clone())
     .conditional()
@@ -38,7 +38,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         TAG,
         "suspendSource",
         "Suspend a source",
-        "Suspends a source until it is resumed or until a time: the server looks at its manifests and reports what it would change, and applies nothing. Responds after the end of a current run.",
+        "Suspends a source until it is resumed or until a time: the server looks at its manifests and reports what it would change, and applies nothing. A current run does not apply its plan any more.",
     )
     .body(suspend, json!({"reason": "Emergency fix of the checkout route", "until": ""}))
     .ok(one.clone())

@@ -31,24 +31,28 @@ use crate::{
     reconcile::{following::Following, status::SourceStatus, suspension::Suspension},
     text::printable,
 };
-use view::{SourceList, SourceSuspend, SourceView};
+use view::{SourceList, SourceSuspend, SourceView, SuspensionView};
 
-/// Lists the sources in the order of the configuration.
+/// The most sources that nobody follows and that are listed: clients choose their names.
+const MOST_UNFOLLOWED: usize = 100;
+
+/// Lists the sources in the order of the configuration, and then those that own resources and that nobody follows.
 pub(super) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
     admit(&app, &request)?;
     blocking(app, move |app| {
-        let list = SourceList { sources: views(app), uri: format!("{}/sources", app.site.base_url) };
+        let list = SourceList { sources: views(app, None), uri: format!("{}/sources", app.site.base_url) };
         let rendered = answer::rendered(json::bytes(&list, Secrets::Masked)?);
         Ok(answer::conditional(request.headers(), &rendered))
     })
     .await
 }
 
-/// Returns the status of a source.
+/// Returns the status of a source, followed or not.
 pub(super) async fn get(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
     admit(&app, &request)?;
     blocking(app, move |app| {
-        let found = views(app).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
+        let found =
+            views(app, Some(&name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
         let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
         Ok(answer::conditional(request.headers(), &rendered))
     })
@@ -93,14 +97,10 @@ pub(super) async fn resume(app: Arc<App>, name: String, request: Request<Body>) 
         let fault = Fault::new(Code::Conflict, "the configuration file of the server suspends the source");
         return Err(ApiError::new(fault.help("remove `suspend` from the source in the file")));
     }
-    if following.suspension().is_some() {
-        tracing::info!(source = name, by = caller.owner.as_str(), "resuming the source");
-    }
     set(app, name, None, caller.author()).await
 }
 
-/// Suspends or resumes a source, and responds with its status. A run that has begun may still apply its plan, so this
-/// waits for its end.
+/// Suspends or resumes a source, and responds with its status. A current run does not apply its plan any more.
 async fn set(
     app: Arc<App>,
     name: String,
@@ -109,8 +109,11 @@ async fn set(
 ) -> Result<Response, ApiError> {
     blocking(app, move |app| {
         let following = app.following.iter().find(|it| it.source == name).ok_or_else(|| unknown(&name))?;
-        following.set_suspension(suspension, author)?;
-        let found = views(app).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
+        let is_suspended = suspension.is_some();
+        let before = following.set_suspension(suspension, author)?;
+        let mut found =
+            views(app, Some(&name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
+        found.replaced_suspension = before.filter(|_| is_suspended).map(SuspensionView::of);
         let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
         Ok(answer::resource(StatusCode::OK, &rendered))
     })
@@ -137,7 +140,8 @@ async fn blocking(
     answer.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?
 }
 
-fn views(app: &App) -> Vec<SourceView> {
+/// The status of each followed source, and of those that only own resources: of one of them, or of the first ones.
+fn views(app: &App, only: Option<&str>) -> Vec<SourceView> {
     let snapshot = app.store.snapshot();
     let mut owned: HashMap<&str, usize> = HashMap::new();
     for claim in snapshot.iter().filter_map(|entry| entry.claim.as_ref()) {
@@ -150,5 +154,17 @@ fn views(app: &App) -> Vec<SourceView> {
         let count = owned.get(following.source.as_str()).copied().unwrap_or_default();
         SourceView::of(following, &all, count, &app.site.base_url)
     };
-    followed.iter().map(view).collect()
+    let mut views: Vec<SourceView> = followed.iter().map(view).collect();
+    for following in followed.iter() {
+        owned.remove(following.source.as_str());
+    }
+    owned.retain(|source, _| only.is_none_or(|only| only == *source));
+    let mut left: Vec<(&str, usize)> = owned.into_iter().collect();
+    left.sort_unstable();
+    let unfollowed = left.into_iter().take(MOST_UNFOLLOWED);
+    views.extend(unfollowed.map(|(source, owned)| {
+        let sent = app.syncs.of(source);
+        SourceView::unfollowed(source, owned, snapshot.revision, sent, &app.site.base_url)
+    }));
+    views
 }

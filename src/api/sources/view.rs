@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// A source that the server follows, and its status.
+/// A source that the server follows or that owns resources, and its status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SourceView {
     /// The name of the source.
@@ -26,6 +26,8 @@ pub(crate) struct SourceView {
     pub uri: String,
     /// The state in one word.
     pub state: SourceState,
+    /// When the source got into this state; of a source that is not synced, when it ceased to be.
+    pub since: String,
     /// The conditions of the source.
     pub conditions: Vec<ConditionView>,
     /// The files and folders of the manifests; in a repository, the path inside it.
@@ -35,11 +37,11 @@ pub(crate) struct SourceView {
     /// The branch, tag or commit of the repository, or empty.
     #[serde(rename = "ref")]
     pub revision: String,
-    /// What the server does about drift: `enforce`, `warn` or `off`.
+    /// What the server does about drift: `enforce`, `warn` or `off`; empty if nobody follows the source.
     pub drift: String,
     /// The range of versions whose highest tag is read instead of a `ref`, or empty.
     pub semver: String,
-    /// How often the source is looked at without an event, in seconds.
+    /// How often the source is looked at without an event, in seconds; 0 if nobody follows it.
     pub interval_seconds: u64,
     /// The last look; null before the first one has finished.
     pub last_attempt: Option<LookView>,
@@ -47,7 +49,9 @@ pub(crate) struct SourceView {
     pub last_applied: Option<LookView>,
     /// Who suspended the source, if it is suspended: it is looked at and not applied.
     pub suspension: Option<SuspensionView>,
-    /// When the next look is due, also without an event; empty during the first one.
+    /// In the response to a suspension, the one that it replaces; null everywhere else.
+    pub replaced_suspension: Option<SuspensionView>,
+    /// When the next look is due, also without an event; empty during the first one, and if nobody follows the source.
     pub next_look_at: String,
     /// The numbers of resources and findings.
     pub counts: SourceCounts,
@@ -76,7 +80,7 @@ pub(crate) enum SourceState {
     Suspended,
     /// Others have changed resources of the source, which are left as they are.
     Drifted,
-    /// The first run has not finished.
+    /// The first run has not finished, or nobody follows the source.
     Unknown,
 }
 
@@ -132,12 +136,14 @@ pub(crate) struct LookView {
     pub at: String,
     /// The Git commit of the manifests, or empty.
     pub commit: String,
+    /// The tag of the commit that `semver` chose, or empty.
+    pub tag: String,
     /// The revision of the store then.
     pub revision: u64,
 }
 
 /// The numbers of resources and findings of a source.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SourceCounts {
     /// Resources that the source owns.
     pub owned: usize,
@@ -197,12 +203,14 @@ impl SourceView {
         let look = |look: &LookRecord| LookView {
             at: look.at.to_string(),
             commit: look.commit.clone().unwrap_or_default(),
+            tag: look.tag.clone().unwrap_or_default(),
             revision: look.revision,
         };
         Self {
             name: following.source.clone(),
             uri: format!("{base_url}/sources/{}", segment(&following.source)),
             state: if suspension.is_some() { SourceState::Suspended } else { SourceState::of(&condition) },
+            since: suspension.as_ref().map_or(condition.last_transition_time, |it| it.since).to_string(),
             paths: location.paths.iter().map(|path| shown(path)).collect(),
             repository: location.repository.clone(),
             revision: location.revision.clone(),
@@ -212,6 +220,7 @@ impl SourceView {
             last_attempt: status.attempt.as_ref().map(look),
             last_applied: status.applied.as_ref().map(look),
             suspension: suspension.map(SuspensionView::of),
+            replaced_suspension: None,
             next_look_at: status.next_look.as_ref().map(Timestamp::to_string).unwrap_or_default(),
             counts,
             diagnostics_omitted: findings.omitted(),
@@ -219,6 +228,61 @@ impl SourceView {
             drifted: findings.drift.clone(),
             conditions: vec![ConditionView::of(condition)],
         }
+    }
+
+    /// The status of a source that owns resources and that nobody follows. `sent` is the Unix time of the last successful
+    /// sync that a client has sent.
+    pub(super) fn unfollowed(source: &str, owned: usize, revision: u64, sent: Option<i64>, base_url: &str) -> Self {
+        let since = sent.and_then(|second| Timestamp::from_second(second).ok());
+        let since = since.map(|since| since.to_string()).unwrap_or_default();
+        let by = match since.as_str() {
+            "" => String::new(),
+            since => format!("; a client last synced it at {since}"),
+        };
+        let plural = if owned == 1 { "" } else { "s" };
+        let message = format!(
+            "the server does not follow the source, which owns {owned} resource{plural}{by}. To follow it, add it to \
+             `sources` in the configuration file; to delete its resources, run `edgewright reconcile --source` on a \
+             file that declares none"
+        );
+        let condition = ConditionView {
+            kind: "Synced".to_owned(),
+            status: Status::Unknown.to_string(),
+            reason: Self::NOT_FOLLOWED.to_owned(),
+            message,
+            last_transition_time: since.clone(),
+            observed_revision: revision,
+        };
+        Self {
+            name: source.to_owned(),
+            uri: format!("{base_url}/sources/{}", segment(source)),
+            state: SourceState::Unknown,
+            since,
+            conditions: vec![condition],
+            paths: Vec::new(),
+            repository: String::new(),
+            revision: String::new(),
+            drift: String::new(),
+            semver: String::new(),
+            interval_seconds: 0,
+            last_attempt: None,
+            last_applied: None,
+            suspension: None,
+            replaced_suspension: None,
+            next_look_at: String::new(),
+            counts: SourceCounts { owned, ..SourceCounts::default() },
+            diagnostics: Vec::new(),
+            diagnostics_omitted: 0,
+            drifted: Vec::new(),
+        }
+    }
+
+    /// The reason of a source that nobody follows.
+    const NOT_FOLLOWED: &str = "NotFollowed";
+
+    /// Whether the server follows the source.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.conditions.iter().all(|condition| condition.reason != Self::NOT_FOLLOWED)
     }
 }
 
@@ -251,7 +315,8 @@ impl SourceState {
 }
 
 impl SuspensionView {
-    fn of(suspension: Suspension) -> Self {
+    /// Describes a suspension.
+    pub(crate) fn of(suspension: Suspension) -> Self {
         Self {
             reason: suspension.reason,
             by: suspension.by,

@@ -65,6 +65,11 @@ pub trait Tree: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The tag of this commit, if it was chosen from a range of versions.
+    fn tag(&self) -> Option<String> {
+        None
+    }
+
     /// The text of a file referenced by a manifest, relative to the manifest.
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault>;
 

@@ -211,6 +211,10 @@ impl Tree for Recorder {
         self.tree.commit_author()
     }
 
+    fn tag(&self) -> Option<String> {
+        self.tree.tag()
+    }
+
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         self.note(manifest, name, "", self.tree.file(manifest, name))
     }

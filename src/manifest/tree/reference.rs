@@ -36,6 +36,8 @@ pub(crate) struct RefTree {
 #[derive(Debug)]
 struct CommitListing {
     tree: CommitTree,
+    /// The tag that was chosen from a range of versions.
+    tag: Option<String>,
     /// The files, unless there were errors in reading them, which may pass.
     files: Option<Vec<Arc<ManifestFile>>>,
 }
@@ -69,19 +71,24 @@ impl RefTree {
         self.last().clone()
     }
 
-    fn open(&self) -> Result<CommitTree, Diagnostic> {
-        let (repository, id) = match &self.place {
+    /// The commit, and the tag that was chosen from a range of versions.
+    fn open(&self) -> Result<(CommitTree, Option<String>), Diagnostic> {
+        let (repository, id, tag) = match &self.place {
             RepositoryPlace::Local(path) => {
                 let repository = opened(path)?;
-                let id = self.wanted.resolve(&repository)?;
-                (repository, id)
+                let (id, tag) = self.wanted.resolve(&repository)?;
+                (repository, id, tag)
             }
-            RepositoryPlace::Remote(mirror) => mirror.head()?,
+            RepositoryPlace::Remote(mirror) => {
+                let (repository, id) = mirror.head()?;
+                (repository, id, mirror.tag_of(id))
+            }
         };
         if let Some(verifier) = &self.verifier {
             verifier.check(&repository, id)?;
         }
-        Ok(CommitTree::at(repository, id, self.wanted.to_string(), &self.inside, self.allow_outside_files))
+        let named = self.wanted.to_string();
+        Ok((CommitTree::at(repository, id, named, &self.inside, self.allow_outside_files), tag))
     }
 }
 
@@ -91,8 +98,8 @@ fn unlisted() -> Fault {
 
 impl Tree for RefTree {
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
-        let tree = match self.open() {
-            Ok(tree) => tree,
+        let (tree, tag) = match self.open() {
+            Ok(opened) => opened,
             Err(unreadable) => {
                 *self.last() = None;
                 return (Vec::new(), vec![unreadable]);
@@ -102,11 +109,15 @@ impl Tree for RefTree {
             && last.tree.id() == tree.id()
             && let Some(files) = &last.files
         {
+            // A commit can get a further tag.
+            if last.tag != tag {
+                *self.last() = Some(Arc::new(CommitListing { tree, tag, files: Some(files.clone()) }));
+            }
             return (files.clone(), Vec::new());
         }
         let (files, diagnostics) = tree.manifests();
         let kept = diagnostics.is_empty().then(|| files.clone());
-        *self.last() = Some(Arc::new(CommitListing { tree, files: kept }));
+        *self.last() = Some(Arc::new(CommitListing { tree, tag, files: kept }));
         (files, diagnostics)
     }
 
@@ -116,6 +127,10 @@ impl Tree for RefTree {
 
     fn commit_author(&self) -> Option<CommitAuthor> {
         self.listing()?.tree.commit_author()
+    }
+
+    fn tag(&self) -> Option<String> {
+        self.listing()?.tag.clone()
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {

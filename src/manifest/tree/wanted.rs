@@ -28,10 +28,10 @@ impl WantedRevision {
         VersionReq::parse(text).map(Self::Semver).map_err(|error| error.to_string())
     }
 
-    /// The commit in a local repository.
-    pub(super) fn resolve(&self, repository: &Repository) -> Result<Oid, Diagnostic> {
+    /// The commit in a local repository, and the tag that was chosen from a range of versions.
+    pub(super) fn resolve(&self, repository: &Repository) -> Result<(Oid, Option<String>), Diagnostic> {
         let range = match self {
-            Self::Ref(name) => return commit(repository, name),
+            Self::Ref(name) => return Ok((commit(repository, name)?, None)),
             Self::Semver(range) => range,
         };
         let tags = repository.tag_names(None).map_err(|error| {
@@ -39,7 +39,7 @@ impl WantedRevision {
         })?;
         let names: Vec<&str> = tags.iter().filter_map(|name| name.ok().flatten()).collect();
         match best_tag(range, names.into_iter()) {
-            Some(tag) => commit(repository, &format!("{TAGS}{tag}")),
+            Some(tag) => Ok((commit(repository, &format!("{TAGS}{tag}"))?, Some(tag.to_owned()))),
             None => Err(self.missing()),
         }
     }
@@ -68,6 +68,14 @@ impl WantedRevision {
                     [name.clone(), format!("refs/{name}"), format!("{TAGS}{name}"), format!("refs/heads/{name}")];
                 names.iter().find_map(|name| named(name))
             }
+        }
+    }
+
+    /// The tag in the name of a picked ref, if it was chosen from a range of versions.
+    pub(super) fn chosen_tag<'n>(&self, picked: &'n str) -> Option<&'n str> {
+        match self {
+            Self::Semver(_) => picked.strip_prefix(TAGS),
+            Self::Ref(_) => None,
         }
     }
 
@@ -174,6 +182,9 @@ mod tests {
         ] {
             assert_eq!(wanted.pick(&listed), expected.map(|(name, c)| (name, id(c))), "{wanted}");
         }
+        let chosen = |wanted: &WantedRevision| wanted.chosen_tag("refs/tags/v1.3.0").map(str::to_owned);
+        assert_eq!(chosen(&WantedRevision::semver("^1").unwrap()).as_deref(), Some("v1.3.0"));
+        assert_eq!(chosen(&of("v1.3.0")), None, "it is the ref");
         assert!(of("0a1b2c3").may_be_commit() && !of("main").may_be_commit() && of("0a1b2c3").commit_id().is_none());
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct FetchJob {
     pub url: RemoteUrl,
     pub wanted: WantedRevision,
     pub access: RemoteAccess,
+    /// The commit of the last fetch and its tag, if that was chosen from a range of versions.
+    pub chosen: Mutex<Option<(Oid, String)>>,
 }
 
 /// What a fetch shares with those who wait for it.
@@ -199,7 +201,10 @@ impl FetchJob {
         })?;
         // A mirror that lost a part of its files is noticed.
         commit.tree().map_err(broken)?;
-        self.publish(mirror, commit.id(), state)
+        self.publish(mirror, commit.id(), state)?;
+        let tag = picked.and_then(|(name, _)| self.wanted.chosen_tag(name));
+        *self.chosen.lock().unwrap_or_else(PoisonError::into_inner) = tag.map(|tag| (commit.id(), tag.to_owned()));
+        Ok(())
     }
 
     /// Makes a commit the one to read.

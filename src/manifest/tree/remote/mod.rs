@@ -68,7 +68,7 @@ impl RemoteMirror {
     ) -> Self {
         let folder = mirrors.of(source, url.as_str());
         Self {
-            job: Arc::new(FetchJob { folder, url, wanted, access }),
+            job: Arc::new(FetchJob { folder, url, wanted, access, chosen: Mutex::default() }),
             limits: LIMITS,
             _mirrors: mirrors,
             unfinished: Arc::default(),
@@ -79,6 +79,12 @@ impl RemoteMirror {
     /// The address of the repository.
     pub(crate) fn url(&self) -> &RemoteUrl {
         &self.job.url
+    }
+
+    /// The tag of a commit that the last fetch chose from a range of versions.
+    pub(super) fn tag_of(&self, commit: Oid) -> Option<String> {
+        let chosen = self.job.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+        chosen.as_ref().filter(|(id, _)| *id == commit).map(|(_, tag)| tag.clone())
     }
 
     /// Why the last fetch failed, if it did.

@@ -1,0 +1,138 @@
+//! Sources that are suspended while a run is in progress.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use super::{
+    Options, Prepared,
+    clock::Clock,
+    drift::DriftPolicy,
+    following::{FollowedSource, Following, INTERVAL, SourceLocation},
+    health::Reason,
+    run::{OnDrift, RunReport, run_once},
+    suspension::{Suspension, Suspensions},
+    watch::WatchedSource,
+};
+use crate::{
+    manifest::{
+        ManifestFile,
+        tree::{Sent, SentFile, Tree},
+    },
+    model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::Author},
+    store::Store,
+};
+
+/// Much longer than anything takes that is waited for.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Manifests that cannot be read before the other end of `waits` is dropped.
+#[derive(Debug)]
+struct StuckTree {
+    reading: Mutex<Sender<()>>,
+    waits: Mutex<Receiver<()>>,
+}
+
+fn manifests() -> Sent {
+    let text = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: one}\nspec: {hostports: ['one.example.com:443']}\n";
+    Sent::new(vec![SentFile { name: "shop.yaml".into(), text: text.into(), values: Vec::new() }], None)
+}
+
+impl Tree for StuckTree {
+    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        let _ = self.reading.lock().unwrap().send(());
+        let _ = self.waits.lock().unwrap().recv();
+        manifests().manifests()
+    }
+
+    fn commit(&self) -> Option<String> {
+        None
+    }
+
+    fn file(&self, _manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        Err(Fault::new(Code::FileUnreadable, name.to_owned()))
+    }
+}
+
+fn source(tree: Arc<dyn Tree>) -> FollowedSource {
+    FollowedSource {
+        options: Options { tree, source: "shop".to_owned(), ..Options::default() },
+        watched: Vec::new(),
+        interval: INTERVAL,
+        location: SourceLocation::default(),
+        is_suspended: false,
+        drift: DriftPolicy::Enforce,
+        fetching: None,
+    }
+}
+
+fn suspension(reason: &str) -> Suspension {
+    Suspension::new(reason.to_owned(), "usr_a", None).unwrap()
+}
+
+#[test]
+fn a_suspension_does_not_wait_for_a_run_that_is_stuck_and_that_then_applies_nothing() {
+    let (reading, has_begun) = channel();
+    let (go_on, waits) = channel();
+    let tree = StuckTree { reading: Mutex::new(reading), waits: Mutex::new(waits) };
+    let store = Arc::new(Store::open("memory:").unwrap());
+    let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).unwrap());
+    let (reported, reports) = channel();
+    let report = move |report: RunReport, _: &Author| {
+        let _ = reported.send(report.condition().0);
+    };
+    let watched = WatchedSource::new(source(Arc::new(tree))).unwrap();
+    let handle = watched.start(Arc::clone(&store), suspensions, None, report).unwrap();
+    has_begun.recv_timeout(LONG).unwrap();
+
+    let following = handle.following();
+    let (suspending, (done, is_done)) = (Arc::clone(&following), channel());
+    thread::spawn(move || {
+        let _ = done.send(suspending.set_suspension(Some(suspension("a fix")), Author::Local).unwrap());
+    });
+    assert_eq!(is_done.recv_timeout(LONG).unwrap(), None, "nothing is replaced");
+    assert_eq!(following.suspension().unwrap().reason, "a fix");
+    drop(go_on);
+    // The stuck run has no result. The next one reports what it would do.
+    assert_eq!(reports.recv_timeout(LONG).unwrap(), Reason::Suspended);
+    assert_eq!(store.snapshot().revision, 0);
+
+    let replaced = following.set_suspension(Some(suspension("another fix")), Author::Local).unwrap();
+    assert_eq!(replaced.unwrap().reason, "a fix");
+    following.set_suspension(None, Author::Local).unwrap();
+    assert_eq!(reports.recv_timeout(LONG).unwrap(), Reason::Applied);
+    assert_eq!(store.snapshot().revision, 1);
+}
+
+#[test]
+fn a_plan_is_not_committed_after_a_suspension() {
+    let store = Arc::new(Store::open("memory:").unwrap());
+    let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).unwrap());
+    let tree: Arc<dyn Tree> = Arc::new(manifests());
+    let source = source(tree);
+    let (signals, _received) = channel();
+    let following = Following::new(&source, Arc::clone(&suspensions), signals, None, Clock::default());
+    let options = Options { cancel: following.begin_run(), ..source.options };
+    let prepared = Prepared::load(options);
+    assert!(following.may_apply());
+    // Recorded, before anybody has cancelled the run.
+    suspensions.set("shop", Some(suspension("a fix")), Author::Local).unwrap();
+    assert!(!following.may_apply());
+    let run = run_once(&store, &prepared, OnDrift::PutBack, &|| following.may_apply(), |_, _| {});
+    assert!(run.is_cut_short(&prepared.options));
+    assert_eq!(store.snapshot().revision, 0);
+
+    suspensions.set("shop", None, Author::Local).unwrap();
+    let prepared = Prepared::load(Options { cancel: following.begin_run(), ..prepared.options });
+    let run = run_once(&store, &prepared, OnDrift::PutBack, &|| false, |_, _| {});
+    assert!(matches!(run.report, RunReport::Failed(_)), "{:?}", run.report);
+    assert_eq!(store.snapshot().revision, 0, "the last word is inside the commit");
+    let run = run_once(&store, &prepared, OnDrift::PutBack, &|| following.may_apply(), |_, _| {});
+    assert!(matches!(run.report, RunReport::Applied { revision: 1, .. }), "{:?}", run.report);
+}
