@@ -321,7 +321,7 @@ fn failure_responses() -> Value {
         ("400", "The request is invalid; `errors` lists every fault."),
         ("401", "No valid API key."),
         ("403", "The key's owner lacks the permission."),
-        ("404", "The resource or its parent does not exist."),
+        ("404", "The resource, its parent or the revision does not exist."),
         ("408", "The request body was not received in time."),
         ("409", "The request conflicts with the current state."),
         ("410", "The revision is no longer kept. For `/watch`, `details.revision` is the current one."),

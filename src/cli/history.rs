@@ -7,7 +7,7 @@ use clap::{Subcommand, ValueEnum};
 use super::{
     CommandResult, Exit, Failure,
     output::print,
-    revision::{commit_prefix, revision_in, revision_name, revision_through},
+    revision::{commit_prefix, revision_in, revision_name, revision_through, unreached},
     store_or_server::StoreOrServer,
     target::{ApiClient, each_record, entry_of, record_of},
 };
@@ -15,7 +15,7 @@ use crate::{
     api::history::document::HistoryEntry,
     model::{code::Code, diagnostic::Diagnostic, json, operation::Author, secret::Secrets},
     store::{
-        Store,
+        PastError, Store,
         commits::{CommitPrefix, RevisionName},
         history::{self, Record, Touched},
         select::{HistoryFilter, HistorySearch},
@@ -192,9 +192,7 @@ fn entry_in(store: &Store, name: &RevisionName) -> Result<HistoryEntry, Failure>
     }
     let current = store.snapshot().revision;
     if revision == 0 || revision > current {
-        let message = format!("revision {revision} does not exist; the store is at revision {current}");
-        let help = "run `edgewright history` to list the revisions";
-        return Err(Diagnostic::error(Code::OutOfRange, message).help(help).into());
+        return Err(unreached(PastError::Future { revision, current }));
     }
     let oldest = store.oldest_revision()?;
     let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
