@@ -11,14 +11,14 @@ use super::{
     trace::write_table,
 };
 use crate::{
-    model::{Kind, code::Code, diagnostic::Diagnostic, id::Id},
+    model::{Kind, code::Code, diagnostic::Diagnostic},
     store::commits::RevisionName,
     text::{escaped, yaml::to_yaml},
 };
 pub(super) use kinds::kind_of;
-use kinds::{NAMES, name_of, plural, short_name_of};
+use kinds::{name_of, plural, short_name_of};
 pub(super) use origin::GetOrigin;
-use origin::{ListedResource, text};
+use origin::{ListedResource, parent_and_name};
 
 /// List resources, or show one.
 ///
@@ -30,7 +30,7 @@ pub(super) struct Args {
     /// Kind of the resources, such as `edges`, `routes` or `tls-certificates`, or the id of a resource.
     #[arg(value_name = "KIND|ID")]
     kind: String,
-    /// Id of a resource, or its name in the manifest.
+    /// Id of a resource, or its name in the manifest; for a route also `EDGE/ROUTE`, as plans show it.
     #[arg(value_name = "ID|NAME", conflicts_with = "filter")]
     wanted: Option<String>,
     /// Show only resources for which a CEL expression is true, such as `obj.description == "shop"`.
@@ -81,22 +81,28 @@ const COLUMNS: [&str; 13] = [
 impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        let (kind, wanted) = self.asked()?;
-        let parent = self.parent_of(kind)?;
+        let named = match kind_of(&self.kind) {
+            Err(unknown) if !self.can_be_id() => return Err(unknown),
+            named => named,
+        };
         if self.format == GetFormat::Wide && self.at.is_some() {
             let message = "`--format wide` shows where resources come from now; it cannot be combined with `--at`";
             return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
         }
         let origin = GetOrigin::open(&self.place, self.at.as_ref())?;
-        let parents = match (kind.info().parent, parent) {
-            (Some(of), Some(wanted)) => origin.find(of, &[None], wanted)?,
-            (Some(of), None) => origin.list_all(of, &[None], &[])?,
-            (None, _) => Vec::new(),
+        let (kind, wanted) = match named {
+            Ok(kind) => (kind, self.wanted.as_deref()),
+            Err(_) => (origin.kind_of_id(&self.kind)?, Some(self.kind.as_str())),
         };
-        let parents: Vec<Option<Id>> = match kind.info().parent {
-            Some(_) => parents.iter().map(|parent| Some(Id::new(text(&parent.body, "id")))).collect(),
-            None => vec![None],
+        let (of_name, wanted) = match wanted {
+            Some(wanted) => {
+                let (parent, name) = parent_and_name(kind, wanted);
+                (parent, Some(name))
+            }
+            None => (None, None),
         };
+        let parent = self.parent_of(kind, of_name)?;
+        let parents = origin.parents(kind, parent)?;
         let mut found = match wanted {
             Some(wanted) => origin.find(kind, &parents, wanted)?,
             None => {
@@ -116,24 +122,22 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    /// The kind, and the resource that is asked for. The prefix of an id tells its kind.
-    fn asked(&self) -> Result<(Kind, Option<&str>), Failure> {
-        let is_of = |kind: Kind| !kind.facts().prefix.is_empty() && self.kind.starts_with(kind.facts().prefix);
-        match NAMES.iter().map(|(kind, _)| *kind).find(|kind| is_of(*kind)) {
-            Some(kind) if self.wanted.is_none() && self.filter.is_none() && kind_of(&self.kind).is_err() => {
-                Ok((kind, Some(self.kind.as_str())))
-            }
-            _ => Ok((kind_of(&self.kind)?, self.wanted.as_deref())),
-        }
+    /// Whether the only argument can be an id.
+    fn can_be_id(&self) -> bool {
+        self.wanted.is_none() && self.filter.is_none() && self.kind.contains('_')
     }
 
-    /// The parent that an option names.
-    fn parent_of(&self, kind: Kind) -> Result<Option<&str>, Failure> {
+    /// The parent that an option or the name itself names.
+    fn parent_of<'s>(&'s self, kind: Kind, of_name: Option<&'s str>) -> Result<Option<&'s str>, Failure> {
         let options =
             [("--edge", &self.edge, Kind::HttpsEdgeRoute), ("--subscription", &self.subscription, Kind::EventSource)];
-        let mut parent = None;
+        let mut parent = of_name;
         for (option, value, of) in options {
             match value {
+                Some(_) if of == kind && of_name.is_some() => {
+                    let message = format!("`{option}` cannot be combined with a name that has its parent");
+                    return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
+                }
                 Some(value) if of == kind => parent = Some(value.as_str()),
                 Some(_) => {
                     let message = format!("`{option}` does not apply to {}", plural(name_of(kind)));

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// The singular names of the kinds with lists, the one for messages first.
-pub(super) const NAMES: [(Kind, &[&str]); 9] = [
+const NAMES: [(Kind, &[&str]); 9] = [
     (Kind::ApiKey, &["api-key", "key"]),
     (Kind::IpRestriction, &["ip-restriction", "restriction"]),
     (Kind::CertificateAuthority, &["certificate-authority", "authority", "ca"]),
@@ -36,6 +36,11 @@ pub(crate) fn kind_of(text: &str) -> Result<Kind, Failure> {
     };
     let message = format!("unknown kind `{}`", printable(text));
     Err(Diagnostic::error(Code::UnknownKind, message).help(help).into())
+}
+
+/// The kinds with lists.
+pub(super) fn kinds() -> impl Iterator<Item = Kind> {
+    NAMES.iter().map(|(kind, _)| *kind)
 }
 
 pub(super) fn name_of(kind: Kind) -> &'static str {

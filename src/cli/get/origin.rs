@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::kinds::{name_of, plural};
+use super::kinds::{kind_of, kinds, name_of, plural};
 use crate::{
     api::{self, origin::ResourceOrigin},
     cel::{CelMeter, OBJ},
@@ -63,16 +63,45 @@ impl GetOrigin {
         Ok(GetOrigin::Store(Box::new(store), snapshot))
     }
 
-    /// Finds the key of the one resource with an id or name, below any parent.
-    pub(crate) fn key_of(&self, kind: Kind, wanted: &str) -> Result<Key, Failure> {
-        let parents: Vec<Option<Id>> = match kind.info().parent {
-            Some(of) => {
-                let parents = self.list_all(of, &[None], &[])?;
-                parents.iter().map(|parent| Some(Id::new(text(&parent.body, "id")))).collect()
+    /// Finds the key of the one resource that `KIND NAME`, `KIND ID` or `ID` names.
+    pub(crate) fn key_of(&self, first: &str, second: Option<&str>) -> Result<Key, Failure> {
+        match second {
+            Some(wanted) => self.key_of_kind(kind_of(first)?, wanted),
+            None => self.key_of_kind(self.kind_of_id(first)?, first),
+        }
+    }
+
+    /// Finds the kind of an id: by its prefix, or among the resources whose ids are chosen elsewhere (D20).
+    pub(crate) fn kind_of_id(&self, id: &str) -> Result<Kind, Failure> {
+        let has_prefix = |kind: &Kind| !kind.facts().prefix.is_empty() && id.starts_with(kind.facts().prefix);
+        if let Some(kind) = kinds().find(has_prefix) {
+            return Ok(kind);
+        }
+        for kind in kinds().filter(|kind| kind.info().implicit) {
+            if !self.list(kind, None, &by_id(kind, id))?.is_empty() {
+                return Ok(kind);
             }
-            None => vec![None],
+        }
+        // A kind may be meant.
+        let near = kind_of(id).err().and_then(|unknown| unknown.diagnostics.into_iter().next()?.help);
+        let message = format!("`{}` is neither the id of a resource nor a kind", printable(id));
+        Err(Diagnostic::error(Code::NotFound, message).help(near.unwrap_or_default()).into())
+    }
+
+    /// Returns the parents to look below: those that are named, or all.
+    pub(super) fn parents(&self, kind: Kind, named: Option<&str>) -> Result<Vec<Option<Id>>, Failure> {
+        let Some(of) = kind.info().parent else { return Ok(vec![None]) };
+        let parents = match named {
+            Some(named) => self.find(of, &[None], named)?,
+            None => self.list_all(of, &[None], &[])?,
         };
-        let mut found = self.find(kind, &parents, wanted)?;
+        Ok(parents.iter().map(|parent| Some(Id::new(text(&parent.body, "id")))).collect())
+    }
+
+    fn key_of_kind(&self, kind: Kind, wanted: &str) -> Result<Key, Failure> {
+        let (parent, name) = parent_and_name(kind, wanted);
+        let parents = self.parents(kind, parent)?;
+        let mut found = self.find(kind, &parents, name)?;
         let (Some(listed), true) = (found.pop(), found.is_empty()) else {
             let message = format!("several {} have the name `{}`", plural(name_of(kind)), printable(wanted));
             return Err(Diagnostic::error(Code::DuplicateName, message).help("use the id").into());
@@ -87,10 +116,6 @@ impl GetOrigin {
         parents: &[Option<Id>],
         wanted: &str,
     ) -> Result<Vec<ListedResource>, Failure> {
-        let by_id = || {
-            let field = kind.info().id_parameter;
-            vec![("filter", format!("{OBJ}.{field} == {}", json!(wanted)))]
-        };
         // An id contains `_`, a name never does (D26). Only clients choose other ids.
         let chosen = kind.info().implicit || kind.info().prefix.is_empty();
         let mut found = Vec::new();
@@ -98,7 +123,7 @@ impl GetOrigin {
             found = self.list_all(kind, parents, &[("name", wanted.to_owned())])?;
         }
         if found.is_empty() && (chosen || wanted.contains('_')) {
-            found = self.list_all(kind, parents, &by_id())?;
+            found = self.list_all(kind, parents, &by_id(kind, wanted))?;
         }
         if found.is_empty() {
             let name = name_of(kind);
@@ -158,6 +183,20 @@ impl GetOrigin {
             GetOrigin::Server(client, at) => from_server(client, *at, kind, parent, given),
         }
     }
+}
+
+/// Splits `EDGE/ROUTE`, as plans show a resource that has a parent.
+pub(super) fn parent_and_name(kind: Kind, wanted: &str) -> (Option<&str>, &str) {
+    match wanted.rsplit_once('/') {
+        // The id of a subscription can contain a slash; the type of a source, and the name of a route, cannot.
+        Some((parent, name)) if kind.info().parent.is_some() => (Some(parent), name),
+        _ => (None, wanted),
+    }
+}
+
+/// The filter for an id.
+fn by_id(kind: Kind, id: &str) -> Vec<(&'static str, String)> {
+    vec![("filter", format!("{OBJ}.{} == {}", kind.info().id_parameter, json!(id)))]
 }
 
 fn from_store(
@@ -237,6 +276,6 @@ fn for_a_list(mut failure: Failure, parent: Option<&Id>) -> Failure {
     failure
 }
 
-pub(super) fn text<'v>(item: &'v Value, field: &str) -> &'v str {
+fn text<'v>(item: &'v Value, field: &str) -> &'v str {
     item.get(field).and_then(Value::as_str).unwrap_or_default()
 }
