@@ -278,7 +278,6 @@ fn a_route_is_named_as_plans_show_it() {
         format!("get source {subscription}/ip_policy_created.v0 -o json"),
         "blame route storefront/checkout".to_owned(),
         format!("blame {id}"),
-        format!("blame {subscription}"),
         "blame edge storefront".to_owned(),
         format!("history --resource {id}"),
         "history --resource route storefront/checkout".to_owned(),
