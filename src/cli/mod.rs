@@ -186,7 +186,7 @@ fn run() -> CommandResult {
         Command::History(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
         Command::Blame(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Keys(args) => args.run(),
-        Command::Owners(args) => args.run(),
+        Command::Owners(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),

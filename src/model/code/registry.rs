@@ -408,7 +408,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         "STORE_LOCKED",
         503,
         "Another process has the store open.",
-        "Stop the other process, or use --server if it is an edgewright server.",
+        "Stop the other process. If it is an edgewright server, commands that have --server work through it.",
     ),
     info(
         Code::StoreFormat,
