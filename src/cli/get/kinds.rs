@@ -20,7 +20,7 @@ const NAMES: [(Kind, &[&str]); 9] = [
 ];
 
 /// Finds a kind by any of its names, in the singular or plural.
-pub(crate) fn kind_of(text: &str) -> Result<Kind, Failure> {
+pub(super) fn kind_of(text: &str) -> Result<Kind, Failure> {
     let plain = |text: &str| text.to_lowercase().replace(['-', '_'], "");
     let wanted = plain(text);
     for (kind, names) in NAMES {
@@ -40,7 +40,7 @@ pub(crate) fn kind_of(text: &str) -> Result<Kind, Failure> {
 
 /// The kinds with lists.
 pub(super) fn kinds() -> impl Iterator<Item = Kind> {
-    NAMES.iter().map(|(kind, _)| *kind)
+    NAMES.into_iter().map(|(kind, _)| kind)
 }
 
 pub(super) fn name_of(kind: Kind) -> &'static str {
