@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    feed, history, hooks, origin, past, reconciliation, rollback, sources, watch,
+    feed, history, hooks, origin, owners, past, reconciliation, rollback, sources, watch,
 };
 use crate::{
     filter,
@@ -39,6 +39,7 @@ pub(crate) fn document(version_header: &str) -> Value {
         .chain(history::document::paths(&mut schemas))
         .chain(sources::document::paths(&mut schemas))
         .chain([origin::path(&mut schemas)])
+        .chain(owners::paths(&mut schemas))
         .chain([hooks::path()])
         .chain([feed::document::path(&mut schemas)])
     {
@@ -163,6 +164,7 @@ fn tags() -> Vec<Value> {
                 "description": "The sources that the server follows, and whether the store matches their manifests.",
             }),
             json!({"name": origin::TAG, "description": "The manifests that resources come from."}),
+            json!({"name": owners::TAG, "description": "The owners of API keys, and their roles."}),
             json!({
                 "name": watch::document::TAG,
                 "description": "Changes of resources as they are made.",
@@ -321,7 +323,7 @@ fn failure_responses() -> Value {
         ("400", "The request is invalid; `errors` lists every fault."),
         ("401", "No valid API key."),
         ("403", "The key's owner lacks the permission."),
-        ("404", "The resource or its parent does not exist."),
+        ("404", "The resource, its parent or the revision does not exist."),
         ("408", "The request body was not received in time."),
         ("409", "The request conflicts with the current state."),
         ("410", "The revision is no longer kept. For `/watch`, `details.revision` is the current one."),

@@ -12,15 +12,13 @@ use crate::{
     reconcile::cancel::Cancel,
     store::{
         PastError,
-        commits::{NamingError, RevisionName},
+        commits::{LATEST, NamingError, RevisionName},
     },
     text::printable,
 };
 
 /// The query parameter with the revision.
 pub(super) const AT: &str = "at";
-/// The value for the current revision: a client that reads a list page by page need not know its number.
-const LATEST: &str = "latest";
 
 /// Returns the state that a query asks for, and its revision if the query names one.
 pub(super) async fn state(
@@ -30,10 +28,6 @@ pub(super) async fn state(
 ) -> Result<(Arc<Snapshot>, Option<u64>), ApiError> {
     let mut parameters = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let Some((_, value)) = parameters.find(|(name, _)| name == AT) else { return Ok((current, None)) };
-    if value == LATEST {
-        let revision = current.revision;
-        return Ok((current, Some(revision)));
-    }
     let name = RevisionName::parse(&value).ok_or_else(|| {
         let expected = "the number of a revision, at least 7 digits of a commit id, or";
         let message = format!("`{AT}` must be {expected} `{LATEST}` (found `{}`)", printable(&value));
@@ -41,6 +35,7 @@ pub(super) async fn state(
     })?;
     let revision = match name {
         RevisionName::Number(revision) => revision,
+        RevisionName::Latest => current.revision,
         // Decimal digits are no reason to search if the revision exists.
         RevisionName::Either(revision, _) if revision <= current.revision => revision,
         name => {
@@ -60,7 +55,7 @@ pub(super) async fn state(
     let store = Arc::clone(&app.store);
     let state = tokio::task::spawn_blocking(move || store.snapshot_at(revision)).await;
     let state = state.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?;
-    Ok((state.map_err(|error| refused(error, Code::Parameter, AT))?, Some(revision)))
+    Ok((state.map_err(|error| refused(error, AT))?, Some(revision)))
 }
 
 /// Reads the number of a revision: digits alone, so that a revision has one name.
@@ -72,7 +67,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
 fn unnamed(error: NamingError, field: &str) -> ApiError {
     let message = error.to_string();
     let code = match error {
-        NamingError::Unknown { .. } => Code::NotFound,
+        NamingError::Unknown { .. } => Code::RevisionNotFound,
         NamingError::Ambiguous { .. } => Code::Parameter,
         NamingError::Cancelled => return ApiError::of(Code::Unavailable, "the request was cancelled"),
         NamingError::Failed(error) => return error.into(),
@@ -80,11 +75,11 @@ fn unnamed(error: NamingError, field: &str) -> ApiError {
     ApiError::new(Fault::new(code, message).at(Path::root().join(field)))
 }
 
-/// Creates the error of a revision without a state. `future` is the code for one that does not exist yet.
-pub(super) fn refused(error: PastError, future: Code, field: &str) -> ApiError {
+/// Creates the error of a revision without a state.
+pub(super) fn refused(error: PastError, field: &str) -> ApiError {
     let message = error.to_string();
     let code = match error {
-        PastError::Future { .. } => future,
+        PastError::Future { .. } => Code::RevisionNotFound,
         PastError::Gone { .. } => Code::RevisionGone,
         PastError::Failed(error) => return error.into(),
     };

@@ -141,7 +141,7 @@ impl RollbackJob<'_> {
 
     fn attempt(&self, store: &Store, rollback: &Rollback, caller: &(Id, Id)) -> Result<Response, ApiError> {
         let target = store.snapshot_at(rollback.to);
-        let target = target.map_err(|error| past::refused(error, Code::OutOfRange, "to"))?;
+        let target = target.map_err(|error| past::refused(error, "to"))?;
         if self.request.dry_run {
             let planned = rollback.plan(&store.snapshot(), &target);
             return self.answer(&planned, None);

@@ -24,7 +24,7 @@ use super::{
     handle::{Served, handle},
     history, hooks,
     metrics::{self, Meter},
-    openapi, origin, query, ready, reconciliation, rollback, saml, sources, watch,
+    openapi, origin, owners, query, ready, reconciliation, rollback, saml, sources, watch,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -130,6 +130,22 @@ pub fn router(app: App) -> Router {
         };
         get(answer).fallback(method_not_allowed)
     };
+    let list_owners = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| owners::list(app, request)).fallback(method_not_allowed)
+    };
+    let owner = {
+        let (read, change) = (Arc::clone(&app), Arc::clone(&app));
+        let shown = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let id = parameters?.into_iter().next().unwrap_or_default();
+            owners::get(read, id, request).await
+        };
+        let changed = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let id = parameters?.into_iter().next().unwrap_or_default();
+            owners::patch(change, id, request).await
+        };
+        get(shown).patch(changed).fallback(method_not_allowed)
+    };
     let git_hook = {
         let app = Arc::clone(&app);
         post(move |request: Request<Body>| hooks::git(app, request)).fallback(method_not_allowed)
@@ -154,6 +170,8 @@ pub fn router(app: App) -> Router {
         .route("/sources/{p0}/suspend", suspend_source)
         .route("/sources/{p0}/resume", resume_source)
         .route("/resources/{p0}", get_origin)
+        .route("/owners", list_owners)
+        .route("/owners/{p0}", owner)
         .route("/hooks/git", git_hook)
         .route(feed::document::PATH, gateway_configuration)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))

@@ -3,11 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    CommandResult, Exit, Failure,
-    get::{GetOrigin, kind_of},
-    history::Form,
-    output::print,
-    store_or_server::StoreOrServer,
+    CommandResult, Exit, Failure, get::GetOrigin, history::Form, output::print, store_or_server::StoreOrServer,
     trace::write_table,
 };
 use crate::{
@@ -31,12 +27,12 @@ const LONGEST_VALUE: usize = 60;
 /// revision in it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Kind of the resource, such as `edge` or `route`.
-    #[arg(value_name = "KIND")]
+    /// Kind of the resource, such as `edge` or `route`, or its id alone.
+    #[arg(value_name = "KIND|ID")]
     kind: String,
-    /// Id of the resource, or its name in the manifest.
+    /// Id of the resource, or its name in the manifest; for a route also `EDGE/ROUTE`, as plans show it.
     #[arg(value_name = "NAME|ID")]
-    wanted: String,
+    wanted: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
     format: Form,
@@ -48,7 +44,7 @@ impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         let origin = GetOrigin::open(&self.place, None)?;
-        let key = origin.key_of(kind_of(&self.kind)?, &self.wanted)?;
+        let key = origin.key_of(&self.kind, self.wanted.as_deref())?;
         let blame = find(&origin, &key)?;
         let text = match self.format {
             Form::Json => json::text(&blame, Secrets::Masked)?,

@@ -22,7 +22,7 @@ use crate::{
         code::Code,
         decode::decode,
         diagnostic::Diagnostic,
-        fault::{Fault, Path as FieldPath},
+        fault::{Fault, Path as FieldPath, Segment},
         node::Tape,
     },
     reconcile::LintLevels,
@@ -72,6 +72,32 @@ struct GitHookEntry {
     secret_file: PathBuf,
 }
 
+/// A part of a configuration file that only some commands use. All commands use the options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConfigPart {
+    /// What manifests are judged by: `lints`, `allowed_labels` and `certificate_expiry_days`.
+    Lints,
+    /// What only `serve` uses: `sources`, `notifications` and `hooks`.
+    Server,
+}
+
+impl ConfigPart {
+    /// All parts.
+    pub(super) const ALL: [ConfigPart; 2] = [ConfigPart::Lints, ConfigPart::Server];
+
+    /// The part that a field belongs to.
+    fn of(field: &FieldPath) -> Option<Self> {
+        match field.0.first() {
+            Some(Segment::Key(key)) => match key.as_str() {
+                "lints" | "allowed_labels" | "certificate_expiry_days" => Some(ConfigPart::Lints),
+                "sources" | "notifications" | "hooks" => Some(ConfigPart::Server),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 /// A parsed configuration file.
 #[derive(Debug, Default)]
 pub(super) struct Config {
@@ -82,6 +108,9 @@ pub(super) struct Config {
     named: bool,
     has_content: bool,
     fixed: BTreeMap<String, Value>,
+    /// The first error of each part. It fails only the commands that use the part: a mistake in the list of sources must
+    /// not prevent a look at the history.
+    errors: Vec<(ConfigPart, Failure)>,
     /// The levels of lints.
     pub lints: LintLevels,
     /// The sources that `serve` follows.
@@ -98,7 +127,7 @@ impl Config {
         let is_named = std::env::var_os(VARIABLE).is_some();
         let path = Self::path();
         match fs::read_to_string(&path) {
-            Ok(text) => Self { named: is_named, ..Self::parse(&path, &text)? }.trusted(),
+            Ok(text) => Ok(Self { named: is_named, ..Self::parse(&path, &text)? }.trusted()),
             Err(error) if !is_named && error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(unusable(&path, &Fault::new(Code::Unreadable, error.to_string()))),
         }
@@ -106,7 +135,7 @@ impl Config {
 
     /// Refuses what a file that was found in the working folder must not set: a pull request can add it, and must not
     /// send changes or credentials elsewhere, or write files.
-    fn trusted(self) -> Result<Self, Failure> {
+    fn trusted(mut self) -> Self {
         let place = FieldPath::root();
         let credentials = self.sources.iter().position(ConfiguredSource::has_credentials);
         let refused = if self.named {
@@ -118,16 +147,28 @@ impl Config {
         } else {
             credentials.map(|at| ("credentials", place.join("sources").join(at)))
         };
-        let Some((what, place)) = refused else { return Ok(self) };
-        let message = format!("{what} cannot be set in a configuration file found in the working folder");
-        let fault = Fault::new(Code::NotAllowed, message).help(format!("name the file in {VARIABLE}"));
-        Err(unusable(&self.path, &fault.at(place)))
+        if let Some((what, place)) = refused {
+            let message = format!("{what} cannot be set in a configuration file found in the working folder");
+            let fault = Fault::new(Code::NotAllowed, message).help(format!("name the file in {VARIABLE}"));
+            let failure = unusable(&self.path, &fault.at(place));
+            self.errors.push((ConfigPart::Server, failure));
+        }
+        self
+    }
+
+    /// Fails with the first error of the parts that a command uses.
+    pub(super) fn check(&mut self, used: &[ConfigPart]) -> Result<(), Failure> {
+        match self.errors.iter().position(|(part, _)| used.contains(part)) {
+            Some(at) => Err(self.errors.remove(at).1),
+            None => Ok(()),
+        }
     }
 
     /// Reads the file again, for a server that runs. Once it had content, it must have some: a file that is just being
     /// replaced must not stop all sources.
     pub(super) fn again(&self) -> Result<Self, Failure> {
-        let now = Self::read()?;
+        let mut now = Self::read()?;
+        now.check(&ConfigPart::ALL)?;
         if self.has_content && !now.has_content {
             let fault = Fault::new(Code::Unreadable, "the file is missing or empty");
             return Err(unusable(&self.path, &fault.help("restore the file, or write `{}` to configure nothing")));
@@ -165,25 +206,36 @@ impl Config {
         if content.root().is_null() {
             return Ok(Self::default());
         }
-        if let Some(fault) = content.take_faults().into_iter().next() {
-            return Err(fail(fault));
-        }
-        let (file, faults) = decode::<File>(content.root(), None);
-        if let Some(fault) = faults.into_iter().next() {
-            return Err(fail(fault));
-        }
+        let mut faults = content.take_faults();
+        let (file, found) = decode::<File>(content.root(), None);
+        faults.extend(found);
+        let is_readable = file.is_some();
         let file = file.unwrap_or_default();
         let fixed = fixed(decode(content.root(), None).0.unwrap_or_default());
-        let lints = LintLevels::named(&file.lints, file.allowed_labels).map_err(|fault| {
+        let lints = LintLevels::named(&file.lints, file.allowed_labels).unwrap_or_else(|fault| {
             let path = fault.path.under(&FieldPath::root().join("lints"));
-            fail(fault.at(path))
-        })?;
+            faults.push(fault.at(path));
+            LintLevels::default()
+        });
         let lints = LintLevels { certificate_expiry_days: file.certificate_expiry_days, ..lints };
-        let notifications = file.notifications.targets().map_err(|fault| {
+        let notifications = file.notifications.targets().unwrap_or_else(|fault| {
             let path = fault.path.under(&FieldPath::root().join("notifications"));
-            fail(fault.at(path))
-        })?;
-        let sources = followed::checked(file.sources, &lints).map_err(fail)?;
+            faults.push(fault.at(path));
+            Vec::new()
+        });
+        let sources = followed::checked(file.sources, &lints).unwrap_or_else(|fault| {
+            faults.push(fault);
+            Vec::new()
+        });
+        let mut errors: Vec<(ConfigPart, Failure)> = Vec::new();
+        for fault in faults {
+            match ConfigPart::of(&fault.path).filter(|_| is_readable) {
+                None => return Err(fail(fault)),
+                // Others of the same part may only be consequences of it.
+                Some(part) if errors.iter().any(|(known, _)| *known == part) => {}
+                Some(part) => errors.push((part, fail(fault))),
+            }
+        }
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
         let git_hook = file.hooks.git.map(|hook| hook.secret_file);
         Ok(Self {
@@ -192,6 +244,7 @@ impl Config {
             named: false,
             has_content: true,
             fixed,
+            errors,
             lints,
             sources,
             notifications,
@@ -293,8 +346,11 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Result<Config, String> {
-        let parsed = Config::parse(Path::new("c.yaml"), text);
-        parsed.map_err(|failure| failure.diagnostics.into_iter().map(|it| it.message).collect())
+        let checked = Config::parse(Path::new("c.yaml"), text).and_then(|mut config| {
+            config.check(&ConfigPart::ALL)?;
+            Ok(config)
+        });
+        checked.map_err(|failure| failure.diagnostics.into_iter().map(|it| it.message).collect())
     }
 
     #[test]
@@ -312,5 +368,29 @@ mod tests {
         let found = parsed("lints: {}\nsources:\n- {name: a, path: a}\n- name: b\n  path: b\n  interval: soon\n");
         let expected = "invalid configuration c.yaml at /sources/1/interval (line 6): expected a duration";
         assert!(found.as_ref().is_err_and(|message| message.starts_with(expected)), "{found:?}");
+    }
+
+    #[test]
+    fn an_error_of_a_part_fails_only_those_who_use_it() {
+        let fails = |text: &str, used: &[ConfigPart]| {
+            let config = Config::parse(Path::new("c.yaml"), text);
+            config.and_then(|mut config| config.check(used)).is_err()
+        };
+        for (text, lints, server) in [
+            ("sources: [{name: a, path: a, interval: soon}]", false, true),
+            ("sources: [{name: a, path: a, nope: 1}]", false, true),
+            ("sources: 7", false, true),
+            ("hooks: {git: {}}", false, true),
+            ("notifications: {files: [{name: a}]}", false, true),
+            ("lints: {nope: warn}", true, false),
+            ("certificate_expiry_days: soon", true, false),
+            ("allowed_labels: {a: 1}", true, false),
+        ] {
+            let found = [fails(text, &[]), fails(text, &[ConfigPart::Lints]), fails(text, &[ConfigPart::Server])];
+            assert_eq!(found, [false, lints, server], "{text}");
+        }
+        for text in ["source: []", "options: [a]", "options: {store: a, store: b}", "sources: ["] {
+            assert!(fails(text, &[]), "{text}");
+        }
     }
 }

@@ -2,20 +2,21 @@
 
 use std::{fmt::Write, ops::ControlFlow};
 
-use clap::{Subcommand, ValueEnum};
+use clap::{ArgAction, Subcommand, ValueEnum};
 
 use super::{
     CommandResult, Exit, Failure,
+    get::GetOrigin,
     output::print,
-    revision::{commit_prefix, revision_in, revision_name, revision_through},
+    revision::{commit_prefix, revision_in, revision_name, revision_through, unreached},
     store_or_server::StoreOrServer,
     target::{ApiClient, each_record, entry_of, record_of},
 };
 use crate::{
     api::history::document::HistoryEntry,
-    model::{code::Code, diagnostic::Diagnostic, json, operation::Author, secret::Secrets},
+    model::{code::Code, diagnostic::Diagnostic, id::Id, json, key::Key, operation::Author, secret::Secrets},
     store::{
-        Store,
+        PastError, Store,
         commits::{CommitPrefix, RevisionName},
         history::{self, Record, Touched},
         select::{HistoryFilter, HistorySearch},
@@ -45,9 +46,10 @@ pub(super) struct Args {
     /// Show only records with a lower number than this.
     #[arg(long, value_name = "RECORD", env = "EDGEWRIGHT_BEFORE")]
     before: Option<u64>,
-    /// Show only records about the resource with this path, such as `/edges/https/edghts_…`.
-    #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_RESOURCE")]
-    resource: Option<String>,
+    /// Show only records about this resource: its id, its kind and name such as `route storefront/cart`, or its path such
+    /// as `/edges/https/edghts_…`, which is needed for the routes of an edge that was deleted.
+    #[arg(long, value_names = ["KIND|ID|PATH", "NAME"], num_args = 1..=2, action = ArgAction::Set, env = "EDGEWRIGHT_RESOURCE")]
+    resource: Vec<String>,
     /// Show only records of this API key, owner or commit author (email address), or `local` for the command line.
     #[arg(long, value_name = "ACTOR")]
     actor: Option<String>,
@@ -113,9 +115,11 @@ impl Args {
             Some(Command::Show { revision, format, place }) => return show(&place, &revision, format),
             None => {}
         }
-        let records = match self.place.client()? {
-            Some(client) => self.of_server(&client)?,
-            None => self.of_store(&self.place.store.read_existing()?)?,
+        let origin = GetOrigin::open(&self.place, None)?;
+        let filter = self.filter(self.path_of_resource(&origin)?);
+        let records = match &origin {
+            GetOrigin::Server(client, _) => self.of_server(client, &filter)?,
+            GetOrigin::Store(store, _) => self.of_store(store, filter)?,
         };
         let mut lines = String::new();
         for record in records {
@@ -128,9 +132,30 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    fn filter(&self) -> HistoryFilter {
+    /// The path of the resource that is asked for.
+    fn path_of_resource(&self, origin: &GetOrigin) -> Result<Option<String>, Failure> {
+        // A variable and the configuration file have one value.
+        let words: Vec<&str> = match self.resource.as_slice() {
+            [] => return Ok(None),
+            [path] if path.starts_with('/') => return Ok(Some(path.clone())),
+            [one] => one.splitn(2, ' ').collect(),
+            several => several.iter().map(String::as_str).collect(),
+        };
+        let first = words.first().copied().unwrap_or_default();
+        let second = words.get(1).copied();
+        if second.is_none() {
+            let kind = origin.kind_of_id(first)?;
+            // It need not exist any more: the history has who deleted it.
+            if kind.info().parent.is_none() {
+                return Ok(Some(Key::new(kind, Id::new(first)).path()));
+            }
+        }
+        Ok(Some(origin.key_of(first, second)?.path()))
+    }
+
+    fn filter(&self, resource: Option<String>) -> HistoryFilter {
         HistoryFilter {
-            resource: self.resource.clone(),
+            resource,
             actor: self.actor.clone(),
             source: self.source.clone(),
             from: self.from,
@@ -139,8 +164,7 @@ impl Args {
         }
     }
 
-    fn of_store(&self, store: &Store) -> Result<Vec<Record>, Failure> {
-        let filter = self.filter();
+    fn of_store(&self, store: &Store, filter: HistoryFilter) -> Result<Vec<Record>, Failure> {
         // The query selects the records of a resource.
         let is_sparse = HistoryFilter { resource: None, ..filter.clone() } != HistoryFilter::default();
         let batch = if is_sparse { self.limit.max(BATCH) } else { self.limit };
@@ -156,9 +180,9 @@ impl Args {
         Ok(records)
     }
 
-    fn of_server(&self, client: &ApiClient) -> Result<Vec<Record>, Failure> {
+    fn of_server(&self, client: &ApiClient, filter: &HistoryFilter) -> Result<Vec<Record>, Failure> {
         let mut records = Vec::new();
-        each_record(client, &self.filter(), self.before, self.limit, &mut |item| {
+        each_record(client, filter, self.before, self.limit, &mut |item| {
             if records.len() < self.limit {
                 records.push(record_of(client, item)?);
             }
@@ -192,9 +216,7 @@ fn entry_in(store: &Store, name: &RevisionName) -> Result<HistoryEntry, Failure>
     }
     let current = store.snapshot().revision;
     if revision == 0 || revision > current {
-        let message = format!("revision {revision} does not exist; the store is at revision {current}");
-        let help = "run `edgewright history` to list the revisions";
-        return Err(Diagnostic::error(Code::OutOfRange, message).help(help).into());
+        return Err(unreached(PastError::Future { revision, current }));
     }
     let oldest = store.oldest_revision()?;
     let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");

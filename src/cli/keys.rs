@@ -13,7 +13,7 @@ use crate::{
     model::{
         Kind,
         code::Code,
-        diagnostic::Diagnostic,
+        diagnostic::{Diagnostic, Name},
         fault::Check,
         id::Id,
         key::Key,
@@ -85,7 +85,8 @@ impl Args {
         match self.command {
             Command::Create { store, role, owner, description } => {
                 let mut shown = false;
-                let created = create(&store.open()?, role, owner, description, |token| {
+                let opened = store.open().map_err(|failure| while_served(failure, "POST /api_keys"))?;
+                let created = create(&opened, role, owner, description, |token| {
                     hand_over(format!("{}\n", token.expose())).inspect_err(|_| say("No key was created."))?;
                     shown = true;
                     Ok(())
@@ -95,14 +96,26 @@ impl Args {
                 }
                 created?;
             }
-            Command::List { store } => print(list(&store.read_existing()?))?,
+            Command::List { store } => {
+                let store = store.read_existing().map_err(|failure| while_served(failure, "GET /api_keys"))?;
+                print(list(&store))?;
+            }
             Command::Revoke { store, id } => {
                 let key = Key::new(Kind::ApiKey, Id::new(&id));
-                commit(&store.open_existing()?, vec![Operation::Delete { key, with_children: true }])?;
+                let store = store.open_existing().map_err(|failure| while_served(failure, "DELETE /api_keys/ID"))?;
+                commit(&store, vec![Operation::Delete { key, with_children: true }])?;
             }
         }
         Ok(Exit::Done)
     }
+}
+
+/// Names the request that works while a server has the store open: these commands have no `--server`.
+fn while_served(mut failure: Failure, request: &str) -> Failure {
+    for diagnostic in failure.diagnostics.iter_mut().filter(|it| it.code == Name::Code(Code::StoreLocked)) {
+        diagnostic.help = Some(format!("stop the server, or send it {request} with the token of an API key"));
+    }
+    failure
 }
 
 /// Creates a key, and its owner if the store has none with this id. `hand_out` gets the token before the key exists, so

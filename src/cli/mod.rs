@@ -39,7 +39,7 @@ mod validate;
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
-use config::Config;
+use config::{Config, ConfigPart};
 use output::Output;
 
 use crate::{
@@ -146,7 +146,7 @@ pub fn main() -> ExitCode {
 
 fn run() -> CommandResult {
     let configured = Config::read().and_then(|config| Ok((config.apply(Cli::command())?, config)));
-    let (command, config) = configured.inspect_err(report_unconfigured)?;
+    let (command, mut config) = configured.inspect_err(report_unconfigured)?;
     let matches = command.try_get_matches();
     let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
@@ -162,6 +162,7 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
+    config.check(used_by(&cli.command)).inspect_err(report_unconfigured)?;
     let lints = config.lints.clone();
     let by_flag = |name: &str| {
         matches.subcommand().is_some_and(|(_, command)| {
@@ -186,10 +187,21 @@ fn run() -> CommandResult {
         Command::History(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
         Command::Blame(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Keys(args) => args.run(),
-        Command::Owners(args) => args.run(),
+        Command::Owners(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),
+    }
+}
+
+/// The parts of the configuration file that a command uses, besides the options.
+fn used_by(command: &Command) -> &'static [ConfigPart] {
+    match command {
+        // `validate` checks the parts for `serve`, too: nothing else finds their mistakes before a server starts.
+        Command::Serve(_) | Command::Validate(_) => &ConfigPart::ALL,
+        Command::Reconcile(_) | Command::Plan(_) | Command::Diff(_) => &[ConfigPart::Lints],
+        Command::Trace(args) if args.reads_manifests() => &[ConfigPart::Lints],
+        _ => &[],
     }
 }
 

@@ -1,26 +1,33 @@
 //! `edgewright owners`: the owners of API keys and their roles (D23).
 
-use std::sync::Arc;
-
 use clap::Subcommand;
 
 use super::{
-    CommandResult, Exit, StoreArgs,
+    CommandResult, Exit, Failure,
     keys::{commit, role},
     output::print,
+    store_or_server::StoreOrServer,
+    target::ApiClient,
 };
 use crate::{
+    api::owners::{OwnerPage, OwnerUpdate, OwnerView, PATH, set_role},
     model::{
         Kind,
+        code::Code,
+        diagnostic::Name,
         id::Id,
-        key::Key,
+        json,
+        key::segment,
         kind::owner::{Owner, Role},
-        operation::Operation,
+        secret::Secrets,
     },
+    store::Store,
     text::escaped,
 };
 
 /// List the owners of API keys and set their roles.
+///
+/// Works through a server with --server and the token of an admin, or on a store that no server has open.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -32,12 +39,12 @@ enum Command {
     /// List owners and their roles.
     List {
         #[command(flatten)]
-        store: StoreArgs,
+        place: StoreOrServer,
     },
     /// Set an owner's role.
     SetRole {
         #[command(flatten)]
-        store: StoreArgs,
+        place: StoreOrServer,
         /// ID of the owner, `usr_…` or `bot_…`.
         #[arg(value_name = "OWNER")]
         owner: String,
@@ -48,24 +55,61 @@ enum Command {
 }
 
 impl Args {
+    /// The store or server of the subcommand.
+    pub(super) fn place(&mut self) -> &mut StoreOrServer {
+        match &mut self.command {
+            Command::List { place } | Command::SetRole { place, .. } => place,
+        }
+    }
+
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         match self.command {
-            Command::List { store } => {
-                let store = store.read_existing()?;
-                let mut lines = String::new();
-                for entry in store.snapshot().newest_first(Kind::Owner, None, u64::MAX) {
-                    let role = entry.spec_as::<Owner>().map(|owner| owner.role).unwrap_or_default();
-                    lines += &format!("{}  {}\n", escaped(entry.key.id.as_str()), role.as_str());
+            Command::List { place } => {
+                let owners = match place.client()? {
+                    Some(client) => of_server(&client)?,
+                    None => of_store(&place.store.read_existing()?),
+                };
+                let line = |(id, role): &(String, Role)| format!("{}  {}\n", escaped(id), role.as_str());
+                print(owners.iter().map(line).collect::<String>())?;
+            }
+            Command::SetRole { place, owner, role } => match place.client()? {
+                Some(client) => {
+                    let body = json::bytes(&OwnerUpdate { role }, Secrets::Masked)?;
+                    let path = format!("{PATH}/{}", segment(&owner));
+                    client.patch::<OwnerView>(&path, &body).map_err(unknown)?;
                 }
-                print(lines)?;
-            }
-            Command::SetRole { store, owner, role } => {
-                let key = Key::new(Kind::Owner, Id::new(&owner));
-                let spec = Arc::new(Owner { role });
-                commit(&store.open_existing()?, vec![Operation::Patch { key, spec, fields: vec!["role".into()] }])?;
-            }
+                None => commit(&place.store.open_existing()?, vec![set_role(Id::new(&owner), role)])?,
+            },
         }
         Ok(Exit::Done)
     }
+}
+
+fn of_store(store: &Store) -> Vec<(String, Role)> {
+    let snapshot = store.snapshot();
+    let owners = snapshot.newest_first(Kind::Owner, None, u64::MAX);
+    let role = |owner: Option<&Owner>| owner.map(|owner| owner.role).unwrap_or_default();
+    owners.map(|entry| (entry.key.id.to_string(), role(entry.spec_as::<Owner>()))).collect()
+}
+
+fn of_server(client: &ApiClient) -> Result<Vec<(String, Role)>, Failure> {
+    let mut owners = Vec::new();
+    let mut query = Some("limit=1000".to_owned());
+    while let Some(parameters) = query {
+        let page: OwnerPage = client.get(&format!("{PATH}?{parameters}"))?;
+        owners.extend(page.owners.into_iter().map(|owner| (owner.id, owner.role)));
+        // Only the query: the token goes to no other server, whatever a response says.
+        let next = page.next_page_uri.as_deref().and_then(|uri| uri.split_once('?'));
+        query = next.map(|(_, parameters)| parameters.to_owned());
+    }
+    Ok(owners)
+}
+
+/// An owner that does not exist is no mistake in the URL.
+fn unknown(mut failure: Failure) -> Failure {
+    for diagnostic in failure.diagnostics.iter_mut().filter(|it| it.code == Name::Code(Code::NotFound)) {
+        diagnostic.help = Some("run `edgewright owners list` to list the owners".to_owned());
+    }
+    failure
 }

@@ -143,7 +143,7 @@ impl PlanArgs {
         }
         let detail = self.output.detail();
         Ok(match self.place.server.url() {
-            Some(url) => Box::new(ServerTarget::new(url, &self.place.server, options)?),
+            Some(url) => Box::new(ServerTarget::new(url, &self.place.server, options, dry_run)?),
             None if dry_run => Box::new(Local::to_read(options, self.place.store.clone(), self.caching, detail)),
             None => Box::new(Local::open(options, self.place.store.clone(), self.caching, detail)?),
         })

@@ -23,10 +23,12 @@ use crate::{
 
 /// The largest page of the history.
 const PAGE: usize = 1000;
+/// A page that most likely has an applied revision.
+const FEW: usize = 20;
 
 /// Parses the value of an option.
 pub(super) fn revision_name(text: &str) -> Result<RevisionName, String> {
-    let expected = "expected the number of a revision, or at least 7 digits of a commit id";
+    let expected = "expected the number of a revision, at least 7 digits of a commit id, or `latest`";
     RevisionName::parse(text).ok_or_else(|| expected.to_owned())
 }
 
@@ -44,12 +46,13 @@ pub(super) fn revision_in(store: &Store, name: &RevisionName) -> Result<u64, Fai
 pub(super) fn revision_through(client: &ApiClient, name: &RevisionName) -> Result<u64, Failure> {
     match name {
         RevisionName::Number(number) => Ok(*number),
+        RevisionName::Latest => match latest(client)? {
+            Some(revision) => Ok(revision),
+            None => Err(not_found("the server's history has no revision".to_owned())),
+        },
         RevisionName::Commit(commit) => match newest_from(client, commit)? {
             Some(revision) => Ok(revision),
-            None => {
-                let message = format!("no revision in the server's history was applied from commit {commit}");
-                Err(Diagnostic::error(Code::NotFound, message).help(HISTORY).into())
-            }
+            None => Err(not_found(format!("no revision was applied from commit {commit}"))),
         },
         RevisionName::Either(number, _) if is_revision(client, *number)? => Ok(*number),
         // The server reports a number that is neither.
@@ -57,14 +60,27 @@ pub(super) fn revision_through(client: &ApiClient, name: &RevisionName) -> Resul
     }
 }
 
-const HISTORY: &str = "run `edgewright history` to list the revisions";
+/// The failure for a revision that does not exist.
+fn not_found(message: String) -> Failure {
+    Diagnostic::error(Code::RevisionNotFound, message).help(Code::RevisionNotFound.info().cure).into()
+}
+
+/// The newest revision in the history of a server.
+fn latest(client: &ApiClient) -> Result<Option<u64>, Failure> {
+    let mut latest = None;
+    each_record(client, &HistoryFilter::default(), None, FEW, &mut |item| {
+        latest = item.revision.filter(|_| item.outcome == "applied");
+        Ok(if latest.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok(latest)
+}
 
 /// Whether a server has or had a revision.
 fn is_revision(client: &ApiClient, number: u64) -> Result<bool, Failure> {
     match client.get::<IgnoredAny>(&format!("{PATH}/{number}")) {
         Ok(_) => Ok(true),
         Err(failure) => match failure.diagnostics.first().map(|it| it.code) {
-            Some(Name::Code(Code::NotFound)) => Ok(false),
+            Some(Name::Code(Code::RevisionNotFound)) => Ok(false),
             Some(Name::Code(Code::RevisionGone)) => Ok(true),
             _ => Err(failure),
         },
@@ -97,7 +113,7 @@ fn unnamed(error: NamingError) -> Failure {
     let message = error.to_string();
     let (code, help) = match error {
         NamingError::Failed(error) => return error.into(),
-        NamingError::Unknown { .. } => (Code::NotFound, HISTORY),
+        NamingError::Unknown { .. } => return not_found(message),
         NamingError::Ambiguous { .. } => (Code::Parameter, "use more digits of the commit id"),
         NamingError::Cancelled => (Code::Unavailable, "run the command again"),
     };
@@ -109,7 +125,7 @@ pub(super) fn unreached(error: PastError) -> Failure {
     let message = error.to_string();
     let (code, help) = match error {
         PastError::Failed(error) => return error.into(),
-        PastError::Future { .. } => (Code::OutOfRange, HISTORY),
+        PastError::Future { .. } => return not_found(message),
         PastError::Gone { .. } => (Code::RevisionGone, Code::RevisionGone.info().cure),
     };
     Diagnostic::error(code, message).help(help).into()

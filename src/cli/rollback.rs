@@ -1,16 +1,20 @@
 //! `edgewright rollback`: brings back the state of an earlier revision (D78).
 
 use super::{
-    CommandResult, Exit, Failure, leave,
+    CommandResult, Exit, leave,
     output::Output,
     reconcile::{applied, failed},
     revision::revision_name,
-    show::say,
+    show::{self, say},
     source::source_name,
     store_or_server::StoreOrServer,
     target::RollbackTarget,
 };
 use crate::{
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Name},
+    },
     plan::{outline::Outline, safety::Budget},
     reconcile::rollback::Rollback,
     store::commits::RevisionName,
@@ -70,10 +74,11 @@ impl Args {
             if let Some(first) = report.refusals.first().filter(|_| !self.dry_run) {
                 target.refuse(&rollback, &first.message);
             }
-            let refused = Failure { diagnostics: report.refusals.clone(), exit: Exit::Refused };
-            let exit = failed(&mut report, refused);
+            show::diagnostics(&report.refusals);
             nothing();
-            exit
+            // A source that owns nothing is a mistake in the arguments, and no plan that a limit refuses (D31).
+            let is_mistake = |refusal: &Diagnostic| refusal.code == Name::Code(Code::NotFound);
+            if report.refusals.iter().any(is_mistake) { Exit::Error } else { Exit::Refused }
         } else if is_empty {
             Exit::Done
         } else if self.dry_run {

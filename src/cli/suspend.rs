@@ -35,6 +35,12 @@ pub(super) struct Args {
 impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
+        if self.time.is_some_and(|time| time.is_zero()) {
+            let fault = Diagnostic::error(Code::OutOfRange, "`--for` must be longer than 0 seconds");
+            return Err(fault
+                .help("use a time such as 2h, or leave out --for to suspend the source until you resume it")
+                .into());
+        }
         let until = match self.time {
             Some(time) => Some(mint::now().checked_add(time).map_err(|_| {
                 Diagnostic::error(Code::OutOfRange, "`--for` is too long").help("use a shorter time, or none")

@@ -58,6 +58,11 @@ fn header(text: &str) -> Result<(String, String), String> {
 }
 
 impl Args {
+    /// Whether the command reads manifests, and not only the store.
+    pub(super) fn reads_manifests(&self) -> bool {
+        !self.manifests.is_empty()
+    }
+
     /// Runs the command.
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let request = self.request()?;

@@ -64,6 +64,7 @@ pub enum Code {
     Stale,
     MissingFiles,
     RevisionGone,
+    RevisionNotFound,
     SlowReader,
     FetchFailed,
     UnverifiedCommit,

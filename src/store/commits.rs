@@ -44,11 +44,19 @@ pub(crate) enum RevisionName {
     Commit(CommitPrefix),
     /// Decimal digits that can be either. A revision that exists has precedence.
     Either(u64, CommitPrefix),
+    /// The current revision.
+    Latest,
 }
 
+/// The name of the current revision: a client that reads a list page by page need not know its number.
+pub(crate) const LATEST: &str = "latest";
+
 impl RevisionName {
-    /// Parses a number or a commit.
+    /// Parses a number, a commit or `latest`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
+        if text == LATEST {
+            return Some(RevisionName::Latest);
+        }
         // `parse` would accept a sign.
         let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
         let number: Option<u64> = if is_decimal { text.parse().ok() } else { None };
@@ -170,6 +178,7 @@ impl Store {
     ) -> Result<u64, NamingError> {
         match name {
             RevisionName::Number(number) => Ok(*number),
+            RevisionName::Latest => Ok(self.snapshot().revision),
             RevisionName::Commit(commit) => self.newest_from(commit, in_sync, is_cancelled),
             RevisionName::Either(number, _) if *number <= self.snapshot().revision => Ok(*number),
             RevisionName::Either(number, commit) => match self.newest_from(commit, in_sync, is_cancelled) {
@@ -252,6 +261,7 @@ mod tests {
         let commit = |text: &str| CommitPrefix(text.to_owned());
         assert_eq!(RevisionName::parse("123456"), Some(RevisionName::Number(123_456)));
         assert_eq!(RevisionName::parse("1234567"), Some(RevisionName::Either(1_234_567, commit("1234567"))));
+        assert_eq!(RevisionName::parse("latest"), Some(RevisionName::Latest));
         assert_eq!(RevisionName::parse("ABC1234"), Some(RevisionName::Commit(commit("abc1234"))));
         for bad in ["", "-1", "+1234567", "abc123", "latest!", "abc123g", " 1", "HEAD", &"a".repeat(65)] {
             assert_eq!(RevisionName::parse(bad), None, "{bad}");
@@ -283,6 +293,7 @@ mod tests {
         // A whole id is not ambiguous, and a revision that does not exist can be a commit.
         assert_eq!(find(&store, "1234567"), Ok(4));
         assert_eq!((find(&store, "6"), find(&store, "7654321")), (Ok(6), Ok(7_654_321)));
+        assert_eq!(find(&store, "latest"), Ok(6));
         let unknown = find(&store, "bbbbbbb").unwrap_err();
         assert_eq!(unknown, "no revision was applied from commit bbbbbbb; the history begins at revision 1");
         let name = RevisionName::parse("aaaaaaa1").unwrap();

@@ -124,3 +124,33 @@ fn a_store_that_a_flag_names_is_meant_whatever_server_is_configured() {
         run.err
     );
 }
+
+#[test]
+fn a_mistake_in_a_part_fails_only_the_commands_that_use_it() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    folder.ok("reconcile m");
+    for (text, said) in [
+        ("sources: [{name: a, path: m, interval: soon}]\n", "at /sources/0/interval"),
+        ("sources: [{name: a, repository: 'git@git.example.com:e'}]\n", "ERR_EDGEWRIGHT_NOT_ALLOWED"),
+        ("notifications: {files: [{name: a, path: x}]}\n", "ERR_EDGEWRIGHT_NOT_ALLOWED"),
+        ("hooks: {git: {secret: x}}\n", "at /hooks/git/secret"),
+    ] {
+        folder.write("edgewright.config.yaml", text);
+        for line in ["get edges", "history", "blame edge a", "keys list", "owners list", "plan m", "diff m m"] {
+            folder.ok(line);
+        }
+        for line in ["validate m", "serve --listen 127.0.0.1:0"] {
+            let run = folder.run(line);
+            assert_eq!((run.code, run.err.contains(said)), (1, true), "{line}: {text}: {}", run.all());
+        }
+    }
+    folder.write("edgewright.config.yaml", "lints: {nope: warn}\n");
+    folder.ok("get edges");
+    for line in ["plan m", "reconcile m", "diff m m", "validate m", "serve --listen 127.0.0.1:0"] {
+        let run = folder.run(line);
+        assert_eq!((run.code, run.err.contains("unknown lint `nope`")), (1, true), "{line}: {}", run.all());
+    }
+    folder.write("edgewright.config.yaml", "options: {stor: x}\n");
+    assert_eq!(folder.run("get edges").code, 1, "every command uses the options");
+}

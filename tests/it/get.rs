@@ -224,3 +224,79 @@ fn yaml_quotes_what_old_readers_take_for_another_type() {
         assert!(exported.contains(part), "{part}\n{exported}");
     }
 }
+
+/// Runs a line on the store, and then through a server of it. Both must print the same resources.
+fn everywhere(folder: &Folder, lines: &[String]) -> Vec<Run> {
+    let local: Vec<Run> = lines.iter().map(|line| folder.ok(line)).collect();
+    let server = folder.serve("");
+    for (line, local) in lines.iter().zip(&local) {
+        let mut command = folder.command(&format!("{line} --server http://{}", server.address));
+        command.env("EDGEWRIGHT_TOKEN", &server.token).env_remove("EDGEWRIGHT_STORE");
+        let served = finish(command, "");
+        assert_eq!(served.code, 0, "{line}\n{}", served.all());
+        assert_eq!(served.out.lines().count(), local.out.lines().count(), "{line}\n{}", served.all());
+    }
+    local
+}
+
+#[test]
+fn the_id_alone_finds_a_resource_of_every_kind() {
+    let folder = folder();
+    assert_eq!(folder.serve("").stop().code, 0, "the first start makes a key");
+    let kinds = [
+        "api-keys",
+        "ip-restrictions",
+        "certificate-authorities",
+        "tls-certificates",
+        "https-edges",
+        "https-edge-routes",
+        "tls-edges",
+        "event-subscriptions",
+    ];
+    let of_kind = |kind: &str| ids(&folder.ok(&format!("get {kind} -o json")).out).remove(0);
+    let wanted: Vec<String> = kinds.iter().map(|kind| of_kind(kind)).collect();
+    let lines: Vec<String> = wanted.iter().map(|id| format!("get {id} -o json")).collect();
+    for (id, run) in wanted.iter().zip(everywhere(&folder, &lines)) {
+        let found: Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(found["id"], id.as_str());
+    }
+    let none = folder.run("get evsub_nothing");
+    assert_eq!((none.code, none.err.contains("neither the id of a resource nor a kind")), (1, true), "{}", none.all());
+    let near = folder.run("get https_egdes");
+    assert_eq!((near.code, near.err.contains("did you mean `https-edges`?")), (1, true), "{}", near.all());
+}
+
+#[test]
+fn a_route_is_named_as_plans_show_it() {
+    let folder = folder();
+    assert_eq!(folder.serve("").stop().code, 0, "the first start makes a key");
+    let route: Value = serde_json::from_str(&folder.ok("get route storefront/checkout -o json").out).unwrap();
+    let id = route["id"].as_str().unwrap();
+    let subscription = ids(&folder.ok("get subscriptions -o json").out).remove(0);
+    let lines = [
+        "get route storefront/checkout -o json".to_owned(),
+        format!("get source {subscription}/ip_policy_created.v0 -o json"),
+        "blame route storefront/checkout".to_owned(),
+        format!("blame {id}"),
+        "blame edge storefront".to_owned(),
+        format!("history --resource {id}"),
+        "history --resource route storefront/checkout".to_owned(),
+        "history --resource edge storefront".to_owned(),
+    ];
+    for (line, run) in lines.iter().zip(everywhere(&folder, &lines)) {
+        assert!(run.out.lines().count() > 1, "{line}: {}", run.all());
+    }
+    let of_other = folder.run("get route payments/checkout");
+    assert_eq!((of_other.code, of_other.err.contains("no https-edge-route")), (1, true), "{}", of_other.all());
+    let twice = folder.run("get route storefront/checkout --edge payments");
+    assert_eq!((twice.code, twice.err.contains("`--edge` cannot be combined")), (1, true), "{}", twice.all());
+
+    // Who deleted an edge is asked when it is gone.
+    folder.write("m/e.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: gone}\nspec: {}\n");
+    folder.ok("reconcile --source other m");
+    let edge: Value = serde_json::from_str(&folder.ok("get edge gone -o json").out).unwrap();
+    folder.write("m/e.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: another}\nspec: {}\n");
+    folder.ok("reconcile --source other m --max-deletes 1");
+    let told = folder.ok(&format!("history --resource {}", edge["id"].as_str().unwrap())).out;
+    assert!(told.contains("DELETE /edges/https/"), "{told}");
+}

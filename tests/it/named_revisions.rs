@@ -36,8 +36,8 @@ fn a_commit_names_the_newest_revision_that_was_applied_from_it() {
     }
     assert!(folder.ok(&format!("get edges --at {second} -o json")).out.contains("\"second\""));
     for (at, code, says) in [
-        ("3", "ERR_EDGEWRIGHT_OUT_OF_RANGE", "the store is at revision 2"),
-        ("0000000f", "ERR_EDGEWRIGHT_NOT_FOUND", "no revision was applied from commit 0000000f"),
+        ("3", "ERR_EDGEWRIGHT_REVISION_NOT_FOUND", "the store is at revision 2"),
+        ("0000000f", "ERR_EDGEWRIGHT_REVISION_NOT_FOUND", "no revision was applied from commit 0000000f"),
     ] {
         let run = folder.run(&format!("get edges --at {at}"));
         assert!(run.code == 1 && run.err.contains(code) && run.err.contains(says), "{at}: {}", run.all());
@@ -53,7 +53,7 @@ fn a_commit_names_the_newest_revision_that_was_applied_from_it() {
     let run = client(&folder, &serve, &format!("rollback --to {second}"));
     assert!(run.code == 0 && run.err.contains("Applied as revision "), "{}", run.all());
     assert!(serve.get("/edges/https").body.contains("\"second\""));
-    for (at, says) in [("0000000f", "no revision in the server's history"), ("7654321", "does not exist")] {
+    for (at, says) in [("0000000f", "no revision was applied from commit 0000000f"), ("7654321", "does not exist")] {
         let run = client(&folder, &serve, &format!("get edges --at {at}"));
         assert!(run.code == 1 && run.err.contains(says), "{at}: {}", run.all());
     }
@@ -78,4 +78,54 @@ fn a_commit_that_changes_nothing_is_the_revision_that_it_is_in_sync_with() {
         assert!(shown.code == 0 && shown.out.contains("\"first\""), "{at}: {}", shown.all());
     }
     assert_eq!(serve.get("/edges/https?at=0000000f").status, 404);
+}
+
+#[test]
+fn a_revision_that_does_not_exist_is_one_error_everywhere() {
+    let folder = Folder::new();
+    assert_eq!(folder.serve("").stop().code, 0, "the first start makes a key");
+    folder.write("m/one.yaml", &edge("first"));
+    folder.ok("reconcile m");
+    let last = folder.snapshot("store").revision;
+    let lines = ["history show 99", "rollback --to 99", "rollback --to 99 --dry-run", "get edges --at 99"];
+    let local: Vec<Run> = lines.iter().map(|line| folder.run(line)).collect();
+    let serve = folder.serve("");
+    let served: Vec<Run> = lines.iter().map(|line| client(&folder, &serve, line)).collect();
+    for (line, run) in lines.iter().chain(&lines).zip(local.into_iter().chain(served)) {
+        assert_eq!(run.code, 1, "{line}: {}", run.all());
+        for said in [
+            "ERR_EDGEWRIGHT_REVISION_NOT_FOUND",
+            &format!("revision 99 does not exist; the store is at revision {last}"),
+            "Run `edgewright history` to list the revisions",
+        ] {
+            assert!(run.err.contains(said), "{line}: {}", run.all());
+        }
+    }
+    for path in ["/history/99", "/edges/https?at=99"] {
+        let refused = serve.get(path);
+        assert_eq!((refused.status, refused.code().as_str()), (404, "ERR_EDGEWRIGHT_REVISION_NOT_FOUND"), "{path}");
+    }
+}
+
+#[test]
+fn latest_is_the_current_revision_for_every_command() {
+    let folder = Folder::new();
+    assert_eq!(folder.serve("").stop().code, 0, "the first start makes a key");
+    folder.write("m/one.yaml", &edge("first"));
+    folder.ok("reconcile m");
+    folder.write("m/one.yaml", "kind: [");
+    assert_eq!(folder.run("reconcile m").code, 3, "the newest record is no revision");
+    let lines = ["get edges --at latest -o json", "history show latest", "rollback --to latest"];
+    let local: Vec<Run> = lines.iter().map(|line| folder.ok(line)).collect();
+    assert!(local[0].out.contains("\"first\""), "{}", local[0].out);
+    assert!(local[1].out.starts_with("revision 2 "), "{}", local[1].out);
+    assert!(local[2].out.starts_with("No changes: "), "{}", local[2].out);
+    let serve = folder.serve("");
+    for (line, local) in lines.iter().zip(local) {
+        let served = client(&folder, &serve, line);
+        assert_eq!(served.code, 0, "{line}: {}", served.all());
+        assert_eq!(served.out.is_empty(), local.out.is_empty(), "{line}");
+    }
+    let [latest, second] = ["history show latest", "history show 2"].map(|line| client(&folder, &serve, line).out);
+    assert_eq!(latest, second);
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::cli::{Folder, Serve, answer, http, request, until};
+use crate::cli::{Folder, Serve, answer, finish, http, request, until};
 
 /// The manifest of an edge.
 pub(crate) fn edge(description: &str) -> String {
@@ -181,11 +181,11 @@ fn a_store_has_one_process_at_a_time() {
         let run = folder.run(line);
         assert_eq!((run.code, run.out.as_str()), (1, ""), "{line}\n{}", run.all());
         assert!(run.err.contains("ERR_EDGEWRIGHT_STORE_LOCKED"), "{line}\n{}", run.err);
-        assert!(
-            run.err.contains("help: Stop the other process, or use --server if it is an edgewright server"),
-            "{line}\n{}",
-            run.err
-        );
+        let cure = match line.starts_with("keys") {
+            true => "help: stop the server, or send it",
+            false => "help: Stop the other process. If it is an edgewright server, commands that have --server",
+        };
+        assert!(run.err.contains(cure), "{line}\n{}", run.err);
     }
     assert_eq!(folder.ok("validate m").out, "", "what needs no store runs");
     assert_eq!(serve.stop().code, 0);
@@ -307,6 +307,39 @@ fn keys_and_owners_are_managed_on_a_stopped_servers_store() {
     assert_eq!(unknown.code, 1);
     assert!(unknown.err.contains("ERR_EDGEWRIGHT_NOT_FOUND"), "{}", unknown.err);
     assert_eq!(folder.run("keys create --role boss").code, 1, "a usage error is 1, for 2 means pending changes");
+}
+
+#[test]
+fn roles_are_set_while_the_server_runs() {
+    let folder = Folder::new();
+    assert_eq!(folder.serve("").stop().code, 0);
+    folder.ok("keys create --role editor --owner bot_gateway");
+    let serve = folder.serve("");
+    let client = |line: &str| {
+        let mut command = folder.command(line);
+        command.env("EDGEWRIGHT_SERVER", format!("http://{}", serve.address)).env("EDGEWRIGHT_TOKEN", &serve.token);
+        finish(command, "")
+    };
+    assert_eq!(client("owners set-role bot_gateway gateway").code, 0);
+    let list = client("owners list");
+    assert!(list.code == 0 && list.out.contains("bot_gateway  gateway\n"), "{}", list.all());
+    let unknown = client("owners set-role usr_nobody viewer");
+    assert_eq!((unknown.code, unknown.err.contains("`edgewright owners list`")), (1, true), "{}", unknown.all());
+
+    for (line, cure) in [
+        ("keys create --role viewer", "stop the server, or send it POST /api_keys"),
+        ("keys list", "stop the server, or send it GET /api_keys"),
+        ("keys revoke ak_1", "stop the server, or send it DELETE /api_keys/ID"),
+        ("owners set-role bot_gateway viewer", "commands that have --server work through it"),
+    ] {
+        let locked = folder.run(line);
+        let said = locked.err.contains("ERR_EDGEWRIGHT_STORE_LOCKED") && locked.err.contains(cure);
+        assert_eq!((locked.code, said), (1, true), "{line}: {}", locked.all());
+    }
+    let zero = folder.run("suspend shop --reason x --for 0s");
+    assert_eq!((zero.code, zero.err.contains("`--for` must be longer than 0 seconds")), (1, true), "{}", zero.all());
+    assert_eq!(serve.stop().code, 0);
+    assert_eq!(list.out, folder.ok("owners list").out, "the store has the same");
 }
 
 #[test]

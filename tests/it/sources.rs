@@ -455,3 +455,17 @@ fn a_commit_that_cannot_be_read_whole_deletes_nothing() {
     assert_eq!(shown(&serve), ["a", "b"]);
     assert_eq!(serve.stop().code, 0);
 }
+
+#[test]
+fn a_source_that_the_server_follows_is_refused_before_the_plan_is_shown() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    in_state(&serve, "shop", "Synced");
+    folder.write("mine/one.yaml", &edge("one", "mine"));
+    let run = client(&folder, &serve, "reconcile --source shop mine");
+    assert_eq!((run.code, run.out.as_str()), (1, ""), "{}", run.all());
+    assert!(run.err.contains("reconciles source `shop` from its own manifests"), "{}", run.err);
+    assert!(run.err.contains("apply under another source name"), "{}", run.err);
+    let plan = client(&folder, &serve, "plan --source shop mine");
+    assert_eq!((plan.code, plan.calls().len()), (0, 1), "{}", plan.all());
+}

@@ -92,10 +92,14 @@ pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
     let place = app.searches.place()?;
     place
         .run(move |_| {
-            let unknown = || ApiError::of(Code::NotFound, format!("revision {id} does not exist"));
+            let current = app.store.snapshot().revision;
+            let unknown = || {
+                let message = format!("revision {} does not exist; the store is at revision {current}", printable(&id));
+                ApiError::of(Code::RevisionNotFound, message)
+            };
             let revision = past::number(&id).filter(|revision| *revision > 0).ok_or_else(unknown)?;
             let Some(record) = app.store.record(revision)? else {
-                if revision > app.store.snapshot().revision {
+                if revision > current {
                     return Err(unknown());
                 }
                 let oldest = app.store.oldest_revision()?;

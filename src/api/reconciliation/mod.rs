@@ -214,12 +214,10 @@ impl<'a> ReconciliationJob<'a> {
         if !faults.is_empty() {
             return Err(ApiError::from_faults(faults));
         }
-        let own = app.following.iter().any(|following| following.source == request.source);
-        if own && !request.dry_run {
+        if is_followed(app, &request.source) && !request.dry_run {
             // The loop would revert everything in its next run.
-            let message = format!("the server reconciles source `{}` from its own manifests", request.source);
-            let fault = Fault::new(Code::Conflict, message).at(field("source"));
-            return Err(ApiError::new(fault.help("change those manifests, or apply under another source name")));
+            let fault = Fault::new(Code::Conflict, wire::followed_message(&request.source)).at(field("source"));
+            return Err(ApiError::new(fault.help(wire::FOLLOWED_HELP)));
         }
         let sent = app.files.resolve(&caller.owner, request.files, &digests)?;
         let files = sent.iter().map(|file| file.name.clone()).collect();
@@ -357,6 +355,7 @@ impl<'a> ReconciliationJob<'a> {
             outcome: saved.as_ref().map_or_else(|| Ok(String::new()), SavedPlan::outcome)?,
             saved_plan: saved,
             reconciliation: record.and_then(|record| Reconciliation::of(record, &self.app.site.base_url)),
+            followed: is_followed(self.app, &self.options.source),
         };
         let mut response = json_response(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run)?;
         let uri = run.reconciliation.and_then(|made| HeaderValue::from_str(&made.head.uri).ok());
@@ -394,6 +393,11 @@ impl<'a> ReconciliationJob<'a> {
             None => fault,
         }
     }
+}
+
+/// Whether the server reconciles a source from its own manifests.
+fn is_followed(app: &App, source: &str) -> bool {
+    app.following.iter().any(|following| following.source == source)
 }
 
 /// Adds to a plan what others have changed. Without the history, the plan is as right as with it.

@@ -15,6 +15,7 @@ use crate::{
     plan::{format::json::ReportDocument, safety::Budget, saved::SavedPlan},
     reconcile::DEFAULT_SOURCE,
     store::history::Record,
+    text::printable,
 };
 
 /// The prefix of reconciliation ids.
@@ -128,6 +129,8 @@ pub(crate) struct Run {
     pub outcome: String,
     /// The new reconciliation; null for a dry run and for an empty plan.
     pub reconciliation: Option<Reconciliation>,
+    /// Whether the server reconciles the source from its own manifests. It then refuses to apply others.
+    pub followed: bool,
 }
 
 /// A revision created by a source.
@@ -184,6 +187,14 @@ impl Reconciliation {
         };
         Some(Self { head, calls: record.calls })
     }
+}
+
+/// The help for a source that the server reconciles from its own manifests.
+pub(crate) const FOLLOWED_HELP: &str = "change those manifests, or apply under another source name";
+
+/// Why no others can be applied under the name of such a source.
+pub(crate) fn followed_message(source: &str) -> String {
+    format!("the server reconciles source `{}` from its own manifests", printable(source))
 }
 
 /// The id of the reconciliation of a revision; ids sort like revisions.

@@ -115,6 +115,22 @@ impl ApiClient {
         serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
     }
 
+    /// Patches a path with a JSON body, and returns the response.
+    pub(crate) fn patch<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Failure> {
+        let url = self.address(path);
+        let request = self
+            .agent
+            .patch(&url)
+            .header("Authorization", format!("Bearer {}", self.token.expose()))
+            .header(&self.version_header, "2")
+            .header("Content-Type", "application/json");
+        let (status, body) = read(request.send(body)).map_err(|reason| unreachable(&url, &reason))?;
+        if status != 200 {
+            return Err(refused(&url, status, &body));
+        }
+        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
+    }
+
     /// Gets a path.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         let url = self.address(path);

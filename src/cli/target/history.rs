@@ -62,12 +62,7 @@ pub(crate) fn each_record(
 
 /// Gets a revision.
 pub(crate) fn entry_of(client: &ApiClient, revision: u64) -> Result<HistoryEntry, Failure> {
-    client.get(&format!("{PATH}/{revision}")).map_err(|mut failure: Failure| {
-        for diagnostic in failure.diagnostics.iter_mut().filter(|it| it.code == Name::Code(Code::NotFound)) {
-            diagnostic.help = Some("run `edgewright history` to list the revisions".to_owned());
-        }
-        failure
-    })
+    client.get(&format!("{PATH}/{revision}"))
 }
 
 /// Returns a record as a store has it, with masked secrets. A list has no calls and resources, so they are requested; only

@@ -15,7 +15,7 @@ use crate::{
     api::{
         VERSION_HEADER,
         body::Limits,
-        reconciliation::wire::{Request, Run},
+        reconciliation::wire::{FOLLOWED_HELP, Request, Run, followed_message},
     },
     cli::{Exit, Failure, progress::during, show},
     manifest::tree::collect,
@@ -77,6 +77,8 @@ pub(crate) struct ServerTarget {
     /// The URL of the reconciliations.
     url: String,
     options: Options,
+    /// Whether the plan is only shown.
+    dry_run: bool,
     proposed: Option<Proposed>,
 }
 
@@ -92,9 +94,9 @@ struct Proposed {
 
 impl ServerTarget {
     /// Prepares a client. Sends nothing yet.
-    pub(crate) fn new(url: &str, args: &ServerArgs, options: Options) -> Result<Self, Failure> {
+    pub(crate) fn new(url: &str, args: &ServerArgs, options: Options, dry_run: bool) -> Result<Self, Failure> {
         let client = ApiClient::new(url, &args.version_header)?;
-        Ok(Self { url: client.address("/reconciliations"), client, options, proposed: None })
+        Ok(Self { url: client.address("/reconciliations"), client, options, dry_run, proposed: None })
     }
 
     /// The dry run, still without files.
@@ -292,6 +294,11 @@ impl Target for ServerTarget {
         // Without the outcome, the server could not check that it applies this very plan.
         if run.report.plan.is_some() && run.outcome.is_empty() {
             return Err(foreign_response(&self.url, 200));
+        }
+        if run.followed && !self.dry_run {
+            // The server would refuse the plan after it was shown and, perhaps, approved.
+            let message = followed_message(&self.options.source);
+            return Err(Diagnostic::error(Code::Conflict, message).help(FOLLOWED_HELP).into());
         }
         let mut proposal = self.proposal(run, files, validated);
         proposal.report.diagnostics.extend(unread);

@@ -376,6 +376,13 @@ pub const REGISTRY: &[CodeInfo] = &[
         "Use a newer revision; the message names the oldest or the current one. `--history-records` and `--history-days` limit how long the history is kept. To watch again, leave out `since`, read the resources, and apply the changes that follow.",
     ),
     info(
+        Code::RevisionNotFound,
+        "REVISION_NOT_FOUND",
+        404,
+        "The store has never had this revision, or no revision in its history was applied from this commit.",
+        "Run `edgewright history` to list the revisions, or use `latest`.",
+    ),
+    info(
         Code::SlowReader,
         "SLOW_READER",
         408,
@@ -401,7 +408,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         "STORE_LOCKED",
         503,
         "Another process has the store open.",
-        "Stop the other process, or use --server if it is an edgewright server.",
+        "Stop the other process. If it is an edgewright server, commands that have --server work through it.",
     ),
     info(
         Code::StoreFormat,

@@ -1,4 +1,5 @@
-//! Owners: users and bots, and the role of their API keys (D23). An owner is a resource without endpoints.
+//! Owners: users and bots, and the role of their API keys (D23). An owner has the endpoints of `/owners`,
+//! and none that are generated for a kind.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,7 @@ pub enum Role {
     /// Can read and write.
     #[default]
     Editor,
-    /// Can also create API keys for other owners.
+    /// Can also create API keys for other owners, and set the roles of owners.
     Admin,
 }
 

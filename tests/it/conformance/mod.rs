@@ -21,6 +21,7 @@ mod limits;
 mod lists;
 mod login;
 mod modules;
+mod owners;
 mod past;
 mod queries;
 mod reconciliations;
@@ -57,6 +58,7 @@ fn all_rows() -> Vec<Row> {
         lists::rows(),
         login::rows(),
         modules::rows(),
+        owners::rows(),
         queries::rows(),
         reconciliations::rows(),
         revisions::rows(),
@@ -68,7 +70,7 @@ fn all_rows() -> Vec<Row> {
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 12] = [
+const BESIDE: [&str; 15] = [
     "POST /reconciliations",
     "GET /reconciliations",
     "GET /reconciliations/{id}",
@@ -81,6 +83,9 @@ const BESIDE: [&str; 12] = [
     "POST /sources/{name}/suspend",
     "POST /sources/{name}/resume",
     "POST /hooks/git",
+    "GET /owners",
+    "GET /owners/{id}",
+    "PATCH /owners/{id}",
 ];
 
 /// The endpoint that a step calls, as `METHOD path`.
@@ -96,6 +101,7 @@ fn call(step: &Step) -> Option<String> {
         _ if path.starts_with("/sources/") && path.ends_with("/suspend") => "/sources/{name}/suspend",
         _ if path.starts_with("/sources/") && path.ends_with("/resume") => "/sources/{name}/resume",
         _ if path.starts_with("/sources/") => "/sources/{name}",
+        _ if path.starts_with("/owners/") => "/owners/{id}",
         _ => path,
     };
     Some(format!("{} {path}", step.method)).filter(|call| BESIDE.contains(&call.as_str()))

@@ -112,10 +112,13 @@ fn module_row() -> Row {
 fn refused_row() -> Row {
     let mut refused =
         row("what is not a revision is refused").given("own", "POST /ip_restrictions", json!({"type": "api"}));
-    for at in ["", "-1", "1.5", "newest", "999999", "abcdef", "main123", "1&at=2"] {
+    for at in ["", "-1", "1.5", "newest", "abcdef", "main123", "1&at=2"] {
         for path in ["/ip_restrictions", "/api_keys/ak_unknown"] {
             refused = refused.call(&format!("GET {path}?at={at}")).fails(400, "PARAMETER", "/at");
         }
+    }
+    for path in ["/ip_restrictions", "/api_keys/ak_unknown"] {
+        refused = refused.call(&format!("GET {path}?at=999999")).fails(404, "REVISION_NOT_FOUND", "/at");
     }
     refused.send("POST /ip_restrictions?at=1", json!({"type": "api"})).fails(400, "PARAMETER", "")
 }
@@ -144,13 +147,13 @@ fn commit_row() -> Row {
         .fails(400, "PARAMETER", "/at")
         .says("commit abcdef0 is ambiguous: abcdef0222 and abcdef0111")
         .call("GET /edges/https?at=fedcba9")
-        .fails(404, "NOT_FOUND", "/at")
+        .fails(404, "REVISION_NOT_FOUND", "/at")
         .says("no revision was applied from commit fedcba9; the history begins at revision 1")
         // Decimal digits are a revision, unless there is only a commit.
         .call("GET /edges/https?at=1234567")
-        .fails(400, "PARAMETER", "/at")
+        .fails(404, "REVISION_NOT_FOUND", "/at")
         .call("GET /edges/https?at=99999999999999999999999")
-        .fails(404, "NOT_FOUND", "/at")
+        .fails(404, "REVISION_NOT_FOUND", "/at")
         .call("GET /history?commit=ABCDEF01")
         .by("viewer")
         .succeeds(200)

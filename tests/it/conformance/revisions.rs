@@ -163,11 +163,13 @@ fn refused_rows() -> Vec<Row> {
             field,
         )
     }));
-    rows.extend(["0", "999999", "-1", "last", "%FF"].map(|revision| {
+    rows.extend(["0", "999999", "-1", "last"].map(|revision| {
         row(format!("there is no revision `{revision}` in the history"))
             .call(&format!("GET /history/{revision}"))
-            .fails(404, "NOT_FOUND", "")
+            .fails(404, "REVISION_NOT_FOUND", "")
+            .says(&format!("revision {revision} does not exist; the store is at revision "))
     }));
+    rows.push(row("a path that is no UTF-8 is no revision").call("GET /history/%FF").fails(404, "NOT_FOUND", ""));
     rows.push(
         row("blame asks for a path")
             .call("GET /history/blame")
@@ -189,7 +191,7 @@ fn rollback_rows() -> Vec<Row> {
             .send(post, json!({}))
             .fails(400, "REQUIRED", "/to")
             .send(post, json!({"to": 999_999}))
-            .fails(400, "OUT_OF_RANGE", "/to")
+            .fails(404, "REVISION_NOT_FOUND", "/to")
             .send(post, json!({"to": 1, "form": true}))
             .fails(400, "UNKNOWN_FIELD", "/form")
             .send_bytes(post, "")

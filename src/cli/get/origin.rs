@@ -1,0 +1,281 @@
+//! Where the resources of `get` are found: in a store or on a server.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::kinds::{kind_of, kinds, name_of, plural};
+use crate::{
+    api::{self, origin::ResourceOrigin},
+    cel::{CelMeter, OBJ},
+    cli::{
+        Exit, Failure,
+        revision::{revision_in, revision_through, unreached},
+        store_or_server::StoreOrServer,
+        target::ApiClient,
+    },
+    filter::Filter,
+    model::{
+        Kind,
+        code::Code,
+        diagnostic::{Diagnostic, Name},
+        fault::Fault,
+        id::Id,
+        key::{Key, segment},
+        secret::Secrets,
+        snapshot::Snapshot,
+        unbounded,
+        view::view_json,
+    },
+    store::{Store, commits::RevisionName},
+    text::printable,
+};
+
+/// The most resources whose origin is shown: each is found in the history by itself.
+const MOST_WIDE: usize = 100;
+
+/// A resource of a list, and its parent, which the API's response need not contain.
+pub(super) struct ListedResource {
+    pub(super) parent: Option<Id>,
+    pub(super) body: Value,
+}
+
+/// Where the resources are.
+pub(crate) enum GetOrigin {
+    Store(Box<Store>, Arc<Snapshot>),
+    /// A server, and the revision to read if it is not the current one.
+    Server(ApiClient, Option<u64>),
+}
+
+impl GetOrigin {
+    /// Opens a store for reading, or prepares a client. `at` is the revision to read, if it is not the current one.
+    pub(crate) fn open(place: &StoreOrServer, at: Option<&RevisionName>) -> Result<Self, Failure> {
+        if let Some(client) = place.client()? {
+            // All lists must be of one revision, so a commit is looked up once.
+            let revision = at.map(|name| revision_through(&client, name)).transpose()?;
+            return Ok(GetOrigin::Server(client, revision));
+        }
+        let store = place.store.read_existing()?;
+        let snapshot = match at {
+            Some(name) => store.snapshot_at(revision_in(&store, name)?).map_err(unreached)?,
+            None => store.snapshot(),
+        };
+        Ok(GetOrigin::Store(Box::new(store), snapshot))
+    }
+
+    /// Finds the key of the one resource that `KIND NAME`, `KIND ID` or `ID` names.
+    pub(crate) fn key_of(&self, first: &str, second: Option<&str>) -> Result<Key, Failure> {
+        match second {
+            Some(wanted) => self.key_of_kind(kind_of(first)?, wanted),
+            None => self.key_of_kind(self.kind_of_id(first)?, first),
+        }
+    }
+
+    /// Finds the kind of an id: by its prefix, or among the resources whose ids are chosen elsewhere (D20).
+    pub(crate) fn kind_of_id(&self, id: &str) -> Result<Kind, Failure> {
+        let has_prefix = |kind: &Kind| !kind.facts().prefix.is_empty() && id.starts_with(kind.facts().prefix);
+        if let Some(kind) = kinds().find(has_prefix) {
+            return Ok(kind);
+        }
+        for kind in kinds().filter(|kind| kind.info().implicit) {
+            if !self.list(kind, None, &by_id(kind, id))?.is_empty() {
+                return Ok(kind);
+            }
+        }
+        // A kind may be meant.
+        let near = kind_of(id).err().and_then(|unknown| unknown.diagnostics.into_iter().next()?.help);
+        let message = format!("`{}` is neither the id of a resource nor a kind", printable(id));
+        Err(Diagnostic::error(Code::NotFound, message).help(near.unwrap_or_default()).into())
+    }
+
+    /// Returns the parents to look below: those that are named, or all.
+    pub(super) fn parents(&self, kind: Kind, named: Option<&str>) -> Result<Vec<Option<Id>>, Failure> {
+        let Some(of) = kind.info().parent else { return Ok(vec![None]) };
+        let parents = match named {
+            Some(named) => self.find(of, &[None], named)?,
+            None => self.list_all(of, &[None], &[])?,
+        };
+        Ok(parents.iter().map(|parent| Some(Id::new(text(&parent.body, "id")))).collect())
+    }
+
+    fn key_of_kind(&self, kind: Kind, wanted: &str) -> Result<Key, Failure> {
+        let (parent, name) = parent_and_name(kind, wanted);
+        let parents = self.parents(kind, parent)?;
+        let mut found = self.find(kind, &parents, name)?;
+        let (Some(listed), true) = (found.pop(), found.is_empty()) else {
+            let message = format!("several {} have the name `{}`", plural(name_of(kind)), printable(wanted));
+            return Err(Diagnostic::error(Code::DuplicateName, message).help("use the id").into());
+        };
+        Ok(Key { kind, parent: listed.parent, id: Id::new(text(&listed.body, kind.info().id_parameter)) })
+    }
+
+    /// Finds a resource by id or name below any of the parents. Two sources can use one name.
+    pub(super) fn find(
+        &self,
+        kind: Kind,
+        parents: &[Option<Id>],
+        wanted: &str,
+    ) -> Result<Vec<ListedResource>, Failure> {
+        // An id contains `_`, a name never does (D26). Only clients choose other ids.
+        let chosen = kind.info().implicit || kind.info().prefix.is_empty();
+        let mut found = Vec::new();
+        if !wanted.contains('_') {
+            found = self.list_all(kind, parents, &[("name", wanted.to_owned())])?;
+        }
+        if found.is_empty() && (chosen || wanted.contains('_')) {
+            found = self.list_all(kind, parents, &by_id(kind, wanted))?;
+        }
+        if found.is_empty() {
+            let name = name_of(kind);
+            let message = format!("no {name} with the id or name `{}`", printable(wanted));
+            let help = format!("list them with `edgewright get {}`", plural(name));
+            return Err(Diagnostic::error(Code::NotFound, message).help(help).into());
+        }
+        Ok(found)
+    }
+
+    /// Adds the source, the file and line, and the commit of each resource.
+    pub(super) fn add_origins(&self, kind: Kind, found: &mut [ListedResource]) -> Result<(), Failure> {
+        if found.len() > MOST_WIDE {
+            let message = format!("`wide` shows up to {MOST_WIDE} resources (found {})", found.len());
+            return Err(Diagnostic::error(Code::Parameter, message).help("name a resource, or set --filter").into());
+        }
+        for listed in found {
+            let id = text(&listed.body, kind.info().id_parameter).to_owned();
+            let key = Key { kind, parent: listed.parent.clone(), id: Id::new(&id) };
+            let origin = match self {
+                GetOrigin::Server(client, _) if !kind.facts().prefix.is_empty() => {
+                    Some(client.get::<ResourceOrigin>(&format!("/resources/{}", segment(&id)))?)
+                }
+                GetOrigin::Store(store, snapshot) => {
+                    snapshot.get(&key).map(|entry| ResourceOrigin::of(store, entry, "")).transpose()?
+                }
+                GetOrigin::Server(..) => None,
+            };
+            let Value::Object(fields) = &mut listed.body else { continue };
+            let line = origin.as_ref().and_then(|origin| origin.line).map(|line| format!(":{line}"));
+            let (source, file, commit) = origin.map(|it| (it.source, it.file, it.commit)).unwrap_or_default();
+            fields.insert("source".into(), source.into());
+            fields.insert("file".into(), (file + &line.unwrap_or_default()).into());
+            fields.insert("commit".into(), commit.into());
+        }
+        Ok(())
+    }
+
+    pub(super) fn list_all(
+        &self,
+        kind: Kind,
+        parents: &[Option<Id>],
+        given: &[(&'static str, String)],
+    ) -> Result<Vec<ListedResource>, Failure> {
+        let mut found = Vec::new();
+        for parent in parents {
+            let items = self.list(kind, parent.as_ref(), given)?;
+            found.extend(items.into_iter().map(|body| ListedResource { parent: parent.clone(), body }));
+        }
+        Ok(found)
+    }
+
+    /// Lists resources of a parent, newest first.
+    fn list(&self, kind: Kind, parent: Option<&Id>, given: &[(&'static str, String)]) -> Result<Vec<Value>, Failure> {
+        match self {
+            GetOrigin::Store(store, snapshot) => from_store(store, snapshot, kind, parent, given),
+            GetOrigin::Server(client, at) => from_server(client, *at, kind, parent, given),
+        }
+    }
+}
+
+/// Splits `EDGE/ROUTE`, as plans show a resource that has a parent.
+pub(super) fn parent_and_name(kind: Kind, wanted: &str) -> (Option<&str>, &str) {
+    match wanted.rsplit_once('/') {
+        // The id of a subscription can contain a slash; the type of a source, and the name of a route, cannot.
+        Some((parent, name)) if kind.info().parent.is_some() => (Some(parent), name),
+        _ => (None, wanted),
+    }
+}
+
+/// The filter for an id.
+fn by_id(kind: Kind, id: &str) -> Vec<(&'static str, String)> {
+    vec![("filter", format!("{OBJ}.{} == {}", kind.info().id_parameter, json!(id)))]
+}
+
+fn from_store(
+    store: &Store,
+    snapshot: &Snapshot,
+    kind: Kind,
+    parent: Option<&Id>,
+    given: &[(&'static str, String)],
+) -> Result<Vec<Value>, Failure> {
+    // A store has no URL: each `uri` is a path.
+    let site = api::site(store, "", "");
+    let failed =
+        |faults: Vec<Fault>| Failure { diagnostics: faults.into_iter().map(diagnostic).collect(), exit: Exit::Error };
+    let filter = Filter::new(kind, given).map_err(failed)?;
+    let never = || false;
+    let meter = CelMeter::new(u64::MAX, &never);
+    let mut items = Vec::new();
+    for entry in snapshot.newest_first(kind, parent, u64::MAX) {
+        if filter.selects(snapshot, &site, entry, &meter).map_err(|fault| failed(vec![fault]))? {
+            let body = view_json(snapshot, entry, &site, Secrets::Masked)?;
+            let item = unbounded::from_slice(&body);
+            items.push(item.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?);
+        }
+    }
+    Ok(items)
+}
+
+fn diagnostic(fault: Fault) -> Diagnostic {
+    let diagnostic = Diagnostic::error(fault.code, fault.message);
+    match fault.help {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic,
+    }
+}
+
+const LIST_ALL: &str = "upgrade the server, or list all resources without a name, an id or a filter";
+
+fn from_server(
+    client: &ApiClient,
+    at: Option<u64>,
+    kind: Kind,
+    parent: Option<&Id>,
+    given: &[(&'static str, String)],
+) -> Result<Vec<Value>, Failure> {
+    let collection = kind.facts().collection;
+    if !given.is_empty() {
+        client.require(collection, "filter", "its lists do not support filters", LIST_ALL)?;
+    }
+    if at.is_some() {
+        client.require(collection, "at", "its lists do not support earlier revisions", "upgrade the server")?;
+    }
+    let path = Key { kind, parent: parent.cloned(), id: Id::new("") }.collection_path();
+    let parameters = given.iter().map(|(name, value)| format!("&{name}={}", segment(value)));
+    let at = at.map(|revision| format!("&at={revision}")).unwrap_or_default();
+    let mut query = Some(format!("limit=1000{}{at}", parameters.collect::<String>()));
+    let mut items = Vec::new();
+    while let Some(parameters) = query {
+        let mut page: Value =
+            client.get(&format!("{path}?{parameters}")).map_err(|failure| for_a_list(failure, parent))?;
+        if let Some(Value::Array(found)) = page.get_mut(kind.info().list).map(Value::take) {
+            items.extend(found);
+        }
+        // Only the query: the token goes to no other server, whatever a response says.
+        let next = page.get("next_page_uri").and_then(Value::as_str).and_then(|uri| uri.split_once('?'));
+        query = next.map(|(_, parameters)| parameters.to_owned());
+    }
+    Ok(items)
+}
+
+/// A parent that was deleted since it was listed is no mistake in the URL.
+fn for_a_list(mut failure: Failure, parent: Option<&Id>) -> Failure {
+    for diagnostic in &mut failure.diagnostics {
+        if parent.is_some() && diagnostic.code == Name::Code(Code::NotFound) {
+            diagnostic.help = Some("run the command again".into());
+        }
+    }
+    failure
+}
+
+fn text<'v>(item: &'v Value, field: &str) -> &'v str {
+    item.get(field).and_then(Value::as_str).unwrap_or_default()
+}
