@@ -11,7 +11,7 @@ use rustix::{
 
 /// What a fail point can do, by the name that the variable `FAILPOINTS` gives it: `journal.sync=return(kill)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
+enum FaultAction {
     /// The operation fails, with an error of the operating system.
     Fail(Errno),
     /// The process dies as from `kill -9`.
@@ -22,25 +22,25 @@ enum Action {
     Torn,
 }
 
-impl Action {
+impl FaultAction {
     fn named(name: &str) -> Self {
         match name {
-            "kill" => Action::Kill,
-            "short" => Action::Short,
-            "torn" => Action::Torn,
-            "full" => Action::Fail(Errno::NOSPC),
-            "readonly" => Action::Fail(Errno::ROFS),
-            "descriptors" => Action::Fail(Errno::MFILE),
-            _ => Action::Fail(Errno::IO),
+            "kill" => FaultAction::Kill,
+            "short" => FaultAction::Short,
+            "torn" => FaultAction::Torn,
+            "full" => FaultAction::Fail(Errno::NOSPC),
+            "readonly" => FaultAction::Fail(Errno::ROFS),
+            "descriptors" => FaultAction::Fail(Errno::MFILE),
+            _ => FaultAction::Fail(Errno::IO),
         }
     }
 
     /// Carries out what does not need the operation.
     fn perform(self) -> io::Error {
         match self {
-            Action::Fail(error) => error.into(),
-            Action::Short => Errno::NOSPC.into(),
-            Action::Kill | Action::Torn => {
+            FaultAction::Fail(error) => error.into(),
+            FaultAction::Short => Errno::NOSPC.into(),
+            FaultAction::Kill | FaultAction::Torn => {
                 let _ = kill_process(getpid(), Signal::KILL);
                 Errno::INTR.into()
             }
@@ -58,15 +58,15 @@ fn set(point: &str) -> Option<String> {
 
 /// Passes a fail point.
 pub(super) fn point(name: &str) -> io::Result<()> {
-    set(name).map_or(Ok(()), |given| Err(Action::named(&given).perform()))
+    set(name).map_or(Ok(()), |given| Err(FaultAction::named(&given).perform()))
 }
 
 /// Writes bytes at an offset, after a fail point.
 pub(super) fn write_all_at(point: &str, file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    let Some(action) = set(point).map(|given| Action::named(&given)) else {
+    let Some(action) = set(point).map(|given| FaultAction::named(&given)) else {
         return file.write_all_at(bytes, offset);
     };
-    if matches!(action, Action::Short | Action::Torn) {
+    if matches!(action, FaultAction::Short | FaultAction::Torn) {
         file.write_all_at(bytes.get(..bytes.len() / 2).unwrap_or_default(), offset)?;
     }
     Err(action.perform())

@@ -150,7 +150,7 @@ fn a_replaced_resource_tells_what_others_have_changed_of_it() {
     let folder = Folder::new();
     let restriction = |traffic: &str| {
         format!(
-            "apiVersion: edgewright/v1\nkind: IpRestriction\nmetadata: {{name: office}}\nspec: {{type: {traffic}, description: a, enforced: true}}\n"
+            "apiVersion: edgewright/v1\nkind: IpRestriction\nmetadata: {{name: office}}\nspec: {{type: {traffic}, description: a, enforced: false}}\n"
         )
     };
     folder.write("shop/one.yaml", &restriction("dashboard"));

@@ -197,7 +197,6 @@ fn path_rows() -> Vec<Row> {
         "/edges/https/x/routes/".into(),
         "/edges/https/x/routes/y/oath".into(),
         "/edges/https//routes".into(),
-        "/owners".into(),
         "/v2/api_keys".into(),
         "/saml/".into(),
         "/healthz/".into(),
