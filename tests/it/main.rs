@@ -12,6 +12,7 @@ mod daemon;
 mod diff;
 mod drift;
 mod export;
+mod failed_looks;
 mod feed;
 mod fmt;
 mod formats;

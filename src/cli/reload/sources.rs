@@ -1,6 +1,11 @@
 //! The loops of the sources that `serve` follows, and what a reload changes in them (D91).
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::super::{
     followed::ConfiguredSource,
@@ -13,7 +18,8 @@ use crate::{
     reconcile::{
         drift::DriftPolicy,
         followed::FollowedList,
-        following::{Following, Handle},
+        following::{Following, Handle, LONGEST_START},
+        health::Reason,
         suspension::Suspensions,
         watch::WatchedSource,
     },
@@ -91,6 +97,33 @@ impl<'a> LiveSources<'a> {
     /// have ended their runs.
     pub(super) fn change(&mut self, wanted: Vec<ConfiguredSource>) -> Result<SourceChanges, Diagnostic> {
         self.follow(wanted, true)
+    }
+
+    /// Waits a while for the first looks at the sources that a reload has added or changed. Returns the names of those that
+    /// cannot be read or applied, and of those that have not been looked at yet.
+    pub(super) fn first_results(&mut self, changes: &SourceChanges) -> (Vec<String>, Vec<String>) {
+        let began = Instant::now();
+        let is_new = |name: &String| changes.added.contains(name) || changes.changed.contains(name);
+        let mut unseen = Vec::new();
+        loop {
+            unseen.clear();
+            for (source, handle) in &mut self.running {
+                if is_new(&source.name) && !handle.has_looked() {
+                    unseen.push(source.name.clone());
+                }
+            }
+            if unseen.is_empty() || began.elapsed() > LONGEST_START || self.list.is_stopping() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let has_failed = |handle: &Handle| {
+            let reason = handle.following().health.condition().reason;
+            matches!(reason, Reason::Failed | Reason::FetchFailed | Reason::Panicked)
+        };
+        let seen = self.running.iter().filter(|(source, _)| is_new(&source.name) && !unseen.contains(&source.name));
+        let failed = seen.filter(|(_, handle)| has_failed(handle)).map(|(source, _)| source.name.clone());
+        (failed.collect(), unseen)
     }
 
     fn follow(&mut self, wanted: Vec<ConfiguredSource>, is_serving: bool) -> Result<SourceChanges, Diagnostic> {

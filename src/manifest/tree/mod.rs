@@ -3,6 +3,7 @@
 mod commit;
 mod disk;
 mod jail;
+mod missing;
 mod provenance;
 mod recorder;
 mod reference;

@@ -9,6 +9,7 @@ use super::{CommitTree, Tree, commit::opened, remote::RemoteMirror, signed::Comm
 use crate::{
     manifest::origin::ManifestFile,
     model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor},
+    text::printable_path,
 };
 
 /// Where a repository is.
@@ -18,6 +19,16 @@ pub(crate) enum RepositoryPlace {
     Local(PathBuf),
     /// Elsewhere, with a mirror on the disk.
     Remote(Arc<RemoteMirror>),
+}
+
+impl RepositoryPlace {
+    /// The repository in messages. A URL has no credentials.
+    fn name(&self) -> String {
+        match self {
+            Self::Local(path) => printable_path(&path.display().to_string()),
+            Self::Remote(mirror) => printable_path(mirror.url().as_str()),
+        }
+    }
 }
 
 /// A folder or file of a repository, at a revision.
@@ -73,7 +84,10 @@ impl RefTree {
         let (repository, id) = match &self.place {
             RepositoryPlace::Local(path) => {
                 let repository = opened(path)?;
-                let id = self.wanted.resolve(&repository)?;
+                let id = self.wanted.resolve(&repository).map_err(|missing| {
+                    let message = format!("cannot read {}: {}", self.place.name(), missing.message);
+                    Diagnostic { message, ..missing }
+                })?;
                 (repository, id)
             }
             RepositoryPlace::Remote(mirror) => mirror.head()?,
@@ -81,7 +95,8 @@ impl RefTree {
         if let Some(verifier) = &self.verifier {
             verifier.check(&repository, id)?;
         }
-        Ok(CommitTree::at(repository, id, self.wanted.to_string(), &self.inside, self.allow_outside_files))
+        let (name, revision) = (self.place.name(), self.wanted.to_string());
+        Ok(CommitTree::at(repository, name, id, revision, &self.inside, self.allow_outside_files))
     }
 }
 

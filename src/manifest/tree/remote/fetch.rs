@@ -176,7 +176,7 @@ impl FetchJob {
                 ["heads", "tags"].map(|folder| format!("+refs/{folder}/*:refs/edgewright/{folder}/*")).to_vec()
             }
             None => {
-                let missing = self.wanted.missing();
+                let missing = self.wanted.missing(listed.iter().map(|(name, _)| name.as_str()));
                 return Err(FetchFault::Remote((missing.message, missing.help.unwrap_or_default())));
             }
         };
@@ -188,7 +188,7 @@ impl FetchJob {
         };
         let found = found.map_err(|error| match error.code() {
             ErrorCode::NotFound if picked.is_none() => {
-                let missing = self.wanted.missing();
+                let missing = self.wanted.missing(listed.iter().map(|(name, _)| name.as_str()));
                 FetchFault::Remote((missing.message, missing.help.unwrap_or_default()))
             }
             _ => broken(error),
