@@ -50,6 +50,7 @@ mod secrets;
 mod serve;
 mod server;
 mod simulation;
+mod slow_start;
 mod sources;
 mod stdout;
 mod store;

@@ -79,7 +79,8 @@ impl<'a> LiveSources<'a> {
         &self.store
     }
 
-    /// Follows the first sources, and returns what completes after their first runs.
+    /// Follows the first sources, and returns what completes after their first runs, or when they take too long: a server
+    /// that does not answer while it reads a large source would be restarted, and begin again.
     pub(in crate::cli) fn start(
         &mut self,
         wanted: Vec<ConfiguredSource>,
@@ -87,8 +88,13 @@ impl<'a> LiveSources<'a> {
         self.follow(wanted, false)?;
         let looks: Vec<_> = self.running.iter_mut().map(|(_, handle)| handle.first_look()).collect();
         Ok(async move {
-            for look in looks {
-                look.await;
+            let all = async {
+                for look in looks {
+                    look.await;
+                }
+            };
+            if tokio::time::timeout(LONGEST_START, all).await.is_err() {
+                tracing::info!("The first looks at the sources have not ended; the server is not ready until then.");
             }
         })
     }

@@ -10,7 +10,7 @@ use std::{
 use git2::{ErrorCode, ObjectType, Oid, Repository};
 
 use super::{
-    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, Tree, is_hidden, is_manifest, manifest_file,
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, StopCheck, Tree, is_hidden, is_manifest, manifest_file,
     missing::{existing, ref_names, short_name},
     no_manifest, outside, outside_manifest, outside_of, parent_of, plain, provenance, too_large, too_many, unreadable,
     value_of,
@@ -46,6 +46,8 @@ pub struct CommitTree {
     /// Whether file names start with the revision, to tell them from those of another revision.
     labelled: bool,
     allow_outside_files: bool,
+    /// Ends a listing early.
+    stop: StopCheck,
 }
 
 impl fmt::Debug for CommitTree {
@@ -134,12 +136,14 @@ impl CommitTree {
         revision: String,
         inside: &Path,
         allow_outside_files: bool,
+        stop: StopCheck,
     ) -> Self {
         let root = root_of(&repository);
         let inside = plain(inside);
         let paths = vec![(inside.clone(), inside)];
         let repository = Mutex::new(repository);
-        Self { repository, root, id, revision, paths, repository_name, labelled: false, allow_outside_files }
+        let labelled = false;
+        Self { repository, root, id, revision, paths, repository_name, labelled, allow_outside_files, stop }
     }
 
     /// The commit.
@@ -172,7 +176,8 @@ impl CommitTree {
         };
         let paths = paths.iter().map(inside).collect::<Result<_, _>>()?;
         let (revision, repository_name, repository) = (revision.to_owned(), String::new(), Mutex::new(repository));
-        Ok(Self { repository, root, id, revision, paths, repository_name, labelled, allow_outside_files })
+        let stop = StopCheck::default();
+        Ok(Self { repository, root, id, revision, paths, repository_name, labelled, allow_outside_files, stop })
     }
 
     fn named(&self, path: &Path) -> String {
@@ -195,7 +200,7 @@ impl CommitTree {
         let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
         let tree = repository.find_commit(self.id).and_then(|commit| commit.tree());
         let tree = tree.map_err(|error| error.message().to_owned())?;
-        run(&Files { repository: &repository, tree, total: Cell::new(0), seen: Cell::new(0) })
+        run(&Files { repository: &repository, tree, total: Cell::new(0), seen: Cell::new(0), stop: &self.stop })
     }
 }
 
@@ -302,6 +307,7 @@ struct Files<'r> {
     total: Cell<u64>,
     /// The number of entries seen: a few trees that contain each other many times stand for any number of paths.
     seen: Cell<usize>,
+    stop: &'r StopCheck,
 }
 
 /// An entry of a commit with its resolved path.
@@ -386,6 +392,9 @@ impl Files<'_> {
     fn walk(&self, folder: &CommitEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
         let tree = self.repository.find_tree(folder.id).map_err(|error| error.message().to_owned())?;
         for item in &tree {
+            if self.stop.stops() {
+                return Err("interrupted".into());
+            }
             let Ok(name) = item.name() else {
                 let name = String::from_utf8_lossy(item.name_bytes()).into_owned();
                 let folder = item.kind() == Some(ObjectType::Tree);

@@ -5,7 +5,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{CommitTree, Tree, commit::opened, remote::RemoteMirror, signed::CommitVerifier, wanted::WantedRevision};
+use super::{
+    CommitTree, StopCheck, Tree, commit::opened, remote::RemoteMirror, signed::CommitVerifier, wanted::WantedRevision,
+};
 use crate::{
     manifest::origin::ManifestFile,
     model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor},
@@ -40,6 +42,8 @@ pub(crate) struct RefTree {
     verifier: Option<CommitVerifier>,
     inside: PathBuf,
     allow_outside_files: bool,
+    /// Ends a listing early.
+    stop: StopCheck,
     last: Mutex<Option<Arc<CommitListing>>>,
 }
 
@@ -59,8 +63,9 @@ impl RefTree {
         verifier: Option<CommitVerifier>,
         inside: PathBuf,
         allow_outside_files: bool,
+        stop: StopCheck,
     ) -> Self {
-        Self { place, wanted, verifier, inside, allow_outside_files, last: Mutex::default() }
+        Self { place, wanted, verifier, inside, allow_outside_files, stop, last: Mutex::default() }
     }
 
     /// The files of a local repository that change when a ref does. A mirror changes only when it is fetched.
@@ -96,7 +101,8 @@ impl RefTree {
             verifier.check(&repository, id)?;
         }
         let (name, revision) = (self.place.name(), self.wanted.to_string());
-        Ok(CommitTree::at(repository, name, id, revision, &self.inside, self.allow_outside_files))
+        let (outside, stop) = (self.allow_outside_files, self.stop.clone());
+        Ok(CommitTree::at(repository, name, id, revision, &self.inside, outside, stop))
     }
 }
 
