@@ -218,10 +218,7 @@ fn default_known_hosts() -> Option<PathBuf> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    fn url(text: &str) -> RemoteUrl {
-        RemoteUrl::parse(text).unwrap().unwrap()
-    }
+    use crate::manifest::tree::remote::url::tests::url;
 
     #[test]
     fn a_secret_is_read_anew_at_each_fetch_and_never_shown() {
