@@ -79,6 +79,8 @@ pub(super) struct SourceEntry {
     ssh_key_passphrase_file: Option<PathBuf>,
     /// The keys of SSH servers.
     known_hosts_file: Option<PathBuf>,
+    /// The authorities of HTTPS servers.
+    ca_file: Option<PathBuf>,
     /// What a commit must have to be applied.
     verify: Option<VerifyEntry>,
 }
@@ -206,6 +208,10 @@ impl ConfiguredSource {
                 let place = match (address, mirrors) {
                     (RepositoryAddress::Local(path), _) => RepositoryPlace::Local(path),
                     (RepositoryAddress::Remote { url, access }, Some(mirrors)) => {
+                        access.check_authorities().map_err(|(reason, help)| {
+                            let message = format!("source `{}`: {reason}", printable(&name));
+                            Diagnostic::error(Code::Unreadable, message).help(help)
+                        })?;
                         let mirror = RemoteMirror::new(Arc::clone(mirrors), &name, url, wanted.clone(), *access);
                         let mirror = Arc::new(mirror);
                         fetching = Some(Arc::new(Fetching::new(&name, Arc::clone(&mirror), interval)));

@@ -1,6 +1,8 @@
 //! Sources in remote Git repositories, fetched from real servers: Git over HTTP and, where it is installed, over SSH (D88).
 
+mod endless;
 mod http;
+mod https;
 mod ssh;
 
 use std::{process::Command, time::Duration};

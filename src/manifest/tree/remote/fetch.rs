@@ -1,8 +1,9 @@
-//! One fetch into a mirror. It runs in a thread of its own, because a connection that hangs cannot be interrupted.
+//! One fetch into a mirror. It runs in a process or thread of its own, because a connection that hangs cannot be interrupted.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    process::{Child, ExitStatus},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -51,11 +52,39 @@ pub(super) struct FetchState {
     steps: AtomicU64,
     /// Why a callback ended the fetch; libgit2 has its own words for that.
     refusal: Mutex<Option<FetchRefusal>>,
+    /// The process of the fetch, if it has one.
+    process: Mutex<Option<Child>>,
 }
 
 impl FetchState {
     pub(super) fn abandon(&self) {
         self.is_abandoned.store(true, Ordering::Release);
+        self.kill();
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<Child>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kill(&self) {
+        if let Some(process) = self.process().as_mut() {
+            let _ = process.kill();
+        }
+    }
+
+    /// Keeps the process of the fetch, to end it if the fetch is abandoned.
+    pub(super) fn set_process(&self, process: Child) {
+        *self.process() = Some(process);
+        // It may have been abandoned before.
+        if self.is_abandoned.load(Ordering::Acquire) {
+            self.kill();
+        }
+    }
+
+    /// Waits for the end of the process.
+    pub(super) fn end_process(&self) -> Option<ExitStatus> {
+        let process = self.process().take();
+        process?.wait().ok()
     }
 
     pub(super) fn steps(&self) -> u64 {
@@ -63,7 +92,7 @@ impl FetchState {
     }
 
     /// Records progress. Returns whether to go on.
-    fn step(&self) -> bool {
+    pub(super) fn step(&self) -> bool {
         self.steps.fetch_add(1, Ordering::AcqRel);
         !self.is_abandoned.load(Ordering::Acquire)
     }
@@ -297,7 +326,8 @@ fn packs(folder: &Path) -> (usize, u64) {
 /// A new name next to a mirror: a fetch that was given up may still write to its own folder.
 fn beside(folder: &Path, what: &str) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    folder.with_extension(format!("{what}{}", COUNT.fetch_add(1, Ordering::Relaxed)))
+    let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    folder.with_extension(format!("{what}{process}-{number}"))
 }
 
 /// Removes a folder if it exists.
