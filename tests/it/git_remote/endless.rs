@@ -24,8 +24,7 @@ fn send_refs(mut connection: TcpStream, sent: &AtomicU64) -> std::io::Result<()>
     }
     let packet = |text: &str| format!("{:04x}{text}", text.len() + 4);
     let id = "1".repeat(40);
-    let head =
-        "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\nConnection: close\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\nContent-Length: 1099511627776\r\n\r\n";
     let service = packet("# service=git-upload-pack\n");
     let first = packet(&format!("{id} HEAD\0ofs-delta side-band-64k\n"));
     connection.write_all(format!("{head}{service}0000{first}").as_bytes())?;
@@ -56,7 +55,8 @@ fn a_list_of_refs_without_end_is_given_up_and_does_not_fill_the_memory() {
     configure(&folder, &format!("repository: \"{url}\", interval: 1h"));
     let serve = serve(&folder);
     let found = in_state(&serve, "Failed");
-    assert_eq!(found["conditions"][0]["reason"], "FetchFailed", "{found:#}");
+    let message = found["conditions"][0]["message"].as_str().unwrap();
+    assert_eq!(message, format!("cannot fetch {url}: Out of memory"));
     // A part of what is sent is in the buffers of the connection.
     let sent = sent.load(Ordering::Relaxed);
     assert!(sent < MOST_MEMORY + MOST_MEMORY / 2, "{sent} bytes");

@@ -295,6 +295,7 @@ fn fault(error: &git2::Error, access: Option<&LoadedAccess>, state: &FetchState)
     let help = match error.class() {
         ErrorClass::Ssl => "check the server's certificate; SSL_CERT_FILE names the file of trusted authorities",
         ErrorClass::Ssh => "check the user, `ssh_key_file` and `known_hosts_file`",
+        ErrorClass::NoMemory => "use a repository with fewer refs and without very large files",
         ErrorClass::Http => "check the URL, and that the credentials may read the repository",
         _ => "check the URL and the network; the last commit that was fetched stays in effect",
     };
