@@ -1,12 +1,13 @@
 //! Request bodies: size, content type and syntax, in the order of D3.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, header},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::time::Instant;
 
 use super::{answer::ApiError, work::with_body};
 use crate::model::{
@@ -20,11 +21,6 @@ use crate::model::{
 /// The maximum nesting depth of a body (D39).
 const MOST_LEVELS: usize = 128;
 
-/// How long a client may take to begin.
-const FIRST_PATIENCE: Duration = Duration::from_secs(10);
-/// The slowest client that is waited for after that.
-const LEAST_BYTES_PER_SECOND: u64 = 32 << 10;
-
 /// The limits of a body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -34,19 +30,30 @@ pub(crate) struct Limits {
     pub values: usize,
     /// The time to receive it.
     pub time: Duration,
+    /// How long a client may take to begin.
+    pub first: Duration,
+    /// The bytes per second of the slowest client that is waited for after that.
+    pub rate: u64,
 }
 
 impl Limits {
     /// The limits of a resource or module (D39).
-    pub(crate) const RESOURCE: Self = Self { bytes: 2 << 20, values: 200_000, time: Duration::from_secs(15) };
+    pub(crate) const RESOURCE: Self = Self {
+        bytes: 2 << 20,
+        values: 200_000,
+        time: Duration::from_secs(15),
+        first: Duration::from_secs(10),
+        rate: 32 << 10,
+    };
     /// The limits of a source's manifests (D45).
-    pub(crate) const MANIFESTS: Self = Self { bytes: 64 << 20, values: 2_000_000, time: Duration::from_secs(120) };
+    pub(crate) const MANIFESTS: Self =
+        Self { bytes: 64 << 20, values: 2_000_000, time: Duration::from_secs(120), ..Self::RESOURCE };
 
     /// The time for a body of which so much has arrived: a client that sends byte by byte must not hold a place that
     /// others wait for.
     fn patience(self, received: usize) -> Duration {
-        let at_least = Duration::from_millis(received as u64 * 1000 / LEAST_BYTES_PER_SECOND);
-        (FIRST_PATIENCE + at_least).min(self.time)
+        let at_least = Duration::from_millis(received as u64 * 1000 / self.rate.max(1));
+        (self.first + at_least).min(self.time)
     }
 }
 
@@ -125,4 +132,64 @@ fn is_json(headers: &HeaderMap) -> bool {
     let (Some(value), None) = (values.next(), values.next()) else { return false };
     let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case("application/json")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::{
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
+    use hyper::body::{Body as HttpBody, Frame};
+    use tokio::time::Interval;
+
+    use super::*;
+    use crate::api::hooks;
+
+    /// A client that sends so many bytes each second and never ends.
+    struct SlowClient {
+        seconds: Interval,
+        bytes: usize,
+    }
+
+    impl HttpBody for SlowClient {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            let bytes = self.bytes;
+            self.seconds.poll_tick(cx).map(|_| Some(Ok(Frame::data(Bytes::from(vec![b' '; bytes])))))
+        }
+    }
+
+    /// The seconds after which a client is given up.
+    async fn given_up(bytes: usize, limits: Limits) -> u64 {
+        let began = Instant::now();
+        let body = SlowClient { seconds: tokio::time::interval(Duration::from_secs(1)), bytes };
+        let error = take(&HeaderMap::new(), Body::new(body), limits).await.unwrap_err();
+        assert_eq!(error.code(), Code::Timeout);
+        began.elapsed().as_secs()
+    }
+
+    #[test]
+    fn a_slow_client_is_given_up_and_sooner_if_nobody_has_authenticated_it() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            for (bytes, limits, seconds) in [
+                (1, Limits::RESOURCE, 10),
+                (40 << 10, Limits::RESOURCE, 15),
+                (40 << 10, Limits::MANIFESTS, 120),
+                (1, hooks::LIMITS, 3),
+                (64 << 10, hooks::LIMITS, 4),
+                (300 << 10, hooks::LIMITS, 10),
+            ] {
+                assert_eq!(given_up(bytes, limits).await, seconds, "{bytes} bytes per second, {limits:?}");
+            }
+        });
+    }
 }

@@ -25,8 +25,15 @@ use crate::{
     model::{code::Code, fault::Fault, secret::Secret},
 };
 
-/// The limits of a payload: a push of very many commits has a large one.
-const LIMITS: Limits = Limits { bytes: 4 << 20, values: 500_000, time: Duration::from_secs(30) };
+/// The limits of a payload: a push of very many commits has a large one. Nobody knows yet who sends it, and the next webhook
+/// may wait for its place, so it must come quickly.
+pub(super) const LIMITS: Limits = Limits {
+    bytes: 4 << 20,
+    values: 500_000,
+    time: Duration::from_secs(10),
+    first: Duration::from_secs(3),
+    rate: 256 << 10,
+};
 /// The longest secret.
 const MOST_SECRET_BYTES: u64 = 64 << 10;
 /// The headers with an HMAC of the body, and what its hexadecimal form starts with: GitHub, Bitbucket, Gitea and Forgejo.

@@ -20,6 +20,7 @@ mod metrics;
 pub(crate) mod notify;
 pub(crate) mod openapi;
 pub(crate) mod origin;
+pub(crate) mod outgoing;
 pub(crate) mod owners;
 mod page;
 mod past;

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::source::{Loading, Ownership};
 use crate::{
     manifest::tree::{
-        RefTree, RepositoryPlace, Tree,
+        RefTree, RepositoryPlace, StopCheck, Tree,
         remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
     },
     model::{
@@ -26,7 +26,9 @@ use crate::{
     },
     plan::safety::Budget,
     reconcile::{
-        LintLevels, Options, check_source,
+        LintLevels, Options,
+        cancel::Cancel,
+        check_source,
         drift::DriftPolicy,
         fetching::Fetching,
         following::{FollowedSource, INTERVAL, SourceLocation},
@@ -77,6 +79,8 @@ pub(super) struct SourceEntry {
     ssh_key_passphrase_file: Option<PathBuf>,
     /// The keys of SSH servers.
     known_hosts_file: Option<PathBuf>,
+    /// The authorities of HTTPS servers.
+    ca_file: Option<PathBuf>,
     /// What a commit must have to be applied.
     verify: Option<VerifyEntry>,
 }
@@ -190,6 +194,7 @@ impl ConfiguredSource {
     ) -> Result<FollowedSource, Diagnostic> {
         let drift = self.drift.unwrap_or(drift);
         let Self { name, location, repository, interval, prune, isolate, is_suspended, budget, lints, .. } = self;
+        let cancel = Cancel::default();
         let tree: Arc<dyn Tree>;
         let watched: Vec<PathBuf>;
         let mut fetching = None;
@@ -203,6 +208,10 @@ impl ConfiguredSource {
                 let place = match (address, mirrors) {
                     (RepositoryAddress::Local(path), _) => RepositoryPlace::Local(path),
                     (RepositoryAddress::Remote { url, access }, Some(mirrors)) => {
+                        access.check_authorities().map_err(|(reason, help)| {
+                            let message = format!("source `{}`: {reason}", printable(&name));
+                            Diagnostic::error(Code::Unreadable, message).help(help)
+                        })?;
                         let mirror = RemoteMirror::new(Arc::clone(mirrors), &name, url, wanted.clone(), *access);
                         let mirror = Arc::new(mirror);
                         fetching = Some(Arc::new(Fetching::new(&name, Arc::clone(&mirror), interval)));
@@ -215,7 +224,10 @@ impl ConfiguredSource {
                         ));
                     }
                 };
-                let at_revision = RefTree::new(place, wanted, verifier, inside, loading.allow_outside_files);
+                let stopped = cancel.clone();
+                let stop = StopCheck::new(move || stopped.is_cancelled());
+                let outside = loading.allow_outside_files;
+                let at_revision = RefTree::new(place, wanted, verifier, inside, outside, stop);
                 watched = at_revision.watched()?;
                 tree = Arc::new(at_revision);
             }
@@ -228,7 +240,7 @@ impl ConfiguredSource {
             isolate: isolate.unwrap_or(defaults.isolate),
             budget: budget.unwrap_or(defaults.budget),
             lints,
-            ..defaults
+            cancel,
         };
         Ok(FollowedSource { options, watched, interval, location, is_suspended, drift, fetching })
     }

@@ -163,7 +163,7 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
         }
         RunReport::Failed(found) => {
             diagnostics(format, found, Some(author));
-            error("The plan is not applied; the last good state stays in service.".to_owned());
+            error("Nothing is applied; the last good state stays in service.".to_owned());
         }
     }
 }

@@ -43,6 +43,7 @@ use config::{Config, ConfigPart};
 use output::Output;
 
 use crate::{
+    manifest::tree::remote::{FETCH_ARGUMENT, fetch_for_server},
     model::{diagnostic::Diagnostic, json::JsonError, snapshot::Snapshot},
     plan::report::Report,
     store::{Store, StoreError, fault::faults, history::Retention, probe},
@@ -137,6 +138,12 @@ fn leave<T>(value: T) {
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
     let _faults = faults();
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == FETCH_ARGUMENT) && arguments.next().is_none() {
+        // A server has started this process. Neither the configuration nor the command line is for it.
+        let has_outcome = fetch_for_server(std::io::stdin(), output::to_server());
+        return if has_outcome { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let exit = run().unwrap_or_else(|failure| {
         show::diagnostics(&failure.diagnostics);
         failure.exit

@@ -14,6 +14,7 @@ use opentelemetry_sdk::{Resource, propagation::TraceContextPropagator, trace::Sd
 use ureq::Agent;
 
 use crate::{
+    api::outgoing,
     model::{code::Code, diagnostic::Diagnostic},
     reconcile::spans,
 };
@@ -79,29 +80,15 @@ struct CollectorClient {
 
 impl CollectorClient {
     fn new() -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(RESPONSE))
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("edgewright/", env!("CARGO_PKG_VERSION")))
-            .tls_config(ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build())
-            .build();
-        Self { agent: Agent::new_with_config(config), is_failing: AtomicBool::new(false) }
+        Self { agent: outgoing::agent(CONNECT, RESPONSE), is_failing: AtomicBool::new(false) }
     }
 
     /// Sends a request, and returns the response of any status.
     fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
         let (parts, body) = request.into_parts();
         let bytes: &[u8] = &body;
-        let response = self.agent.run(Request::from_parts(parts, bytes)).map_err(|error| match error {
-            ureq::Error::Io(error) => error.to_string(),
-            ureq::Error::Timeout(_) => "no response in time".to_owned(),
-            ureq::Error::HostNotFound => "host not found".to_owned(),
-            ureq::Error::ConnectionFailed => "connection failed".to_owned(),
-            _ => "the request failed".to_owned(),
-        })?;
+        let response = self.agent.run(Request::from_parts(parts, bytes));
+        let response = response.map_err(|error| outgoing::reason_without_url(&error))?;
         let (parts, mut body) = response.into_parts();
         let body = body.with_config().limit(LONGEST_RESPONSE).read_to_vec().unwrap_or_default();
         Ok(Response::from_parts(parts, Bytes::from(body)))

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::{
     Options,
@@ -31,6 +31,8 @@ use crate::{
 
 /// The grace period for a run during shutdown.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
+/// How long the start of a server, or a reload, waits for the first looks at its sources.
+pub(crate) const LONGEST_START: Duration = Duration::from_secs(10);
 /// The interval of looks without events, unless the source sets another one.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(30);
 
@@ -286,6 +288,12 @@ impl Handle {
         while is_running() && since.elapsed() < GRACE && !is_hurried() {
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Whether the first run is over.
+    pub(crate) fn has_looked(&mut self) -> bool {
+        let is_pending = |first: &mut oneshot::Receiver<()>| matches!(first.try_recv(), Err(TryRecvError::Empty));
+        !self.first.as_mut().is_some_and(is_pending)
     }
 
     /// Completes after the first run.

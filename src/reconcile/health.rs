@@ -292,6 +292,11 @@ impl Health {
             return Verdict::NotReady(trouble.into());
         }
         let Condition { status, reason, message, .. } = &state.condition;
+        // These messages have local paths, URLs and names of branches, and a probe has no token.
+        let message = match reason {
+            Reason::Failed | Reason::FetchFailed => "GET /sources and the log have the error",
+            _ => message.as_str(),
+        };
         // A source that somebody has suspended, rolled back or added must not take the server out of rotation.
         let is_excused = state.is_optional || reason.is_intended();
         match status {
@@ -336,9 +341,14 @@ mod tests {
         health.result(Reason::Applied, "applied".into(), 7);
         health.end();
         assert_eq!(health.verdict(), Verdict::Ready);
-        for reason in [Reason::Invalid, Reason::Refused, Reason::Failed, Reason::Panicked] {
+        for reason in [Reason::Invalid, Reason::Refused, Reason::Panicked] {
             health.result(reason, "why".into(), 7);
             assert_eq!(health.verdict(), Verdict::Degraded(format!("OutOfSync ({reason}): why")));
+        }
+        for reason in [Reason::Failed, Reason::FetchFailed] {
+            health.result(reason, "cannot read /srv/edge".into(), 7);
+            let said = format!("OutOfSync ({reason}): GET /sources and the log have the error");
+            assert_eq!(health.verdict(), Verdict::Degraded(said));
         }
         health.gone();
         assert!(!is_ready(&health, Duration::ZERO));

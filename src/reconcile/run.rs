@@ -141,8 +141,8 @@ pub(super) fn run_suspended(store: &Store, prepared: &Prepared, settled: impl Fn
     let author = prepared.options.author();
     let outlook = planned.plan.as_ref().map(|plan| (plan.is_empty(), plan.unchanged, plan.refusals.clone()));
     let report = match outlook {
-        None => RunReport::Invalid(planned),
-        Some(_) if planned.has_errors() => RunReport::Invalid(planned),
+        None => not_applied(planned),
+        Some(_) if planned.has_errors() => not_applied(planned),
         Some((_, _, refusals)) if !refusals.is_empty() => RunReport::Failed(refusals),
         Some((true, unchanged, _)) => {
             settled(&planned, snapshot.revision);
@@ -239,7 +239,7 @@ fn look(
                 None => RunReport::InSync { unchanged, revision: base },
             }
         }
-        Err(RunStop::Invalid(planned)) => RunReport::Invalid(*planned),
+        Err(RunStop::Invalid(planned)) => not_applied(*planned),
         Err(RunStop::Refused(refusals)) => RunReport::Failed(refusals),
         Err(RunStop::RolledBack) => RunReport::RolledBack { commit: commit_of(&author) },
         Err(RunStop::Cancelled) => {
@@ -336,12 +336,22 @@ impl RunReport {
     }
 }
 
-/// The reason and message if there is no commit to read, or if it must not be read (D88, D89).
+/// The report of manifests with errors. If there was nothing to read, such as a branch or folder that does not exist, the
+/// run has failed, and nothing is known about the manifests.
+fn not_applied(planned: Planned) -> RunReport {
+    match unread(&planned) {
+        Some((Reason::Failed, _)) => RunReport::Failed(planned.diagnostics),
+        _ => RunReport::Invalid(planned),
+    }
+}
+
+/// The reason and message if there is no commit or folder to read, or if it must not be read (D82, D88, D89).
 fn unread(planned: &Planned) -> Option<(Reason, String)> {
     planned.diagnostics.iter().find_map(|found| {
         let reason = match found.code {
             Name::Code(Code::FetchFailed) => Reason::FetchFailed,
             Name::Code(Code::UnverifiedCommit) => Reason::Refused,
+            Name::Code(Code::Unreadable) if planned.files.is_empty() => Reason::Failed,
             _ => return None,
         };
         Some((reason, found.message.clone()))

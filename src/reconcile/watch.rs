@@ -38,8 +38,6 @@ use crate::{
 /// The pause after a panic, which grows with each one, so that repeated panics do not overload the machine.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(60);
-/// How long the start of the server waits for the first fetch.
-const LONGEST_START: Duration = Duration::from_secs(10);
 
 /// Reconciles the manifests and watches their paths in a separate thread. `report` is called after each run with a new
 /// result, with the author of the run.
@@ -181,7 +179,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let _gone = Gone(Arc::clone(&self.following));
         let (mut looked, mut rested) = (Some(looked), None);
         loop {
-            self.fetch(&mut looked);
+            self.fetch();
             let end = self.turn(rested);
             rested = match end {
                 TurnEnd::Rests(rest) => Some(rest),
@@ -218,19 +216,12 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
     }
 
-    /// Fetches a remote repository if that is due, before the run: a suspension must not wait for a slow server. A first
-    /// fetch that takes long is reported as the first look.
-    fn fetch(&mut self, looked: &mut Option<oneshot::Sender<()>>) {
+    /// Fetches a remote repository if that is due, before the run: a suspension must not wait for a slow server.
+    fn fetch(&mut self) {
         let following = Arc::clone(&self.following);
         let Some(fetching) = &following.fetching else { return };
-        let (began, clock) = (self.clock.now(), self.clock.clone());
         let has_turned = fetching.fetch_if_due(&mut || {
             following.health.beat();
-            if clock.now().saturating_duration_since(began) > LONGEST_START
-                && let Some(looked) = looked.take()
-            {
-                let _ = looked.send(());
-            }
             !following.is_stopping()
         });
         if has_turned {

@@ -55,16 +55,11 @@ pub(crate) fn in_traffic_order(resource: &dyn AnyResource) -> Vec<OrderedModule<
 mod tests {
     use super::*;
     use crate::{
-        model::{
-            Kind,
-            id::Id,
-            key::Key,
-            kind::https_edge_route::{
-                HttpsEdgeRoute,
-                MatchType::{self, ExactPath, PathPrefix},
-            },
+        model::kind::https_edge_route::{
+            HttpsEdgeRoute,
+            MatchType::{self, ExactPath, PathPrefix},
         },
-        routing::table::RouteTable,
+        routing::table::{RouteTable, tests::routes},
     };
 
     const MATCHES: [(MatchType, &str); 15] = [
@@ -85,21 +80,9 @@ mod tests {
         (PathPrefix, ""),
     ];
 
-    fn routes() -> Vec<(Key, HttpsEdgeRoute)> {
-        let route = |(index, (match_type, text)): (usize, &(MatchType, &str))| {
-            let spec = HttpsEdgeRoute {
-                match_type: Some(*match_type),
-                r#match: (*text).to_owned(),
-                ..HttpsEdgeRoute::default()
-            };
-            (Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new(&format!("edghtsrt_{index:02}"))), spec)
-        };
-        MATCHES.iter().enumerate().map(route).collect()
-    }
-
     #[test]
     fn the_first_route_in_order_that_matches_is_the_one_that_a_trace_takes() {
-        let routes = routes();
+        let routes = routes(&MATCHES);
         let known = || routes.iter().map(|(key, route)| (key, route));
         for blind in [false, true] {
             let (ordered, table) = (in_match_order(blind, known()), RouteTable::new(blind, known()));

@@ -118,7 +118,7 @@ impl<'w> RouteTable<'w> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::model::{
         Kind,
@@ -143,7 +143,8 @@ mod tests {
         (PathPrefix, "*"),
     ];
 
-    fn routes() -> Vec<(Key, HttpsEdgeRoute)> {
+    /// Routes with these matches, in the order of their keys.
+    pub(in crate::routing) fn routes(matches: &[(MatchType, &str)]) -> Vec<(Key, HttpsEdgeRoute)> {
         let route = |(index, (match_type, text)): (usize, &(MatchType, &str))| {
             let spec = HttpsEdgeRoute {
                 match_type: Some(*match_type),
@@ -152,12 +153,12 @@ mod tests {
             };
             (Key::new(Kind::HttpsEdgeRoute, Id::new(&format!("edghtsrt_{index:02}"))), spec)
         };
-        MATCHES.iter().enumerate().map(route).collect()
+        matches.iter().enumerate().map(route).collect()
     }
 
     #[test]
     fn the_closest_host_and_the_longest_prefix_take_a_request() {
-        let routes = routes();
+        let routes = routes(&MATCHES);
         let table = RouteTable::new(false, routes.iter().map(|(key, route)| (key, route)));
         let taker = |host: &str, path: &str| table.taker(host, 443, path).map(|(_, route)| route.r#match.as_str());
         assert_eq!(taker("localhost", "/x"), Some("*"));
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_index_leaves_no_better_route_out() {
-        let routes = routes();
+        let routes = routes(&MATCHES);
         let hosts = ["a.example.com", "b.example.com", "a.eu.example.com", "x.example.org", "2001:db8::1", "x"];
         for blind in [false, true] {
             let table = RouteTable::new(blind, routes.iter().map(|(key, route)| (key, route)));
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn only_routes_that_win_receive_requests() {
-        let routes = routes();
+        let routes = routes(&MATCHES);
         let table = RouteTable::new(false, routes.iter().map(|(key, route)| (key, route)));
         let mut told: Vec<&str> = table.receiving("b.example.com", 443).map(|it| it.1.r#match.as_str()).collect();
         told.sort_unstable();

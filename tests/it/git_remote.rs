@@ -1,6 +1,8 @@
 //! Sources in remote Git repositories, fetched from real servers: Git over HTTP and, where it is installed, over SSH (D88).
 
+mod endless;
 mod http;
+mod https;
 mod ssh;
 
 use std::{process::Command, time::Duration};
@@ -206,7 +208,7 @@ fn a_revision_is_a_branch_a_tag_a_commit_or_a_range_of_versions() {
     configure(&folder, &format!("repository: \"{http}\", ref: nothing, interval: 1s"));
     let found = in_state(&serve(&folder), "Failed");
     let message = found["conditions"][0]["message"].as_str().unwrap();
-    assert!(message.ends_with(": unknown Git revision `nothing`"), "{message}");
+    assert!(message.contains(": unknown Git revision `nothing`; the repository has `"), "{message}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn until_successful(serve: &Serve, value: f64) {
 }
 
 /// A file that replaces another one at once, as an editor does.
-fn replace(folder: &Folder, text: &str) {
+pub(crate) fn replace(folder: &Folder, text: &str) {
     folder.write("next.yaml", text);
     fs::rename(folder.path("next.yaml"), folder.path(CONFIG)).unwrap();
 }

@@ -133,7 +133,7 @@ fn the_options_of_a_single_source_exclude_the_list() {
 }
 
 /// A repository with an edge in a folder, and a configuration file that follows its main branch.
-fn repository() -> Folder {
+pub(crate) fn repository() -> Folder {
     let folder = Folder::new();
     folder.write("repo/edge/one.yaml", &edge("one", "a"));
     folder.write("repo/edge/name.txt", "unused\n");

@@ -15,6 +15,7 @@ use ureq::Agent;
 use zeroize::Zeroizing;
 
 use super::{config::NotificationSink, message::Notification};
+use crate::api::outgoing;
 
 /// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -28,18 +29,9 @@ const MOST_SECRET_BYTES: usize = 64;
 /// The most bytes of the file of a secret.
 const MOST_SECRET_FILE: u64 = 4096;
 
-/// Creates the client for webhooks. It follows no redirect, which could lead elsewhere.
+/// Creates the client for webhooks.
 pub(super) fn agent() -> Agent {
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        .timeout_connect(Some(CONNECT))
-        .timeout_global(Some(RESPONSE))
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .user_agent(concat!("edgewright/", env!("CARGO_PKG_VERSION")))
-        .tls_config(ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build())
-        .build();
-    Agent::new_with_config(config)
+    outgoing::agent(CONNECT, RESPONSE)
 }
 
 impl NotificationSink {
@@ -74,14 +66,7 @@ fn send(agent: &Agent, url: &str, secret_file: &Path, notification: &Notificatio
         .header("webhook-id", id)
         .header("webhook-timestamp", seconds.to_string())
         .header("webhook-signature", signature(&key, id, seconds, &notification.body));
-    let response = request.send(notification.body.as_slice()).map_err(|error| match error {
-        // The others can contain the URL.
-        ureq::Error::Io(error) => error.to_string(),
-        ureq::Error::Timeout(_) => "no response in time".to_owned(),
-        ureq::Error::HostNotFound => "host not found".to_owned(),
-        ureq::Error::ConnectionFailed => "connection failed".to_owned(),
-        _ => "the request failed".to_owned(),
-    })?;
+    let response = request.send(notification.body.as_slice()).map_err(|error| outgoing::reason_without_url(&error))?;
     match response.status().as_u16() {
         200..=299 => Ok(()),
         status => Err(format!("the webhook responded with status {status}")),

@@ -117,12 +117,16 @@ impl SourceEntry {
             ("ssh_key_file", self.ssh_key_file.is_some()),
             ("ssh_key_passphrase_file", self.ssh_key_passphrase_file.is_some()),
             ("known_hosts_file", self.known_hosts_file.is_some()),
+            ("ca_file", self.ca_file.is_some()),
         ];
         match set.into_iter().find(|(name, is_set)| *is_set && !usable.contains(name)) {
             None => Ok(()),
             Some((name, _)) => {
-                let protocol = if name.starts_with("password") { "an https:// URL" } else { "an SSH URL" };
-                let protocol = if name == "username" { "an https:// or SSH URL" } else { protocol };
+                let protocol = match name {
+                    "username" => "an https:// or SSH URL",
+                    "password_file" | "password_env" | "ca_file" => "an https:// URL",
+                    _ => "an SSH URL",
+                };
                 Err(fault(name, Code::NotAllowed, &format!("`{name}` requires a `repository` with {protocol}"))
                     .help(format!("remove `{name}`")))
             }
@@ -149,7 +153,7 @@ impl SourceEntry {
 
     fn access(&self, url: &RemoteUrl) -> Result<RemoteAccess, Fault> {
         self.has_no_credentials(match url.transport() {
-            GitTransport::Http => &["username", "password_file", "password_env"],
+            GitTransport::Http => &["username", "password_file", "password_env", "ca_file"],
             GitTransport::Ssh => &["username", "ssh_key_file", "ssh_key_passphrase_file", "known_hosts_file"],
             GitTransport::File => &[],
         })?;
@@ -176,6 +180,7 @@ impl SourceEntry {
             ssh_key_file: self.ssh_key_file.clone(),
             ssh_key_passphrase_file: self.ssh_key_passphrase_file.clone(),
             known_hosts_file: self.known_hosts_file.clone(),
+            ca_file: self.ca_file.clone(),
         })
     }
 }

@@ -113,7 +113,7 @@ impl<'a> Reloader<'a> {
         keys.into_iter().filter(|key| is_changed(key) && matters(key)).cloned().collect()
     }
 
-    fn say(&self, changes: &SourceChanges) {
+    fn say(&mut self, changes: &SourceChanges) {
         let SourceChanges { added, changed, removed } = changes;
         for source in added {
             tracing::info!(source, "The source is followed from now on.");
@@ -132,13 +132,21 @@ impl<'a> Reloader<'a> {
                 "The source is no longer followed. Its resources stay in the store, and nothing is deleted."
             );
         }
-        let counts = (added.len(), changed.len(), removed.len());
-        tracing::info!(
-            "The configuration file is applied: {} added, {} changed and {} removed sources.",
-            counts.0,
-            counts.1,
-            counts.2
+        let (added, changed, removed) = (added.len(), changed.len(), removed.len());
+        let applied = format!(
+            "The configuration file is applied: {added} added, {changed} changed and {removed} removed sources."
         );
+        let (failed, unseen) = self.sources.first_results(changes);
+        if !unseen.is_empty() {
+            let sources = unseen.join(", ");
+            tracing::info!(sources, "The first look at these sources has not ended: {sources}.");
+        }
+        if failed.is_empty() {
+            tracing::info!("{applied}");
+        } else {
+            let sources = failed.join(", ");
+            tracing::warn!(sources, "{applied} These cannot be read or applied: {sources}.");
+        }
     }
 }
 

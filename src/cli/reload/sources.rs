@@ -1,6 +1,11 @@
 //! The loops of the sources that `serve` follows, and what a reload changes in them (D91).
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::super::{
     followed::ConfiguredSource,
@@ -13,7 +18,8 @@ use crate::{
     reconcile::{
         drift::DriftPolicy,
         followed::FollowedList,
-        following::{Following, Handle},
+        following::{Following, Handle, LONGEST_START},
+        health::Reason,
         suspension::Suspensions,
         watch::WatchedSource,
     },
@@ -73,7 +79,8 @@ impl<'a> LiveSources<'a> {
         &self.store
     }
 
-    /// Follows the first sources, and returns what completes after their first runs.
+    /// Follows the first sources, and returns what completes after their first runs, or when they take too long: a server
+    /// that does not answer while it reads a large source would be restarted, and begin again.
     pub(in crate::cli) fn start(
         &mut self,
         wanted: Vec<ConfiguredSource>,
@@ -81,8 +88,13 @@ impl<'a> LiveSources<'a> {
         self.follow(wanted, false)?;
         let looks: Vec<_> = self.running.iter_mut().map(|(_, handle)| handle.first_look()).collect();
         Ok(async move {
-            for look in looks {
-                look.await;
+            let all = async {
+                for look in looks {
+                    look.await;
+                }
+            };
+            if tokio::time::timeout(LONGEST_START, all).await.is_err() {
+                tracing::info!("The first looks at the sources have not ended; the server is not ready until then.");
             }
         })
     }
@@ -91,6 +103,33 @@ impl<'a> LiveSources<'a> {
     /// have ended their runs.
     pub(super) fn change(&mut self, wanted: Vec<ConfiguredSource>) -> Result<SourceChanges, Diagnostic> {
         self.follow(wanted, true)
+    }
+
+    /// Waits a while for the first looks at the sources that a reload has added or changed. Returns the names of those that
+    /// cannot be read or applied, and of those that have not been looked at yet.
+    pub(super) fn first_results(&mut self, changes: &SourceChanges) -> (Vec<String>, Vec<String>) {
+        let began = Instant::now();
+        let is_new = |name: &String| changes.added.contains(name) || changes.changed.contains(name);
+        let mut unseen = Vec::new();
+        loop {
+            unseen.clear();
+            for (source, handle) in &mut self.running {
+                if is_new(&source.name) && !handle.has_looked() {
+                    unseen.push(source.name.clone());
+                }
+            }
+            if unseen.is_empty() || began.elapsed() > LONGEST_START || self.list.is_stopping() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let has_failed = |handle: &Handle| {
+            let reason = handle.following().health.condition().reason;
+            matches!(reason, Reason::Failed | Reason::FetchFailed | Reason::Panicked)
+        };
+        let seen = self.running.iter().filter(|(source, _)| is_new(&source.name) && !unseen.contains(&source.name));
+        let failed = seen.filter(|(_, handle)| has_failed(handle)).map(|(source, _)| source.name.clone());
+        (failed.collect(), unseen)
     }
 
     fn follow(&mut self, wanted: Vec<ConfiguredSource>, is_serving: bool) -> Result<SourceChanges, Diagnostic> {
@@ -167,6 +206,7 @@ impl<'a> LiveSources<'a> {
         if self.mirrors.is_none() && wanted.iter().any(|source| source.remote().is_some()) {
             let folder = self.store.beside().map(|on_disk| on_disk.folder);
             let mirrors = Mirrors::within(folder.as_deref()).map_err(|error| no_mirrors(&error))?;
+            let mirrors = mirrors.fetched_by(this_program());
             mirrors.recover(&mirrors_of(&mirrors, wanted.iter()));
             self.mirrors = Some(Arc::new(mirrors));
         }
@@ -195,6 +235,12 @@ impl<'a> LiveSources<'a> {
             log::run(format, &report, author, reported.snapshot().revision);
         })
     }
+}
+
+/// This program, for fetches in processes of their own. The link leads to it also after an update has replaced its file.
+fn this_program() -> Option<PathBuf> {
+    let link = PathBuf::from("/proc/self/exe");
+    if link.exists() { Some(link) } else { std::env::current_exe().ok() }
 }
 
 /// The mirrors of sources.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use ureq::Agent;
 
 use crate::{
+    api::outgoing,
     cli::{Exit, Failure},
     model::{code::Code, diagnostic::Diagnostic, secret::Secret},
 };
@@ -72,16 +73,8 @@ impl ApiClient {
                 "Warning: the token and all secrets are sent to {host} over unencrypted HTTP."
             );
         }
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(RESPONSE))
-            .max_redirects(0)
-            .user_agent(concat!("edgewright/", env!("CARGO_PKG_VERSION")))
-            .tls_config(ureq::tls::TlsConfig::builder().root_certs(ureq::tls::RootCerts::PlatformVerifier).build())
-            .build();
         Ok(Self {
-            agent: Agent::new_with_config(agent),
+            agent: outgoing::agent(CONNECT, RESPONSE),
             url,
             version_header: version_header.to_owned(),
             token: Secret::new(token.trim()),
@@ -169,10 +162,7 @@ impl ApiClient {
 
 /// Reads the status and body of a response.
 fn read(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<(u16, Vec<u8>), String> {
-    let mut response = response.map_err(|error| match error {
-        ureq::Error::Io(error) => error.to_string(),
-        error => error.to_string(),
-    })?;
+    let mut response = response.map_err(|error| outgoing::reason_with_url(&error))?;
     let status = response.status().as_u16();
     let body = response.body_mut().with_config().limit(u64::MAX).read_to_vec();
     Ok((status, body.map_err(|error| error.to_string())?))

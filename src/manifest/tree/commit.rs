@@ -10,8 +10,10 @@ use std::{
 use git2::{ErrorCode, ObjectType, Oid, Repository};
 
 use super::{
-    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, Tree, is_hidden, is_manifest, manifest_file, no_manifest,
-    outside, outside_manifest, outside_of, parent_of, plain, provenance, too_large, too_many, unreadable, value_of,
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, StopCheck, Tree, is_hidden, is_manifest, manifest_file,
+    missing::{existing, ref_names, short_name},
+    no_manifest, outside, outside_manifest, outside_of, parent_of, plain, provenance, too_large, too_many, unreadable,
+    value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
@@ -26,6 +28,8 @@ pub(super) const MOST_DEPTH: usize = 100;
 const MOST_LINKS: usize = 16;
 /// The mode of a symbolic link.
 const LINK: i32 = 0o120_000;
+/// The reason for a path that does not exist.
+const MISSING: &str = "no such file or folder";
 
 /// Files and folders of a commit.
 pub struct CommitTree {
@@ -37,9 +41,13 @@ pub struct CommitTree {
     revision: String,
     /// Each path as given, and relative to the repository.
     paths: Vec<(PathBuf, PathBuf)>,
+    /// The repository, for errors: nothing if the paths tell which one it is.
+    repository_name: String,
     /// Whether file names start with the revision, to tell them from those of another revision.
     labelled: bool,
     allow_outside_files: bool,
+    /// Ends a listing early.
+    stop: StopCheck,
 }
 
 impl fmt::Debug for CommitTree {
@@ -103,7 +111,9 @@ fn whole(path: &Path) -> PathBuf {
 pub(super) fn commit(repository: &Repository, revision: &str) -> Result<Oid, Diagnostic> {
     let found = repository.revparse_single(revision).and_then(|object| object.peel_to_commit());
     found.map(|commit| commit.id()).map_err(|_| {
-        Diagnostic::error(Code::Unreadable, format!("unknown Git revision `{revision}`"))
+        let refs = ref_names(repository);
+        let existing = existing("the repository", revision, refs.iter().filter_map(|name| short_name(name)));
+        Diagnostic::error(Code::Unreadable, format!("unknown Git revision `{revision}`{existing}"))
             .help(shallow_hint(repository).unwrap_or("use a branch, tag or commit"))
     })
 }
@@ -121,16 +131,19 @@ impl CommitTree {
     /// A path inside a repository at a commit. Files have their names in the repository.
     pub(super) fn at(
         repository: Repository,
+        repository_name: String,
         id: Oid,
         revision: String,
         inside: &Path,
         allow_outside_files: bool,
+        stop: StopCheck,
     ) -> Self {
         let root = root_of(&repository);
         let inside = plain(inside);
         let paths = vec![(inside.clone(), inside)];
         let repository = Mutex::new(repository);
-        Self { repository, root, id, revision, paths, labelled: false, allow_outside_files }
+        let labelled = false;
+        Self { repository, root, id, revision, paths, repository_name, labelled, allow_outside_files, stop }
     }
 
     /// The commit.
@@ -162,8 +175,9 @@ impl CommitTree {
             }
         };
         let paths = paths.iter().map(inside).collect::<Result<_, _>>()?;
-        let revision = revision.to_owned();
-        Ok(Self { repository: Mutex::new(repository), root, id, revision, paths, labelled, allow_outside_files })
+        let (revision, repository_name, repository) = (revision.to_owned(), String::new(), Mutex::new(repository));
+        let stop = StopCheck::default();
+        Ok(Self { repository, root, id, revision, paths, repository_name, labelled, allow_outside_files, stop })
     }
 
     fn named(&self, path: &Path) -> String {
@@ -172,12 +186,21 @@ impl CommitTree {
         if self.labelled { format!("{}:{}", self.revision, path.display()) } else { path.display().to_string() }
     }
 
+    /// Like [`Self::named`], with the repository, for errors that concern a whole path of the source.
+    fn placed(&self, path: &Path) -> String {
+        let named = self.named(path);
+        match self.repository_name.as_str() {
+            "" => named,
+            repository => format!("{named} in {repository} at `{}`", self.revision),
+        }
+    }
+
     /// Calls `run` with the files of the commit.
     fn with<R>(&self, run: impl FnOnce(&Files<'_>) -> Result<R, String>) -> Result<R, String> {
         let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
         let tree = repository.find_commit(self.id).and_then(|commit| commit.tree());
         let tree = tree.map_err(|error| error.message().to_owned())?;
-        run(&Files { repository: &repository, tree, total: Cell::new(0), seen: Cell::new(0) })
+        run(&Files { repository: &repository, tree, total: Cell::new(0), seen: Cell::new(0), stop: &self.stop })
     }
 }
 
@@ -186,7 +209,10 @@ impl Tree for CommitTree {
         let (mut files, mut diagnostics) = (Vec::new(), Vec::new());
         for (shown, inside) in &self.paths {
             let walked = self.with(|tree| {
-                let entry = tree.find(inside)?;
+                let entry = tree.find(inside).map_err(|reason| match reason.as_str() {
+                    MISSING => reason + &tree.instead_of(inside),
+                    _ => reason,
+                })?;
                 let folder = entry.kind == ObjectType::Tree;
                 let root = if folder { entry.path.clone() } else { tree.find(&parent_of(inside))?.path };
                 let mut walk = Walk { root, anywhere: self.allow_outside_files, ..Walk::default() };
@@ -203,12 +229,12 @@ impl Tree for CommitTree {
             let Walk { root, found, outside, .. } = match walked {
                 Ok(walk) => walk,
                 Err(reason) => {
-                    diagnostics.push(unreadable(self.named(shown), reason));
+                    diagnostics.push(unreadable(self.placed(shown), reason));
                     continue;
                 }
             };
             if found.is_empty() && outside.is_empty() {
-                diagnostics.push(no_manifest(self.named(shown)));
+                diagnostics.push(no_manifest(self.placed(shown)));
             }
             diagnostics.extend(outside.iter().map(|path| outside_manifest(Path::new(&self.named(path)), &root)));
             for (shown, real, bytes) in found {
@@ -281,6 +307,7 @@ struct Files<'r> {
     total: Cell<u64>,
     /// The number of entries seen: a few trees that contain each other many times stand for any number of paths.
     seen: Cell<usize>,
+    stop: &'r StopCheck,
 }
 
 /// An entry of a commit with its resolved path.
@@ -308,7 +335,7 @@ impl Files<'_> {
         let mut here = CommitEntry { path: PathBuf::new(), id: self.tree.id(), kind: ObjectType::Tree };
         let mut parts = path.components().filter(|part| !matches!(part, Component::CurDir));
         while let Some(part) = parts.next() {
-            let missing = || "no such file or folder".to_owned();
+            let missing = || MISSING.to_owned();
             let folder = self.repository.find_tree(here.id).map_err(|_| missing())?;
             let name = part.as_os_str().to_str().ok_or_else(missing)?;
             let entry = folder.get_name(name).ok_or_else(missing)?;
@@ -326,6 +353,23 @@ impl Files<'_> {
             here = CommitEntry { path: place, id: entry.id(), kind: entry.kind().unwrap_or(ObjectType::Any) };
         }
         Ok(Lookup::There(here))
+    }
+
+    /// Lists what the last existing folder of a path has.
+    fn instead_of(&self, path: &Path) -> String {
+        let path = plain(path);
+        let found = path.ancestors().skip(1).find_map(|folder| {
+            let tree = self.repository.find_tree(self.find(folder).ok()?.id).ok()?;
+            let wanted = path.strip_prefix(folder).ok()?.iter().next()?.to_str()?;
+            let names = tree.iter().filter_map(|item| item.name().ok().map(str::to_owned));
+            let names: Vec<String> = names.filter(|name| !is_hidden(name)).collect();
+            let holder = match folder.as_os_str().is_empty() {
+                true => "the top folder".to_owned(),
+                false => format!("`{}`", folder.display()),
+            };
+            Some(existing(&holder, wanted, names.iter().map(String::as_str)))
+        });
+        found.unwrap_or_default()
     }
 
     fn blob(&self, id: Oid) -> Result<Vec<u8>, String> {
@@ -348,6 +392,9 @@ impl Files<'_> {
     fn walk(&self, folder: &CommitEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
         let tree = self.repository.find_tree(folder.id).map_err(|error| error.message().to_owned())?;
         for item in &tree {
+            if self.stop.stops() {
+                return Err("interrupted".into());
+            }
             let Ok(name) = item.name() else {
                 let name = String::from_utf8_lossy(item.name_bytes()).into_owned();
                 let folder = item.kind() == Some(ObjectType::Tree);

@@ -3,6 +3,7 @@
 mod commit;
 mod disk;
 mod jail;
+mod missing;
 mod provenance;
 mod recorder;
 mod reference;
@@ -10,6 +11,7 @@ pub(crate) mod remote;
 mod sent;
 mod signed;
 mod stamp;
+mod stop;
 mod wanted;
 
 use std::{
@@ -29,6 +31,7 @@ pub(crate) use sent::SharedFile;
 pub use sent::{Sent, SentFile, SentValue};
 pub(crate) use signed::CommitVerifier;
 pub use stamp::FileStamp;
+pub(crate) use stop::StopCheck;
 pub(crate) use wanted::WantedRevision;
 
 use super::origin::ManifestFile;

@@ -5,10 +5,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{CommitTree, Tree, commit::opened, remote::RemoteMirror, signed::CommitVerifier, wanted::WantedRevision};
+use super::{
+    CommitTree, StopCheck, Tree, commit::opened, remote::RemoteMirror, signed::CommitVerifier, wanted::WantedRevision,
+};
 use crate::{
     manifest::origin::ManifestFile,
     model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor},
+    text::printable_path,
 };
 
 /// Where a repository is.
@@ -20,6 +23,16 @@ pub(crate) enum RepositoryPlace {
     Remote(Arc<RemoteMirror>),
 }
 
+impl RepositoryPlace {
+    /// The repository in messages. A URL has no credentials.
+    fn name(&self) -> String {
+        match self {
+            Self::Local(path) => printable_path(&path.display().to_string()),
+            Self::Remote(mirror) => printable_path(mirror.url().as_str()),
+        }
+    }
+}
+
 /// A folder or file of a repository, at a revision.
 #[derive(Debug)]
 pub(crate) struct RefTree {
@@ -29,6 +42,8 @@ pub(crate) struct RefTree {
     verifier: Option<CommitVerifier>,
     inside: PathBuf,
     allow_outside_files: bool,
+    /// Ends a listing early.
+    stop: StopCheck,
     last: Mutex<Option<Arc<CommitListing>>>,
 }
 
@@ -50,8 +65,9 @@ impl RefTree {
         verifier: Option<CommitVerifier>,
         inside: PathBuf,
         allow_outside_files: bool,
+        stop: StopCheck,
     ) -> Self {
-        Self { place, wanted, verifier, inside, allow_outside_files, last: Mutex::default() }
+        Self { place, wanted, verifier, inside, allow_outside_files, stop, last: Mutex::default() }
     }
 
     /// The files of a local repository that change when a ref does. A mirror changes only when it is fetched.
@@ -76,7 +92,10 @@ impl RefTree {
         let (repository, id, tag) = match &self.place {
             RepositoryPlace::Local(path) => {
                 let repository = opened(path)?;
-                let (id, tag) = self.wanted.resolve(&repository)?;
+                let (id, tag) = self.wanted.resolve(&repository).map_err(|missing| {
+                    let message = format!("cannot read {}: {}", self.place.name(), missing.message);
+                    Diagnostic { message, ..missing }
+                })?;
                 (repository, id, tag)
             }
             RepositoryPlace::Remote(mirror) => {
@@ -87,8 +106,9 @@ impl RefTree {
         if let Some(verifier) = &self.verifier {
             verifier.check(&repository, id)?;
         }
-        let named = self.wanted.to_string();
-        Ok((CommitTree::at(repository, id, named, &self.inside, self.allow_outside_files), tag))
+        let (name, revision) = (self.place.name(), self.wanted.to_string());
+        let (outside, stop) = (self.allow_outside_files, self.stop.clone());
+        Ok((CommitTree::at(repository, name, id, revision, &self.inside, outside, stop), tag))
     }
 }
 

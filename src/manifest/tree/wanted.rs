@@ -5,7 +5,10 @@ use std::fmt;
 use git2::{Oid, Repository};
 use semver::{Version, VersionReq};
 
-use super::commit::commit;
+use super::{
+    commit::commit,
+    missing::{existing, ref_names, short_name},
+};
 use crate::model::{code::Code, diagnostic::Diagnostic};
 
 /// The names of tags start with it.
@@ -40,7 +43,7 @@ impl WantedRevision {
         let names: Vec<&str> = tags.iter().filter_map(|name| name.ok().flatten()).collect();
         match best_tag(range, names.into_iter()) {
             Some(tag) => Ok((commit(repository, &format!("{TAGS}{tag}"))?, Some(tag.to_owned()))),
-            None => Err(self.missing()),
+            None => Err(self.missing(ref_names(repository).iter().map(String::as_str))),
         }
     }
 
@@ -93,13 +96,19 @@ impl WantedRevision {
         matches!(self, Self::Ref(name) if is_hex(name))
     }
 
-    /// The error for a revision that a repository does not have.
-    pub(super) fn missing(&self) -> Diagnostic {
+    /// The error for a revision that a repository with these refs does not have.
+    pub(super) fn missing<'n>(&self, refs: impl Iterator<Item = &'n str>) -> Diagnostic {
         match self {
-            Self::Ref(name) => Diagnostic::error(Code::Unreadable, format!("unknown Git revision `{name}`"))
-                .help("use a branch, tag or commit"),
+            Self::Ref(name) => {
+                let existing = existing("the repository", name, refs.filter_map(short_name));
+                Diagnostic::error(Code::Unreadable, format!("unknown Git revision `{name}`{existing}"))
+                    .help("use a branch, tag or commit")
+            }
             Self::Semver(range) => {
-                Diagnostic::error(Code::Unreadable, format!("no tag has a version in the range `{range}`"))
+                let tags = refs.filter(|name| name.starts_with(TAGS)).filter_map(short_name);
+                let existing = existing("the repository", &range.to_string(), tags);
+                let message = format!("no tag has a version in the range `{range}`{existing}");
+                Diagnostic::error(Code::Unreadable, message)
                     .help("use a range that a tag such as `v1.2.3` or `1.2.3` is in")
             }
         }

@@ -61,6 +61,12 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
         let span = SyncSpan::start(&self.options.source);
         let prepared = Prepared::load_again(options, self.prepared.take()).on(self.clock.clone());
+        if self.following.is_stopping() {
+            // What was read may be a part.
+            span.set_result("cancelled");
+            self.leave(prepared);
+            return None;
+        }
         match self.stillness.check(self.recorder.files_read(), self.clock.moment()) {
             ReadingCheck::Complete => {}
             ReadingCheck::Wait(time) => {

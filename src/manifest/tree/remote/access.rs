@@ -7,13 +7,14 @@ use std::{
 };
 
 use git2::{Cred, CredentialType};
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::{
     known_hosts::{HostKeyVerdict, KnownHosts, fingerprint, key_type},
     url::{GitTransport, RemoteUrl},
 };
-use crate::{model::secret::Secret, text::printable};
+use crate::{model::secret::Secret, text::printable, x509};
 
 /// The user if neither the URL nor the configuration names one: the one of SSH at all forges, and any will do with a
 /// token.
@@ -22,7 +23,7 @@ const USER: &str = "git";
 const MOST_BYTES: u64 = 4 << 20;
 
 /// The credentials of a source.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RemoteAccess {
     /// The user, unless the URL has one.
     pub username: Option<String>,
@@ -34,10 +35,12 @@ pub(crate) struct RemoteAccess {
     pub ssh_key_passphrase_file: Option<PathBuf>,
     /// The keys of SSH servers, by default `~/.ssh/known_hosts`.
     pub known_hosts_file: Option<PathBuf>,
+    /// The authorities of HTTPS servers, by default those of the system.
+    pub ca_file: Option<PathBuf>,
 }
 
 /// Where a password is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PasswordPlace {
     /// In a file.
     File(PathBuf),
@@ -56,9 +59,18 @@ pub(super) struct LoadedAccess {
 }
 
 /// Why credentials or a host key cannot be used: the message and the help.
-pub(super) type FetchRefusal = (String, String);
+pub(crate) type FetchRefusal = (String, String);
 
 impl RemoteAccess {
+    /// Checks the file of authorities, for which libgit2 has no message.
+    pub(crate) fn check_authorities(&self) -> Result<(), FetchRefusal> {
+        let Some(path) = &self.ca_file else { return Ok(()) };
+        x509::authority(&text_of("ca_file", path)?).map(drop).map_err(|fault| {
+            let message = format!("cannot use `ca_file` {}: {fault}", path.display());
+            (message, "write the certificates of the authorities to the file, as PEM".to_owned())
+        })
+    }
+
     /// Reads what a fetch needs.
     pub(super) fn load(&self, url: &RemoteUrl) -> Result<LoadedAccess, FetchRefusal> {
         let user = url.user().or(self.username.as_deref()).unwrap_or(USER).to_owned();
@@ -218,10 +230,7 @@ fn default_known_hosts() -> Option<PathBuf> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    fn url(text: &str) -> RemoteUrl {
-        RemoteUrl::parse(text).unwrap().unwrap()
-    }
+    use crate::manifest::tree::remote::url::tests::url;
 
     #[test]
     fn a_secret_is_read_anew_at_each_fetch_and_never_shown() {

@@ -1,8 +1,9 @@
-//! One fetch into a mirror. It runs in a thread of its own, because a connection that hangs cannot be interrupted.
+//! One fetch into a mirror. It runs in a process or thread of its own, because a connection that hangs cannot be interrupted.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    process::{Child, ExitStatus},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -53,11 +54,39 @@ pub(super) struct FetchState {
     steps: AtomicU64,
     /// Why a callback ended the fetch; libgit2 has its own words for that.
     refusal: Mutex<Option<FetchRefusal>>,
+    /// The process of the fetch, if it has one.
+    process: Mutex<Option<Child>>,
 }
 
 impl FetchState {
     pub(super) fn abandon(&self) {
         self.is_abandoned.store(true, Ordering::Release);
+        self.kill();
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<Child>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kill(&self) {
+        if let Some(process) = self.process().as_mut() {
+            let _ = process.kill();
+        }
+    }
+
+    /// Keeps the process of the fetch, to end it if the fetch is abandoned.
+    pub(super) fn set_process(&self, process: Child) {
+        *self.process() = Some(process);
+        // It may have been abandoned before.
+        if self.is_abandoned.load(Ordering::Acquire) {
+            self.kill();
+        }
+    }
+
+    /// Waits for the end of the process.
+    pub(super) fn end_process(&self) -> Option<ExitStatus> {
+        let process = self.process().take();
+        process?.wait().ok()
     }
 
     pub(super) fn steps(&self) -> u64 {
@@ -65,7 +94,7 @@ impl FetchState {
     }
 
     /// Records progress. Returns whether to go on.
-    fn step(&self) -> bool {
+    pub(super) fn step(&self) -> bool {
         self.steps.fetch_add(1, Ordering::AcqRel);
         !self.is_abandoned.load(Ordering::Acquire)
     }
@@ -178,7 +207,7 @@ impl FetchJob {
                 ["heads", "tags"].map(|folder| format!("+refs/{folder}/*:refs/edgewright/{folder}/*")).to_vec()
             }
             None => {
-                let missing = self.wanted.missing();
+                let missing = self.wanted.missing(listed.iter().map(|(name, _)| name.as_str()));
                 return Err(FetchFault::Remote((missing.message, missing.help.unwrap_or_default())));
             }
         };
@@ -190,7 +219,7 @@ impl FetchJob {
         };
         let found = found.map_err(|error| match error.code() {
             ErrorCode::NotFound if picked.is_none() => {
-                let missing = self.wanted.missing();
+                let missing = self.wanted.missing(listed.iter().map(|(name, _)| name.as_str()));
                 FetchFault::Remote((missing.message, missing.help.unwrap_or_default()))
             }
             _ => broken(error),
@@ -271,6 +300,7 @@ fn fault(error: &git2::Error, access: Option<&LoadedAccess>, state: &FetchState)
     let help = match error.class() {
         ErrorClass::Ssl => "check the server's certificate; SSL_CERT_FILE names the file of trusted authorities",
         ErrorClass::Ssh => "check the user, `ssh_key_file` and `known_hosts_file`",
+        ErrorClass::NoMemory => "use a repository with fewer refs and without very large files",
         ErrorClass::Http => "check the URL, and that the credentials may read the repository",
         _ => "check the URL and the network; the last commit that was fetched stays in effect",
     };
@@ -302,7 +332,8 @@ fn packs(folder: &Path) -> (usize, u64) {
 /// A new name next to a mirror: a fetch that was given up may still write to its own folder.
 fn beside(folder: &Path, what: &str) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    folder.with_extension(format!("{what}{}", COUNT.fetch_add(1, Ordering::Relaxed)))
+    let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    folder.with_extension(format!("{what}{process}-{number}"))
 }
 
 /// Removes a folder if it exists.

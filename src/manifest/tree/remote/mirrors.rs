@@ -16,6 +16,8 @@ const FOLDER: &str = "mirrors";
 pub(crate) struct Mirrors {
     folder: PathBuf,
     is_temporary: bool,
+    /// The program that fetches, in processes of its own.
+    program: Option<PathBuf>,
 }
 
 impl Mirrors {
@@ -27,11 +29,22 @@ impl Mirrors {
             let folder = std::env::temp_dir().join(format!("edgewright-mirrors-{}-{number}", std::process::id()));
             // The folder must be new: in a shared folder, somebody else could have created it.
             DirBuilder::new().mode(0o700).create(&folder)?;
-            return Ok(Self { folder, is_temporary: true });
+            return Ok(Self { folder, is_temporary: true, program: None });
         };
         let folder = store.join(FOLDER);
         create_folder(&folder)?;
-        Ok(Self { folder, is_temporary: false })
+        Ok(Self { folder, is_temporary: false, program: None })
+    }
+
+    /// The same, fetched by a program with the argument `__fetch`. Without one, this process fetches.
+    pub(crate) fn fetched_by(mut self, program: Option<PathBuf>) -> Self {
+        self.program = program;
+        self
+    }
+
+    /// The program that fetches, if it is not this process.
+    pub(super) fn program(&self) -> Option<&Path> {
+        self.program.as_deref()
     }
 
     /// The folder of the mirror of a source.
@@ -67,6 +80,17 @@ impl Drop for Mirrors {
     fn drop(&mut self) {
         if self.is_temporary {
             let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// Removes what killed fetches left in a mirror and beside it. Nothing else may fetch into it meanwhile.
+pub(super) fn remove_leftovers(mirror: &Path) {
+    remove_partial_packs(mirror);
+    for entry in mirror.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_some() && path.file_stem() == mirror.file_name() {
+            let _ = fs::remove_dir_all(&path);
         }
     }
 }
@@ -114,9 +138,17 @@ mod tests {
         create_folder(&fetched).unwrap();
         mirrors.keep_only(std::slice::from_ref(&kept));
         assert!(pack.exists() && partial.exists() && fetched.exists() && !gone.exists());
-        mirrors.recover(&[kept]);
+        mirrors.recover(std::slice::from_ref(&kept));
         assert!(!fetched.exists());
         assert!(pack.exists() && !partial.exists() && !gone.exists());
+
+        // The next fetch removes what one left that was killed.
+        fs::write(&partial, "").unwrap();
+        for folder in [&fetched, &gone] {
+            create_folder(folder).unwrap();
+        }
+        remove_leftovers(&kept);
+        assert!(pack.exists() && !partial.exists() && !fetched.exists() && gone.exists());
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod access;
 mod fetch;
 mod known_hosts;
 mod mirrors;
+mod process;
 mod url;
 
 use std::{
@@ -22,6 +23,7 @@ pub(crate) use access::{PasswordPlace, RemoteAccess};
 use fetch::{FetchJob, FetchState};
 pub(super) use known_hosts::{fingerprint, matches_list};
 pub(crate) use mirrors::Mirrors;
+pub(crate) use process::{FETCH_ARGUMENT, fetch_for_server};
 pub(crate) use url::{GitTransport, RemoteUrl};
 
 use super::wanted::WantedRevision;
@@ -49,8 +51,8 @@ const LIMITS: FetchLimits = FetchLimits { silence: Duration::from_secs(60), time
 pub(crate) struct RemoteMirror {
     job: Arc<FetchJob>,
     limits: FetchLimits,
-    /// Keeps a temporary folder while the mirror is used.
-    _mirrors: Arc<Mirrors>,
+    /// What fetches. It also keeps a temporary folder while the mirror is used.
+    mirrors: Arc<Mirrors>,
     /// The fetches that have not ended.
     unfinished: Arc<AtomicUsize>,
     /// Why the last fetch failed, if it did.
@@ -70,7 +72,7 @@ impl RemoteMirror {
         Self {
             job: Arc::new(FetchJob { folder, url, wanted, access, chosen: Mutex::default() }),
             limits: LIMITS,
-            _mirrors: mirrors,
+            mirrors,
             unfinished: Arc::default(),
             failure: Mutex::default(),
         }
@@ -114,10 +116,18 @@ impl RemoteMirror {
         let state = Arc::new(FetchState::default());
         let (done, result) = channel();
         let (job, shared) = (Arc::clone(&self.job), Arc::clone(&state));
+        let program = self.mirrors.program().map(ToOwned::to_owned);
         let unfinished = Unfinished::one_more(&self.unfinished);
         let thread = std::thread::Builder::new().name("fetch".into()).spawn(move || {
             let _unfinished = unfinished;
-            let _ = done.send(job.run(&shared));
+            let _ = done.send(match &program {
+                Some(program) => process::fetch_with(program, &job, &shared),
+                None if job.access.ca_file.is_some() => {
+                    let reason = "`ca_file` requires a fetch in a process of its own".to_owned();
+                    Err(job.failed((reason, "remove it, and set SSL_CERT_FILE for the whole process".to_owned())))
+                }
+                None => job.run(&shared),
+            });
         });
         if let Err(error) = thread {
             return failed(format!("cannot start a thread: {error}"), "check the limits of the process");

@@ -192,10 +192,10 @@ fn is_loopback(host: &str) -> bool {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn url(text: &str) -> RemoteUrl {
+    pub(in crate::manifest::tree::remote) fn url(text: &str) -> RemoteUrl {
         RemoteUrl::parse(text).unwrap().unwrap()
     }
 

@@ -1,0 +1,58 @@
+//! The client for requests to other servers: webhooks, collectors of traces, and other servers of edgewright.
+
+use std::time::Duration;
+
+use ureq::{
+    Agent, Error,
+    tls::{RootCerts, TlsConfig},
+};
+
+/// Creates a client with timeouts for a connection and for a whole request. It trusts the authorities of the system,
+/// returns responses of any status, and follows no redirect, which could lead elsewhere.
+pub(crate) fn agent(connect: Duration, response: Duration) -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_connect(Some(connect))
+        .timeout_global(Some(response))
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .user_agent(concat!("edgewright/", env!("CARGO_PKG_VERSION")))
+        .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
+        .build();
+    Agent::new_with_config(config)
+}
+
+/// Describes why a request failed, or returns none if the error can contain the URL.
+fn reason(error: &Error) -> Option<String> {
+    match error {
+        Error::Io(error) => Some(error.to_string()),
+        Error::Timeout(_) => Some("no response in time".to_owned()),
+        Error::HostNotFound => Some("host not found".to_owned()),
+        Error::ConnectionFailed => Some("connection failed".to_owned()),
+        _ => None,
+    }
+}
+
+/// Describes why a request failed, for a message that shows the URL.
+pub(crate) fn reason_with_url(error: &Error) -> String {
+    reason(error).unwrap_or_else(|| error.to_string())
+}
+
+/// Describes why a request failed, without the URL, which can be a secret.
+pub(crate) fn reason_without_url(error: &Error) -> String {
+    reason(error).unwrap_or_else(|| "the request failed".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_shown_only_where_it_may_be() {
+        let error = Error::BadUri("https://hooks.example.com/secret".to_owned());
+        assert_eq!(reason_without_url(&error), "the request failed");
+        assert!(reason_with_url(&error).contains("/secret"));
+        let refused = Error::Io(std::io::Error::other("refused"));
+        assert_eq!([reason_with_url(&refused), reason_without_url(&refused)], ["refused", "refused"]);
+    }
+}

@@ -1,0 +1,67 @@
+//! The end of a reading that nobody waits for any longer.
+
+use std::{fmt, sync::Arc};
+
+/// Tells a reading whether to stop. A hostile repository can make one take minutes, in which a server could not end.
+#[derive(Clone, Default)]
+pub(crate) struct StopCheck(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
+
+impl StopCheck {
+    /// Stops a reading as soon as `stops` returns true. It is called for each entry of a folder.
+    pub(crate) fn new(stops: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(stops)))
+    }
+
+    /// Whether to stop now.
+    pub(super) fn stops(&self) -> bool {
+        self.0.as_ref().is_some_and(|stops| stops())
+    }
+}
+
+impl fmt::Debug for StopCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StopCheck")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::{
+        path::PathBuf,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use git2::{Repository, Signature};
+
+    use super::*;
+    use crate::manifest::tree::{RefTree, RepositoryPlace, Tree, WantedRevision};
+
+    #[test]
+    fn a_listing_that_nobody_waits_for_ends_at_the_next_entry() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = Repository::init_bare(folder.path()).unwrap();
+        // Folders that contain the same folder many times stand for 125,000 paths.
+        let mut id = repository.blob(b"# nothing\n").unwrap();
+        for (extension, mode) in [(".yaml", 0o100_644), ("", 0o040_000), ("", 0o040_000)] {
+            let mut builder = repository.treebuilder(None).unwrap();
+            for at in 0..50 {
+                builder.insert(format!("{at}{extension}"), id, mode).unwrap();
+            }
+            id = builder.write().unwrap();
+        }
+        let author = Signature::now("t", "t@example.com").unwrap();
+        let tree = repository.find_tree(id).unwrap();
+        repository.commit(Some("HEAD"), &author, &author, "edge", &tree, &[]).unwrap();
+
+        let entries = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&entries);
+        let stop = StopCheck::new(move || seen.fetch_add(1, Ordering::Relaxed) >= 1_000);
+        let (place, wanted) = (RepositoryPlace::Local(folder.path().to_owned()), WantedRevision::Ref("HEAD".into()));
+        let (files, diagnostics) = RefTree::new(place, wanted, None, PathBuf::new(), false, stop).manifests();
+        let messages: Vec<&str> = diagnostics.iter().map(|it| it.message.as_str()).collect();
+        assert!(files.is_empty() && messages.len() == 1, "{} files, {messages:?}", files.len());
+        assert!(messages.iter().all(|message| message.ends_with("cannot be read: interrupted")), "{messages:?}");
+        assert_eq!(entries.load(Ordering::Relaxed), 1_001);
+    }
+}
