@@ -46,7 +46,7 @@ pub(super) fn body(random: &mut StdRng, pool: &Pool<'_>, fields: &[Field], proba
             _ => probability,
         };
         if random.random_bool(probability) {
-            body[field.name] = value(random, pool, &field.form, true);
+            body[field.name] = value(random, pool, &field.form);
         }
     }
     if random.random_bool(0.03) {
@@ -56,8 +56,8 @@ pub(super) fn body(random: &mut StdRng, pool: &Pool<'_>, fields: &[Field], proba
 }
 
 /// A value of a form, or sometimes any other.
-fn value(random: &mut StdRng, pool: &Pool<'_>, form: &Form, can_be_any: bool) -> Value {
-    if can_be_any && random.random_bool(0.03) {
+fn value(random: &mut StdRng, pool: &Pool<'_>, form: &Form) -> Value {
+    if random.random_bool(0.03) {
         let any = [json!(null), json!(7), json!("x"), json!([]), json!({}), json!(true), json!(1.5), json!(-1)];
         return any[random.random_range(0..any.len())].clone();
     }
@@ -89,13 +89,12 @@ fn value(random: &mut StdRng, pool: &Pool<'_>, form: &Form, can_be_any: bool) ->
         Form::Authority => json!(one(random, &[STAFF_CA, PARTNER_CA])),
         Form::List(entry) => {
             let length = random.random_range(0..3);
-            // An entry of another type stands alone: what is said of the others then is not fixed.
-            Value::Array((0..length).map(|_| value(random, pool, entry, length == 1)).collect())
+            Value::Array((0..length).map(|_| value(random, pool, entry)).collect())
         }
         Form::Texts => {
             let names = ["X-A", "X-B"].into_iter().filter(|_| is_odd || random.random_bool(0.5));
             let names: Vec<&str> = names.collect();
-            names.into_iter().map(|name| (name.to_owned(), value(random, pool, &Form::Text, true))).collect()
+            names.into_iter().map(|name| (name.to_owned(), value(random, pool, &Form::Text))).collect()
         }
         Form::Module(name) => body(random, pool, &module(name), 0.7),
     }
