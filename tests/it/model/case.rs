@@ -139,12 +139,9 @@ impl Case {
     }
 
     pub(super) fn remove(&mut self, list: &str, id: &str) {
-        let inside = format!("{list}/{id}/");
-        let removed = self.state.0.iter().filter(|it| it.list == list && it.id == id || it.list.starts_with(&inside));
-        for resource in removed {
-            self.gone.entry(resource.list.clone()).or_default().push(resource.id.clone());
+        for removed in self.state.remove(list, id) {
+            self.gone.entry(removed.list).or_default().push(removed.id);
         }
-        self.state.remove(list, id);
     }
 
     /// Adds a record that exists because something is configured under it (D34). Its time is learned.

@@ -121,10 +121,9 @@ impl Case {
         let mut body = self.body(&kind.fields, 0.3);
         for fixed in kind.fixed {
             // A client changes a fixed field by mistake only.
-            if self.random.random_bool(0.9) || *fixed == "owner_id" {
-                if let Some(body) = body.as_object_mut() {
-                    body.remove(*fixed);
-                }
+            let is_left_out = self.random.random_bool(0.9) || *fixed == "owner_id";
+            if let Some(body) = body.as_object_mut().filter(|_| is_left_out) {
+                body.remove(*fixed);
             }
         }
         let before = self.state.find(&list, &id).filter(|_| self.state.has_list(&list)).cloned();
@@ -268,16 +267,15 @@ impl Case {
 fn leave_out_unmeant_blanks(list: &str, body: &mut Value) {
     let Some(body) = body.as_object_mut() else { return };
     body.retain(|_, value| !value.is_null());
-    if edge_of(list).is_some() {
-        let has_match = ["match_type", "match"].iter().any(|name| body.contains_key(*name));
-        let unmeant = |name: &str| match name {
-            "match_type" | "match" => true,
-            "description" | "metadata" => has_match,
+    let has_match = body.contains_key("match_type") || body.contains_key("match");
+    let has_others = body.len() > 1;
+    body.retain(|name, value| {
+        let is_unmeant = match name.as_str() {
+            "match_type" | "match" => *value == "",
+            "description" | "metadata" => *value == "" && has_match && edge_of(list).is_some(),
+            "ip_policy_ids" => *value == json!([]) && has_others,
             _ => false,
         };
-        body.retain(|name, value| !(*value == "" && unmeant(name)));
-    }
-    if list == "/ip_restrictions" && body.len() > 1 {
-        body.retain(|name, value| !(name == "ip_policy_ids" && value.as_array().is_some_and(Vec::is_empty)));
-    }
+        !is_unmeant
+    });
 }

@@ -288,7 +288,7 @@ pub(super) fn read_module(name: &str, body: &Value, at: &str, faults: &mut Fault
     let mut body = body.clone();
     if let Some(fields) = body.as_object_mut().filter(|_| name == "tls_termination") {
         // A blank variant is not given (D62).
-        fields.retain(|field, value| !(*value == "" && ["terminate_at", "min_version"].contains(&field.as_str())));
+        fields.retain(|_, value| *value != "");
     }
     let mut shown = complete(&module(name), &body, at, faults);
     if name == "webhook_verification" && is_unset(&body["secret"]) {

@@ -52,10 +52,14 @@ impl State {
         }
     }
 
-    /// Removes a resource and what is nested in it (D35).
-    pub(super) fn remove(&mut self, list: &str, id: &str) {
+    /// Removes a resource and what is nested in it (D35), and returns all of it.
+    pub(super) fn remove(&mut self, list: &str, id: &str) -> Vec<Resource> {
         let inside = format!("{list}/{id}/");
-        self.0.retain(|it| !(it.list == list && it.id == id || it.list.starts_with(&inside)));
+        let is_removed = |it: &Resource| (it.list == list && it.id == id) || it.list.starts_with(&inside);
+        let (removed, kept): (Vec<Resource>, Vec<Resource>) =
+            std::mem::take(&mut self.0).into_iter().partition(is_removed);
+        self.0 = kept;
+        removed
     }
 
     /// Whether there is the edge whose routes a list has. Other lists are always there (D34).
@@ -84,9 +88,9 @@ impl State {
     /// (D15). `given` has the modules of the request with their places in its body.
     pub(super) fn faults(&self, list: &str, id: &str, after: &Fields, given: &[(String, String)]) -> Faults {
         let place = |name: &str| given.iter().find(|(given, _)| given == name).map(|(_, place)| place.as_str());
-        let mut faults = Faults::new();
+        let (mut faults, null) = (Faults::new(), Value::Null);
         if list == "/edges/https" {
-            let (mutual_tls, routes) = (after.get("mutual_tls").unwrap_or(&Value::Null), routes_of(id));
+            let (mutual_tls, routes) = (after.get("mutual_tls").unwrap_or(&null), routes_of(id));
             if let Some(place) = place("mutual_tls") {
                 for (index, authority) in authorities(mutual_tls).enumerate() {
                     if self.find("/certificate_authorities", authority).is_none() {
