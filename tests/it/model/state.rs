@@ -98,7 +98,7 @@ impl State {
                     }
                 }
             }
-            // References come first: what an unknown one would mean is not known.
+            // Unknown references are reported before conflicts (D3).
             if faults.is_empty() && passes_through(after.get("tls_termination")) {
                 // The module that was sent is at fault, whichever of the two was there before.
                 let is_alone = !mutual_tls.is_null() && place("mutual_tls").is_none();
