@@ -93,12 +93,14 @@ pub struct Fault {
     pub message: String,
     /// How to fix the fault, if known.
     pub help: Option<String>,
+    /// The entry of a list that is missing in the decoded value because of this fault.
+    pub(crate) left_out: Option<Path>,
 }
 
 impl Fault {
     /// Creates a fault of the whole document; [`Fault::at`] sets the field.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, path: Path::root(), aim: Aim::Value, message: message.into(), help: None }
+        Self { code, path: Path::root(), aim: Aim::Value, message: message.into(), help: None, left_out: None }
     }
 
     /// Sets the field.
@@ -184,9 +186,28 @@ impl Faults {
 /// field that failed to decode must not also be reported as missing.
 pub(crate) fn add_untold(faults: &mut Vec<Fault>, found: impl IntoIterator<Item = Fault>) {
     let decoding_faults = faults.len();
-    for fault in found {
+    let mut left_out: Vec<Path> = faults.iter().filter_map(|fault| fault.left_out.clone()).collect();
+    left_out.sort();
+    for mut fault in found {
+        count_left_out(&mut fault.path, &left_out);
         if !faults.iter().take(decoding_faults).any(|known| known.path.0.starts_with(&fault.path.0)) {
             faults.push(fault);
+        }
+    }
+}
+
+/// Turns the indices of a decoded value into those of the document, which has the entries that were left out, too.
+fn count_left_out(path: &mut Path, left_out: &[Path]) {
+    for at in 0..path.0.len() {
+        let (parents, rest) = path.0.split_at_mut(at);
+        let Some(Segment::Index(index)) = rest.first_mut() else { continue };
+        for entry in left_out {
+            if let Some((Segment::Index(missing), list)) = entry.0.split_last()
+                && *list == *parents
+                && *missing <= *index
+            {
+                *index += 1;
+            }
         }
     }
 }

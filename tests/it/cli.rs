@@ -408,3 +408,8 @@ pub(crate) fn copy(from: &Path, to: &Path) {
         }
     }
 }
+
+/// The number in an environment variable, or the usual one.
+pub(crate) fn number_in(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}

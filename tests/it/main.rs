@@ -30,6 +30,7 @@ mod lint_places;
 mod lints;
 mod logs;
 mod mistakes;
+mod model;
 mod monitoring;
 mod named_revisions;
 mod notify;

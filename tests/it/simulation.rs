@@ -24,7 +24,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Folder, Serve, copy, within},
+    cli::{Folder, Serve, copy, number_in, within},
     diff::git,
 };
 
@@ -402,7 +402,7 @@ fn writer(address: Address, is_over: Arc<AtomicBool>) -> JoinHandle<Vec<Acknowle
 
 #[test]
 fn a_thousand_random_events_end_as_the_manifests_say_and_nothing_is_lost() {
-    let seed = std::env::var("EDGEWRIGHT_SIMULATION_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let seed = number_in("EDGEWRIGHT_SIMULATION_SEED", 1);
     println!("EDGEWRIGHT_SIMULATION_SEED={seed}");
     let mut simulation = Simulation::start(seed);
     let is_over = Arc::new(AtomicBool::new(false));

@@ -107,7 +107,7 @@ pub(crate) fn decode_field<T: DeserializeOwned>(
 }
 
 fn run<T: DeserializeOwned>(node: Node<'_>, context: Context<'_>) -> Decoded<T> {
-    let mut faults = Vec::new();
+    let mut faults: Vec<Fault> = Vec::new();
     let mut aside = Aside::default();
     loop {
         let at = At { parent: None, step: PathStep::Root };
@@ -119,6 +119,11 @@ fn run<T: DeserializeOwned>(node: Node<'_>, context: Context<'_>) -> Decoded<T> 
                 // An entry set aside for its own fault is not missing.
                 if !aside.contains(&error.fault.path) {
                     faults.push(*error.fault);
+                }
+                if let Some(Segment::Index(_)) = entry.0.last()
+                    && let Some(cause) = faults.iter_mut().find(|fault| fault.path.0.starts_with(&entry.0))
+                {
+                    cause.left_out = Some(entry.clone());
                 }
                 // If the entry cannot be set aside, the whole document is faulty.
                 if entry == Path::root() || !aside.insert(&entry) || faults.len() >= MOST_FAULTS {

@@ -3,7 +3,10 @@
 use serde::Deserialize;
 
 use super::*;
-use crate::model::node::Tape;
+use crate::model::{
+    fault::{Faults, add_untold},
+    node::Tape,
+};
 
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
@@ -36,6 +39,23 @@ fn every_fault_is_reported_at_its_own_field_and_the_rest_is_kept() {
             (Code::WrongType, "/tags/3".to_owned())
         ]
     );
+}
+
+#[test]
+fn faults_behind_an_entry_that_was_left_out_have_the_index_of_the_document() {
+    let document = tape(r#"{"tags": [1, "bad", null, "good", "bad"]}"#);
+    let (value, mut faults) = decode::<Sample>(document.root(), None);
+    let (tags, mut found) = (value.unwrap_or_default().tags, Faults::new());
+    found.within("tags", |found| {
+        found.each(&tags, |found, tag| {
+            if tag == "bad" {
+                found.report(Fault::new(Code::InvalidFormat, "bad"));
+            }
+        });
+    });
+    add_untold(&mut faults, found.into_vec());
+    let paths: Vec<String> = faults.iter().map(|fault| fault.path.to_string()).collect();
+    assert_eq!(paths, ["/tags/0", "/tags/2", "/tags/1", "/tags/4"]);
 }
 
 #[test]

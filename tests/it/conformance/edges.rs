@@ -130,6 +130,10 @@ fn hostport_rows() -> Vec<Row> {
             "WRONG_TYPE",
             "/hostports/0",
         ),
+        row("a fault is named by its place in the body, whatever is wrong with the entries before it (D9)")
+            .send("POST /edges/https", json!({"hostports": [443, "a:1", "a:0"]}))
+            .fails(400, "WRONG_TYPE", "/hostports/0")
+            .also("INVALID_FORMAT", "/hostports/2"),
         row("hostports are a list").send("POST /edges/https", json!({"hostports": "a:1"})).fails(
             400,
             "WRONG_TYPE",
