@@ -4,6 +4,7 @@
 
 mod accidents;
 mod bounds;
+mod canary;
 mod cli;
 mod config;
 mod conformance;
