@@ -55,6 +55,7 @@ mod stdout;
 mod store;
 mod store_folder;
 mod storefront;
+mod supply;
 mod terminal;
 mod tidy;
 mod trace;
