@@ -40,6 +40,8 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
 use config::Config;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use config::fuzzed as fuzzed_configuration;
 use output::Output;
 
 use crate::{

@@ -45,11 +45,14 @@ pub(super) fn needles() -> Needles {
 /// What a field needs beside itself to be valid.
 fn beside(field: &SecretField) -> &'static str {
     let has = |name: &str| field.parents().iter().any(|parent| parent == name);
-    match () {
-        () if has("oidc") => "issuer: 'https://id.example.com', client_id: a, ",
-        () if has("oauth") => "client_id: a, ",
-        () if has("webhook_verification") => "provider: github, ",
-        () => panic!("say what a manifest with {field:?} needs"),
+    if has("oidc") {
+        "issuer: 'https://id.example.com', client_id: a, "
+    } else if has("oauth") {
+        "client_id: a, "
+    } else if has("webhook_verification") {
+        "provider: github, "
+    } else {
+        panic!("say what a manifest with {field:?} needs")
     }
 }
 
