@@ -242,7 +242,7 @@ pub(super) fn bodies(field: &str, secret: &str) -> Vec<String> {
     .map(|body| body.replace("KEY", field).replace("MARK", secret))
     .into();
     bodies.push(format!("{{\"{field}\": \"\u{1}{secret}\"}}"));
-    bodies.push(format!("{{\"{field}\": \"{}\", \"unknown\": 1}}", secret.repeat(40_000)));
+    bodies.push(format!("{{\"{field}\": \"{}\", \"unknown\": 1}}", secret.repeat(1_000)));
     bodies
 }
 
