@@ -212,6 +212,9 @@ mod cel;
 mod cli;
 mod facade;
 mod filter;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod lint;
 mod manifest;
 mod model;

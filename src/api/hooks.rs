@@ -154,6 +154,29 @@ fn urls(payload: &Value) -> Vec<RemoteUrl> {
     texts.filter_map(|text| RemoteUrl::parse(text).ok().flatten()).collect()
 }
 
+/// What holds for any bytes: a payload has a few URLs at most, and only the right digest is a signature.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzzed(bytes: &[u8]) {
+    if let Ok(payload) = serde_json::from_slice::<Value>(bytes) {
+        assert!(urls(&payload).len() <= REPOSITORIES.len() * URLS.len());
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let _ = RemoteUrl::parse(&text);
+    if let Some(decoded) = from_hex(&text) {
+        let hex: String = decoded.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, text.to_ascii_lowercase());
+    }
+    let mut headers = HeaderMap::new();
+    for (name, prefix) in DIGESTS {
+        let value = axum::http::HeaderValue::from_bytes(&[prefix.as_bytes(), bytes].concat());
+        let name = name.parse::<axum::http::HeaderName>();
+        if let (Ok(name), Ok(value)) = (name, value) {
+            headers.insert(name, value);
+        }
+    }
+    assert!(!is_signed(&headers, b"a secret that no input knows", bytes), "a signature without the secret");
+}
+
 /// The path in the OpenAPI document. `failures` refers to errors by their statuses.
 pub(super) fn path() -> (String, Value) {
     let schema = json!({

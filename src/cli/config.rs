@@ -340,6 +340,14 @@ fn refusal(path: &Path, place: &str, fault: &Fault) -> Failure {
     }
 }
 
+/// What holds for any text: it is a configuration, or there is an error.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzzed(text: &str) {
+    if let Err(failure) = Config::parse(Path::new("fuzzed.yaml"), text) {
+        assert!(!failure.diagnostics.is_empty());
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

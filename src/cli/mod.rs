@@ -39,6 +39,8 @@ mod validate;
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use config::fuzzed as fuzzed_configuration;
 use config::{Config, ConfigPart};
 use output::Output;
 

@@ -2,10 +2,12 @@
 
 pub(crate) mod yaml;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 /// The most characters of a value quoted in a message.
 const QUOTED_CHARS: usize = 60;
+/// The most characters of a number shown in a message. A longer one may be a secret in the place of something else.
+const NUMBER_CHARS: usize = 5;
 /// The most characters of a path quoted in a message.
 const PATH_CHARS: usize = 255;
 
@@ -18,6 +20,12 @@ pub(crate) fn printable(text: &str) -> String {
 /// Like [`printable`], for a file path: longer, because its end matters more than its start.
 pub(crate) fn printable_path(text: &str) -> String {
     cut(text, PATH_CHARS)
+}
+
+/// Describes a number that is in the place of another value.
+pub(crate) fn number(number: &dyn fmt::Display) -> String {
+    let digits = number.to_string();
+    if digits.len() > NUMBER_CHARS { "a number".to_owned() } else { format!("the number {digits}") }
 }
 
 fn cut(text: &str, most: usize) -> String {

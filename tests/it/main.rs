@@ -4,6 +4,7 @@
 
 mod accidents;
 mod bounds;
+mod canary;
 mod cli;
 mod config;
 mod conformance;
@@ -59,6 +60,7 @@ mod stdout;
 mod store;
 mod store_folder;
 mod storefront;
+mod supply;
 mod terminal;
 mod tidy;
 mod trace;

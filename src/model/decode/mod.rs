@@ -24,7 +24,7 @@ use super::{
     node::Node,
     redact::quotable_key,
 };
-use crate::text::printable;
+use crate::text::{number, printable};
 
 /// Resolves values such as `{from_file: certs/a.pem}` (D28).
 pub(crate) trait ValueSource {
@@ -351,9 +351,9 @@ fn plain(expected: &str) -> String {
 fn kind_of(found: &Unexpected<'_>) -> String {
     match found {
         Unexpected::Bool(value) => format!("the boolean {value}"),
-        Unexpected::Unsigned(number) => format!("the number {number}"),
-        Unexpected::Signed(number) => format!("the number {number}"),
-        Unexpected::Float(number) => format!("the number {number}"),
+        Unexpected::Unsigned(found) => number(found),
+        Unexpected::Signed(found) => number(found),
+        Unexpected::Float(found) => number(found),
         Unexpected::Str(_) | Unexpected::Char(_) => "a string".into(),
         Unexpected::Unit | Unexpected::Option => "null".into(),
         Unexpected::Seq => "a list".into(),

@@ -106,6 +106,7 @@ fn a_value_of_the_wrong_shape_names_its_field_and_shows_the_form() {
         (r#"{"share": []}"#, "`share` must be a number (found a list)", "write a number, such as `share: 0.5`".into()),
         (r#"{"inner": {"name": []}}"#, "`name` must be a string (found a list)", "write `name: text`".into()),
         (r#"{"inner": {"name": 5}}"#, "`name` must be a string (found the number 5)", "quote it".into()),
+        (r#"{"inner": {"name": 4412884128}}"#, "`name` must be a string (found a number)", "quote it".into()),
         (
             r#"{"inner": {"tags": [{}]}}"#,
             "each entry of `tags` must be a string (found a mapping)",

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::{Number, Value};
 
+use crate::text::number;
+
 /// A document: its values in order, each collection before its contents, with the texts of all of them in one string.
 /// A document takes a few allocations, however many values it has. The default is a document of null.
 #[derive(Default)]
@@ -213,11 +215,11 @@ impl<'a> Node<'a> {
         matches!(self.item().content, TapeContent::Null)
     }
 
-    /// What the value is, in words for an error. Texts and tags are not quoted: they may be secret.
+    /// What the value is, in words for an error. Texts, tags and long numbers are not quoted: they may be secret.
     pub(crate) fn describe(self) -> String {
         match self.shape() {
             NodeShape::Bool(value) => format!("the boolean {value}"),
-            NodeShape::Number(number) => format!("the number {number}"),
+            NodeShape::Number(found) => number(found),
             _ => self.describe_type().into(),
         }
     }

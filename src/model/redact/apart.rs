@@ -1,4 +1,7 @@
-//! Secrets separated from their keys by a line break, a comma or quotes, and secrets in URLs.
+//! Secrets separated from their keys by a line break, a comma or quotes, secrets in place of their keys, and secrets in
+//! URLs.
+
+use std::ops::Range;
 
 use super::{
     fields::Fields,
@@ -22,6 +25,11 @@ pub(super) fn hide<'t>(text: &'t str, fields: &Fields, mask: &mut Mask) -> Vec<&
         else {
             break;
         };
+        let key = if fields.names_secret(name) { swapped(before, behind, fields) } else { None };
+        if let Some(key) = key {
+            mask.hide(key.clone());
+            values.extend(text.get(key));
+        }
         let Some(rest) = following(before, behind) else { continue };
         if !(before.ends_with('*') || fields.is_secret(name)) {
             continue;
@@ -34,6 +42,19 @@ pub(super) fn hide<'t>(text: &'t str, fields: &Fields, mask: &mut Mask) -> Vec<&
         at = end.max(at);
     }
     values
+}
+
+/// Finds the key of a word that is a whole value. If the word is the name of a secret, the two are swapped.
+fn swapped(before: &str, behind: &str, fields: &Fields) -> Option<Range<usize>> {
+    let next = behind.trim_start_matches(['"', '\'', ' ', '\t', '\r']);
+    if !(next.is_empty() || next.starts_with(['\n', ',', '}'])) {
+        return None;
+    }
+    let pair = before.trim_end_matches([' ', '\t', '"', '\'']).strip_suffix(':')?;
+    let key = pair.trim_end().trim_end_matches(['"', '\'']);
+    let line = key.rfind(['\n', '{', '[', ',']).map_or(0, |at| at + 1);
+    let bare = key.get(line..)?.trim_start_matches([' ', '\t', '-', '?', '"', '\'']);
+    (!bare.is_empty() && !fields.knows(bare)).then_some(key.len() - bare.len()..key.len())
 }
 
 /// Returns the text from the value on, if a word is the key of a separated value. Values after a colon on the same line

@@ -14,8 +14,8 @@ use std::{collections::BTreeSet, ops::Range};
 pub(crate) use fields::Fields;
 use mask::{Mask, lines, next_word};
 use shape::{
-    continues_base64, indentation, is_base64, is_known_token, is_plain_key, is_token, key, reference, separator,
-    value_end,
+    closing, continues_base64, indentation, is_base64, is_known_token, is_phrase, is_plain_key, is_token, key,
+    reference, separator, value_end,
 };
 
 /// Shorter values are not searched elsewhere in the file, because public text may contain them.
@@ -195,6 +195,9 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
                 return self.hide(start, line);
             }
         }
+        if let Some(from) = stray(line) {
+            return self.hide(start + from, line.get(from..).unwrap_or_default());
+        }
         self.words(start, line, indentation);
     }
 
@@ -218,11 +221,25 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
             let in_comment = word.start >= comment;
             let first = word.start <= signs;
             let separated = separator(behind);
+            // An element of XML, and a section of an INI file.
+            let element = behind.starts_with('>') && before.ends_with('<');
+            let section = first && before.ends_with('[') && behind.trim_end() == "]";
+            if (element || section) && self.fields.is_secret(name) {
+                let value = behind.get(1..).unwrap_or_default();
+                self.hide(start + word.end + 1, value);
+                let empty = value.trim_end().is_empty();
+                self.open = empty.then_some(OpenSecret { indentation, empty, referred: false });
+                return;
+            }
             let secret = match separated {
                 Some((_, sign)) => {
+                    let phrase = line.get(signs..word.end).filter(|phrase| !in_comment && is_phrase(phrase));
+                    // Nobody needs an escape in the name of a field.
+                    let escaped = before.ends_with('\\') && closing(behind).1 > 0;
                     self.fields.is_secret(name)
+                        || phrase.is_some_and(|phrase| self.fields.is_secret(phrase))
                         // An alias as a key, and `tls.key`.
-                        || (sign == ':' && (before.ends_with('*') || (name == "key" && before.ends_with('.'))))
+                        || (sign == ':' && (before.ends_with('*') || escaped || (name == "key" && before.ends_with('.'))))
                         || (SOURCES.contains(&name) && line.get(word.start..).and_then(reference).is_none())
                 }
                 None => first && word.start < prose && self.fields.is_secret_alone(name),
@@ -311,7 +328,9 @@ impl<'t, 'f, 'm> Scanner<'t, 'f, 'm> {
         self.mask.hide(start..start + value.len());
         let plain = plain(value);
         if let Some(alias) = plain.strip_prefix('*') {
-            self.aliases.insert(alias);
+            // More text may follow by mistake.
+            let end = next_word(alias, 0).filter(|word| word.start == 0).map_or(0, |word| word.end);
+            self.aliases.extend(alias.get(..end));
         } else if is_repeated(plain, self.fields) && self.values.len() < MOST_REPEATED {
             self.values.insert(plain);
         }
@@ -368,6 +387,20 @@ fn is_scalar(value: &str) -> bool {
     let other = value.starts_with(['{', '}', '[', ']', '*', '&', '!', '-', '?', ',', '#']) || value.starts_with("<<");
     let first = value.split([',', '}', ']']).next().unwrap_or_default().trim_end();
     !other && !["", "null", "~"].contains(&first)
+}
+
+/// The start of text that YAML takes for something else: a scalar to merge, or a directive.
+fn stray(line: &str) -> Option<usize> {
+    if let Some(directive) = line.strip_prefix('%') {
+        let end = directive.find([' ', '\t'])?;
+        return (!directive.starts_with("YAML ")).then_some(1 + end);
+    }
+    line.match_indices("<<").take(MOST_PASSES).find_map(|(at, sign)| {
+        let behind = line.get(at + sign.len()..)?;
+        let (gap, sign) = separator(behind)?;
+        let value = behind.get(gap..)?;
+        (sign == ':' && is_scalar(value)).then_some(line.len() - value.len())
+    })
 }
 
 /// Whether only block indicators, anchors, tags or comments follow a key.

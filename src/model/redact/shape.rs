@@ -110,6 +110,12 @@ pub(super) fn is_plain_key(word: &str) -> bool {
     word.len() <= LONGEST_KEY && word.bytes().all(|it| it.is_ascii_alphabetic() || b"_-./".contains(&it))
 }
 
+/// Whether a text can be a key of several words.
+pub(super) fn is_phrase(text: &str) -> bool {
+    let part = |c: char| c.is_ascii_alphanumeric() || " _-".contains(c);
+    text.len() <= LONGEST_KEY && text.contains(' ') && text.chars().all(part)
+}
+
 /// Returns the text after the closing quotes of a key, escaped quotes and whitespace, and the number of quotes.
 pub(super) fn closing(behind_key: &str) -> (&str, usize) {
     let (mut rest, mut quotes) = (behind_key, 0);

@@ -189,11 +189,23 @@ const MISTAKES: &[(&str, &str)] = &[
     ("a hash key", "hmac: hunter2"),
     ("a bearer", "add: {X-Login: Bearer hunter2}"),
     ("the environment", "HOME=/root\0VALUE=hunter2\0"),
+    ("a section of an INI file", "[client_secret]\nvalue = hunter2\n"),
+    ("an element of XML", "<client_secret>hunter2</client_secret>\n"),
+    ("an element of XML on lines", "<secret>\n  hunter2\n</secret>\n"),
+    ("a key of several words", "private key pem: hunter2\n"),
+    ("an escaped first letter", "\"\\u0073ecret\": hunter2\n"),
+    ("text behind an alias", "issuer: &a hunter2\nsecret: *a hunter2\n"),
+    ("a scalar to merge", "login:\n  <<: hunter2\n"),
+    ("a directive", "%secret hunter2\n"),
+    ("a tag directive", "%TAG ! hunter2\n"),
+    ("a key in place of the value", "hunter2: client_secret\n"),
+    ("an explicit key in place of the value", "? hunter2\n: client_secret\n"),
+    ("a quoted key in place of the value", "{\"hunter2\": \"client_secret\", \"name\": 1}"),
 ];
 
 #[test]
 fn no_mistake_shows_a_secret() {
-    assert!(MISTAKES.len() >= 124);
+    assert!(MISTAKES.len() >= 136);
     let shown = MISTAKES.iter().filter_map(|(mistake, text)| {
         assert!(text.contains(MARKER), "{mistake}");
         let shown = hidden(text);
@@ -219,6 +231,8 @@ fn what_is_public_stays_readable() {
         "{login: null, name: a}\n",
         "# Bearer tokens are kept elsewhere; https://example.com/a@b\n",
         "match: shop.example.com/catalog\nscopes: [read:org, user:email]\n",
+        "%YAML 1.2\n---\nlogin:\n  <<: *defaults\n  <<: {issuer: a}\nscopes: [email]\n",
+        "name: secret\ndescription: client_secret\n",
     ] {
         assert_eq!(hidden(text), text);
     }

@@ -181,6 +181,44 @@ pub(super) fn hash_at(bytes: &[u8], at: usize) -> Option<Hash> {
     bytes.get(at..at + 32)?.try_into().ok()
 }
 
+/// What holds for any bytes: they are refused, or are exactly what was written; and damage is noticed.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzzed(bytes: &[u8]) {
+    let written = |batch: &Batch| {
+        let mut out = Vec::new();
+        let Ok(()) = BatchFrame::new(batch).write(&mut |piece: &[u8]| {
+            out.extend_from_slice(piece);
+            Ok::<(), Infallible>(())
+        });
+        out
+    };
+    let _ = (decode(bytes, false).is_ok(), is_anywhere(bytes));
+    if let Ok((batch, length)) = decode(bytes, true) {
+        assert_eq!(Some(written(&batch).as_slice()), bytes.get(..length), "a frame changes when it is written again");
+    }
+    let Ok(changes) = decode_changes(bytes) else { return };
+    assert!(changes.len() <= bytes.len() / CHANGE_HEAD, "more changes than bytes for them");
+    let mut again = Vec::new();
+    encode_changes(changes.iter().map(|(key, value)| (key.as_str(), value.as_deref())), &mut again);
+    assert_eq!(again, bytes, "changes differ when they are written again");
+    let number = bytes.len() as u64;
+    let batch = Batch {
+        position: number,
+        revision: number,
+        next_order: number,
+        record: Arc::from(bytes),
+        hash: [7; 32],
+        changes,
+    };
+    let mut frame = written(&batch);
+    assert!(decode(&frame, true).is_ok_and(|(read, length)| read.changes == batch.changes && length == frame.len()));
+    let at = bytes.first().map_or(0, |first| usize::from(*first)) * frame.len() / 256;
+    if let Some(byte) = frame.get_mut(at) {
+        *byte ^= 1;
+    }
+    assert!(decode(&frame, true).is_err(), "a frame with a damaged byte at {at} is accepted");
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {

@@ -50,6 +50,8 @@ use reader::{LogReader, Rest};
 
 pub(crate) use beside::{read_beside, write_beside};
 pub(crate) use fingerprint::on_disk;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use frame::fuzzed as fuzzed_frame;
 pub(crate) use readonly::FolderReader;
 
 use super::{

@@ -1,0 +1,7 @@
+//! PEM, certificates and private keys.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| edgewright::fuzzing::certificates(bytes));

@@ -1,0 +1,7 @@
+//! Manifests in YAML and JSON.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| edgewright::fuzzing::manifests(bytes));

@@ -1,0 +1,7 @@
+//! Saved plans.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| edgewright::fuzzing::plans(bytes));

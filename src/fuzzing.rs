@@ -1,0 +1,312 @@
+//! Fuzz targets: what holds for any bytes that an attacker can send. Not a part of the API.
+//!
+//! Each function takes arbitrary bytes, panics only if a property does not hold, and limits what comes of an input by its
+//! size. `fuzz/` runs them with cargo-fuzz, which also limits time and memory; the tests below run them with the seeds,
+//! mutations of them, and every former finding.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+use crate::{
+    LintLevels, Sent, SentFile,
+    api::{
+        body::{self, Limits},
+        hooks,
+    },
+    cel, cli,
+    filter::{self, Filter},
+    manifest::{format, schema},
+    model::{Kind, fault::Faults, redact::Redacted, secret::Secrets},
+    plan::{
+        format::{Format, render},
+        saved::SavedPlan,
+    },
+    store::folder,
+    validate, x509, xml,
+};
+
+/// A property of any bytes.
+pub type FuzzTarget = fn(&[u8]);
+
+/// Every target, with the name of its program in `fuzz/` and of its folder in `fuzz/regressions/`.
+pub const TARGETS: [(&str, FuzzTarget); 9] = [
+    ("manifests", manifests),
+    ("certificates", certificates),
+    ("bodies", bodies),
+    ("metadata", metadata),
+    ("records", records),
+    ("plans", plans),
+    ("configuration", configuration),
+    ("filters", filters),
+    ("hooks", hook_payloads),
+];
+
+/// The bytes of a report that do not depend on its input: the 100 errors of a file with their helps, and the rules of
+/// SARIF.
+const REPORT_BYTES: usize = 2 << 20;
+/// The bytes of a report for each byte of its input.
+const REPORT_FACTOR: usize = 64;
+/// The longest error about a single text.
+const ERROR_BYTES: usize = 4096;
+
+/// The bytes as text; what is not UTF-8 is refused before it is parsed.
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+/// YAML and JSON manifests: every report, the redaction of excerpts, and the formatter.
+pub fn manifests(bytes: &[u8]) {
+    let Some(text) = text(bytes) else { return };
+    let redacted = Redacted::new(text, schema::fields());
+    assert_eq!(redacted.text.len(), text.len(), "the redacted text has other positions");
+    for name in ["fuzzed.yaml", "fuzzed.json"] {
+        let file = SentFile { name: name.to_owned(), text: text.to_owned(), values: Vec::new() };
+        let report = validate(&Sent::new(vec![file], None), &LintLevels::default()).report("validate");
+        for kind in Format::ALL {
+            let length = render(kind, &report).map_or(0, |rendered| rendered.len());
+            assert!(length <= REPORT_BYTES + REPORT_FACTOR * text.len(), "{} has {length} bytes", kind.as_str());
+        }
+        if let Ok(formatted) = format::format(name, text) {
+            assert!(format::format(name, &formatted).is_ok(), "a formatted file cannot be formatted");
+        }
+    }
+}
+
+/// PEM, certificates, and private keys, as text and as the content of a block.
+pub fn certificates(bytes: &[u8]) {
+    let block = |label: &str| format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", STANDARD.encode(bytes));
+    let certificate = block("CERTIFICATE");
+    let keys = ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"].map(block);
+    let given = text(bytes).unwrap_or_default();
+    for chain in [given, certificate.as_str()] {
+        let is_block = chain.contains("-----BEGIN");
+        assert!(is_block || (x509::certificate(chain).is_err() && x509::authority(chain).is_err()));
+        if is_block {
+            // Only the absence of a panic is a property of these.
+            let _ = (x509::certificate(chain), x509::authority(chain));
+        }
+        for key in keys.iter().map(String::as_str).chain([given]) {
+            let _ = x509::check_key(chain, key);
+        }
+    }
+}
+
+/// The bodies of requests for every kind: what is accepted is what is stored.
+pub fn bodies(bytes: &[u8]) {
+    let Ok((content, faults)) = body::parse(bytes, Limits::RESOURCE) else { return };
+    for info in Kind::all() {
+        let (spec, found) = (info.decode_request)(content.root(), &[], &[]);
+        let Some(spec) = spec else { continue };
+        let mut broken = Faults::new();
+        spec.check(&mut broken);
+        if !faults.is_empty() || !found.is_empty() {
+            continue;
+        }
+        let stored = spec.to_bytes(Secrets::Revealed).unwrap_or_default();
+        let restored = text(&stored).and_then(|stored| (info.restore)(stored).ok());
+        assert!(restored.is_some_and(|again| again.same(spec.as_ref())), "{:?} changes when it is stored", info.kind);
+    }
+}
+
+/// The metadata of SAML identity providers.
+pub fn metadata(bytes: &[u8]) {
+    let Some(text) = text(bytes) else { return };
+    if let Err(error) = xml::check_entity_descriptor(text) {
+        assert!(error.len() <= ERROR_BYTES, "an error of {} bytes", error.len());
+    }
+}
+
+/// Frames of journals, and the records in them.
+pub fn records(bytes: &[u8]) {
+    folder::fuzzed_frame(bytes);
+    let Some(text) = text(bytes) else { return };
+    for info in Kind::all() {
+        if let Ok(spec) = (info.restore)(text) {
+            let stored = spec.to_bytes(Secrets::Revealed).unwrap_or_default();
+            let again = self::text(&stored).and_then(|stored| (info.restore)(stored).ok());
+            assert!(again.is_some_and(|again| again.same(spec.as_ref())), "a record of {:?} changes", info.kind);
+        }
+    }
+}
+
+/// Saved plans.
+pub fn plans(bytes: &[u8]) {
+    let Some(text) = text(bytes) else { return };
+    let Ok(plan) = SavedPlan::read(text) else { return };
+    let written = plan.text().unwrap_or_default();
+    let again = SavedPlan::read(&written).ok();
+    assert_eq!(again.as_ref().and_then(|again| again.text().ok()), Some(written), "a plan changes when it is saved");
+    if let Some(again) = again {
+        let _ = (plan.differences(&again), plan.diff(&again), plan.outcome());
+    }
+}
+
+/// The configuration file.
+pub fn configuration(bytes: &[u8]) {
+    if let Some(text) = text(bytes) {
+        cli::fuzzed_configuration(text);
+    }
+}
+
+/// The filters of lists, as a query and as an expression, and the expressions of policies.
+pub fn filters(bytes: &[u8]) {
+    let Some(text) = text(bytes) else { return };
+    let _ = cel::parse_whole(text);
+    for info in Kind::all() {
+        let query = filter::given(info.kind, text);
+        let expression = vec![("filter", text.to_owned())];
+        for given in [query, expression] {
+            let Err(faults) = Filter::new(info.kind, &given) else { continue };
+            let length: usize = faults.iter().map(|fault| fault.message.len()).sum();
+            assert!(length <= ERROR_BYTES * given.len() + REPORT_FACTOR * bytes.len(), "errors of {length} bytes");
+        }
+    }
+}
+
+/// The payloads of webhooks of Git forges, and their signatures.
+pub fn hook_payloads(bytes: &[u8]) {
+    hooks::fuzzed(bytes);
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path, sync::LazyLock};
+
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    /// Texts that have a meaning for some parser.
+    const WORDS: [&str; 24] = [
+        "{",
+        "}",
+        "[",
+        "]",
+        "\"",
+        ":",
+        ": ",
+        "\n",
+        "\n---\n",
+        "- ",
+        "&a ",
+        "*a",
+        "<<: ",
+        "!!int ",
+        "|\n",
+        "# ",
+        "\0",
+        "\u{feff}",
+        "-----BEGIN CERTIFICATE-----\n",
+        "<!DOCTYPE a [",
+        "&#x0;",
+        "1e999",
+        "-9223372036854775809",
+        "\\ud800",
+    ];
+    /// The longest file that is a seed: a larger one takes long and shows nothing new.
+    const LARGEST_SEED: u64 = 16 << 10;
+
+    fn files(folder: &str, extensions: &[&str]) -> Vec<Vec<u8>> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let entries = walkdir::WalkDir::new(root).sort_by_file_name().into_iter().map(Result::unwrap);
+        let wanted = entries.filter(|entry| {
+            let path = entry.path();
+            let known = path.extension().is_some_and(|found| extensions.iter().any(|it| found == *it));
+            entry.file_type().is_file() && (extensions.is_empty() || known)
+        });
+        let small = wanted.filter(|entry| entry.metadata().unwrap().len() <= LARGEST_SEED);
+        small.map(|entry| fs::read(entry.path()).unwrap()).collect()
+    }
+
+    /// The seeds of each target, in the order of the targets.
+    static SEEDS: LazyLock<Vec<Vec<Vec<u8>>>> = LazyLock::new(|| TARGETS.iter().map(|(name, _)| seeds(name)).collect());
+
+    /// What a target starts from: its former findings, and examples.
+    fn seeds(name: &str) -> Vec<Vec<u8>> {
+        let mut seeds = files(&format!("fuzz/regressions/{name}"), &[]);
+        assert!(!seeds.is_empty(), "fuzz/regressions/{name} is empty");
+        match name {
+            "manifests" => {
+                seeds.extend(files("tests/invalid", &["yaml", "json"]));
+                seeds.extend(files("examples/storefront", &["yaml", "json"]));
+            }
+            "certificates" => seeds.extend(files("examples/storefront/certs", &["pem"])),
+            "metadata" => seeds.extend(files("examples/storefront/saml", &["xml"])),
+            "bodies" | "records" => {
+                let examples = Kind::all().filter_map(|info| (info.example)());
+                seeds.extend(examples.map(|example| example.to_string().into_bytes()));
+            }
+            _ => {}
+        }
+        seeds
+    }
+
+    /// Applies edits: each is what to do, where, and with which byte.
+    fn mutated(seed: &[u8], edits: &[(u8, u16, u8)]) -> Vec<u8> {
+        let mut bytes = seed.to_vec();
+        for (action, at, byte) in edits {
+            let at = usize::from(*at) % (bytes.len() + 1);
+            let end = (at + usize::from(*byte)).min(bytes.len());
+            match action % 6 {
+                0 => bytes.insert(at, *byte),
+                1 => drop(bytes.drain(at..end)),
+                2 => {
+                    if let Some(other) = bytes.get_mut(at) {
+                        *other = *byte;
+                    }
+                }
+                3 => {
+                    let copy = bytes[at..end].to_vec();
+                    drop(bytes.splice(at..at, copy));
+                }
+                4 => {
+                    let word = WORDS[usize::from(*byte) % WORDS.len()];
+                    drop(bytes.splice(at..at, word.bytes()));
+                }
+                _ => bytes.truncate(at),
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn every_target_has_a_program_and_holds_for_its_seeds() {
+        for ((name, target), seeds) in TARGETS.iter().zip(SEEDS.iter()) {
+            let program = format!("{}/fuzz/fuzz_targets/{name}.rs", env!("CARGO_MANIFEST_DIR"));
+            let code = fs::read_to_string(&program).unwrap();
+            assert!(code.contains("edgewright::fuzzing::"), "{program}");
+            for seed in seeds {
+                target(seed);
+            }
+        }
+        let names = |folder: &str| {
+            let entries = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap();
+            let names = entries.map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned());
+            names.collect::<BTreeSet<_>>()
+        };
+        let targets: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(names("fuzz/fuzz_targets"), targets);
+        assert_eq!(names("fuzz/regressions"), targets);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_target_holds_for_mutations_of_its_seeds(
+            which in any::<prop::sample::Index>(),
+            edits in vec(any::<(u8, u16, u8)>(), 1..8),
+        ) {
+            for ((_, target), seeds) in TARGETS.iter().zip(SEEDS.iter()) {
+                target(&mutated(which.get::<Vec<u8>>(seeds), &edits));
+            }
+        }
+
+        #[test]
+        fn every_target_holds_for_any_bytes(bytes in vec(any::<u8>(), 0..512)) {
+            for (_, target) in TARGETS {
+                target(&bytes);
+            }
+        }
+    }
+}
