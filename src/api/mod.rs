@@ -11,6 +11,7 @@ mod drain;
 pub(crate) mod endpoint;
 mod feed;
 mod given;
+pub(crate) mod guard;
 mod handle;
 pub(crate) mod history;
 pub(crate) mod hooks;
@@ -22,6 +23,7 @@ pub(crate) mod openapi;
 pub(crate) mod origin;
 mod page;
 mod past;
+mod permission;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;
@@ -30,6 +32,7 @@ mod request_span;
 pub(crate) mod rollback;
 mod router;
 mod saml;
+pub(crate) mod security;
 mod serve;
 pub(crate) mod sources;
 pub(crate) mod watch;
@@ -48,9 +51,11 @@ use crate::{
     store::Store,
 };
 use feed::cache::Feeds;
+use guard::{GuardSettings, Guards};
 use kept_pages::KeptPages;
 use notify::Outbox;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
+use security::SecurityLog;
 use watch::{DEFAULT_WATCHERS, Watchers};
 use work::{Renderings, Work};
 
@@ -97,6 +102,8 @@ pub struct App {
     git_hook: Option<PathBuf>,
     /// The configurations of the newest revisions for gateways.
     feeds: Feeds,
+    /// The limits of requests, and the log of what is refused.
+    guards: Guards,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -145,6 +152,7 @@ impl App {
             syncs,
             git_hook: None,
             feeds: Feeds::default(),
+            guards: Guards::new(GuardSettings::default(), None),
         }
     }
 
@@ -152,6 +160,13 @@ impl App {
     #[must_use]
     pub fn git_hook(mut self, secret_file: PathBuf) -> Self {
         self.git_hook = Some(secret_file);
+        self
+    }
+
+    /// Sets the limits of requests, and the security log (D98, D99).
+    #[must_use]
+    pub(crate) fn guarded(mut self, settings: GuardSettings, log: Option<SecurityLog>) -> Self {
+        self.guards = Guards::new(settings, log);
         self
     }
 

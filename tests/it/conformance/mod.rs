@@ -22,6 +22,7 @@ mod lists;
 mod login;
 mod modules;
 mod past;
+mod permissions;
 mod queries;
 mod reconciliations;
 mod revisions;
