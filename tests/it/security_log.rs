@@ -153,3 +153,20 @@ fn the_client_behind_a_trusted_proxy_is_named() {
     let line = of(&found, "authentication_failed")[0];
     assert_eq!((&line["peer"], &line["through"]), (&json!("198.51.100.7"), &json!("127.0.0.1")));
 }
+
+#[test]
+fn a_reload_that_changes_credentials_is_logged_without_them() {
+    let folder = Folder::new();
+    folder.write("token", "hunter2");
+    folder.write("config.yaml", "{}\n");
+    let serve = folder.serve_with("", &[("EDGEWRIGHT_CONFIG", "config.yaml")]);
+    let source = "{name: shop, repository: 'https://127.0.0.1:1/shop.git', ref: main, username: deploy, password_file: token}";
+    folder.write("m/edge.yaml", &crate::serve::edge("one"));
+    folder.write("config.yaml", &format!("sources:\n- {source}\n- {{name: local, path: m}}\n"));
+    let found = wait_for(&folder, "credentials_changed");
+    let changed = of(&found, "credentials_changed");
+    assert_eq!((changed.len(), &changed[0]["source"], &changed[0]["reason"]), (1, &json!("shop"), &json!("added")));
+    drop(serve);
+    let text = folder.read(LOG);
+    assert!(!text.contains("hunter2") && !text.contains("deploy"), "{text}");
+}

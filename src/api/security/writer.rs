@@ -1,7 +1,7 @@
 //! The thread that writes the security log. Requests only put events into a bounded queue.
 
 use std::{
-    io,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -56,17 +56,23 @@ pub(crate) struct SecurityLogThread {
 
 /// Opens the log at a path, and starts its thread.
 pub(crate) fn open(path: &Path) -> io::Result<(SecurityLog, SecurityLogThread)> {
-    open_bounded(path, FileBounds::default())
-}
-
-fn open_bounded(path: &Path, bounds: FileBounds) -> io::Result<(SecurityLog, SecurityLogThread)> {
-    let file = ChainedFile::open(path, bounds)?;
-    let state = Arc::new(LogState { sequence: AtomicU64::new(file.sequence()), ..LogState::default() });
+    let bounds = FileBounds::default();
+    let file = match ChainedFile::open(path, bounds) {
+        Ok(file) => Some(file),
+        // A restart must not make a full disk an outage. The thread tries again.
+        Err(error) if is_full(&error) => {
+            tracing::error!(reason = %error, "cannot write the security log; its events are lost");
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    let sequence = AtomicU64::new(file.as_ref().map_or(0, ChainedFile::sequence));
+    let state = Arc::new(LogState { sequence, ..LogState::default() });
     let (sender, receiver) = sync_channel(QUEUE);
     let writer = LogWriter {
         path: path.to_owned(),
         bounds,
-        file: Some(file),
+        file,
         retry: None,
         receiver,
         state: Arc::clone(&state),
@@ -76,6 +82,11 @@ fn open_bounded(path: &Path, bounds: FileBounds) -> io::Result<(SecurityLog, Sec
     let log = SecurityLog { sender, state };
     log.write(SecurityRecord::new(SecurityEvent::Started));
     Ok((log.clone(), SecurityLogThread { log, thread: Some(thread) }))
+}
+
+/// Whether there is no room for a file.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
 impl SecurityLog {
