@@ -160,7 +160,8 @@ fn a_reload_that_changes_credentials_is_logged_without_them() {
     folder.write("token", "hunter2");
     folder.write("config.yaml", "{}\n");
     let serve = folder.serve_with("", &[("EDGEWRIGHT_CONFIG", "config.yaml")]);
-    let source = "{name: shop, repository: 'https://127.0.0.1:1/shop.git', ref: main, username: deploy, password_file: token}";
+    let source =
+        "{name: shop, repository: 'https://127.0.0.1:1/shop.git', ref: main, username: deploy, password_file: token}";
     folder.write("m/edge.yaml", &crate::serve::edge("one"));
     folder.write("config.yaml", &format!("sources:\n- {source}\n- {{name: local, path: m}}\n"));
     let found = wait_for(&folder, "credentials_changed");
