@@ -9,6 +9,7 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 
+use super::security::note::SecurityNote;
 use crate::{
     model::{
         code::Code,
@@ -33,6 +34,8 @@ pub(crate) struct ApiError {
     missing: Vec<String>,
     /// The current revision, for a client that asked for another one (D80).
     revision: Option<u64>,
+    /// What the security log is told (D99).
+    note: Option<Box<SecurityNote>>,
 }
 
 /// The header of a response to a PATCH that may have had another effect than its client meant (D65).
@@ -53,7 +56,7 @@ impl ApiError {
     pub(crate) fn from_faults(mut faults: Vec<Fault>) -> Self {
         // Limits the response to a hostile body with very many faults.
         faults.truncate(MOST_FAULTS);
-        Self { faults, headers: Box::default(), missing: Vec::new(), revision: None }
+        Self { faults, headers: Box::default(), missing: Vec::new(), revision: None, note: None }
     }
 
     /// Creates the error of a request that refers to texts by these digests.
@@ -94,8 +97,21 @@ impl ApiError {
 
     /// The same with a header.
     #[must_use]
-    pub(crate) fn header(mut self, name: header::HeaderName, value: &'static str) -> Self {
-        self.headers.insert(name, HeaderValue::from_static(value));
+    pub(crate) fn header(self, name: header::HeaderName, value: &'static str) -> Self {
+        self.with_header(name, HeaderValue::from_static(value))
+    }
+
+    /// The same with a header whose value is computed.
+    #[must_use]
+    pub(crate) fn with_header(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// The same with a note for the security log.
+    #[must_use]
+    pub(super) fn noted(mut self, note: SecurityNote) -> Self {
+        self.note = Some(Box::new(note));
         self
     }
 
@@ -219,6 +235,9 @@ impl IntoResponse for ApiError {
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Ok(id) = HeaderValue::from_str(operation.as_str()) {
             response.headers_mut().insert(REQUEST_ID, id);
+        }
+        if let Some(note) = self.note {
+            response.extensions_mut().insert(*note);
         }
         response
     }

@@ -1,6 +1,6 @@
 //! The implementation of each action, shared by all kinds: create, get, list, patch, delete, and the module actions.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::{
     body::Body,
@@ -15,22 +15,20 @@ use super::{
     auth::{self, Caller},
     body::{self, Limits},
     endpoint::{Action, Endpoint},
-    given, list, past, query,
+    given, list, past, permission, query,
     render::{self, render, render_module},
+    security::note::{SecurityNote, people_changes},
     work::with_body,
 };
 use crate::{
     model::{
         Kind,
         code::Code,
-        fault::{Fault, Path},
+        fault::Fault,
         id::{Id, is_opaque_id},
         json,
         key::Key,
-        kind::{
-            api_key::ApiKey,
-            owner::{Owner, Role},
-        },
+        kind::{api_key::ApiKey, owner::Owner},
         module::Slot,
         node::Tape,
         operation::Operation,
@@ -52,6 +50,8 @@ struct ApiRequest<'a> {
     size: usize,
     /// The faults of path parameters that the body repeats.
     repeated: Vec<Fault>,
+    /// What the request has changed of keys and owners, for the security log.
+    people: &'a OnceLock<SecurityNote>,
 }
 
 /// An endpoint of an [`App`].
@@ -79,6 +79,13 @@ impl Served {
         let caller = auth::admit(&self.app, &snapshot, &parts.method, &parts.headers)?;
         Ok((snapshot, caller))
     }
+
+    /// The same once the body is there.
+    fn admit_again(&self, parts: &Parts) -> Result<(Arc<Snapshot>, Caller), ApiError> {
+        let snapshot = self.app.store.snapshot();
+        let caller = auth::admit_again(&self.app, &snapshot, &parts.method, &parts.headers)?;
+        Ok((snapshot, caller))
+    }
 }
 
 /// Handles a request to an endpoint; `parameters` are the decoded path parameters.
@@ -100,7 +107,7 @@ pub(super) async fn handle(
         if !faults.is_empty() {
             return Err(ApiError::from_faults(faults));
         }
-        (snapshot, caller) = served.admit(&parts)?;
+        (snapshot, caller) = served.admit_again(&parts)?;
     }
     // Who may read is decided now, also for an earlier state.
     let (snapshot, at) = match known.contains(&past::AT) {
@@ -108,12 +115,14 @@ pub(super) async fn handle(
         false => (snapshot, None),
     };
     let repeated = given::take_parameters(&mut content, endpoint, &parameters);
-    let call = ApiRequest { app, caller, snapshot, kind: endpoint.kind, headers: parts.headers, size, repeated };
+    let people = OnceLock::new();
+    let kind = endpoint.kind;
+    let call = ApiRequest { app, caller, snapshot, kind, headers: parts.headers, size, repeated, people: &people };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
     let key = Key { kind: endpoint.kind, parent, id };
-    match endpoint.action {
+    let answered = match endpoint.action {
         Action::Create => call.create(key, given::body(content)?).await,
         Action::List => {
             let ApiRequest { caller, snapshot, headers, .. } = call;
@@ -135,7 +144,12 @@ pub(super) async fn handle(
             .commit(&key, Some(slot), vec![Operation::DeleteModule { host: key.clone(), slot }])
             .await
             .map(|_| no_content()),
+    };
+    let mut response = answered?;
+    if let Some(note) = people.into_inner() {
+        response.extensions_mut().insert(note);
     }
+    Ok(response)
 }
 
 fn no_content() -> Response {
@@ -160,8 +174,7 @@ impl ApiRequest<'_> {
             key.id = mint::fresh_id(self.kind);
         }
         if let Some(api_key) = spec.as_any().downcast_ref::<ApiKey>() {
-            let api_key = self.owned(api_key.clone(), &mut operations)?;
-            spec = Arc::new(api_key);
+            spec = Arc::new(self.owned(api_key.clone(), &mut operations));
             token = Some(mint::token(&key.id));
         }
         if let Some(parent) = &key.parent {
@@ -182,14 +195,11 @@ impl ApiRequest<'_> {
         Ok(response)
     }
 
-    /// The owner of a new key: the caller, or for admins any owner, who is created as an editor if needed (D23).
-    fn owned(&self, mut key: ApiKey, operations: &mut Vec<Operation>) -> Result<ApiKey, ApiError> {
+    /// The owner of a new key: the caller, or for admins any owner, who is created as an editor if needed (D23). The
+    /// commit checks who may create it.
+    fn owned(&self, mut key: ApiKey, operations: &mut Vec<Operation>) -> ApiKey {
         if key.owner_id.is_empty() {
             key.owner_id = self.caller.owner.to_string();
-        }
-        if key.owner_id != self.caller.owner.as_str() && self.caller.role != Role::Admin {
-            let fault = Fault::new(Code::Forbidden, "only admins may create a key for another owner");
-            return Err(ApiError::new(fault.at(Path::root().join("owner_id"))));
         }
         if rules::role_of(&self.snapshot, &key.owner_id).is_none() {
             let owner = Key::new(Kind::Owner, Id::new(&key.owner_id));
@@ -200,7 +210,7 @@ impl ApiRequest<'_> {
                 token: None,
             });
         }
-        Ok(key)
+        key
     }
 
     async fn get(&self, key: &Key) -> Result<Response, ApiError> {
@@ -273,10 +283,13 @@ impl ApiRequest<'_> {
         let conditions = conditions.map(|value| value.to_str().unwrap_or_default());
         let conditions: Vec<String> =
             conditions.flat_map(|value| value.split(',')).map(|tag| tag.trim().to_owned()).collect();
-        let (app, role, key) = (Arc::clone(self.app), self.caller.role, key.clone());
-        let attempt = Attempt::new(self.caller.author());
+        let (app, caller, key) = (Arc::clone(self.app), self.caller.clone(), key.clone());
+        let (attempt, role) = (Attempt::new(caller.author()), caller.role);
+        let changes = people_changes(&operations);
         let commit = move || {
             app.store.commit_with(attempt, |current| -> Result<Vec<Operation>, ApiError> {
+                permission::check((&caller.key, &caller.owner), current, &operations)
+                    .map_err(|fault| caller.refused(fault))?;
                 if !conditions.is_empty() {
                     let now = match slot {
                         Some(slot) => render_module(&app, role, current, &key, slot)?,
@@ -294,7 +307,13 @@ impl ApiRequest<'_> {
         // The engine blocks until the data is on disk.
         let committed = tokio::task::spawn_blocking(commit).await;
         match committed.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))? {
-            Ok(committed) => Ok(committed.snapshot),
+            Ok(committed) => {
+                if !changes.is_empty() {
+                    let Caller { key, owner, .. } = self.caller.clone();
+                    let _ = self.people.set(SecurityNote::changes(key, owner, changes));
+                }
+                Ok(committed.snapshot)
+            }
             Err(Declined::Declined(error)) => Err(error),
             Err(Declined::Commit(error)) => Err(error.into()),
         }

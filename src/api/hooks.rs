@@ -18,6 +18,7 @@ use super::{
     openapi::extension::ExtensionOperation,
     query,
     reconciliation::json_response,
+    security::{event::SecurityEvent, note::SecurityNote},
     sources,
 };
 use crate::{
@@ -115,6 +116,7 @@ pub(crate) fn read_secret(file: &Path) -> Result<Secret, String> {
 fn unsigned() -> ApiError {
     let fault = Fault::new(Code::Unauthenticated, "the webhook is not signed with the secret of this server");
     ApiError::new(fault.help("set the same secret at the forge and in the `secret_file` of `hooks.git`"))
+        .noted(SecurityNote::of(SecurityEvent::WebhookRefused, "wrong or missing signature", None))
 }
 
 /// Whether a header proves that the sender has the secret. All comparisons take constant time.
@@ -203,7 +205,7 @@ pub(super) fn path() -> (String, Value) {
     .without_key()
     .body(payload, example)
     .responds("202", "Accepted", schema)
-    .fails(&["400", "401", "404", "408", "413", "415", "500", "503"]);
+    .fails(&["400", "401", "404", "408", "413", "415", "429", "500", "503"]);
     ("/hooks/git".to_owned(), json!({"post": post.build()}))
 }
 

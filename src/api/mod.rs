@@ -11,6 +11,7 @@ mod drain;
 pub(crate) mod endpoint;
 mod feed;
 mod given;
+pub(crate) mod guard;
 mod handle;
 pub(crate) mod history;
 pub(crate) mod hooks;
@@ -24,6 +25,7 @@ pub(crate) mod outgoing;
 pub(crate) mod owners;
 mod page;
 mod past;
+mod permission;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;
@@ -32,6 +34,7 @@ mod request_span;
 pub(crate) mod rollback;
 mod router;
 mod saml;
+pub(crate) mod security;
 mod serve;
 pub(crate) mod sources;
 pub(crate) mod watch;
@@ -50,9 +53,11 @@ use crate::{
     store::Store,
 };
 use feed::cache::Feeds;
+use guard::{GuardSettings, Guards};
 use kept_pages::KeptPages;
 use notify::Outbox;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
+use security::SecurityLog;
 use watch::{DEFAULT_WATCHERS, Watchers};
 use work::{Renderings, Work};
 
@@ -99,6 +104,8 @@ pub struct App {
     git_hook: Option<PathBuf>,
     /// The configurations of the newest revisions for gateways.
     feeds: Feeds,
+    /// The limits of requests, and the log of what is refused.
+    guards: Guards,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -147,6 +154,7 @@ impl App {
             syncs,
             git_hook: None,
             feeds: Feeds::default(),
+            guards: Guards::new(GuardSettings::default(), None),
         }
     }
 
@@ -154,6 +162,13 @@ impl App {
     #[must_use]
     pub fn git_hook(mut self, secret_file: PathBuf) -> Self {
         self.git_hook = Some(secret_file);
+        self
+    }
+
+    /// Sets the limits of requests, and the security log (D98, D99).
+    #[must_use]
+    pub(crate) fn guarded(mut self, settings: GuardSettings, log: Option<SecurityLog>) -> Self {
+        self.guards = Guards::new(settings, log);
         self
     }
 

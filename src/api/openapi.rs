@@ -312,8 +312,8 @@ fn at_parameter() -> Value {
 /// The error statuses of an endpoint.
 fn failures(endpoint: &Endpoint) -> &'static [&'static str] {
     match endpoint.action {
-        Action::Get | Action::GetModule(_) | Action::List => &["400", "401", "404", "410", "500", "503"],
-        _ => &["400", "401", "403", "404", "408", "409", "412", "413", "415", "500"],
+        Action::Get | Action::GetModule(_) | Action::List => &["400", "401", "404", "410", "429", "500", "503"],
+        _ => &["400", "401", "403", "404", "408", "409", "412", "413", "415", "429", "500", "503"],
     }
 }
 
@@ -330,6 +330,7 @@ fn failure_responses() -> Value {
         ("412", "`If-Match` does not match the current state."),
         ("413", "The request body is too large."),
         ("415", "The content type of the request body is not JSON."),
+        ("429", "The API key or address has sent too many requests. `Retry-After` says when to send the next."),
         ("500", "An internal error, or a failure of the store."),
         ("503", "The server is overloaded, shutting down, or not ready."),
     ];

@@ -138,7 +138,7 @@ pub(super) fn path(schemas: &mut Schemas) -> (String, Value) {
         "Returns the source, manifest name, file, line and commit of a resource of any kind, found by its identifier alone, and what changed it last.",
     )
     .ok(schemas.response::<ResourceOrigin>())
-    .fails(&["400", "401", "404", "500", "503"]);
+    .fails(&["400", "401", "404", "429", "500", "503"]);
     ("/resources/{id}".to_owned(), json!({"get": get.build()}))
 }
 

@@ -164,7 +164,7 @@ impl RollbackJob<'_> {
 
     /// The API key of the request and its owner, if they have the permission.
     fn caller(&self, current: &Snapshot) -> Result<(Id, Id), ApiError> {
-        let caller = auth::admit(self.app, current, &Method::POST, self.headers)?;
+        let caller = auth::admit_again(self.app, current, &Method::POST, self.headers)?;
         Ok((caller.key, caller.owner))
     }
 
@@ -228,6 +228,6 @@ pub(super) fn path(schemas: &mut Schemas) -> (String, Value) {
     .body(schemas.request::<RollbackRequest>(), example())
     .responds("200", "Planned, or no changes", run.clone())
     .responds("201", "Applied as a new revision", run)
-    .fails(&["400", "401", "403", "404", "408", "409", "410", "413", "415", "500", "503"]);
+    .fails(&["400", "401", "403", "404", "408", "409", "410", "413", "415", "429", "500", "503"]);
     ("/rollbacks".to_owned(), json!({"post": post.build()}))
 }

@@ -6,13 +6,12 @@ use axum::{
     Router,
     body::Body,
     extract::{RawPathParams, Request, rejection::RawPathParamsRejection},
-    http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header},
+    http::{HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodFilter, MethodRouter, get, post},
 };
 use tower::ServiceExt;
-use tower_http::cors::{AllowHeaders, AllowMethods, Any as AnyOrigin, CorsLayer};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::{
@@ -20,11 +19,13 @@ use super::{
     answer::{ApiError, REQUEST_ID},
     drain,
     endpoint::{Endpoint, endpoints},
-    feed,
+    feed, guard,
     handle::{Served, handle},
     history, hooks,
     metrics::{self, Meter},
-    openapi, origin, owners, query, ready, reconciliation, rollback, saml, sources, watch,
+    openapi, origin, owners, query, ready, reconciliation, rollback, saml,
+    security::note::SecurityNote,
+    sources, watch,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -183,44 +184,45 @@ pub fn router(app: App) -> Router {
         .layer(middleware::from_fn(with_one_error_body))
         .layer(middleware::from_fn(metrics::observe));
     let router = endpoints.merge(others);
-    let preflights = router.clone().layer(cors());
+    let preflights = app.guards.cors.preflights().map(|layer| router.clone().layer(layer));
     Router::new().fallback_service(tower::service_fn(move |request: Request| {
         let preflight = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        let router = if preflight { preflights.clone() } else { router.clone() };
-        access::logged(request, |request| respond(router, request))
+        let preflights = preflights.as_ref().filter(|_| preflight);
+        let (app, router) = (Arc::clone(&app), preflights.unwrap_or(&router).clone());
+        let answered_by_layer = preflights.is_some();
+        access::logged(request, move |request| respond(app, router, answered_by_layer, request))
     }))
 }
 
-/// Allows calls from any web page: the token protects the API, and browsers never send it by themselves. Only preflight
-/// requests are answered directly; any other OPTIONS request is handled normally.
-fn cors() -> CorsLayer {
-    CorsLayer::new()
-        .allow_origin(AnyOrigin)
-        .allow_methods(AllowMethods::mirror_request())
-        .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers(AnyOrigin)
-}
-
-/// The headers that [`cors`] adds to all but OPTIONS requests.
-static CORS: [(HeaderName, HeaderValue); 3] = [
-    (header::VARY, HeaderValue::from_static("access-control-request-method, access-control-request-headers")),
-    (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
-    (header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*")),
-];
-
 /// Handles a request, and adds what all responses have in common: one function instead of a layer for each, because each
 /// layer of the router boxes every request and response.
-async fn respond(router: Router, request: Request) -> Result<Response, Infallible> {
-    let open = request.method() != Method::OPTIONS;
-    let mut response = drain::drain(request, |request| router.oneshot(request)).await?;
+async fn respond(app: Arc<App>, router: Router, is_preflight: bool, request: Request) -> Result<Response, Infallible> {
+    let guards = &app.guards;
+    let place = guards.in_flight.enter(request.uri().path());
+    let is_page = guard::is_page(request.uri().path());
+    let client = guards.origin(&request, metrics::known_method(request.method()));
+    let web_origin = guards.cors.origin(request.headers());
+    let mut response = match place {
+        Ok(place) => {
+            let response = drain::drain(request, |request| router.oneshot(request)).await?;
+            drop(place);
+            response
+        }
+        Err(shed) => drain::drain(request, |_| std::future::ready(shed.into_response())).await,
+    };
+    let note = response.extensions_mut().remove::<SecurityNote>();
+    if note.as_ref().is_some_and(SecurityNote::is_failed_authentication)
+        && let Some(refused) = guards.slow_down(&client).await
+    {
+        response = refused.into_response();
+    }
     let status = response.status();
     let headers = response.headers_mut();
-    if open {
-        for (name, value) in &CORS {
-            headers.append(name, value.clone());
-        }
+    if !is_preflight {
+        guards.cors.allow(web_origin, headers);
     }
+    guard::add_safe_headers(headers, is_page);
     // An error already has the id of its body (D8).
     if !headers.contains_key(REQUEST_ID)
         && let Ok(id) = HeaderValue::from_str(mint::fresh("op_").as_str())
@@ -229,6 +231,9 @@ async fn respond(router: Router, request: Request) -> Result<Response, Infallibl
     }
     if status == StatusCode::NO_CONTENT {
         headers.remove(header::CONTENT_LENGTH);
+    }
+    if let Some(note) = note {
+        guards.log(note, &client, &response);
     }
     Ok(response)
 }

@@ -36,6 +36,9 @@ pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 /// The keys that take effect while a server runs (D91); all others need a restart.
 const LIVE: [&str; 4] = ["lints", "allowed_labels", "certificate_expiry_days", "sources"];
 
+/// The options that a file found in the working folder cannot set.
+const UNTRUSTED: [&str; 5] = ["server", "allow-outside-files", "cors-origin", "trusted-proxy", "security-log"];
+
 /// The contents of a configuration file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -258,7 +261,7 @@ impl Config {
         for (name, value) in &self.options {
             // A pull request can add this file to the working folder, and must not redirect the token or read other
             // files.
-            if !self.named && ["server", "allow-outside-files"].contains(&name.as_str()) {
+            if !self.named && UNTRUSTED.contains(&name.as_str()) {
                 let message = format!("`{name}` cannot be set in a configuration file found in the working folder");
                 let fault = Fault::new(Code::NotAllowed, message);
                 return Err(unusable(

@@ -11,6 +11,7 @@ mod export;
 mod fmt;
 mod followed;
 mod get;
+mod guards;
 mod history;
 mod keys;
 mod log;
@@ -25,6 +26,7 @@ mod resume;
 mod revision;
 mod rollback;
 mod schema;
+mod security_log;
 mod serve;
 mod show;
 mod source;
@@ -82,6 +84,7 @@ enum Command {
     Blame(blame::Args),
     Keys(keys::Args),
     Owners(owners::Args),
+    SecurityLog(security_log::Args),
     Schema(schema::Args),
     Explain(explain::Args),
     Completions(completions::Args),
@@ -197,6 +200,7 @@ fn run() -> CommandResult {
         Command::Blame(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Keys(args) => args.run(),
         Command::Owners(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
+        Command::SecurityLog(args) => args.run(),
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),

@@ -13,6 +13,7 @@ use super::{
     CommandResult, Exit, Failure, StoreArgs,
     config::Config,
     followed::ConfiguredSource,
+    guards::GuardArgs,
     keys,
     log::{self, LogFormat},
     reload::{ConfigWatch, LiveSources, Reloader},
@@ -21,7 +22,7 @@ use super::{
 use crate::{
     api::{
         App, Settings, VERSION_HEADER, bind, hooks::read_secret, install_metrics, notify::Notifier,
-        reconciliation::files::DEFAULT_MIB, router, watch::DEFAULT_WATCHERS,
+        reconciliation::files::DEFAULT_MIB, router, security::log_sources, watch::DEFAULT_WATCHERS,
     },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     reconcile::{drift::DriftPolicy, token::write_token},
@@ -69,6 +70,8 @@ pub(super) struct Args {
     /// Maximum number of clients that watch changes at a time.
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_WATCHERS", default_value_t = DEFAULT_WATCHERS)]
     max_watchers: usize,
+    #[command(flatten)]
+    guards: GuardArgs,
     /// URL of an OpenTelemetry collector, such as `http://127.0.0.1:4318`, to export traces of requests and syncs to (OTLP
     /// over HTTP).
     #[cfg(feature = "otlp")]
@@ -121,6 +124,11 @@ impl Args {
         let mut config = config;
         let notifier = Notifier::start(&store, std::mem::take(&mut config.notifications), &base_url)?;
         self.create_admin(&store)?;
+        // Its thread ends after the last request.
+        let (security_log, logging) = self.guards.open_log(&store)?.unzip();
+        if let Some(log) = &security_log {
+            log_sources(&store, log.clone()).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
+        }
         #[cfg(feature = "otlp")]
         let exporting = self.otlp_endpoint.as_deref().map(otlp::start).transpose()?;
         let mut sources =
@@ -139,6 +147,7 @@ impl Args {
         let app = App::new(store, settings).following_list(following.clone()).stopped_by(&server);
         let app = app.outbox(notifier.as_ref().map(Notifier::outbox));
         let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
+        let app = app.guarded(self.guards.settings(), security_log.clone());
         let app = match &config.git_hook {
             Some(file) => app.git_hook(file.clone()),
             None => app,
@@ -146,7 +155,7 @@ impl Args {
         let router = router(app);
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         let (watch, trigger) = ConfigWatch::new(Config::path());
-        let reloader = Reloader::new(self, config, Self::from_file(is_given), sources);
+        let reloader = Reloader::new(self, config, Self::from_file(is_given), sources).logged(security_log);
         let (hangup, looking) = (trigger.clone(), following.clone());
         let on_hangup = move || {
             tracing::info!("SIGHUP: reading the configuration file and the manifests");
@@ -161,6 +170,7 @@ impl Args {
             served
         });
         served.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
+        drop(logging);
         drop(notifier);
         #[cfg(feature = "otlp")]
         drop(exporting);

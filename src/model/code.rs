@@ -59,6 +59,7 @@ pub enum Code {
     InUse,
     LastAdmin,
     Timeout,
+    RateLimited,
     Unavailable,
     CannotListen,
     Stale,

@@ -31,6 +31,6 @@ pub(in crate::api) fn path(schemas: &mut Schemas) -> (String, Value) {
     .ok(schemas.response::<GatewayConfiguration>())
     .conditional()
     .header("200", "Cache-Control", "`no-store`.")
-    .fails(&["400", "401", "403", "500"]);
+    .fails(&["400", "401", "403", "429", "500", "503"]);
     (PATH.to_owned(), json!({"get": get.build()}))
 }

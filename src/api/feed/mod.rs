@@ -23,6 +23,7 @@ use super::{
     answer::{self, ApiError},
     auth::{self, Caller},
     past, query,
+    security::{event::SecurityEvent, note::SecurityNote},
 };
 use crate::model::{
     code::Code,
@@ -51,7 +52,10 @@ pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Respons
     let (parts, _) = request.into_parts();
     let snapshot = app.store.snapshot();
     let caller = auth::admit_gateway(&app, &snapshot, &parts.headers)?;
-    let peer = local_peer(parts.extensions.get::<ConnectInfo<SocketAddr>>())?;
+    let peer = local_peer(parts.extensions.get::<ConnectInfo<SocketAddr>>()).map_err(|error| {
+        let actor = Some((&caller.key, &caller.owner));
+        error.noted(SecurityNote::of(SecurityEvent::PermissionRefused, "not from this machine", actor))
+    })?;
     query::check(parts.uri.query(), &[SINCE])?;
     let reader = FeedReader { caller, peer, headers: parts.headers, since: since(parts.uri.query())? };
     let shared = Arc::clone(&app);
@@ -83,7 +87,10 @@ fn answer(app: &App, snapshot: &Snapshot, reader: &FeedReader) -> Result<Respons
                 edges = configuration.edges.len() + configuration.changed.len(),
                 "a gateway reads its configuration, with private keys and secrets"
             );
-            answer::resource(StatusCode::OK, &Rendered { body, etag: Arc::clone(&feed.etag) })
+            let mut response = answer::resource(StatusCode::OK, &Rendered { body, etag: Arc::clone(&feed.etag) });
+            let actor = (&reader.caller.key, &reader.caller.owner);
+            response.extensions_mut().insert(SecurityNote::of(SecurityEvent::GatewayRead, "", Some(actor)));
+            response
         }
     };
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -274,7 +274,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 3] {
     .parameter(number("to", "Only this revision and earlier ones."))
     .parameter(json!({"name": "commit", "in": "query", "description": "Only attempts to apply the manifests of this Git commit: at least 7 digits of its id.", "schema": {"type": "string", "pattern": "^[0-9A-Fa-f]{7,64}$"}}))
     .ok(list)
-    .fails(&["400", "401", "500", "503"]);
+    .fails(&["400", "401", "429", "500", "503"]);
     let got = ExtensionOperation::new(
         TAG,
         "getRevision",
@@ -282,7 +282,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 3] {
         "Returns who made the revision, from which commit, and every resource before and after it, with secrets hidden.",
     )
     .ok(entry)
-    .fails(&["400", "401", "404", "410", "500", "503"]);
+    .fails(&["400", "401", "404", "410", "429", "500", "503"]);
     let blamed = ExtensionOperation::new(
         TAG,
         "getBlame",
@@ -291,7 +291,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 3] {
     )
     .parameter(json!({"name": "resource", "in": "query", "required": true, "description": "The path of the resource, such as `/edges/https/edghts_…`.", "schema": {"type": "string", "minLength": 1}}))
     .ok(blame)
-    .fails(&["400", "401", "404", "500", "503"]);
+    .fails(&["400", "401", "404", "429", "500", "503"]);
     [
         (PATH.to_owned(), json!({"get": listed.build()})),
         (format!("{PATH}/{{revision}}"), json!({"get": got.build()})),

@@ -24,7 +24,12 @@ use axum::{
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use super::{App, access, answer::ApiError, notify};
+use super::{
+    App, access,
+    answer::ApiError,
+    guard, notify,
+    security::{self, event::SecurityEvent, note::SecurityNote},
+};
 use crate::{
     model::code::Code,
     reconcile::followed::FollowedList,
@@ -53,16 +58,21 @@ const HISTOGRAMS: [(&str, &str); 5] = [
     (SYNC_SECONDS, "Duration of writing a group of commits and syncing it to disk."),
     (GROUP_COMMITS, "Commits that were made durable by one write and one sync."),
 ];
-const LABELLED_COUNTERS: [(&str, &str); 4] = [
+const LABELLED_COUNTERS: [(&str, &str); 5] = [
     ("edgewright_http_requests_total", "Handled requests by method, path template and status."),
     ("edgewright_reconcile_total", "Syncs and rollbacks by result, those that clients send included."),
     (notify::SENT, "Delivered notifications by target."),
     (notify::FAILED, "Failed attempts to deliver a notification, by target."),
+    (security::EVENTS, "Events of the security log."),
 ];
-const COUNTERS: [(&str, &str); 4] = [
+const COUNTERS: [(&str, &str); 8] = [
     ("edgewright_reconciliation_request_bytes_total", "Size of the received bodies of POST /reconciliations."),
     ("edgewright_file_cache_hits_total", "Texts that requests referred to by digest and the server had."),
     ("edgewright_file_cache_misses_total", "Texts that requests referred to by digest and the server lacked."),
+    (guard::SHED, "Requests that were refused because the server handled too many."),
+    (guard::RATE_LIMITED, "Requests that were refused because their API key had sent too many."),
+    (guard::FAILED, "Requests without a valid API key or signature."),
+    (security::DROPPED, "Events that the security log does not have."),
     (SYNC_FAILURES, "Groups of commits that could not be made durable; nothing of them was kept."),
 ];
 /// The results of `edgewright_reconcile_total`.
@@ -92,6 +102,9 @@ fn recorder() -> Option<&'static PrometheusHandle> {
             }
             for result in RESULTS {
                 metrics::counter!("edgewright_reconcile_total", "result" => result).increment(0);
+            }
+            for event in SecurityEvent::ALL {
+                metrics::counter!(security::EVENTS, "event" => event.as_str()).increment(0);
             }
             process::start();
             Some(handle)
@@ -193,7 +206,8 @@ impl Meter {
     pub(super) async fn observe(&self, method: &Method, answering: impl Future<Output = Response>) -> Response {
         let began = Instant::now();
         access::note_path(&self.path);
-        let response = answered(answering).await;
+        let mut response = answered(answering).await;
+        note_path(&mut response, &self.path);
         let status = response.status();
         let at = FREQUENT.iter().position(|known| *known == status && *method == self.method);
         match at.and_then(|at| self.frequent.get(at)) {
@@ -211,9 +225,17 @@ pub(super) async fn observe(request: Request, next: Next) -> Response {
     let path: Arc<str> = Arc::from(path);
     access::note_path(&path);
     let began = Instant::now();
-    let response = answered(next.run(request)).await;
+    let mut response = answered(next.run(request)).await;
+    note_path(&mut response, &path);
     Series::new(&method, &path, response.status()).add(began);
     response
+}
+
+/// Adds the path template to what the security log is told.
+fn note_path(response: &mut Response, path: &Arc<str>) {
+    if let Some(note) = response.extensions_mut().get_mut::<SecurityNote>() {
+        note.path = Some(Arc::clone(path));
+    }
 }
 
 /// Completes a request, also if its handler panics.

@@ -24,6 +24,11 @@ pub(super) fn write(app: &App, page: &mut Exposition) {
     page.value("edgewright_file_cache_files", "Texts of sent files in memory.", files as f64);
     page.value("edgewright_file_cache_bytes", "Memory for the texts of sent files.", bytes as f64);
     page.value("edgewright_watchers", "Clients that watch changes.", app.watchers.count() as f64);
+    let in_flight = app.guards.in_flight.count();
+    page.value("edgewright_http_requests_in_flight", "Requests that are being handled.", in_flight as f64);
+    if let Some(sequence) = app.guards.log_sequence() {
+        page.value("edgewright_security_log_sequence", "Number of the security log's last line.", sequence as f64);
+    }
     let lags = app.outbox.iter().flat_map(|outbox| outbox.lags());
     page.gauge(
         "edgewright_notification_lag_revisions",

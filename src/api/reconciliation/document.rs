@@ -34,7 +34,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 2] {
     .responds("200", "Planned, or no changes", run.clone())
     .responds("201", "Applied as a new revision", run)
     .header("201", "Location", "Its address.")
-    .fails(&["400", "401", "403", "408", "409", "413", "415", "500", "503"]);
+    .fails(&["400", "401", "403", "408", "409", "413", "415", "429", "500", "503"]);
     let get_list = ExtensionOperation::new(
         TAG,
         "listReconciliations",
@@ -43,7 +43,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 2] {
     )
     .paged("reconciliation", "reconciliations")
     .ok(list)
-    .fails(&["400", "401", "500"]);
+    .fails(&["400", "401", "429", "500", "503"]);
     let get = ExtensionOperation::new(
         TAG,
         "getReconciliation",
@@ -52,7 +52,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 2] {
     )
     .ok(one)
     .conditional()
-    .fails(&["400", "401", "404", "500"]);
+    .fails(&["400", "401", "404", "429", "500", "503"]);
     [
         (PATH.to_owned(), json!({"post": post.build(), "get": get_list.build()})),
         (format!("{PATH}/{{id}}"), json!({"get": get.build()})),

@@ -20,20 +20,19 @@ use super::{
     auth::{self, Caller},
     body::{self, Limits},
     page::{self, DEFAULT_LIMIT, Page},
-    query,
+    permission, query,
+    security::note::{SecurityNote, people_changes},
 };
 use crate::{
     manifest::tree::Sent,
     model::{
-        Kind,
         code::Code,
         decode::decode,
         diagnostic::{Diagnostic, Name, Severity},
         fault::{Fault, MOST_FAULTS, Path},
         id::Id,
         json::{self, JsonError},
-        kind::{api_key::ApiKey, owner::Role},
-        operation::{Author, CommitAuthor, Operation},
+        operation::{Author, CommitAuthor},
         secret::Secrets,
         snapshot::Snapshot,
     },
@@ -60,7 +59,7 @@ pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<
     let bytes = body::take(&parts.headers, body, Limits::MANIFESTS).await?;
     metrics::counter!("edgewright_reconciliation_request_bytes_total").increment(bytes.len() as u64);
     let run = move |cancel: Cancel| {
-        let caller = auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+        let caller = auth::admit_again(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
         let (content, mut faults) = body::parse(&bytes, Limits::MANIFESTS)?;
         if content.root().is_null() {
             return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
@@ -289,7 +288,13 @@ impl<'a> ReconciliationJob<'a> {
             (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),
             (None, _) => {}
         }
-        self.answer(&planned, revision)
+        let mut response = self.answer(&planned, revision)?;
+        let changes = planned.plan.as_ref().map(|plan| people_changes(&plan.each_operation())).unwrap_or_default();
+        if revision.is_some() && !changes.is_empty() {
+            let Caller { key, owner, .. } = self.caller;
+            response.extensions_mut().insert(SecurityNote::changes(key, owner, changes));
+        }
+        Ok(response)
     }
 
     fn author(&self) -> Author {
@@ -298,8 +303,8 @@ impl<'a> ReconciliationJob<'a> {
 
     /// Planning may take its time, and the key may be revoked meanwhile: it counts at the revision that is planned.
     fn admit(&mut self, snapshot: &Snapshot, planned: &Planned) -> Result<(), ApiError> {
-        self.caller = auth::admit(self.app, snapshot, &Method::POST, &self.headers)?;
-        planned.plan.as_ref().map_or(Ok(()), |plan| self.permit(plan))
+        self.caller = auth::admit_again(self.app, snapshot, &Method::POST, &self.headers)?;
+        planned.plan.as_ref().map_or(Ok(()), |plan| self.permit(snapshot, plan))
     }
 
     /// Whether a plan may run: it is the one that the client expects, whatever else has happened in the store (D45).
@@ -317,20 +322,12 @@ impl<'a> ReconciliationJob<'a> {
         }
     }
 
-    /// Rejects keys for other owners, unless the caller is an admin (D23).
-    fn permit(&self, plan: &Plan) -> Result<(), ApiError> {
-        let foreign = |operation: &Operation| match operation {
-            Operation::Create { key, spec, .. } if key.kind == Kind::ApiKey => {
-                let key = spec.as_any().downcast_ref::<ApiKey>();
-                key.is_some_and(|key| key.owner_id != self.caller.owner.as_str())
-            }
-            _ => false,
-        };
-        let forbidden = self.caller.role != Role::Admin && plan.operations().iter().any(foreign);
-        match forbidden {
-            true => Err(ApiError::of(Code::Forbidden, "only admins may create a key for another owner")),
-            false => Ok(()),
-        }
+    /// Rejects changes of keys and owners that the caller may not administer (D99).
+    fn permit(&self, snapshot: &Snapshot, plan: &Plan) -> Result<(), ApiError> {
+        let caller = (&self.caller.key, &self.caller.owner);
+        // The body has no field for the operation.
+        permission::check(caller, snapshot, &plan.each_operation())
+            .map_err(|fault| self.caller.refused(fault.at(Path::root())))
     }
 
     fn saved(&self, planned: &Planned) -> Result<Option<SavedPlan>, JsonError> {

@@ -24,7 +24,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .ok(list)
     .conditional()
-    .fails(&["400", "401", "500"]);
+    .fails(&["400", "401", "429", "500", "503"]);
     let get = ExtensionOperation::new(
         TAG,
         "getSource",
@@ -33,7 +33,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .ok(one.clone())
     .conditional()
-    .fails(&["400", "401", "404", "500"]);
+    .fails(&["400", "401", "404", "429", "500", "503"]);
     let suspending = ExtensionOperation::new(
         TAG,
         "suspendSource",
@@ -43,7 +43,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .body(suspend, json!({"reason": "Emergency fix of the checkout route", "until": ""}))
     .ok(one.clone())
     .tagged()
-    .fails(&["400", "401", "403", "404", "408", "413", "415", "500"]);
+    .fails(&["400", "401", "403", "404", "408", "413", "415", "429", "500", "503"]);
     let resuming = ExtensionOperation::new(
         TAG,
         "resumeSource",
@@ -52,7 +52,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     )
     .ok(one)
     .tagged()
-    .fails(&["400", "401", "403", "404", "409", "500"]);
+    .fails(&["400", "401", "403", "404", "409", "429", "500", "503"]);
     vec![
         (PATH.to_owned(), json!({"get": list.build()})),
         (format!("{PATH}/{{name}}"), json!({"get": get.build()})),

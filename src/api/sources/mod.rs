@@ -68,7 +68,7 @@ pub(super) async fn suspend(app: Arc<App>, name: String, request: Request<Body>)
     let (parts, body) = request.into_parts();
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     // The key may have been revoked meanwhile.
-    let caller = auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    let caller = auth::admit_again(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
     if content.root().is_null() {
         return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
     }

@@ -23,6 +23,6 @@ pub(crate) fn operation() -> Value {
     .parameter(json!({"name": "source", "in": "query", "description": "Names of the sources that own the resources, separated by commas.", "schema": {"type": "string"}}))
     .parameter(json!({"name": "Last-Event-ID", "in": "header", "description": "The id of the last event, to resume a stream. It takes precedence over `since`.", "schema": {"type": "string", "pattern": "^[0-9]*$"}}))
     .responds_with("200", "A stream of events", "text/event-stream", json!({"type": "string"}))
-    .fails(&["400", "401", "410", "500", "503"])
+    .fails(&["400", "401", "410", "429", "500", "503"])
     .build()
 }

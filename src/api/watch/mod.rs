@@ -174,7 +174,7 @@ impl Watcher {
     }
 
     fn admit(&self) -> Result<Caller, ApiError> {
-        auth::admit_any(&self.app, &self.app.store.snapshot(), &self.headers)
+        auth::admit_any_again(&self.app, &self.app.store.snapshot(), &self.headers)
     }
 
     async fn send_revision(&mut self, caller: &Caller, revision: Revision) -> Result<(), WatchEnd> {

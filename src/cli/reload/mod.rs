@@ -12,7 +12,14 @@ use clap::{CommandFactory, FromArgMatches};
 use serde_json::Value;
 
 use super::{Cli, Command, Failure, config::Config, is_given, log, serve::Args};
-use crate::{model::operation::Claim, store::mint};
+use crate::{
+    api::security::{
+        SecurityLog,
+        event::{SecurityEvent, SecurityRecord},
+    },
+    model::operation::Claim,
+    store::mint,
+};
 use changes::ReloadCause;
 use sources::SourceChanges;
 
@@ -35,6 +42,7 @@ pub(super) struct Reloader<'a> {
     sources: LiveSources<'a>,
     /// The error of the last reload, if it failed.
     failure: Option<String>,
+    security_log: Option<SecurityLog>,
 }
 
 impl<'a> Reloader<'a> {
@@ -43,7 +51,13 @@ impl<'a> Reloader<'a> {
         metrics::describe_gauge!(SUCCESSFUL, "1 if the configuration file was applied when it was last read.");
         metrics::describe_gauge!(SUCCEEDED_AT, "When the configuration file was last applied, in Unix time.");
         record(true);
-        Self { args, at_start: config.fixed().clone(), config, options, sources, failure: None }
+        Self { args, at_start: config.fixed().clone(), config, options, sources, failure: None, security_log: None }
+    }
+
+    /// Logs changes of sources with credentials.
+    pub(super) fn logged(mut self, log: Option<SecurityLog>) -> Self {
+        self.security_log = log;
+        self
     }
 
     /// Reads the file again whenever it is to be read, until the watch ends. One reload ends before the next one starts.
@@ -100,8 +114,28 @@ impl<'a> Reloader<'a> {
             let keys = keys.join(", ");
             tracing::warn!(keys, "These keys of the configuration file take effect after a restart: {keys}");
         }
+        self.log_credentials(&config, &changes);
         self.config = config;
         Ok(changes)
+    }
+
+    /// Logs the sources with credentials that are new, changed or gone, without the credentials.
+    fn log_credentials(&self, config: &Config, changes: &SourceChanges) {
+        let Some(log) = &self.security_log else { return };
+        let has_credentials = |name: &str| {
+            let mut all = self.config.sources.iter().chain(&config.sources);
+            all.any(|source| source.name == name && source.has_credentials())
+        };
+        let SourceChanges { added, changed, removed } = changes;
+        for (reason, sources) in [("added", added), ("changed", changed), ("removed", removed)] {
+            for source in sources.iter().filter(|source| has_credentials(source)) {
+                log.write(SecurityRecord {
+                    source: Some(source.clone()),
+                    reason: reason.into(),
+                    ..SecurityRecord::new(SecurityEvent::CredentialsChanged)
+                });
+            }
+        }
     }
 
     /// The keys whose new values take effect only at the start of a server, if that was not said before.

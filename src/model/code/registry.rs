@@ -272,8 +272,8 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::Forbidden,
         "FORBIDDEN",
         403,
-        "The API key's owner does not have the required role.",
-        "Use a key whose owner has the role that the message names.",
+        "The API key's owner does not have the required role, or the request would change a key or an owner with a role above its own.",
+        "Use a key whose owner has the role that the message names, or ask an admin.",
     ),
     info(
         Code::InsecureTransport,
@@ -339,6 +339,13 @@ pub const REGISTRY: &[CodeInfo] = &[
         408,
         "The request did not arrive in time.",
         "Send the request again; if it keeps failing, check the network.",
+    ),
+    info(
+        Code::RateLimited,
+        "RATE_LIMITED",
+        429,
+        "The API key has sent more requests than the server accepts in a second (`--rate-limit`), or the address has sent very many requests without a valid API key.",
+        "Wait for the time in `Retry-After`, then send the request again. Requests with a valid API key are never limited by what others send from their address.",
     ),
     info(
         Code::Unavailable,

@@ -12,6 +12,7 @@
 //! | `index/` | the location of each history record, in sled |
 //! | `lock` | locked by a writer, shared by readers |
 //! | `remembered` | dry runs that had nothing to do (D73), which are no part of the store |
+//! | `security.log`, `security.log.N` | security events (D99), which are no part of the store |
 //! | `suspensions` | suspended sources (D84), which are no part of the store |
 
 mod base;
@@ -407,9 +408,9 @@ fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> 
 fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
         let beside = ["remembered", "suspensions", "notifications"];
-        ["lock", "index", "kept", "head.tmp"].contains(&name)
+        ["lock", "index", "kept", "head.tmp", "security.log"].contains(&name)
             || beside.contains(&name.strip_suffix(".tmp").unwrap_or(name))
-            || ["base.", "journal.", "history."].iter().any(|part| name.starts_with(part))
+            || ["base.", "journal.", "history.", "security.log."].iter().any(|part| name.starts_with(part))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| {
         entries.any(|entry| entry.is_ok_and(|it| it.file_name().to_str().is_none_or(|name| !ours(name))))

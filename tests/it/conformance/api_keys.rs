@@ -190,12 +190,13 @@ fn owner_rows() -> Vec<Row> {
 
 fn last_admin_rows() -> Vec<Row> {
     vec![
-        row("the last key of an admin cannot be deleted, not even by an editor")
+        row("the last key of an admin cannot be deleted, and an editor deletes no admin's key at all (D99)")
             .call("DELETE /api_keys/{admin_key}")
             .fails(409, "LAST_ADMIN", "")
             .call("DELETE /api_keys/{admin_key}")
             .by("editor")
-            .fails(409, "LAST_ADMIN", "")
+            .fails(403, "FORBIDDEN", "")
+            .says("ask an admin")
             .call("GET /api_keys/{admin_key}")
             .succeeds(200),
         row("with another admin key it can, by itself")

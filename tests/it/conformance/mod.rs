@@ -23,6 +23,7 @@ mod login;
 mod modules;
 mod owners;
 mod past;
+mod permissions;
 mod queries;
 mod reconciliations;
 mod revisions;

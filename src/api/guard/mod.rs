@@ -1,0 +1,152 @@
+//! What protects the API from too many requests and from other web sites: limits, CORS and safe headers (D98).
+
+pub(crate) mod cors;
+mod failures;
+mod headers;
+mod in_flight;
+pub(crate) mod proxy;
+mod rates;
+
+use std::net::SocketAddr;
+
+use axum::{
+    extract::{ConnectInfo, Request},
+    response::Response,
+};
+
+use super::{
+    answer::{ApiError, REQUEST_ID},
+    security::{
+        SecurityLog,
+        event::{SecurityEvent, SecurityRecord},
+        note::SecurityNote,
+    },
+};
+use crate::model::id::Id;
+use cors::{Cors, CorsOrigin};
+use failures::Failures;
+use in_flight::InFlight;
+use proxy::{ClientAddress, Network};
+use rates::Rates;
+
+pub(crate) use in_flight::DEFAULT_IN_FLIGHT;
+
+pub(super) use headers::{add_safe_headers, is_page};
+
+/// The counters of what is limited.
+pub(super) const SHED: &str = "edgewright_http_requests_shed_total";
+pub(super) const RATE_LIMITED: &str = "edgewright_rate_limited_requests_total";
+pub(super) const FAILED: &str = "edgewright_authentication_failures_total";
+
+/// The settings of a server's limits.
+#[derive(Debug, Clone)]
+pub(crate) struct GuardSettings {
+    /// The origins of web pages that may call the API.
+    pub cors_origins: Vec<CorsOrigin>,
+    /// The requests that are handled at a time.
+    pub most_in_flight: usize,
+    /// The requests of an API key in a second; 0 for no limit.
+    pub rate: u32,
+    /// Whether failed authentication is slowed down per address.
+    pub slows_failures: bool,
+    /// The proxies whose `X-Forwarded-For` counts.
+    pub trusted_proxies: Vec<Network>,
+}
+
+impl Default for GuardSettings {
+    fn default() -> Self {
+        Self {
+            cors_origins: Vec::new(),
+            most_in_flight: DEFAULT_IN_FLIGHT,
+            rate: 0,
+            // Programs that embed the API may answer for many clients without their addresses.
+            slows_failures: false,
+            trusted_proxies: Vec::new(),
+        }
+    }
+}
+
+/// The limits of a server, and where it logs what they refuse.
+pub(crate) struct Guards {
+    pub(super) cors: Cors,
+    pub(super) in_flight: InFlight,
+    failures: Option<Failures>,
+    rates: Rates,
+    trusted: Vec<Network>,
+    log: Option<SecurityLog>,
+}
+
+/// A request as the security log names it.
+pub(super) struct RequestOrigin {
+    client: Option<ClientAddress>,
+    method: &'static str,
+}
+
+impl Guards {
+    /// Creates the limits.
+    pub(super) fn new(settings: GuardSettings, log: Option<SecurityLog>) -> Self {
+        Self {
+            cors: Cors::new(settings.cors_origins),
+            in_flight: InFlight::new(settings.most_in_flight),
+            failures: settings.slows_failures.then(Failures::default),
+            rates: Rates::new(settings.rate),
+            trusted: settings.trusted_proxies,
+            log,
+        }
+    }
+
+    /// Takes a request of an API key from its limit.
+    pub(super) fn take(&self, key: &Id, owner: &Id) -> Result<(), ApiError> {
+        self.rates.take(key).map_err(|seconds| {
+            metrics::counter!(RATE_LIMITED).increment(1);
+            let note = SecurityNote::of(SecurityEvent::RateLimited, "requests of the key", Some((key, owner)));
+            rates::too_many("too many requests with this API key", seconds).noted(note)
+        })
+    }
+
+    /// Where a request comes from.
+    pub(super) fn origin(&self, request: &Request, method: &'static str) -> RequestOrigin {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let client = peer.map(|ConnectInfo(peer)| ClientAddress::of(peer.ip(), request.headers(), &self.trusted));
+        RequestOrigin { client, method }
+    }
+
+    /// Slows down the answer to a request that failed to authenticate. Returns another answer if there were too many. A
+    /// request with a valid token never gets here, whatever else comes from its address.
+    pub(super) async fn slow_down(&self, origin: &RequestOrigin) -> Option<ApiError> {
+        metrics::counter!(FAILED).increment(1);
+        match (&self.failures, &origin.client) {
+            (Some(failures), Some(client)) => failures.slow_down(client.address()).await,
+            _ => None,
+        }
+    }
+
+    /// Logs what a request was refused, or has changed of keys and owners.
+    pub(super) fn log(&self, note: SecurityNote, origin: &RequestOrigin, response: &Response) {
+        let Some(log) = &self.log else { return };
+        let request_id = response.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+        let status = response.status().as_u16();
+        let SecurityNote { key, owner, changes, path } = note;
+        for change in changes {
+            log.write(SecurityRecord {
+                peer: origin.client.as_ref().map(ClientAddress::address),
+                through: origin.client.as_ref().and_then(ClientAddress::proxy),
+                key: key.clone(),
+                owner: owner.clone(),
+                method: Some(origin.method),
+                path: path.clone(),
+                status: Some(status),
+                reason: change.reason.into(),
+                target: change.target,
+                role: change.role,
+                request_id: request_id.map(str::to_owned),
+                ..SecurityRecord::new(change.event)
+            });
+        }
+    }
+
+    /// The number of the last line of the security log, if there is one.
+    pub(super) fn log_sequence(&self) -> Option<u64> {
+        self.log.as_ref().map(SecurityLog::sequence)
+    }
+}

@@ -1,0 +1,170 @@
+//! The address of a client: that of the socket, or what a trusted proxy says (D98).
+
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    str::FromStr,
+};
+
+use axum::http::HeaderMap;
+
+/// The header in which each proxy appends the address of its client.
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// A network such as `10.0.0.0/8`, or one address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Network {
+    address: u128,
+    is_v4: bool,
+    /// The bits of an IPv6 address that are the same in the whole network.
+    mask: u128,
+}
+
+/// An IPv4 address is compared in its mapped form.
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "expected an address or a network such as 10.0.0.0/8".to_owned();
+        let (address, length) = text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
+        let address = address.parse::<IpAddr>().map_err(|_| wrong())?.to_canonical();
+        let (before, whole) = if address.is_ipv4() { (96, 32) } else { (0, 128) };
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let length: u32 = match length {
+            None => whole,
+            Some(length) if is_number(length) => length.parse().map_err(|_| wrong())?,
+            Some(_) => return Err(wrong()),
+        };
+        if length > whole {
+            return Err(wrong());
+        }
+        let mask = u128::MAX.checked_shl(128 - before - length).unwrap_or_default();
+        if bits(address) & !mask != 0 {
+            return Err(format!("{text} has bits after its first {length}; expected a network such as 10.0.0.0/8"));
+        }
+        Ok(Self { address: bits(address), is_v4: address.is_ipv4(), mask })
+    }
+}
+
+impl Network {
+    fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.is_v4 && bits(address) & self.mask == self.address
+    }
+}
+
+/// The part of an address that belongs to one subscriber: an IPv4 address, or the first 64 bits of an IPv6 address.
+pub(crate) fn site_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        address => address,
+    }
+}
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ClientAddress {
+    address: IpAddr,
+    /// The trusted proxy that has sent it.
+    proxy: Option<IpAddr>,
+}
+
+impl ClientAddress {
+    /// The address of the socket, or the last one in the headers of a trusted proxy that is not a trusted proxy itself.
+    /// What stands before it may have been written by the client.
+    pub(super) fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Self {
+        let peer = peer.to_canonical();
+        let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
+        if !is_trusted(peer) {
+            return Self { address: peer, proxy: None };
+        }
+        let lines: Vec<&str> =
+            headers.get_all(FORWARDED_FOR).iter().map(|line| line.to_str().unwrap_or_default()).collect();
+        let mut address = peer;
+        for hop in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
+            let Ok(hop) = hop.trim().parse::<IpAddr>() else { break };
+            address = hop.to_canonical();
+            if !is_trusted(address) {
+                break;
+            }
+        }
+        Self { address, proxy: (address != peer).then_some(peer) }
+    }
+
+    /// The client's address.
+    pub(super) fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// The trusted proxy that has sent the request.
+    pub(super) fn proxy(&self) -> Option<IpAddr> {
+        self.proxy
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn client(peer: &str, lines: &[&'static str], trusted: &[&str]) -> (String, bool) {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(FORWARDED_FOR, HeaderValue::from_static(line));
+        }
+        let trusted: Vec<Network> = trusted.iter().map(|network| network.parse().unwrap()).collect();
+        let found = ClientAddress::of(peer.parse().unwrap(), &headers, &trusted);
+        (found.address().to_string(), found.proxy().is_some())
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_says_who_its_client_is() {
+        let of = |peer: &str, lines: &[&'static str]| client(peer, lines, &["10.0.0.0/8", "2001:db8::/32"]);
+        let direct = |address: &str| (address.to_owned(), false);
+        let proxied = |address: &str| (address.to_owned(), true);
+        assert_eq!(of("192.0.2.1", &["198.51.100.7"]), direct("192.0.2.1"));
+        assert_eq!(of("10.0.0.1", &[]), direct("10.0.0.1"));
+        assert_eq!(of("10.0.0.1", &["198.51.100.7"]), proxied("198.51.100.7"));
+        assert_eq!(of("::ffff:10.0.0.1", &["198.51.100.7"]), proxied("198.51.100.7"));
+        assert_eq!(of("2001:db8::1", &["2001:db9::1"]), proxied("2001:db9::1"));
+        // The client has written the first one itself.
+        assert_eq!(of("10.0.0.1", &["203.0.113.9, 198.51.100.7"]), proxied("198.51.100.7"));
+        assert_eq!(of("10.0.0.1", &["203.0.113.9", "198.51.100.7, 10.0.0.2"]), proxied("198.51.100.7"));
+        assert_eq!(of("10.0.0.1", &["203.0.113.9, unknown"]), direct("10.0.0.1"));
+        assert_eq!(of("10.0.0.1", &["10.0.0.3, 10.0.0.2"]), proxied("10.0.0.3"));
+        assert_eq!(client("10.0.0.1", &["198.51.100.7"], &[]), direct("10.0.0.1"));
+    }
+
+    #[test]
+    fn a_network_is_an_address_and_the_length_of_its_prefix() {
+        let in_network = |network: &str, address: &str| {
+            network.parse::<Network>().map(|network| network.contains(address.parse().unwrap()))
+        };
+        assert_eq!(in_network("127.0.0.1", "127.0.0.1"), Ok(true));
+        assert_eq!(in_network("127.0.0.1", "127.0.0.2"), Ok(false));
+        assert_eq!(in_network("0.0.0.0/0", "192.0.2.1"), Ok(true));
+        assert_eq!(in_network("0.0.0.0/0", "2001:db8::1"), Ok(false));
+        assert_eq!(in_network("::/0", "2001:db8::1"), Ok(true));
+        assert_eq!(in_network("172.16.0.0/12", "172.31.255.255"), Ok(true));
+        assert_eq!(in_network("172.16.0.0/12", "172.32.0.0"), Ok(false));
+        for wrong in ["", "proxy", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/+8", "10.0.0.1/8", "::/129", "10.0.0.0/8/8"] {
+            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_subscriber_has_one_address_or_a_prefix() {
+        let site = |text: &str| site_of(text.parse().unwrap()).to_string();
+        assert_eq!(site("192.0.2.7"), "192.0.2.7");
+        assert_eq!(site("::ffff:192.0.2.7"), "192.0.2.7");
+        assert_eq!(site("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+    }
+}

@@ -1,0 +1,197 @@
+//! The events of the security log, and their form.
+
+use std::{borrow::Cow, net::IpAddr, sync::Arc};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::model::{id::Id, kind::owner::Role};
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SecurityEvent {
+    /// The log begins.
+    LogCreated,
+    /// The log continues in a new file.
+    LogContinued,
+    /// A line was cut off when the server stopped, and this one follows it.
+    LineTorn,
+    /// The server starts.
+    Started,
+    /// The server stops.
+    Stopped,
+    /// A request had no valid token.
+    AuthenticationFailed,
+    /// The caller does not have the permission.
+    PermissionRefused,
+    /// A key has sent too many requests.
+    RateLimited,
+    /// A webhook was not signed.
+    WebhookRefused,
+    /// A gateway has read its configuration, with secrets.
+    GatewayRead,
+    /// An API key was created.
+    KeyCreated,
+    /// An API key was changed.
+    KeyChanged,
+    /// An API key was deleted.
+    KeyDeleted,
+    /// An owner was created.
+    OwnerCreated,
+    /// The role of an owner was changed.
+    RoleChanged,
+    /// An owner was deleted.
+    OwnerDeleted,
+    /// The configuration file changed sources with credentials.
+    CredentialsChanged,
+}
+
+impl SecurityEvent {
+    /// All events that requests and the server cause; the others are about the log itself.
+    pub(crate) const ALL: [Self; 14] = [
+        Self::Started,
+        Self::Stopped,
+        Self::AuthenticationFailed,
+        Self::PermissionRefused,
+        Self::RateLimited,
+        Self::WebhookRefused,
+        Self::GatewayRead,
+        Self::KeyCreated,
+        Self::KeyChanged,
+        Self::KeyDeleted,
+        Self::OwnerCreated,
+        Self::RoleChanged,
+        Self::OwnerDeleted,
+        Self::CredentialsChanged,
+    ];
+
+    /// The name in the log.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::LogCreated => "log_created",
+            Self::LogContinued => "log_continued",
+            Self::LineTorn => "line_torn",
+            Self::Started => "started",
+            Self::Stopped => "stopped",
+            Self::AuthenticationFailed => "authentication_failed",
+            Self::PermissionRefused => "permission_refused",
+            Self::RateLimited => "rate_limited",
+            Self::WebhookRefused => "webhook_refused",
+            Self::GatewayRead => "gateway_read",
+            Self::KeyCreated => "key_created",
+            Self::KeyChanged => "key_changed",
+            Self::KeyDeleted => "key_deleted",
+            Self::OwnerCreated => "owner_created",
+            Self::RoleChanged => "role_changed",
+            Self::OwnerDeleted => "owner_deleted",
+            Self::CredentialsChanged => "credentials_changed",
+        }
+    }
+
+    /// Whether a client can cause any number of these without changing anything. Only the first of an interval has a
+    /// line of its own.
+    pub(super) fn repeats(self) -> bool {
+        matches!(
+            self,
+            Self::AuthenticationFailed
+                | Self::PermissionRefused
+                | Self::RateLimited
+                | Self::WebhookRefused
+                | Self::GatewayRead
+        )
+    }
+}
+
+/// An event with its circumstances. Nothing in it is secret, and nothing is text that a client without a valid token has
+/// chosen.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SecurityRecord {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What happened.
+    pub event: SecurityEvent,
+    /// The address of the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<IpAddr>,
+    /// The trusted proxy that sent the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub through: Option<IpAddr>,
+    /// The caller's API key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<Id>,
+    /// The key's owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Id>,
+    /// The followed source that made a change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The method of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<&'static str>,
+    /// The template of the request's path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<Arc<str>>,
+    /// The status of the response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Why.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub reason: Cow<'static, str>,
+    /// The key or owner that was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Id>,
+    /// The role that an owner was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// The ID of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+impl SecurityRecord {
+    /// Creates the record of an event that happens now.
+    pub(crate) fn new(event: SecurityEvent) -> Self {
+        Self {
+            at: Timestamp::now(),
+            event,
+            peer: None,
+            through: None,
+            key: None,
+            owner: None,
+            source: None,
+            method: None,
+            path: None,
+            status: None,
+            reason: Cow::Borrowed(""),
+            target: None,
+            role: None,
+            request_id: None,
+        }
+    }
+}
+
+/// How often an event was repeated within an interval.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Repeated {
+    /// The number of times.
+    pub count: u64,
+    /// The first time.
+    pub first: Timestamp,
+    /// The last time.
+    pub last: Timestamp,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_has_one_name() {
+        let of_log = [SecurityEvent::LogCreated, SecurityEvent::LogContinued, SecurityEvent::LineTorn];
+        for event in SecurityEvent::ALL.into_iter().chain(of_log) {
+            assert_eq!(serde_json::to_string(&event).unwrap(), format!("\"{}\"", event.as_str()));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Keys that the followed sources create, change and delete: no request tells of them.
+
+use std::{sync::Arc, thread};
+
+use super::{
+    SecurityLog,
+    event::{SecurityEvent, SecurityRecord},
+};
+use crate::{
+    model::{Kind, operation::Author, rules},
+    store::{
+        Revision, Store,
+        recent::{ChangeEvent, ChangedResource},
+    },
+};
+
+/// Logs what followed sources change of keys and owners, until the store is closed.
+pub(crate) fn log_sources(store: &Arc<Store>, log: SecurityLog) -> std::io::Result<()> {
+    let revisions = store.subscribe();
+    let follow = move || revisions.into_iter().for_each(|revision| log_revision(&revision, &log));
+    thread::Builder::new().name("security sources".into()).spawn(follow).map(drop)
+}
+
+fn log_revision(revision: &Revision, log: &SecurityLog) {
+    // Requests are logged with their clients.
+    let Author::Source { source, through: None, .. } = &revision.author else { return };
+    for changed in revision.changed.iter() {
+        let Some(event) = event_of(changed) else { continue };
+        let role =
+            (changed.key.kind == Kind::Owner).then(|| rules::role_of(&revision.snapshot, changed.key.id.as_str()));
+        log.write(SecurityRecord {
+            source: Some(source.clone()),
+            target: Some(changed.key.id.clone()),
+            role: role.flatten(),
+            ..SecurityRecord::new(event)
+        });
+    }
+}
+
+fn event_of(changed: &ChangedResource) -> Option<SecurityEvent> {
+    Some(match (changed.key.kind, changed.event) {
+        (Kind::ApiKey, ChangeEvent::Created) => SecurityEvent::KeyCreated,
+        (Kind::ApiKey, ChangeEvent::Updated) => SecurityEvent::KeyChanged,
+        (Kind::ApiKey, ChangeEvent::Deleted) => SecurityEvent::KeyDeleted,
+        (Kind::Owner, ChangeEvent::Created) => SecurityEvent::OwnerCreated,
+        (Kind::Owner, ChangeEvent::Updated) => SecurityEvent::RoleChanged,
+        (Kind::Owner, ChangeEvent::Deleted) => SecurityEvent::OwnerDeleted,
+        _ => return None,
+    })
+}
