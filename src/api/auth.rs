@@ -68,7 +68,8 @@ pub(super) fn admit_gateway(app: &App, snapshot: &Snapshot, headers: &HeaderMap)
 
 /// Checks the token and version header. Every role passes.
 pub(super) fn admit_any(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let caller = authenticate(snapshot, headers).ok_or_else(|| {
+    let vouched = || app.client_certificates.caller(snapshot, headers);
+    let caller = authenticate(snapshot, headers).or_else(vouched).ok_or_else(|| {
         ApiError::of(Code::Unauthenticated, "a valid API key is required: send `Authorization: Bearer TOKEN`")
             .header(header::WWW_AUTHENTICATE, "Bearer")
     })?;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, Bytes},
     extract::{RawPathParams, Request, rejection::RawPathParamsRejection},
     http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
@@ -51,10 +51,9 @@ pub fn router(app: App) -> Router {
             saml::metadata(&app, parameters)
         }
     };
-    let document = Arc::<str>::from(openapi::document(&app.settings.version_header).to_string());
+    let document = Bytes::from(openapi::document(&app.settings.version_header).to_string());
     let document = move |uri: Uri| async move {
-        query::check(uri.query(), &[])
-            .map(|()| ([(header::CONTENT_TYPE, "application/json")], document.as_bytes().to_vec()))
+        query::check(uri.query(), &[]).map(|()| ([(header::CONTENT_TYPE, "application/json")], document))
     };
     let reconciliations = {
         let (make, list) = (Arc::clone(&app), Arc::clone(&app));
@@ -138,7 +137,7 @@ pub fn router(app: App) -> Router {
         let app = Arc::clone(&app);
         get(move |request: Request<Body>| feed::get(app, request)).fallback(method_not_allowed)
     };
-    let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
+    let (measured, probed, known) = (Arc::clone(&app), Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
         .route("/openapi.json", get(document).fallback(method_not_allowed))
@@ -166,7 +165,8 @@ pub fn router(app: App) -> Router {
         .layer(middleware::from_fn(metrics::observe));
     let router = endpoints.merge(others);
     let preflights = router.clone().layer(cors());
-    Router::new().fallback_service(tower::service_fn(move |request: Request| {
+    Router::new().fallback_service(tower::service_fn(move |mut request: Request| {
+        known.client_certificates.vouch(&mut request);
         let preflight = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         let router = if preflight { preflights.clone() } else { router.clone() };

@@ -16,7 +16,10 @@ use super::{
     usage,
 };
 use crate::{
-    api::notify::config::{NotificationConfig, NotificationTarget},
+    api::{
+        client_certificates::{CertificateOwner, ClientCertificates},
+        notify::config::{NotificationConfig, NotificationTarget},
+    },
     manifest::{ManifestFile, syntax},
     model::{
         code::Code,
@@ -54,6 +57,8 @@ struct File {
     notifications: NotificationConfig,
     /// The webhooks that `serve` accepts.
     hooks: HooksEntry,
+    /// The owners that clients with certificates act as.
+    client_certificates: Vec<CertificateOwner>,
 }
 
 /// The webhooks in the configuration file.
@@ -90,6 +95,8 @@ pub(super) struct Config {
     pub notifications: Vec<NotificationTarget>,
     /// The file with the secret of the webhook at `/hooks/git`, if the server accepts it.
     pub git_hook: Option<PathBuf>,
+    /// The owners that clients with certificates act as.
+    pub client_certificates: Vec<CertificateOwner>,
 }
 
 impl Config {
@@ -115,6 +122,8 @@ impl Config {
             Some(("`notifications`", place.join("notifications")))
         } else if self.git_hook.is_some() {
             Some(("`hooks`", place.join("hooks")))
+        } else if !self.client_certificates.is_empty() {
+            Some(("`client_certificates`", place.join("client_certificates")))
         } else {
             credentials.map(|at| ("credentials", place.join("sources").join(at)))
         };
@@ -184,6 +193,10 @@ impl Config {
             fail(fault.at(path))
         })?;
         let sources = followed::checked(file.sources, &lints).map_err(fail)?;
+        ClientCertificates::check(&file.client_certificates).map_err(|fault| {
+            let path = fault.path.under(&FieldPath::root().join("client_certificates"));
+            fail(fault.at(path))
+        })?;
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
         let git_hook = file.hooks.git.map(|hook| hook.secret_file);
         Ok(Self {
@@ -196,6 +209,7 @@ impl Config {
             sources,
             notifications,
             git_hook,
+            client_certificates: file.client_certificates,
         })
     }
 
@@ -205,7 +219,7 @@ impl Config {
         for (name, value) in &self.options {
             // A pull request can add this file to the working folder, and must not redirect the token or read other
             // files.
-            if !self.named && ["server", "allow-outside-files"].contains(&name.as_str()) {
+            if !self.named && ["server", "allow-outside-files", "insecure-http"].contains(&name.as_str()) {
                 let message = format!("`{name}` cannot be set in a configuration file found in the working folder");
                 let fault = Fault::new(Code::NotAllowed, message);
                 return Err(unusable(

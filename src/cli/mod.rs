@@ -13,6 +13,7 @@ mod followed;
 mod get;
 mod history;
 mod keys;
+mod listen;
 mod log;
 #[cfg(feature = "otlp")]
 mod otlp;

@@ -2,6 +2,7 @@
 
 mod exposition;
 mod inventory;
+mod pages;
 mod process;
 mod scrape;
 mod syncs;
@@ -24,7 +25,7 @@ use axum::{
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use super::{App, access, answer::ApiError, notify};
+use super::{App, access, answer::ApiError, connections, notify};
 use crate::{
     model::code::Code,
     reconcile::{followed::FollowedList, watch::REPAIRS},
@@ -33,6 +34,7 @@ use crate::{
 use exposition::Exposition;
 
 pub(super) use inventory::Inventories;
+pub(super) use pages::ScrapedPages;
 pub(super) use syncs::SyncTimes;
 
 /// Bucket bounds in seconds, from a read from memory to a commit on a slow disk.
@@ -94,6 +96,7 @@ fn recorder() -> Option<&'static PrometheusHandle> {
             for result in RESULTS {
                 metrics::counter!("edgewright_reconcile_total", "result" => result).increment(0);
             }
+            connections::counts::describe();
             process::start();
             Some(handle)
         })
@@ -238,10 +241,13 @@ pub(super) async fn page(app: Arc<App>) -> Response {
 }
 
 fn page_of(app: &App) -> Response {
-    let mut page = Exposition::after(recorder().map(PrometheusHandle::render).unwrap_or_default());
-    scrape::write(app, &mut page);
-    process::write(&mut page);
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], page.into_text()).into_response()
+    let page = app.scraped.get(|| {
+        let mut page = Exposition::after(recorder().map(PrometheusHandle::render).unwrap_or_default());
+        scrape::write(app, &mut page);
+        process::write(&mut page);
+        page.into_text()
+    });
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], page).into_response()
 }
 
 #[cfg(test)]
