@@ -18,6 +18,7 @@ use crate::model::{
     code::Code,
     fault::{Fault, Path as FieldPath},
     id::Id,
+    operation::CERTIFICATE,
     rules,
     snapshot::Snapshot,
 };
@@ -106,7 +107,7 @@ impl ClientCertificates {
             return None;
         }
         let (owner, name) = rest.split_once(' ')?;
-        let key = Id::new(&format!("certificate:{name}"));
+        let key = Id::new(&format!("{CERTIFICATE}{name}"));
         Some(Caller { key, owner: Id::new(owner), role: rules::role_of(snapshot, owner)? })
     }
 }
