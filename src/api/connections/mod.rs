@@ -160,7 +160,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<Listening>, stopped: &watch
 fn refuse(stream: &TcpStream, response: &[u8]) {
     // A socket that is closed with bytes that nobody has read takes its own last bytes back. The runtime does not know yet
     // that the new socket is ready.
-    let mut request = [0; 4096];
+    let mut request = [0_u8; 4096];
     let _ = rustix::io::read(stream, &mut request[..]);
     let _ = rustix::io::write(stream, response);
 }
@@ -235,7 +235,7 @@ async fn talk(
 
 /// The first byte from a client, which stays to be read; none if the client leaves.
 async fn first_byte(stream: &TcpStream) -> Option<u8> {
-    let mut first = [0];
+    let mut first = [0_u8];
     let length = stream.peek(&mut first).await.ok()?;
     first.into_iter().take(length).next()
 }

@@ -59,7 +59,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WatchedStream<S> {
     }
 
     fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut buffer = [0; 4096];
+        let mut buffer = [0_u8; 4096];
         while self.discarded < MOST_DISCARDED {
             let mut read = ReadBuf::new(&mut buffer);
             ready!(Pin::new(&mut self.inner).poll_read(cx, &mut read))?;
