@@ -85,6 +85,19 @@ impl ApiError {
         self.document(mint::fresh("op_").as_str()).to_string()
     }
 
+    /// The whole response as it goes over HTTP/1, for a request that reaches no handler. The connection is closed after it.
+    pub(super) fn to_http1(&self) -> Vec<u8> {
+        let (status, operation) = (self.status(), mint::fresh("op_"));
+        let body = self.document(operation.as_str()).to_string();
+        let mut text = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\n");
+        for (name, value) in self.headers.iter() {
+            text += &format!("{name}: {}\r\n", value.to_str().unwrap_or_default());
+        }
+        let length = body.len();
+        text += &format!("content-length: {length}\r\n{REQUEST_ID}: {operation}\r\nconnection: close\r\n\r\n{body}");
+        text.into_bytes()
+    }
+
     /// The first fault's message, for the log and the history.
     pub(crate) fn message(&self) -> String {
         self.faults.first().map(message).unwrap_or_default()

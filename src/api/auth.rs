@@ -95,7 +95,7 @@ pub(super) fn admit_gateway(app: &App, snapshot: &Snapshot, headers: &HeaderMap)
 
 /// Checks the token, the rate of its key and the version header. Every role passes.
 pub(super) fn admit_any(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let caller = identified(snapshot, headers)?;
+    let caller = identified(app, snapshot, headers)?;
     app.guards.take(&caller.key, &caller.owner)?;
     check_version(app, headers)?;
     Ok(caller)
@@ -103,13 +103,14 @@ pub(super) fn admit_any(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> 
 
 /// Like [`admit_any`], for a request that was admitted before.
 pub(super) fn admit_any_again(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let caller = identified(snapshot, headers)?;
+    let caller = identified(app, snapshot, headers)?;
     check_version(app, headers)?;
     Ok(caller)
 }
 
-fn identified(snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let caller = authenticate(snapshot, headers).map_err(|reason| {
+fn identified(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let vouched = |reason| app.client_certificates.caller(snapshot, headers).ok_or(reason);
+    let caller = authenticate(snapshot, headers).or_else(vouched).map_err(|reason| {
         let named = named_key(snapshot, headers);
         let actor = named.as_ref().map(|(key, owner)| (key, owner));
         ApiError::of(Code::Unauthenticated, "a valid API key is required: send `Authorization: Bearer TOKEN`")

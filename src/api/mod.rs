@@ -7,6 +7,8 @@ mod answer;
 mod auth;
 pub(crate) mod body;
 pub(crate) mod change;
+pub(crate) mod client_certificates;
+mod connections;
 mod drain;
 pub(crate) mod endpoint;
 mod feed;
@@ -37,6 +39,7 @@ mod saml;
 pub(crate) mod security;
 mod serve;
 pub(crate) mod sources;
+mod tls;
 pub(crate) mod watch;
 mod work;
 
@@ -46,12 +49,16 @@ pub(crate) use self::metrics::install as install_metrics;
 pub use router::router;
 pub use serve::{Server, bind};
 
-use self::metrics::{Inventories, SyncTimes};
+pub(crate) use connections::ConnectionLimits;
+pub(crate) use tls::{Tls, TlsFiles};
+
+use self::metrics::{Inventories, ScrapedPages, SyncTimes};
 use crate::{
     model::{id::Id, site::Site},
     reconcile::{followed::FollowedList, following::Following},
     store::Store,
 };
+use client_certificates::ClientCertificates;
 use feed::cache::Feeds;
 use guard::{GuardSettings, Guards};
 use kept_pages::KeptPages;
@@ -98,6 +105,8 @@ pub struct App {
     stopping: Option<tokio::sync::watch::Receiver<bool>>,
     /// What the metrics page counts.
     inventories: Inventories,
+    /// The metrics pages that are on their way.
+    scraped: ScrapedPages,
     /// When clients last synced each source.
     syncs: SyncTimes,
     /// The file with the secret of the webhook at `/hooks/git`, if it is accepted.
@@ -106,6 +115,10 @@ pub struct App {
     feeds: Feeds,
     /// The limits of requests, and the log of what is refused.
     guards: Guards,
+    /// TLS of the server.
+    tls: Option<Arc<Tls>>,
+    /// The owners that clients with certificates act as.
+    client_certificates: ClientCertificates,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -151,10 +164,13 @@ impl App {
             outbox: None,
             stopping: None,
             inventories,
+            scraped: ScrapedPages::default(),
             syncs,
             git_hook: None,
             feeds: Feeds::default(),
             guards: Guards::new(GuardSettings::default(), None),
+            tls: None,
+            client_certificates: ClientCertificates::default(),
         }
     }
 
@@ -191,6 +207,14 @@ impl App {
     #[must_use]
     pub fn stopped_by(mut self, server: &Server) -> Self {
         self.stopping = Some(server.stopping());
+        self
+    }
+
+    /// Adds the state of TLS to the metrics and to `/readyz`, and sets the owners that clients with certificates act as.
+    #[must_use]
+    pub(crate) fn tls(mut self, tls: Option<Arc<Tls>>, clients: ClientCertificates) -> Self {
+        self.tls = tls;
+        self.client_certificates = clients;
         self
     }
 

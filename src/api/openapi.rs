@@ -331,6 +331,7 @@ fn failure_responses() -> Value {
         ("413", "The request body is too large."),
         ("415", "The content type of the request body is not JSON."),
         ("429", "The API key or address has sent too many requests. `Retry-After` says when to send the next."),
+        ("431", "The URL and the headers of the request are too large. Over HTTP/2, the response has no body."),
         ("500", "An internal error, or a failure of the store."),
         ("503", "The server is overloaded, shutting down, or not ready."),
     ];
@@ -338,13 +339,7 @@ fn failure_responses() -> Value {
         let schema = json!({"$ref": format!("#{SCHEMAS}/Error")});
         (status.to_owned(), json!({"description": description, "content": {"application/json": {"schema": schema}}}))
     });
-    let mut responses: Map<String, Value> = responses.into_iter().collect();
-    // The HTTP server sends it before the request reaches the API.
-    responses.insert(
-        "431".into(),
-        json!({"description": "The request has too many header fields, or they are too large. The response has no body."}),
-    );
-    responses.sort_keys();
+    let responses: Map<String, Value> = responses.into_iter().collect();
     Value::Object(responses)
 }
 

@@ -41,6 +41,10 @@ fn page_of(app: &App) -> Response {
         warnings += "warning: the configuration file is not applied; the log has the error
 ";
     }
+    if app.tls.as_ref().is_some_and(|tls| tls.is_outdated()) {
+        warnings +=
+            "warning: the TLS files are not loaded, and the last good ones stay in use; the log has the error\n";
+    }
     match missing.as_slice() {
         [] => format!("ready\n{warnings}").into_response(),
         _ => not_ready(&missing.join("; ")),

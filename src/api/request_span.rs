@@ -11,7 +11,7 @@ use opentelemetry::{
     trace::{Span, Status},
 };
 
-use super::{access::NO_PATH, metrics};
+use super::{access::NO_PATH, connections::OverTls, metrics};
 use crate::reconcile::spans;
 
 /// The span of a request. It ends when it is dropped, also if the client has gone.
@@ -29,7 +29,8 @@ impl RequestSpan {
             known => (known, known),
         };
         let mut span = spans::start_request(name, &SpanHeaders(request.headers()))?;
-        let scheme = if request.uri().scheme_str() == Some("https") { "https" } else { "http" };
+        let is_secured = request.extensions().get::<OverTls>().is_some();
+        let scheme = if is_secured || request.uri().scheme_str() == Some("https") { "https" } else { "http" };
         span.set_attribute(KeyValue::new("http.request.method", method));
         span.set_attribute(KeyValue::new("url.scheme", scheme));
         Some(Self { span, method: name })

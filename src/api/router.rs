@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, Bytes},
     extract::{RawPathParams, Request, rejection::RawPathParamsRejection},
     http::{HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
@@ -52,10 +52,9 @@ pub fn router(app: App) -> Router {
             saml::metadata(&app, parameters)
         }
     };
-    let document = Arc::<str>::from(openapi::document(&app.settings.version_header).to_string());
+    let document = Bytes::from(openapi::document(&app.settings.version_header).to_string());
     let document = move |uri: Uri| async move {
-        query::check(uri.query(), &[])
-            .map(|()| ([(header::CONTENT_TYPE, "application/json")], document.as_bytes().to_vec()))
+        query::check(uri.query(), &[]).map(|()| ([(header::CONTENT_TYPE, "application/json")], document))
     };
     let reconciliations = {
         let (make, list) = (Arc::clone(&app), Arc::clone(&app));
@@ -184,8 +183,10 @@ pub fn router(app: App) -> Router {
         .layer(middleware::from_fn(with_one_error_body))
         .layer(middleware::from_fn(metrics::observe));
     let router = endpoints.merge(others);
+    let known = Arc::clone(&app);
     let preflights = app.guards.cors.preflights().map(|layer| router.clone().layer(layer));
-    Router::new().fallback_service(tower::service_fn(move |request: Request| {
+    Router::new().fallback_service(tower::service_fn(move |mut request: Request| {
+        known.client_certificates.vouch(&mut request);
         let preflight = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         let preflights = preflights.as_ref().filter(|_| preflight);

@@ -8,14 +8,16 @@ use std::{
 };
 
 use axum::Router;
-use axum_server::Handle;
-use hyper_util::rt::TokioTimer;
 use tokio::{
     runtime::Runtime,
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
 };
 
+use super::{
+    connections::{self, ConnectionLimits},
+    tls::Tls,
+};
 use crate::reconcile::{
     followed::FollowedList,
     following::{Following, GRACE},
@@ -23,8 +25,11 @@ use crate::reconcile::{
 
 /// The grace period for background work after the last connection is closed.
 const LEAVE: Duration = Duration::from_secs(1);
-/// The timeout for a request's head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// The connections that may wait until they are accepted, unless the system allows fewer. While others are closed to make
+/// room, many may wait.
+const BACKLOG: i32 = 4096;
+/// The memory of the system for bytes that a client has not acknowledged. It is doubled by Linux.
+const SEND_BUFFER: usize = 256 << 10;
 /// The signal for a file over the limit of `ulimit -f`.
 const SIGXFSZ: i32 = 25;
 /// The most threads for blocking work, such as commits.
@@ -37,6 +42,8 @@ pub struct Server {
     signals: Signals,
     /// Tells the streams of changes that the server stops.
     stopping: watch::Sender<bool>,
+    limits: ConnectionLimits,
+    tls: Option<Arc<Tls>>,
 }
 
 /// Signals from a service manager.
@@ -59,10 +66,14 @@ impl Signals {
     }
 }
 
-/// Binds an address. Port 0 selects a free port.
+/// Binds an address. Port 0 selects a free port. The process's limit of open files is raised as far as it may be.
 pub fn bind(address: &str) -> io::Result<Server> {
+    connections::raise_descriptors();
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
+    // Both are only improvements.
+    let _ = rustix::net::listen(&listener, BACKLOG);
+    let _ = rustix::net::sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
     let signals = {
@@ -75,13 +86,28 @@ pub fn bind(address: &str) -> io::Result<Server> {
             hangup: signal(SignalKind::hangup())?,
         }
     };
-    Ok(Server { runtime, listener, signals, stopping: watch::Sender::new(false) })
+    let limits = ConnectionLimits::default();
+    Ok(Server { runtime, listener, signals, stopping: watch::Sender::new(false), limits, tls: None })
 }
 
 impl Server {
     /// The bound address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// Sets the limits of connections.
+    #[must_use]
+    pub(crate) fn limited(mut self, limits: ConnectionLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Speaks TLS.
+    #[must_use]
+    pub(crate) fn secured(mut self, tls: Option<Arc<Tls>>) -> Self {
+        self.tls = tls;
+        self
     }
 
     /// Waits for a future before the first request. Returns false if the process is asked to stop.
@@ -115,21 +141,21 @@ impl Server {
         following: FollowedList,
         mut hangup: impl FnMut() + Send + 'static,
     ) -> io::Result<()> {
-        let Self { runtime, listener, mut signals, stopping } = self;
+        let Self { runtime, listener, mut signals, stopping, limits, tls } = self;
         let loops = following.clone();
         let stop = async move {
             signals.stop(&mut hangup).await;
             // The loops stop while the last requests finish.
             loops.stop();
         };
-        let stop = tell(stopping, stop);
-        serve(runtime, listener, router, following, stop)
+        let door = Door { listener, limits, tls };
+        serve(runtime, door, router, following, tell(stopping, stop))
     }
 
     /// Serves until `stop` completes, then finishes running requests.
     pub fn run_until(self, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        let stop = tell(self.stopping, stop);
-        serve(self.runtime, self.listener, router, FollowedList::default(), stop)
+        let door = Door { listener: self.listener, limits: self.limits, tls: self.tls };
+        serve(self.runtime, door, router, FollowedList::default(), tell(self.stopping, stop))
     }
 
     /// Returns a receiver of whether the server stops.
@@ -144,25 +170,27 @@ async fn tell(stopping: watch::Sender<bool>, stop: impl Future<Output = ()>) {
     stopping.send_replace(true);
 }
 
+/// Where clients come in.
+struct Door {
+    listener: TcpListener,
+    limits: ConnectionLimits,
+    tls: Option<Arc<Tls>>,
+}
+
 fn serve(
     runtime: Runtime,
-    listener: TcpListener,
+    door: Door,
     router: Router,
     following: FollowedList,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let served = runtime.block_on(async move {
-        let handle = Handle::new();
+        let Door { listener, limits, tls } = door;
         tokio::spawn(super::metrics::keep_up(following));
-        let stopping = handle.clone();
-        tokio::spawn(async move {
-            stop.await;
-            stopping.graceful_shutdown(Some(GRACE));
-        });
-        let mut server = axum_server::from_tcp(listener)?.handle(handle);
-        server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-        // The gateway configuration is sent to loopback peers only.
-        server.serve(router.into_make_service_with_connect_info::<SocketAddr>()).await
+        if let Some(tls) = &tls {
+            tokio::spawn(Arc::clone(tls).keep_up());
+        }
+        connections::serve(listener, router, limits, tls, stop, GRACE).await
     });
     // A blocked run must not delay the shutdown: commits are atomic.
     runtime.shutdown_timeout(LEAVE);

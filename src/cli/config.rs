@@ -16,7 +16,10 @@ use super::{
     usage,
 };
 use crate::{
-    api::notify::config::{NotificationConfig, NotificationTarget},
+    api::{
+        client_certificates::{CertificateOwner, ClientCertificates},
+        notify::config::{NotificationConfig, NotificationTarget},
+    },
     manifest::{ManifestFile, syntax},
     model::{
         code::Code,
@@ -37,7 +40,8 @@ pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 const LIVE: [&str; 4] = ["lints", "allowed_labels", "certificate_expiry_days", "sources"];
 
 /// The options that a file found in the working folder cannot set.
-const UNTRUSTED: [&str; 5] = ["server", "allow-outside-files", "cors-origin", "trusted-proxy", "security-log"];
+const UNTRUSTED: [&str; 6] =
+    ["server", "allow-outside-files", "cors-origin", "trusted-proxy", "security-log", "insecure-http"];
 
 /// The contents of a configuration file.
 #[derive(Debug, Default, Deserialize)]
@@ -57,6 +61,8 @@ struct File {
     notifications: NotificationConfig,
     /// The webhooks that `serve` accepts.
     hooks: HooksEntry,
+    /// The owners that clients with certificates act as.
+    client_certificates: Vec<CertificateOwner>,
 }
 
 /// The webhooks in the configuration file.
@@ -80,7 +86,7 @@ struct GitHookEntry {
 pub(super) enum ConfigPart {
     /// What manifests are judged by: `lints`, `allowed_labels` and `certificate_expiry_days`.
     Lints,
-    /// What only `serve` uses: `sources`, `notifications` and `hooks`.
+    /// What only `serve` uses: `sources`, `notifications`, `hooks` and `client_certificates`.
     Server,
 }
 
@@ -93,7 +99,7 @@ impl ConfigPart {
         match field.0.first() {
             Some(Segment::Key(key)) => match key.as_str() {
                 "lints" | "allowed_labels" | "certificate_expiry_days" => Some(ConfigPart::Lints),
-                "sources" | "notifications" | "hooks" => Some(ConfigPart::Server),
+                "sources" | "notifications" | "hooks" | "client_certificates" => Some(ConfigPart::Server),
                 _ => None,
             },
             _ => None,
@@ -122,6 +128,8 @@ pub(super) struct Config {
     pub notifications: Vec<NotificationTarget>,
     /// The file with the secret of the webhook at `/hooks/git`, if the server accepts it.
     pub git_hook: Option<PathBuf>,
+    /// The owners that clients with certificates act as.
+    pub client_certificates: Vec<CertificateOwner>,
 }
 
 impl Config {
@@ -147,6 +155,8 @@ impl Config {
             Some(("`notifications`", place.join("notifications")))
         } else if self.git_hook.is_some() {
             Some(("`hooks`", place.join("hooks")))
+        } else if !self.client_certificates.is_empty() {
+            Some(("`client_certificates`", place.join("client_certificates")))
         } else {
             credentials.map(|at| ("credentials", place.join("sources").join(at)))
         };
@@ -230,6 +240,10 @@ impl Config {
             faults.push(fault);
             Vec::new()
         });
+        ClientCertificates::check(&file.client_certificates).unwrap_or_else(|fault| {
+            let path = fault.path.under(&FieldPath::root().join("client_certificates"));
+            faults.push(fault.at(path));
+        });
         let mut errors: Vec<(ConfigPart, Failure)> = Vec::new();
         for fault in faults {
             match ConfigPart::of(&fault.path).filter(|_| is_readable) {
@@ -252,6 +266,7 @@ impl Config {
             sources,
             notifications,
             git_hook,
+            client_certificates: file.client_certificates,
         })
     }
 

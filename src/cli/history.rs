@@ -14,7 +14,15 @@ use super::{
 };
 use crate::{
     api::history::document::HistoryEntry,
-    model::{code::Code, diagnostic::Diagnostic, id::Id, json, key::Key, operation::Author, secret::Secrets},
+    model::{
+        code::Code,
+        diagnostic::Diagnostic,
+        id::Id,
+        json,
+        key::Key,
+        operation::{Author, key_of},
+        secret::Secrets,
+    },
     store::{
         PastError, Store,
         commits::{CommitPrefix, RevisionName},
@@ -296,7 +304,7 @@ fn text(record: &Record, changes: bool) -> String {
 
 fn author(author: &Author) -> String {
     match author {
-        Author::Api { key, owner } => format!("API key {key} of {owner}"),
+        Author::Api { key, owner } => key_of(key.as_str(), owner.as_str()),
         Author::Local => "command line".to_owned(),
         Author::Rollback { to, source, rejected, through } => {
             let mut text = format!("rollback to revision {to}");
@@ -304,14 +312,14 @@ fn author(author: &Author) -> String {
             for commit in rejected.iter().filter_map(|left| left.commit.as_ref()) {
                 let _ = write!(text, ", leaving {commit}");
             }
-            let _ = through.as_ref().map(|(key, owner)| write!(text, " with API key {key} of {owner}"));
+            let _ = through.as_ref().map(|(key, owner)| write!(text, " with {}", key_of(key.as_str(), owner.as_str())));
             text
         }
         Author::Source { source, commit, commit_author, through } => {
             let mut text = format!("source `{source}`");
             let _ = commit.as_ref().map(|commit| write!(text, " at {commit}"));
             let _ = commit_author.as_ref().map(|who| write!(text, " by {} <{}>", who.name, who.email));
-            let _ = through.as_ref().map(|(key, owner)| write!(text, " with API key {key} of {owner}"));
+            let _ = through.as_ref().map(|(key, owner)| write!(text, " with {}", key_of(key.as_str(), owner.as_str())));
             text
         }
     }

@@ -14,6 +14,7 @@ mod get;
 mod guards;
 mod history;
 mod keys;
+mod listen;
 mod log;
 #[cfg(feature = "otlp")]
 mod otlp;

@@ -15,14 +15,15 @@ use super::{
     followed::ConfiguredSource,
     guards::GuardArgs,
     keys,
+    listen::ListenArgs,
     log::{self, LogFormat},
     reload::{ConfigWatch, LiveSources, Reloader},
     source::{Loading, Ownership},
 };
 use crate::{
     api::{
-        App, Settings, VERSION_HEADER, bind, hooks::read_secret, install_metrics, notify::Notifier,
-        reconciliation::files::DEFAULT_MIB, router, security::log_sources, watch::DEFAULT_WATCHERS,
+        App, Settings, VERSION_HEADER, client_certificates::ClientCertificates, hooks::read_secret, install_metrics,
+        notify::Notifier, reconciliation::files::DEFAULT_MIB, router, security::log_sources, watch::DEFAULT_WATCHERS,
     },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     reconcile::{drift::DriftPolicy, token::write_token},
@@ -49,9 +50,8 @@ pub(super) struct Args {
     drift: DriftPolicy,
     #[command(flatten)]
     store: StoreArgs,
-    /// Address to listen on; port 0 picks a free port.
-    #[arg(long, value_name = "ADDR", env = "EDGEWRIGHT_LISTEN", default_value = "127.0.0.1:8484")]
-    listen: String,
+    #[command(flatten)]
+    listen: ListenArgs,
     /// Public URL of the API, used for every `uri` in responses (default: the listen address).
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_BASE_URL")]
     base_url: Option<String>,
@@ -112,13 +112,17 @@ impl Args {
         if let Some(file) = &config.git_hook {
             check_hook_secret(file)?;
         }
-        let mut server = bind(&self.listen).map_err(|error| {
-            Diagnostic::error(Code::CannotListen, format!("cannot listen on {}: {error}", self.listen))
-                .help("set --listen to an IP address and a free port, such as 127.0.0.1:8484")
-        })?;
+        if !config.client_certificates.is_empty() && !self.listen.knows_clients() {
+            let fault = Diagnostic::error(Code::Parameter, "`client_certificates` needs `--tls-client-ca`");
+            return Err(fault.help("set --tls-client-ca to the authorities of clients' certificates").into());
+        }
+        let (mut server, tls) = self.listen.bind()?;
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         let store = Arc::new(self.store.open_to_serve()?);
-        let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| format!("http://{address}")));
+        let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| {
+            let scheme = if tls.is_some() { "https" } else { "http" };
+            format!("{scheme}://{address}")
+        }));
         // The first run is over before there is a router.
         install_metrics();
         let mut config = config;
@@ -146,6 +150,7 @@ impl Args {
             Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
         let app = App::new(store, settings).following_list(following.clone()).stopped_by(&server);
         let app = app.outbox(notifier.as_ref().map(Notifier::outbox));
+        let app = app.tls(tls.clone(), ClientCertificates::new(config.client_certificates.clone()));
         let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
         let app = app.guarded(self.guards.settings(), security_log.clone());
         let app = match &config.git_hook {
@@ -159,6 +164,9 @@ impl Args {
         let (hangup, looking) = (trigger.clone(), following.clone());
         let on_hangup = move || {
             tracing::info!("SIGHUP: reading the configuration file and the manifests");
+            if let Some(tls) = &tls {
+                tls.reload();
+            }
             hangup.reload();
             looking.iter().for_each(|following| following.look());
         };

@@ -51,6 +51,8 @@ pub enum Code {
     VersionHeader,
     Forbidden,
     InsecureTransport,
+    MalformedRequest,
+    HeadTooLarge,
     BodyTooLarge,
     ContentType,
     Parameter,

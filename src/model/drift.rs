@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{id::Id, operation::Author};
+use super::{
+    id::Id,
+    operation::{Author, key_of},
+};
 
 /// The fields of a resource, with secrets as digests.
 pub(crate) type DriftFields = Map<String, Value>;
@@ -83,11 +86,11 @@ pub(crate) struct ForeignWrite {
 /// Describes who made a change.
 pub(crate) fn writer(author: &Author) -> String {
     let with_key = |what: String, through: &Option<(Id, Id)>| match through {
-        Some((key, owner)) => format!("{what} with API key {key} of {owner}"),
+        Some((key, owner)) => format!("{what} with {}", key_of(key.as_str(), owner.as_str())),
         None => what,
     };
     match author {
-        Author::Api { key, owner } => format!("API key {key} of {owner}"),
+        Author::Api { key, owner } => key_of(key.as_str(), owner.as_str()),
         Author::Local => "command line".to_owned(),
         Author::Rollback { to, through, .. } => with_key(format!("rollback to revision {to}"), through),
         Author::Source { source, through, .. } => with_key(format!("source `{source}`"), through),

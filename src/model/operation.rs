@@ -198,6 +198,17 @@ pub enum Author {
     Local,
 }
 
+/// What the ID of a key begins with if a client had a certificate instead of an API key (D97).
+pub(crate) const CERTIFICATE: &str = "certificate:";
+
+/// Describes the key of a request, or the certificate that it had instead.
+pub(crate) fn key_of(key: &str, owner: &str) -> String {
+    match key.strip_prefix(CERTIFICATE) {
+        Some(name) => format!("certificate {name} of {owner}"),
+        None => format!("API key {key} of {owner}"),
+    }
+}
+
 /// Manifests whose state a rollback left: the loop that follows their source does not apply them again (D78).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectedManifests {

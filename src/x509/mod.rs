@@ -17,6 +17,7 @@ use x509_parser::{
         OID_X509_COMMON_NAME, OID_X509_COUNTRY_NAME, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_LOCALITY_NAME,
         OID_X509_ORGANIZATION_NAME, OID_X509_ORGANIZATIONAL_UNIT, OID_X509_STATE_OR_PROVINCE_NAME,
     },
+    parse_x509_certificate,
     time::ASN1Time,
     x509::X509Name,
 };
@@ -156,6 +157,19 @@ pub(crate) fn check_key(certificate_pem: &str, private_key_pem: &str) -> Result<
         }
         if is_key_of(leaf.public_key(), key)? { Ok(()) } else { Err(PemFault::KeyMismatch) }
     })
+}
+
+/// The names that a certificate can be told by, with their kinds: `dns:`, `uri:` or `email:`. None if it is not valid.
+pub(crate) fn identities(der: &[u8]) -> Vec<String> {
+    let Ok((_, certificate)) = parse_x509_certificate(der) else { return Vec::new() };
+    let Ok(Some(names)) = certificate.subject_alternative_name() else { return Vec::new() };
+    let names = names.value.general_names.iter().filter_map(|name| match name {
+        GeneralName::DNSName(name) => Some(format!("dns:{}", name.to_ascii_lowercase())),
+        GeneralName::URI(name) => Some(format!("uri:{name}")),
+        GeneralName::RFC822Name(name) => Some(format!("email:{name}")),
+        _ => None,
+    });
+    names.collect()
 }
 
 /// Returns an attribute of a name, or the last of several: names go from general to specific, and Go shows the last

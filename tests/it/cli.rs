@@ -109,8 +109,27 @@ impl Folder {
 
     /// The same for a server that may end before it listens.
     pub(crate) fn try_serve(&self, options: &str, variables: &[(&str, &str)]) -> Result<Serve, Run> {
-        let mut command = self.command(&format!("serve --listen 127.0.0.1:0 --admin-token-file admin.token {options}"));
+        let mut command = self.command(&serve_line(options));
         command.envs(variables.iter().copied());
+        self.started(command)
+    }
+
+    /// The same with a limit of open files.
+    pub(crate) fn serve_with_files(&self, files: u32, options: &str) -> Serve {
+        let serve = self.command(&serve_line(options));
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("ulimit -n {files}; exec \"$0\" \"$@\"")).arg(PROGRAM).args(serve.get_args());
+        for (name, value) in serve.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        shell.current_dir(self.root.path()).stdin(Stdio::null());
+        self.started(shell).unwrap_or_else(|run| panic!("serve {options} ended:\n{}", run.all()))
+    }
+
+    fn started(&self, mut command: Command) -> Result<Serve, Run> {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = Pipe::new(child.stdout.take().unwrap());
         let mut err = Pipe::new(child.stderr.take().unwrap());
@@ -142,6 +161,10 @@ impl Folder {
 /// Runs the program in the repository.
 pub(crate) fn run_in_repository(line: &str) -> Run {
     finish(command_in(Path::new(REPOSITORY), line), "")
+}
+
+fn serve_line(options: &str) -> String {
+    format!("serve --listen 127.0.0.1:0 --admin-token-file admin.token {options}")
 }
 
 fn command_in(folder: &Path, line: &str) -> Command {

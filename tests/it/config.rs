@@ -97,7 +97,7 @@ fn a_mistake_in_it_is_in_the_report() {
 fn a_file_that_is_just_there_sends_nothing_anywhere() {
     let folder = Folder::new();
     folder.write("m/a.yaml", EDGE);
-    for option in ["server: http://127.0.0.1:1", "allow-outside-files: true"] {
+    for option in ["server: http://127.0.0.1:1", "allow-outside-files: true", "insecure-http: true"] {
         let text = format!("options: {{{option}}}\n");
         folder.write("edgewright.config.yaml", &text);
         let run = folder.run("plan m");

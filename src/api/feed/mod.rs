@@ -1,5 +1,5 @@
 //! `GET /gateway/configuration`: the resolved configuration of one revision, for the gateway itself (D94). It has private
-//! keys and secrets, so it has a role of its own, stays on the server's machine, and each read is in the audit log.
+//! keys and secrets, so it has a role of its own, goes to other machines only with TLS, and each read is in the audit log.
 
 pub(super) mod cache;
 mod certificates;
@@ -22,6 +22,7 @@ use super::{
     App,
     answer::{self, ApiError},
     auth::{self, Caller},
+    connections::OverTls,
     past, query,
     security::{event::SecurityEvent, note::SecurityNote},
 };
@@ -52,9 +53,10 @@ pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Respons
     let (parts, _) = request.into_parts();
     let snapshot = app.store.snapshot();
     let caller = auth::admit_gateway(&app, &snapshot, &parts.headers)?;
-    let peer = local_peer(parts.extensions.get::<ConnectInfo<SocketAddr>>()).map_err(|error| {
+    let is_secured = parts.extensions.get::<OverTls>().is_some();
+    let peer = safe_peer(parts.extensions.get::<ConnectInfo<SocketAddr>>(), is_secured).map_err(|error| {
         let actor = Some((&caller.key, &caller.owner));
-        error.noted(SecurityNote::of(SecurityEvent::PermissionRefused, "not from this machine", actor))
+        error.noted(SecurityNote::of(SecurityEvent::PermissionRefused, "neither TLS nor this machine", actor))
     })?;
     query::check(parts.uri.query(), &[SINCE])?;
     let reader = FeedReader { caller, peer, headers: parts.headers, since: since(parts.uri.query())? };
@@ -97,14 +99,15 @@ fn answer(app: &App, snapshot: &Snapshot, reader: &FeedReader) -> Result<Respons
     Ok(response)
 }
 
-/// Returns the address of a client on this machine. A header could claim to come from anywhere, so only the socket counts; a
-/// server that does not know it sends nothing.
-fn local_peer(peer: Option<&ConnectInfo<SocketAddr>>) -> Result<SocketAddr, ApiError> {
+/// Returns the address of a client on this machine, or of one that has connected with the server's own TLS. A header could
+/// claim to come from anywhere, so only the socket counts; a server that does not know it sends nothing.
+fn safe_peer(peer: Option<&ConnectInfo<SocketAddr>>, is_secured: bool) -> Result<SocketAddr, ApiError> {
     match peer {
-        Some(ConnectInfo(peer)) if peer.ip().to_canonical().is_loopback() => Ok(*peer),
+        Some(ConnectInfo(peer)) if is_secured || peer.ip().to_canonical().is_loopback() => Ok(*peer),
         _ => {
-            let message = "the gateway configuration has private keys and is sent only to a loopback address";
-            let help = "run a reverse proxy that terminates TLS on the server's machine, or read it there";
+            let message =
+                "the gateway configuration has private keys and is sent only with TLS, or to a loopback address";
+            let help = "start the server with --tls-cert and --tls-key, or read it on the server's machine";
             Err(ApiError::new(Fault::new(Code::InsecureTransport, message).help(help)))
         }
     }

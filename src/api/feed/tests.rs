@@ -9,7 +9,7 @@ use axum::{
     response::IntoResponse,
 };
 
-use super::{certificates::Certificates, local_peer};
+use super::{certificates::Certificates, safe_peer};
 use crate::{
     model::{
         Kind,
@@ -82,10 +82,10 @@ fn peer(address: &str) -> Option<ConnectInfo<SocketAddr>> {
 #[test]
 fn only_a_loopback_address_of_the_socket_counts() {
     for local in ["127.0.0.1:4000", "127.9.9.9:4000", "[::1]:4000", "[::ffff:127.0.0.1]:4000"] {
-        assert!(local_peer(peer(local).as_ref()).is_ok(), "{local}");
+        assert!(safe_peer(peer(local).as_ref(), false).is_ok(), "{local}");
     }
     for remote in ["192.0.2.7:4000", "10.0.0.1:4000", "[2001:db8::1]:4000", "[::ffff:192.0.2.7]:4000", "none"] {
-        let refused = local_peer(peer(remote).as_ref()).err();
+        let refused = safe_peer(peer(remote).as_ref(), false).err();
         assert_eq!(refused.as_ref().map(|error| error.code()), Some(Code::InsecureTransport), "{remote}");
         let status = refused.map(|error| error.into_response().status());
         assert_eq!(status, Some(StatusCode::FORBIDDEN));
@@ -93,8 +93,11 @@ fn only_a_loopback_address_of_the_socket_counts() {
     // What a proxy or a client writes into the request is not looked at.
     let request = Request::builder().header("X-Forwarded-For", "127.0.0.1").header("Forwarded", "for=127.0.0.1");
     let request = request.extension(ConnectInfo(SocketAddr::from(([192, 0, 2, 7], 4000)))).body(Body::empty());
-    let refused = request.ok().map(|request| local_peer(request.extensions().get()).is_err());
+    let refused = request.ok().map(|request| safe_peer(request.extensions().get(), false).is_err());
     assert_eq!(refused, Some(true));
+    // The server's own TLS is enough, but its address must be known for the log.
+    assert!(safe_peer(peer("192.0.2.7:4000").as_ref(), true).is_ok());
+    assert!(safe_peer(None, true).is_err());
 }
 
 #[test]

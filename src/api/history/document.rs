@@ -8,7 +8,11 @@ use serde_json::{Value, json};
 
 use crate::{
     api::openapi::{extension::ExtensionOperation, schemas::Schemas},
-    model::{id::Id, key::Key, operation::Author},
+    model::{
+        id::Id,
+        key::Key,
+        operation::{Author, key_of},
+    },
     store::{
         blame::Blame,
         history::{Outcome, Record},
@@ -84,7 +88,7 @@ impl HistoryAuthor {
         }
         if !self.key_id.is_empty() {
             let with = if text.is_empty() { "" } else { " with " };
-            text += &format!("{with}API key {} of {}", self.key_id, self.owner_id);
+            text += &format!("{with}{}", key_of(&self.key_id, &self.owner_id));
         }
         text
     }

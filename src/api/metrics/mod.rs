@@ -2,6 +2,7 @@
 
 mod exposition;
 mod inventory;
+mod pages;
 mod process;
 mod scrape;
 mod syncs;
@@ -27,7 +28,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use super::{
     App, access,
     answer::ApiError,
-    guard, notify,
+    connections, guard, notify,
     security::{self, event::SecurityEvent, note::SecurityNote},
 };
 use crate::{
@@ -38,6 +39,7 @@ use crate::{
 use exposition::Exposition;
 
 pub(super) use inventory::Inventories;
+pub(super) use pages::ScrapedPages;
 pub(super) use syncs::SyncTimes;
 
 /// Bucket bounds in seconds, from a read from memory to a commit on a slow disk.
@@ -106,6 +108,7 @@ fn recorder() -> Option<&'static PrometheusHandle> {
             for event in SecurityEvent::ALL {
                 metrics::counter!(security::EVENTS, "event" => event.as_str()).increment(0);
             }
+            connections::counts::describe();
             process::start();
             Some(handle)
         })
@@ -259,10 +262,13 @@ pub(super) async fn page(app: Arc<App>) -> Response {
 }
 
 fn page_of(app: &App) -> Response {
-    let mut page = Exposition::after(recorder().map(PrometheusHandle::render).unwrap_or_default());
-    scrape::write(app, &mut page);
-    process::write(&mut page);
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], page.into_text()).into_response()
+    let page = app.scraped.get(|| {
+        let mut page = Exposition::after(recorder().map(PrometheusHandle::render).unwrap_or_default());
+        scrape::write(app, &mut page);
+        process::write(&mut page);
+        page.into_text()
+    });
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], page).into_response()
 }
 
 #[cfg(test)]

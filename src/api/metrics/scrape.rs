@@ -13,6 +13,9 @@ use crate::{
 /// The commit of the build, if the build names it.
 const COMMIT: Option<&str> = option_env!("EDGEWRIGHT_COMMIT");
 
+/// The `id` of the certificate of the server itself.
+const OWN_CERTIFICATE: &str = "server";
+
 /// Writes the gauges of a server.
 pub(super) fn write(app: &App, page: &mut Exposition) {
     let commit = COMMIT.filter(|commit| !commit.is_empty()).unwrap_or("unknown");
@@ -52,6 +55,7 @@ fn resources(app: &App, page: &mut Exposition) {
         kinds.iter().map(move |(kind, count)| (labels(kind.info().name), *count as f64))
     });
     page.gauge("edgewright_source_resources", "Resources that a source owns, by kind.", owned);
+    let own = app.tls.iter().map(|tls| (vec![("id", OWN_CERTIFICATE), ("name", "")], tls.expiry() as f64));
     let expiries = inventory
         .expiries
         .iter()
@@ -59,7 +63,7 @@ fn resources(app: &App, page: &mut Exposition) {
     page.gauge(
         "edgewright_certificate_expiry_timestamp_seconds",
         "End of validity of a TLS certificate's leaf or a certificate authority, in Unix time.",
-        expiries,
+        own.chain(expiries),
     );
 }
 

@@ -1,0 +1,314 @@
+//! The connections of a server: how many there may be, who gives way to others, and how long clients may take (D97).
+//!
+//! A connection that has no request costs its client nothing, and the server a descriptor. So the places are limited, and a
+//! new connection takes the place of the one that has been without a request for the longest.
+
+mod activity;
+pub(super) mod counts;
+mod limits;
+mod refusal;
+mod sent_body;
+mod stream;
+mod table;
+
+use std::{
+    convert::Infallible,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{ConnectInfo, Request},
+    http::Version,
+    response::Response,
+};
+use hyper::body::Incoming;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+};
+use rustix::io::Errno;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tower::ServiceExt;
+
+use super::tls::{PeerCertificate, Tls};
+use activity::Activity;
+use sent_body::SentBody;
+use stream::WatchedStream;
+use table::{ConnectionTable, Seat};
+
+pub(crate) use limits::{ConnectionLimits, raise_descriptors};
+
+/// The pause after a failure to accept a connection, such as too many open files.
+const PAUSE: Duration = Duration::from_millis(20);
+/// The largest head of a request, and the most bytes of a response that wait to be written.
+const BUFFER: usize = 64 << 10;
+/// The largest head of HTTP/2.
+const MOST_HEADERS: u32 = 16 << 10;
+/// The most requests of an HTTP/2 connection at a time.
+const MOST_STREAMS: u32 = 64;
+/// How much of its bodies a client may send before they are read.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 512 << 10;
+/// The most streams that a client may reset before they are handled, and that the server may reset because of its errors.
+const MOST_PENDING_RESETS: usize = 20;
+const MOST_RESETS: usize = 128;
+/// How often an HTTP/2 client is asked for a sign of life, and how long it may take.
+const PING: Duration = Duration::from_secs(20);
+/// The first byte of a TLS handshake.
+const HANDSHAKE: u8 = 22;
+
+/// Marks a request that came over TLS.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OverTls;
+
+/// What the connections of a server share.
+struct Listening {
+    router: Router,
+    builder: Builder<TokioExecutor>,
+    table: Arc<ConnectionTable>,
+    limits: ConnectionLimits,
+    tls: Option<Arc<Tls>>,
+}
+
+/// Serves connections until `stop` completes, and then gives those that have requests some more time.
+pub(super) async fn serve(
+    listener: std::net::TcpListener,
+    router: Router,
+    limits: ConnectionLimits,
+    tls: Option<Arc<Tls>>,
+    stop: impl Future<Output = ()>,
+    grace: Duration,
+) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let table = ConnectionTable::new(limits);
+    let shared = Arc::new(Listening { router, builder: builder(), table, limits, tls });
+    let (stopping, stopped) = watch::channel(false);
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            () = accept(&listener, &shared, &stopped) => {}
+        }
+    }
+    // New clients are turned away at once, rather than left waiting.
+    drop(listener);
+    drop(stopped);
+    stopping.send_replace(true);
+    // Each connection has a receiver until it ends.
+    let _ = timeout(grace, stopping.closed()).await;
+    Ok(())
+}
+
+/// The settings of the HTTP parser.
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    // The activity of the connection has the timeouts, also before the protocol is known.
+    builder.http1().header_read_timeout(None::<Duration>).max_buf_size(BUFFER);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(PING)
+        .max_concurrent_streams(MOST_STREAMS)
+        .max_header_list_size(MOST_HEADERS)
+        .max_send_buf_size(BUFFER)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_pending_accept_reset_streams(MOST_PENDING_RESETS)
+        .max_local_error_reset_streams(MOST_RESETS);
+    builder
+}
+
+/// Accepts a connection, finds a place for it, and serves it in a task of its own.
+async fn accept(listener: &TcpListener, shared: &Arc<Listening>, stopped: &watch::Receiver<bool>) {
+    let (stream, peer) = match listener.accept().await {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            counts::accept_failed();
+            let errors = [Errno::MFILE, Errno::NFILE].map(|it| it.raw_os_error());
+            if error.raw_os_error().is_some_and(|it| errors.contains(&it)) {
+                shared.table.shed();
+            }
+            sleep(PAUSE).await;
+            return;
+        }
+    };
+    match shared.table.admit(peer.ip()).await {
+        Ok(seat) => drop(tokio::spawn(attend(Arc::clone(shared), stream, peer, seat, stopped.clone()))),
+        Err(reason) => {
+            counts::refused(reason);
+            if shared.tls.is_none() {
+                refuse(&stream, &refusal::busy());
+            }
+        }
+    }
+}
+
+/// Sends a response that fits into the socket's buffer, without waiting for anything.
+fn refuse(stream: &TcpStream, response: &[u8]) {
+    // A socket that is closed with bytes that nobody has read takes its own last bytes back. The runtime does not know yet
+    // that the new socket is ready.
+    let mut request = [0_u8; 4096];
+    let _ = rustix::io::read(stream, &mut request[..]);
+    let _ = rustix::io::write(stream, response);
+}
+
+/// Serves a connection until it ends or is closed.
+async fn attend(
+    shared: Arc<Listening>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    seat: Seat,
+    stopped: watch::Receiver<bool>,
+) {
+    let activity = Arc::clone(seat.activity());
+    let closed = tokio::select! {
+        biased;
+        () = activity.closed() => activity.close_reason(),
+        () = talk(&shared, stream, peer, &activity, stopped) => None,
+        reason = overdue(&activity, &shared.limits) => Some(reason),
+    };
+    if let Some(reason) = closed {
+        counts::closed(reason);
+        tracing::debug!(%peer, reason = reason.label(), "the connection is closed");
+    }
+    // The socket is closed by now.
+    drop(seat);
+}
+
+/// Completes when a client has taken too long.
+async fn overdue(activity: &Activity, limits: &ConnectionLimits) -> activity::CloseReason {
+    loop {
+        sleep(limits.interval()).await;
+        if let Some(reason) = activity.overdue(limits, Instant::now()) {
+            return reason;
+        }
+    }
+}
+
+async fn talk(
+    shared: &Listening,
+    stream: TcpStream,
+    peer: SocketAddr,
+    activity: &Arc<Activity>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    // A response is written as a whole, and the last part of it must not wait for an acknowledgement.
+    let _ = stream.set_nodelay(true);
+    let mut client = Peer { address: peer, is_secured: false, certificate: None };
+    let Some(tls) = &shared.tls else { return converse(shared, stream, client, activity, stopped).await };
+    let first = tokio::select! {
+        biased;
+        () = stop_of(&mut stopped) => return,
+        first = first_byte(&stream) => first,
+    };
+    match first {
+        Some(HANDSHAKE) => {}
+        None => return,
+        Some(_) => {
+            refuse(&stream, &refusal::plain());
+            return counts::handshake_failed();
+        }
+    }
+    let secured = tokio::select! {
+        biased;
+        () = stop_of(&mut stopped) => return,
+        secured = tls.acceptor().accept(stream) => secured,
+    };
+    let Ok(secured) = secured else { return counts::handshake_failed() };
+    activity.note_secured(Instant::now());
+    client = Peer { is_secured: true, certificate: PeerCertificate::of(secured.get_ref().1), ..client };
+    converse(shared, secured, client, activity, stopped).await;
+}
+
+/// The first byte from a client, which stays to be read; none if the client leaves.
+async fn first_byte(stream: &TcpStream) -> Option<u8> {
+    let mut first = [0_u8];
+    let length = stream.peek(&mut first).await.ok()?;
+    first.into_iter().take(length).next()
+}
+
+/// Completes when the server stops.
+async fn stop_of(stopped: &mut watch::Receiver<bool>) {
+    // An error means that the server is gone.
+    let _ = stopped.wait_for(|stops| *stops).await;
+}
+
+/// Handles the requests of a connection.
+async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    shared: &Listening,
+    stream: S,
+    peer: Peer,
+    activity: &Arc<Activity>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(activity)));
+    let service = Answering { router: shared.router.clone(), peer, activity: Arc::clone(activity) };
+    let connection = shared.builder.serve_connection(io, service);
+    tokio::pin!(connection);
+    tokio::select! {
+        biased;
+        ended = connection.as_mut() => return log_end(ended),
+        () = stop_of(&mut stopped) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    log_end(connection.await);
+}
+
+fn log_end(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection has failed");
+    }
+}
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone)]
+struct Peer {
+    address: SocketAddr,
+    is_secured: bool,
+    certificate: Option<PeerCertificate>,
+}
+
+/// Passes requests of a connection to the router.
+struct Answering {
+    router: Router,
+    peer: Peer,
+    activity: Arc<Activity>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Answering {
+    type Response = Response<SentBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<SentBody>, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let mut flight = self.activity.begin(request.version() == Version::HTTP_2);
+        let mut request = request.map(Body::new);
+        let extensions = request.extensions_mut();
+        extensions.insert(ConnectInfo(self.peer.address));
+        if self.peer.is_secured {
+            extensions.insert(OverTls);
+        }
+        if let Some(certificate) = &self.peer.certificate {
+            extensions.insert(certificate.clone());
+        }
+        let router = self.router.clone();
+        Box::pin(async move {
+            flight.turn().await;
+            let response = router.oneshot(request).await?;
+            Ok(response.map(|body| SentBody::new(body, flight)))
+        })
+    }
+}
