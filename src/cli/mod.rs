@@ -4,6 +4,7 @@ mod blame;
 mod caching;
 mod completions;
 mod config;
+mod core_dumps;
 mod diff;
 mod excerpt;
 mod explain;
@@ -14,6 +15,7 @@ mod get;
 mod history;
 mod keys;
 mod log;
+mod master_key;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod output;
@@ -29,6 +31,7 @@ mod serve;
 mod show;
 mod source;
 mod status;
+mod store;
 mod store_or_server;
 mod suspend;
 mod target;
@@ -43,9 +46,14 @@ use config::Config;
 use output::Output;
 
 use crate::{
-    model::{diagnostic::Diagnostic, json::JsonError, snapshot::Snapshot},
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Name},
+        json::JsonError,
+        snapshot::Snapshot,
+    },
     plan::report::Report,
-    store::{Store, StoreError, history::Retention, probe},
+    store::{Store, StoreError, history::Retention, probe, seal::MasterKeySource},
 };
 
 /// Reconciles an edge gateway with manifests in Git.
@@ -79,6 +87,7 @@ enum Command {
     Blame(blame::Args),
     Keys(keys::Args),
     Owners(owners::Args),
+    Store(store::Args),
     Schema(schema::Args),
     Explain(explain::Args),
     Completions(completions::Args),
@@ -106,6 +115,13 @@ enum Exit {
 struct Failure {
     diagnostics: Vec<Diagnostic>,
     exit: Exit,
+}
+
+impl Failure {
+    /// Whether the reason has a code.
+    fn has_code(&self, code: Code) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.code == Name::Code(code))
+    }
 }
 
 impl From<Diagnostic> for Failure {
@@ -136,6 +152,7 @@ fn leave<T>(value: T) {
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
+    core_dumps::turn_off();
     let exit = run().unwrap_or_else(|failure| {
         show::diagnostics(&failure.diagnostics);
         failure.exit
@@ -186,6 +203,7 @@ fn run() -> CommandResult {
         Command::Blame(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Keys(args) => args.run(),
         Command::Owners(args) => args.run(),
+        Command::Store(args) => args.run(),
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),
@@ -228,17 +246,31 @@ struct StoreArgs {
     /// Maximum age of history records to keep after a change, in days.
     #[arg(long, value_name = "DAYS", env = "EDGEWRIGHT_HISTORY_DAYS", default_value_t = 730)]
     history_days: u32,
+    #[command(flatten)]
+    master_key: master_key::MasterKeyArgs,
 }
 
 impl StoreArgs {
     /// Opens the store for this command.
     fn open(&self) -> Result<Store, Failure> {
-        Ok(Store::open_briefly(&self.store, self.retention())?)
+        self.open_with(&self.master_key.source()?)
+    }
+
+    fn open_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
+        let store = Store::open_briefly(&self.store, self.retention(), source)?;
+        if let Some(file) = store.new_master_key() {
+            show::say(&master_key::announcement(file));
+        }
+        Ok(store)
     }
 
     /// Opens the store for as long as the server runs.
     fn open_to_serve(&self) -> Result<Store, Failure> {
-        Ok(Store::open_with(&self.store, self.retention())?)
+        let store = Store::open_encrypted(&self.store, self.retention(), &self.master_key.source()?)?;
+        if let Some(file) = store.new_master_key() {
+            tracing::warn!("{}", master_key::announcement(file));
+        }
+        Ok(store)
     }
 
     fn retention(&self) -> Retention {
@@ -251,6 +283,11 @@ impl StoreArgs {
         self.existing(self.open_if_there()?)
     }
 
+    /// Opens the store, which must exist, with another master key.
+    fn open_existing_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
+        self.existing(probe(&self.store)?.then(|| self.open_with(source)).transpose()?)
+    }
+
     /// Opens the store for reading; it must exist.
     fn read_existing(&self) -> Result<Store, Failure> {
         self.existing(self.read_if_there()?)
@@ -259,12 +296,9 @@ impl StoreArgs {
     fn existing(&self, store: Option<Store>) -> Result<Store, Failure> {
         match store {
             Some(store) => Ok(store),
-            None => Err(Diagnostic::error(
-                crate::model::code::Code::StoreFormat,
-                format!("no store found in `{}`", self.store.display()),
-            )
-            .help("set --store; `edgewright reconcile` and `edgewright serve` create a store")
-            .into()),
+            None => Err(Diagnostic::error(Code::StoreFormat, format!("no store found in `{}`", self.store.display()))
+                .help("set --store; `edgewright reconcile` and `edgewright serve` create a store")
+                .into()),
         }
     }
 
@@ -283,7 +317,7 @@ impl StoreArgs {
         if !probe(&self.store)? {
             return Ok(None);
         }
-        Ok(Some(Store::open_to_read(&self.store)?))
+        Ok(Some(Store::open_encrypted_to_read(&self.store, &self.master_key.source()?)?))
     }
 }
 

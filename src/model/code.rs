@@ -71,6 +71,8 @@ pub enum Code {
     StoreFormat,
     StoreCorrupt,
     StoreFailed,
+    MasterKey,
+    SecretsGone,
     Internal,
 }
 
