@@ -283,3 +283,110 @@ pub(super) fn is_sealed(value: &[u8]) -> bool {
     }
     serde_json::from_slice::<MaybeSealed>(value).is_ok()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge},
+        store::seal::MasterKey,
+    };
+
+    fn keyring() -> Keyring {
+        Keyring::create([5; 16], MasterKey::random("a test".into()), false, Box::new(|_: &[u8]| Ok(()))).unwrap()
+    }
+
+    fn route(id: &str, token: Option<Secret>) -> Entry {
+        let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new(id));
+        let text =
+            r#"{"match":"/ä","webhook_verification":{"provider":"github","secret":"hunt\"er2"},"description":"b"}"#;
+        let spec = (key.kind.info().restore)(text).unwrap();
+        let (lazy_spec, created_at) = (LazySpec::new(spec), Timestamp::UNIX_EPOCH);
+        Entry { key, lazy_spec, created_at, order: 7, claim: None, token, rendered: Arc::default() }
+    }
+
+    fn name(entry: &Entry) -> String {
+        encode_key(RECORD, &entry.key)
+    }
+
+    fn read(of: &Entry, bytes: &[u8], keyring: &Keyring, lost: Lost) -> Result<Entry, String> {
+        decode(name(of).as_bytes(), bytes, Some(keyring), lost)
+    }
+
+    #[test]
+    fn secrets_are_encrypted_and_come_back_exactly() {
+        let keyring = keyring();
+        for token in [None, Some(Secret::new("a-hash"))] {
+            let entry = route("edghtsrt_1", token.clone());
+            let bytes = encode(&entry, Some(&keyring)).unwrap();
+            let text = String::from_utf8(bytes.clone()).unwrap();
+            assert!(!text.contains("er2") && !text.contains("a-hash") && text.contains("\"secret\":\"\""), "{text}");
+            let again = read(&entry, &bytes, &keyring, Lost::Refused).unwrap();
+            assert_eq!(again.lazy_spec.stored().unwrap(), entry.lazy_spec.stored().unwrap());
+            assert_eq!(again.lazy_spec.secrets().unwrap(), entry.lazy_spec.secrets().unwrap());
+            assert_eq!((again.token, again.order, key_of(&bytes)), (token, 7, Some(keyring.current())));
+        }
+        let edge = Entry {
+            key: Key::new(Kind::HttpsEdge, Id::new("edghts_1")),
+            lazy_spec: LazySpec::new(Arc::new(HttpsEdge::default())),
+            ..route("edghtsrt_1", None)
+        };
+        let bytes = encode(&edge, Some(&keyring)).unwrap();
+        assert_eq!(bytes, encode(&edge, None).unwrap(), "a record without a secret is as it was");
+        let again = read(&edge, &bytes, &keyring, Lost::Refused).unwrap();
+        assert_eq!(again.lazy_spec.secrets().unwrap(), &StoredSecrets::At(Box::default()));
+    }
+
+    #[test]
+    fn encrypted_secrets_open_in_their_own_record_only() {
+        let keyring = keyring();
+        let (one, other) = (route("edghtsrt_1", None), route("edghtsrt_2", None));
+        let bytes = encode(&one, Some(&keyring)).unwrap();
+        let error = read(&other, &bytes, &keyring, Lost::Refused).unwrap_err();
+        assert!(error.contains("changed or moved") && error.contains("edghtsrt_2"), "{error}");
+        let text = String::from_utf8(bytes).unwrap();
+        for (from, to) in [("\"b\"", "\"c\""), ("\"at\":[", "\"at\":[1,"), ("\"value\":", "\"token\":true,\"value\":")]
+        {
+            assert!(text.contains(from), "{text}");
+            let error = read(&one, text.replacen(from, to, 1).as_bytes(), &keyring, Lost::Refused).unwrap_err();
+            assert!(error.contains("edghtsrt_1") && !error.contains("er2"), "{error}");
+        }
+        let foreign = self::keyring();
+        let error = read(&one, text.as_bytes(), &foreign, Lost::Masked).unwrap_err();
+        assert!(error.contains(&format!("{} of the record", keyring.current())), "{error}");
+        assert!(decode(name(&one).as_bytes(), text.as_bytes(), None, Lost::Masked).is_err());
+    }
+
+    #[test]
+    fn secrets_whose_data_key_is_destroyed_are_lost_in_earlier_states_only() {
+        let keyring = keyring();
+        let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
+        let bytes = encode(&entry, Some(&keyring)).unwrap();
+        keyring.want_new(true);
+        keyring.rotate(crate::store::mint::now()).unwrap();
+        assert!(read(&entry, &bytes, &keyring, Lost::Refused).is_ok(), "the former key is still there");
+        keyring.destroy_expired(crate::store::mint::now(), &|_| false).unwrap();
+        assert!(read(&entry, &bytes, &keyring, Lost::Refused).unwrap_err().contains("destroyed"));
+        let lost = read(&entry, &bytes, &keyring, Lost::Masked).unwrap();
+        assert!(lost.lazy_spec.has_lost_secrets() && lost.token.is_none());
+        let secret = format!("\"secret\":\"{MASK}\"");
+        assert!(lost.lazy_spec.stored().unwrap().contains(&secret));
+        assert!(encode(&lost, Some(&keyring)).is_err(), "masks never get into a store");
+    }
+
+    #[test]
+    fn a_record_of_the_format_before_is_encrypted_whatever_its_form() {
+        let keyring = keyring();
+        let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
+        let spec = entry.lazy_spec.stored().unwrap().to_owned();
+        for text in [spec.as_str(), r#"{"match": 5, "webhook_verification": {"secret": "hunt\"er2"}}"#] {
+            let lazy_spec = LazySpec::from_stored(Kind::HttpsEdgeRoute, Vec::new(), text, StoredSecrets::Unknown);
+            let former = Entry { lazy_spec, ..entry.clone() };
+            let bytes = encode(&former, Some(&keyring)).unwrap();
+            assert!(is_sealed(&bytes) && !String::from_utf8(bytes.clone()).unwrap().contains("er2"));
+            let again = read(&former, &bytes, &keyring, Lost::Refused).unwrap();
+            assert_eq!(again.lazy_spec.stored().unwrap(), text);
+        }
+    }
+}
