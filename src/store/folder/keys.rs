@@ -89,7 +89,7 @@ impl KeyPlaces {
         let failed = |path: &Path, error: &io::Error| StoreError::io("write the master key", path, error);
         let preferred = self.preferred();
         let made = match make_at(preferred) {
-            Err(error) if is_forbidden(&error) && preferred != self.inside => {
+            Err(error) if is_forbidden(&error) && *preferred != self.inside => {
                 make_at(&self.inside).map(|it| (it, &self.inside))
             }
             made => made.map(|it| (it, preferred)),
