@@ -53,6 +53,7 @@ pub mod resources {
             tls_edge::TlsEdge,
         },
         module::{AnyModule, Slot},
+        places::SecretPlaces,
         reference::Reference,
         resource::{AccessList, AnyResource, ViewContext},
         secret::{MASK, Reading, Review, Secret, Secrets, Text},
@@ -182,6 +183,9 @@ pub mod storage {
         engine::{Batch, Engine, Hash, OnDisk, Query, RecordChange, State, Statistics, Tip, UNDO, UndoVisit, Visit},
         memory::MemoryEngine,
     };
+
+    // Secrets at rest.
+    pub use crate::store::seal::{Keyring, MasterKeySource};
 }
 
 pub mod server {

@@ -100,6 +100,8 @@ impl Estate {
     /// Copies the store into this folder.
     pub(crate) fn copy(&self, folder: &str) {
         copy(&self.scratch.join(STORE), &self.scratch.join(folder).join("store"));
+        // The master key is beside the store.
+        fs::copy(self.scratch.join(format!("{STORE}.key")), self.scratch.join(folder).join("store.key")).unwrap();
     }
 
     /// Serves the store in this folder (`state` has the one without changes), with or without the manifests.

@@ -39,9 +39,19 @@ pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 /// The keys that take effect while a server runs (D91); all others need a restart.
 const LIVE: [&str; 4] = ["lints", "allowed_labels", "certificate_expiry_days", "sources"];
 
-/// The options that a file found in the working folder cannot set.
-const UNTRUSTED: [&str; 6] =
-    ["server", "allow-outside-files", "cors-origin", "trusted-proxy", "security-log", "insecure-http"];
+/// The options that a file found in the working folder must not set.
+const UNTRUSTED: [&str; 10] = [
+    "server",
+    "allow-outside-files",
+    "cors-origin",
+    "trusted-proxy",
+    "security-log",
+    "insecure-http",
+    "master-key-file",
+    "master-key-command",
+    "new-master-key-file",
+    "new-master-key-command",
+];
 
 /// The contents of a configuration file.
 #[derive(Debug, Default, Deserialize)]
@@ -274,8 +284,8 @@ impl Config {
     /// precedence.
     pub(super) fn apply(&self, mut command: Command) -> Result<Command, Failure> {
         for (name, value) in &self.options {
-            // A pull request can add this file to the working folder, and must not redirect the token or read other
-            // files.
+            // A pull request can add this file to the working folder, and must not redirect the token, read other files,
+            // run a command or choose a key.
             if !self.named && UNTRUSTED.contains(&name.as_str()) {
                 let message = format!("`{name}` cannot be set in a configuration file found in the working folder");
                 let fault = Fault::new(Code::NotAllowed, message);

@@ -4,6 +4,7 @@ mod blame;
 mod caching;
 mod completions;
 mod config;
+mod core_dumps;
 mod diff;
 mod excerpt;
 mod explain;
@@ -16,6 +17,7 @@ mod history;
 mod keys;
 mod listen;
 mod log;
+mod master_key;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod output;
@@ -32,6 +34,7 @@ mod serve;
 mod show;
 mod source;
 mod status;
+mod store;
 mod store_or_server;
 mod suspend;
 mod target;
@@ -49,9 +52,14 @@ use output::Output;
 
 use crate::{
     manifest::tree::remote::{FETCH_ARGUMENT, fetch_for_server},
-    model::{diagnostic::Diagnostic, json::JsonError, snapshot::Snapshot},
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Name},
+        json::JsonError,
+        snapshot::Snapshot,
+    },
     plan::report::Report,
-    store::{Store, StoreError, fault::faults, history::Retention, probe},
+    store::{Store, StoreError, fault::faults, history::Retention, probe, seal::MasterKeySource},
 };
 
 /// Reconciles an edge gateway with manifests in Git.
@@ -86,6 +94,7 @@ enum Command {
     Keys(keys::Args),
     Owners(owners::Args),
     SecurityLog(security_log::Args),
+    Store(store::Args),
     Schema(schema::Args),
     Explain(explain::Args),
     Completions(completions::Args),
@@ -113,6 +122,13 @@ enum Exit {
 struct Failure {
     diagnostics: Vec<Diagnostic>,
     exit: Exit,
+}
+
+impl Failure {
+    /// Whether the reason has a code.
+    fn has_code(&self, code: Code) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.code == Name::Code(code))
+    }
 }
 
 impl From<Diagnostic> for Failure {
@@ -143,6 +159,7 @@ fn leave<T>(value: T) {
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
+    core_dumps::turn_off();
     let _faults = faults();
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == FETCH_ARGUMENT) && arguments.next().is_none() {
@@ -202,6 +219,7 @@ fn run() -> CommandResult {
         Command::Keys(args) => args.run(),
         Command::Owners(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
         Command::SecurityLog(args) => args.run(),
+        Command::Store(args) => args.run(),
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),
@@ -255,17 +273,31 @@ struct StoreArgs {
     /// Maximum age of history records to keep after a change, in days.
     #[arg(long, value_name = "DAYS", env = "EDGEWRIGHT_HISTORY_DAYS", default_value_t = 730)]
     history_days: u32,
+    #[command(flatten)]
+    master_key: master_key::MasterKeyArgs,
 }
 
 impl StoreArgs {
     /// Opens the store for this command.
     fn open(&self) -> Result<Store, Failure> {
-        Ok(Store::open_briefly(&self.store, self.retention())?)
+        self.open_with(&self.master_key.source()?)
+    }
+
+    fn open_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
+        let store = Store::open_briefly(&self.store, self.retention(), source)?;
+        if let Some(file) = store.new_master_key() {
+            show::say(&master_key::announcement(file));
+        }
+        Ok(store)
     }
 
     /// Opens the store for as long as the server runs.
     fn open_to_serve(&self) -> Result<Store, Failure> {
-        Ok(Store::open_with(&self.store, self.retention())?)
+        let store = Store::open_encrypted(&self.store, self.retention(), &self.master_key.source()?)?;
+        if let Some(file) = store.new_master_key() {
+            tracing::warn!("{}", master_key::announcement(file));
+        }
+        Ok(store)
     }
 
     fn retention(&self) -> Retention {
@@ -278,6 +310,11 @@ impl StoreArgs {
         self.existing(self.open_if_there()?)
     }
 
+    /// Opens the store, which must exist, with another master key.
+    fn open_existing_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
+        self.existing(probe(&self.store)?.then(|| self.open_with(source)).transpose()?)
+    }
+
     /// Opens the store for reading; it must exist.
     fn read_existing(&self) -> Result<Store, Failure> {
         self.existing(self.read_if_there()?)
@@ -286,12 +323,9 @@ impl StoreArgs {
     fn existing(&self, store: Option<Store>) -> Result<Store, Failure> {
         match store {
             Some(store) => Ok(store),
-            None => Err(Diagnostic::error(
-                crate::model::code::Code::StoreFormat,
-                format!("no store found in `{}`", self.store.display()),
-            )
-            .help("set --store; `edgewright reconcile` and `edgewright serve` create a store")
-            .into()),
+            None => Err(Diagnostic::error(Code::StoreFormat, format!("no store found in `{}`", self.store.display()))
+                .help("set --store; `edgewright reconcile` and `edgewright serve` create a store")
+                .into()),
         }
     }
 
@@ -310,7 +344,7 @@ impl StoreArgs {
         if !probe(&self.store)? {
             return Ok(None);
         }
-        Ok(Some(Store::open_to_read(&self.store)?))
+        Ok(Some(Store::open_encrypted_to_read(&self.store, &self.master_key.source()?)?))
     }
 }
 

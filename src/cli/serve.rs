@@ -12,6 +12,7 @@ use super::otlp;
 use super::{
     CommandResult, Exit, Failure, StoreArgs,
     config::Config,
+    core_dumps,
     followed::ConfiguredSource,
     guards::GuardArgs,
     keys,
@@ -27,7 +28,7 @@ use crate::{
     },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     reconcile::{drift::DriftPolicy, token::write_token},
-    store::{Store, background::lower_priority_of_pool},
+    store::{Store, background::lower_priority_of_pool, checkpoint::maintain_from_time_to_time},
     text::escaped,
 };
 
@@ -85,6 +86,7 @@ pub(super) struct Args {
 impl Args {
     /// Runs the command.
     pub(super) fn run(self, config: Config, is_given: &dyn Fn(&str) -> bool) -> CommandResult {
+        core_dumps::turn_off_for_server();
         lower_priority_of_pool();
         log::start(self.log_format);
         self.serve(config, is_given).map_err(|failure| match self.log_format {
@@ -119,6 +121,7 @@ impl Args {
         let (mut server, tls) = self.listen.bind()?;
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         let store = Arc::new(self.store.open_to_serve()?);
+        maintain_from_time_to_time(&store);
         let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| {
             let scheme = if tls.is_some() { "https" } else { "http" };
             format!("{scheme}://{address}")

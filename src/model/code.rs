@@ -75,6 +75,8 @@ pub enum Code {
     StoreFormat,
     StoreCorrupt,
     StoreFailed,
+    MasterKey,
+    SecretsGone,
     Internal,
 }
 

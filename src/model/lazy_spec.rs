@@ -4,6 +4,7 @@
 use std::{
     any::Any,
     fmt,
+    ops::Range,
     sync::{Arc, OnceLock},
 };
 
@@ -17,6 +18,7 @@ use super::{
     json::JsonError,
     key::Key,
     module::{AnyModule, SharedModule, Slot},
+    places::SecretPlaces,
     reference::Reference,
     resource::{AccessList, AnyResource, ViewContext},
     secret::Secrets,
@@ -34,9 +36,26 @@ struct Forms {
     kind: Kind,
     references: Box<[Key]>,
     spec: OnceLock<Arc<dyn AnyResource>>,
-    /// JSON with revealed secrets, as the store writes it.
-    stored: OnceLock<Zeroizing<Box<str>>>,
+    stored: OnceLock<Stored>,
     digest: OnceLock<Digest>,
+}
+
+/// The stored form.
+struct Stored {
+    /// JSON with revealed secrets.
+    text: Zeroizing<Box<str>>,
+    secrets: StoredSecrets,
+}
+
+/// What is known about the secrets in a stored form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StoredSecrets {
+    /// Nothing: the record is of a version that did not encrypt secrets.
+    Unknown,
+    /// Their places, as JSON texts with quotes.
+    At(Box<[Range<usize>]>),
+    /// They can no longer be decrypted, and masks are in their places. Only an earlier state can have lost secrets.
+    Lost,
 }
 
 impl LazySpec {
@@ -49,9 +68,10 @@ impl LazySpec {
     }
 
     /// Wraps a Spec in its stored form, which must come from [`LazySpec::stored`].
-    pub fn from_stored(kind: Kind, references: Vec<Key>, stored: &str) -> Self {
+    pub(crate) fn from_stored(kind: Kind, references: Vec<Key>, stored: &str, secrets: StoredSecrets) -> Self {
         let content = Forms::new(kind, references);
-        Self(Arc::new(Forms { stored: OnceLock::from(Zeroizing::new(Box::from(stored))), ..content }))
+        let stored = Stored { text: Zeroizing::new(Box::from(stored)), secrets };
+        Self(Arc::new(Forms { stored: OnceLock::from(stored), ..content }))
     }
 
     /// The Spec. If its stored form cannot be decoded, a stand-in that reports [`Code::StoreCorrupt`] whenever it is
@@ -59,7 +79,7 @@ impl LazySpec {
     pub fn spec(&self) -> &Arc<dyn AnyResource> {
         self.0.spec.get_or_init(|| {
             let kind = self.0.kind;
-            match self.0.stored.get().map(|stored| (kind.info().restore)(stored)) {
+            match self.0.stored.get().map(|stored| (kind.info().restore)(&stored.text)) {
                 Some(Ok(spec)) => spec,
                 Some(Err(error)) => {
                     Arc::new(Undecodable { kind, place: format!("line {}, column {}", error.line(), error.column()) })
@@ -76,11 +96,38 @@ impl LazySpec {
 
     /// The stored form: JSON with revealed secrets.
     pub fn stored(&self) -> Result<&str, JsonError> {
+        self.form().map(|form| &**form.text)
+    }
+
+    /// What is known about the secrets in the stored form.
+    pub(crate) fn secrets(&self) -> Result<&StoredSecrets, JsonError> {
+        self.form().map(|form| &form.secrets)
+    }
+
+    /// Whether secrets of this Spec, or of its resource, can no longer be decrypted.
+    pub(crate) fn has_lost_secrets(&self) -> bool {
+        self.0.stored.get().is_some_and(|stored| stored.secrets == StoredSecrets::Lost)
+    }
+
+    /// The same Spec, with known secrets unless they are lost. All of a Spec that cannot be decoded is secret.
+    pub(crate) fn with_known_secrets(&self) -> Self {
+        let Some(Stored { text, secrets: StoredSecrets::Unknown }) = self.0.stored.get() else { return self.clone() };
+        let known = Self::new(Arc::clone(self.spec()));
+        if known.form().is_ok() {
+            return known;
+        }
+        let whole = StoredSecrets::At(std::iter::once(0..text.len()).collect());
+        Self::from_stored(self.0.kind, self.references().to_vec(), text, whole)
+    }
+
+    fn form(&self) -> Result<&Stored, JsonError> {
         if let Some(stored) = self.0.stored.get() {
             return Ok(stored);
         }
-        let stored = String::from_utf8(self.spec().to_bytes(Secrets::Revealed)?).map_err(JsonError::new)?;
-        Ok(self.0.stored.get_or_init(|| Zeroizing::new(stored.into_boxed_str())))
+        let places = SecretPlaces::default();
+        let text = String::from_utf8(self.spec().to_bytes(Secrets::Located(&places))?).map_err(JsonError::new)?;
+        let secrets = StoredSecrets::At(places.into_inner().into_boxed_slice());
+        Ok(self.0.stored.get_or_init(|| Stored { text: Zeroizing::new(text.into_boxed_str()), secrets }))
     }
 
     /// The digest of the stored form.
@@ -208,7 +255,8 @@ mod tests {
     }
 
     fn reread(content: &LazySpec) -> LazySpec {
-        LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), content.stored().unwrap_or_default())
+        let stored = content.stored().unwrap_or_default();
+        LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored, StoredSecrets::Unknown)
     }
 
     #[test]
@@ -223,13 +271,15 @@ mod tests {
 
     #[test]
     fn the_same_spec_in_another_form_is_the_same() {
-        let other = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), r#"{ "description": "one" }"#);
+        let stored = r#"{ "description": "one" }"#;
+        let other = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored, StoredSecrets::Unknown);
         assert!(other.same(&edge("one")));
     }
 
     #[test]
     fn a_spec_that_cannot_be_decoded_is_neither_shown_nor_changed_nor_lost() {
-        let broken = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), r#"{"description": 5}"#);
+        let stored = r#"{"description": 5}"#;
+        let broken = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored, StoredSecrets::Unknown);
         let spec = broken.spec();
         assert!(spec.to_json(Secrets::Masked).is_err() && spec.patched(edge("a").as_ref(), &[]).is_err());
         let mut faults = Faults::new();
@@ -237,5 +287,23 @@ mod tests {
         assert_eq!(faults.into_vec().first().map(|fault| fault.code), Some(Code::StoreCorrupt));
         assert_eq!(broken.stored().ok(), Some(r#"{"description": 5}"#));
         assert!(!broken.same(&edge("a")));
+        let known = broken.with_known_secrets();
+        let whole = StoredSecrets::At(std::iter::once(0..stored.len()).collect());
+        assert_eq!((known.stored().ok(), known.secrets().ok()), (Some(stored), Some(&whole)));
+    }
+
+    #[test]
+    fn the_secrets_of_an_earlier_version_are_found() {
+        let unit = r#"{"webhook_verification":{"enabled":true,"provider":"github","secret":"hunt\"er2"}}"#;
+        let route = LazySpec::from_stored(Kind::HttpsEdgeRoute, Vec::new(), unit, StoredSecrets::Unknown);
+        let known = route.with_known_secrets();
+        let (text, Ok(StoredSecrets::At(places))) = (known.stored().unwrap_or_default(), known.secrets()) else {
+            return assert!(known.stored().is_err(), "the secrets are not known");
+        };
+        let found: Vec<Option<&str>> = places.iter().map(|place| text.get(place.clone())).collect();
+        assert_eq!(found, [Some(r#""hunt\"er2""#)]);
+        let plain = LazySpec::new(edge("a \"secret\""));
+        assert_eq!(plain.secrets().ok(), Some(&StoredSecrets::At(Box::default())));
+        assert!(!plain.has_lost_secrets());
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod module;
 pub(crate) mod near;
 pub(crate) mod node;
 pub(crate) mod operation;
+pub(crate) mod places;
 pub(crate) mod redact;
 pub(crate) mod reference;
 pub(crate) mod resource;

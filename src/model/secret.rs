@@ -13,6 +13,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use subtle::ConstantTimeEq;
 
+use super::places::SecretPlaces;
+
 /// The replacement for a secret.
 pub const MASK: &str = "********";
 
@@ -33,8 +35,11 @@ pub enum Secrets<'a> {
     /// For the calls of a plan: secrets as [`MASK`], very long texts as size and digest, because a plan can repeat one
     /// text in each of thousands of routes.
     Planned,
-    /// Secrets and texts in full: for the store's records, and for clients with the permission to see them.
+    /// Secrets and texts in full: for the digests of the store, and for clients with the permission to see them.
     Revealed,
+    /// Like [`Secrets::Revealed`], and notes where the secrets are: for the store, which encrypts them. The places are
+    /// those in bytes on one line.
+    Located(&'a SecretPlaces),
     /// The state before a change, for a reviewer: secrets as `(secret)`, texts as size and digest. Returned
     /// by [`Review::before`].
     Before(&'a Review),
@@ -45,7 +50,15 @@ pub enum Secrets<'a> {
     Digested(&'a [u8; 32]),
 }
 
-impl Secrets<'_> {
+impl<'a> Secrets<'a> {
+    /// Returns the places to note, if any.
+    pub(super) fn places(self) -> Option<&'a SecretPlaces> {
+        match self {
+            Secrets::Located(places) => Some(places),
+            _ => None,
+        }
+    }
+
     /// Returns the replacement for a secret that is not revealed.
     pub(super) fn hidden(self, secret: &str) -> Cow<'static, str> {
         if secret.is_empty() {
@@ -53,7 +66,7 @@ impl Secrets<'_> {
         }
         match self {
             // The writer does not call this in these modes; masking is the safe default.
-            Secrets::Masked | Secrets::Planned | Secrets::Revealed => MASK.into(),
+            Secrets::Masked | Secrets::Planned | Secrets::Revealed | Secrets::Located(_) => MASK.into(),
             Secrets::Digested(key) => {
                 let digest = blake3::keyed_hash(key, secret.as_bytes()).to_hex();
                 format!("(secret {digest:.16})").into()

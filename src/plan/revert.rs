@@ -39,6 +39,7 @@ pub(crate) fn revert(current: &Snapshot, target: &Snapshot, source: Option<&str>
     wanted.sort_by_cached_key(|entry| (entry.key.kind, planner.name(entry)));
     gone.sort_by_cached_key(|entry| (std::cmp::Reverse(entry.key.kind), planner.name(entry)));
     for entry in wanted {
+        planner.refuse_without_secrets(entry);
         planner.restore(entry);
     }
     for entry in gone {
@@ -77,6 +78,15 @@ impl RevertPlanner<'_> {
 
     fn refuse(&mut self, refusal: Diagnostic) {
         self.plan.refusals.push(refusal);
+    }
+
+    /// Refuses to bring back a resource without its secrets.
+    fn refuse_without_secrets(&mut self, then: &Entry) {
+        if then.lazy_spec.has_lost_secrets() {
+            let (key, revision) = (&then.key, self.target.revision);
+            let message = format!("{key} cannot be rolled back: its secrets at revision {revision} were destroyed");
+            self.refuse(Diagnostic::error(Code::SecretsGone, message).help(Code::SecretsGone.info().cure));
+        }
     }
 
     /// Refuses to take a resource from another source.

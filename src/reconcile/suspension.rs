@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_suspension_survives_a_restart_and_ends_by_itself() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || Suspensions::open(Arc::new(Store::open(folder.path()).unwrap())).unwrap();
+        let open = || Suspensions::open(Arc::new(Store::open(folder.path().join("store")).unwrap())).unwrap();
         {
             let suspensions = open();
             suspensions.set("shop", Some(suspension("a fix")), Author::Local).unwrap();
@@ -234,10 +234,10 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert_eq!(records.last().unwrap().message, "a fix");
-        assert_eq!(std::fs::read_to_string(folder.path().join(FILE)).unwrap(), "{}");
+        assert_eq!(std::fs::read_to_string(folder.path().join("store").join(FILE)).unwrap(), "{}");
         drop(suspensions);
-        std::fs::write(folder.path().join(FILE), "{").unwrap();
-        let store = Arc::new(Store::open(folder.path()).unwrap());
+        std::fs::write(folder.path().join("store").join(FILE), "{").unwrap();
+        let store = Arc::new(Store::open(folder.path().join("store")).unwrap());
         assert!(Suspensions::open(store).is_err(), "what is damaged is not ignored");
     }
 

@@ -1,71 +1,44 @@
-//! How a resource is written into a record, and read from it.
+//! The records of a state and of its changes.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
-use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::{
     StoreError,
     engine::{Batch, RecordChange, State, Tip, UNDO},
+    record::{self, Lost},
+    seal::{KeyId, Keyring},
 };
 use crate::model::{
     Kind,
     code::Code,
     id::Id,
-    json::{self, JsonError},
+    json,
     key::Key,
-    lazy_spec::LazySpec,
-    operation::{Claim, RejectedManifests},
-    secret::{Secret, Secrets},
+    operation::RejectedManifests,
+    secret::Secrets,
     snapshot::{Entry, Snapshot, Tombstone},
 };
 
 /// How the records of resources start in the one tree that everything is in.
-const RECORD: &str = "r/";
+pub(super) const RECORD: &str = "r/";
 /// How tombstones start: all that is kept of a deleted resource is its place in lists.
 const DELETED: &str = "d/";
 /// How the manifests that a rollback left start; what follows is the source.
 const REJECTED: &str = "x/";
 
-/// What a record has besides its spec.
-#[derive(Serialize)]
-struct Written<'a> {
-    references: Vec<String>,
-    created_at: Timestamp,
-    order: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    claim: &'a Option<Claim>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token: &'a Option<Secret>,
-}
-
-#[derive(Deserialize)]
-struct Read<'a> {
-    #[serde(borrow)]
-    spec: &'a RawValue,
-    /// Missing in records of earlier versions.
-    references: Option<Vec<String>>,
-    created_at: Timestamp,
-    order: u64,
-    #[serde(default)]
-    claim: Option<Claim>,
-    #[serde(default)]
-    token: Option<Secret>,
-}
-
-/// A record's key: kind, parent and id. None of them can hold a slash.
-fn encode_key(prefix: &str, key: &Key) -> String {
+/// Writes a record's key: kind, parent and id. None of them can hold a slash.
+pub(super) fn encode_key(prefix: &str, key: &Key) -> String {
     let parent = key.parent.as_ref().map(Id::as_str).unwrap_or_default();
     format!("{prefix}{}/{parent}/{}", key.kind, key.id)
 }
 
-fn decode_key(prefix: &str, record: &[u8]) -> Result<Key, String> {
+/// Reads what [`encode_key`] wrote.
+pub(super) fn decode_key(prefix: &str, record: &[u8]) -> Result<Key, String> {
     let name = std::str::from_utf8(record).map_err(|_| "a record's key is not text".to_owned())?;
     let mut parts = name.strip_prefix(prefix).unwrap_or(name).splitn(3, '/');
     let (Some(kind), Some(parent), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
@@ -96,15 +69,15 @@ fn damaged(found: String) -> StoreError {
 const MANY_CHANGES: usize = 1_000;
 
 /// Reads a whole state.
-pub(super) fn restore(state: State) -> Result<Snapshot, StoreError> {
+pub(super) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapshot, StoreError> {
     let changes = state.batches.iter().flat_map(|batch| &batch.changes).filter(|(key, _)| is_state(key)).count();
     let many = changes > MANY_CHANGES && changes > state.records.len() / 4;
     let State { tip, records, batches, .. } = if many { merged(state) } else { state };
     let records = records.into_iter().filter(|(key, _)| is_state(key));
     let (rejected, records): (Vec<_>, Vec<_>) = records.partition(|(key, _)| key.starts_with(REJECTED));
     let (deleted, records): (Vec<_>, Vec<_>) = records.into_iter().partition(|(key, _)| key.starts_with(DELETED));
-    let entries: Result<Vec<_>, String> =
-        records.into_par_iter().map(|(key, value)| decode(key.as_bytes(), &value)).collect();
+    let entry = |(key, value): (String, Vec<u8>)| record::decode(key.as_bytes(), &value, keyring, Lost::Refused);
+    let entries: Result<Vec<_>, String> = records.into_par_iter().map(entry).collect();
     let deleted: Result<Vec<_>, String> =
         deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value, tip.revision)).collect();
     let mut snapshot =
@@ -112,7 +85,7 @@ pub(super) fn restore(state: State) -> Result<Snapshot, StoreError> {
     for (key, value) in &rejected {
         set_rejected(&mut snapshot, key, Some(value)).map_err(damaged)?;
     }
-    batches.iter().try_fold(snapshot, |snapshot, batch| advance(&snapshot, batch))
+    batches.iter().try_fold(snapshot, |snapshot, batch| advance(&snapshot, batch, keyring))
 }
 
 /// Sets the manifests of a source that a rollback left, from their record.
@@ -124,7 +97,7 @@ fn set_rejected(snapshot: &mut Snapshot, key: &str, value: Option<&[u8]>) -> Res
 }
 
 /// Merges the batches of a state into its records: a Snapshot is built in less time than it grows.
-fn merged(state: State) -> State {
+pub(super) fn merged(state: State) -> State {
     let State { mut tip, root_secret, records, batches } = state;
     let mut records: HashMap<String, Vec<u8>> = records.into_iter().collect();
     for batch in batches {
@@ -140,7 +113,7 @@ fn merged(state: State) -> State {
 }
 
 /// The Snapshot after a batch.
-pub(super) fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, StoreError> {
+pub(super) fn advance(snapshot: &Snapshot, batch: &Batch, keyring: Option<&Keyring>) -> Result<Snapshot, StoreError> {
     let state = batch.changes.iter().filter(|(key, _)| is_state(key));
     let (rejected, changed): (Vec<_>, Vec<_>) = state.partition(|(key, _)| key.starts_with(REJECTED));
     let changed: Vec<_> = changed.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).collect();
@@ -148,7 +121,8 @@ pub(super) fn advance(snapshot: &Snapshot, batch: &Batch) -> Result<Snapshot, St
         if key.starts_with(DELETED) {
             decode_deleted(key.as_bytes(), value, batch.revision).map(|(key, tombstone)| (key, Err(tombstone)))
         } else {
-            decode(key.as_bytes(), value).map(|entry| (entry.key.clone(), Ok(entry)))
+            let entry = record::decode(key.as_bytes(), value, keyring, Lost::Refused);
+            entry.map(|entry| (entry.key.clone(), Ok(entry)))
         }
     });
     let changed: Result<Vec<_>, String> = changed.collect();
@@ -171,17 +145,21 @@ pub(super) fn changed_keys(batch: &Batch) -> Result<BTreeSet<Key>, StoreError> {
 }
 
 /// What a commit changes in the state.
-pub(super) fn changes(next: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<RecordChange>, StoreError> {
+pub(super) fn changes(
+    next: &Snapshot,
+    changed: &BTreeSet<Key>,
+    keyring: Option<&Keyring>,
+) -> Result<Vec<RecordChange>, StoreError> {
     let encoded: Result<Vec<[RecordChange; 2]>, StoreError> = changed
         .iter()
         .collect::<Vec<_>>()
         .into_par_iter()
         .with_min_len(256)
         .map(|key| {
-            let (record, deleted) = (encode_key(RECORD, key), encode_key(DELETED, key));
+            let (name, deleted) = (encode_key(RECORD, key), encode_key(DELETED, key));
             Ok(match next.get(key) {
-                Some(entry) => [(record, Some(encode(entry)?)), (deleted, None)],
-                None => [(record, None), (deleted, next.tombstone(key).map(encode_deleted))],
+                Some(entry) => [(name, Some(record::encode(entry, keyring)?)), (deleted, None)],
+                None => [(name, None), (deleted, next.tombstone(key).map(encode_deleted))],
             })
         })
         .collect();
@@ -207,13 +185,17 @@ fn is_state(key: &str) -> bool {
 
 /// The changes that undo a commit. The first has no record's key: it tells a commit that changed nothing from one of a
 /// version that did not write them.
-pub(super) fn undo(before: &Snapshot, changed: &BTreeSet<Key>) -> Result<Vec<RecordChange>, StoreError> {
+pub(super) fn undo(
+    before: &Snapshot,
+    changed: &BTreeSet<Key>,
+    keyring: Option<&Keyring>,
+) -> Result<Vec<RecordChange>, StoreError> {
     let keys: Vec<&Key> = changed.iter().collect();
     let former = keys.into_par_iter().with_min_len(256).map(|key| -> Result<_, StoreError> {
-        let record = before.get(key).map(|entry| encode(entry)).transpose()?;
+        let former = before.get(key).map(|entry| record::encode(entry, keyring)).transpose()?;
         let tombstone = before.tombstone(key).map(encode_deleted);
         let deleted = tombstone.map(|tombstone| (format!("{UNDO}{}", encode_key(DELETED, key)), Some(tombstone)));
-        Ok((format!("{UNDO}{}", encode_key(RECORD, key)), record, deleted))
+        Ok((format!("{UNDO}{}", encode_key(RECORD, key)), former, deleted))
     });
     let former = former.collect::<Result<Vec<_>, StoreError>>()?;
     let mut changes = Vec::with_capacity(former.len() + 1);
@@ -244,14 +226,23 @@ impl Former {
         has_undo
     }
 
-    /// Returns the state at an earlier revision.
-    pub(super) fn before(self, current: &Snapshot, revision: u64, next_order: u64) -> Result<Snapshot, StoreError> {
+    /// Returns the state at an earlier revision. Secrets whose data key is destroyed are lost in it.
+    pub(super) fn before(
+        self,
+        current: &Snapshot,
+        revision: u64,
+        next_order: u64,
+        keyring: Option<&Keyring>,
+    ) -> Result<Snapshot, StoreError> {
         let (deleted, records): (Vec<_>, Vec<_>) = self.0.into_iter().partition(|(key, _)| key.starts_with(DELETED));
         let deleted = deleted.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
         let deleted = deleted.map(|(key, value)| decode_deleted(key.as_bytes(), value, revision));
         let deleted = deleted.collect::<Result<BTreeMap<Key, Tombstone>, String>>().map_err(damaged)?;
         let records = records.into_par_iter().map(|(key, value)| match value {
-            Some(value) => decode(key.as_bytes(), &value).map(|entry| (entry.key.clone(), Some(entry))),
+            Some(value) => {
+                let entry = record::decode(key.as_bytes(), &value, keyring, Lost::Masked);
+                entry.map(|entry| (entry.key.clone(), Some(entry)))
+            }
             None => decode_key(RECORD, key.as_bytes()).map(|key| (key, None)),
         });
         let records = records.collect::<Result<Vec<(Key, Option<Entry>)>, String>>().map_err(damaged)?;
@@ -265,9 +256,12 @@ impl Former {
 }
 
 /// Every record of a state.
-pub(super) fn records(state: &Snapshot) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+pub(super) fn records(state: &Snapshot, keyring: Option<&Keyring>) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
     let entries: Vec<_> = state.iter().collect();
-    let entries = entries.into_par_iter().map(|entry| Ok((encode_key(RECORD, &entry.key), encode(entry)?)));
+    let entry = |entry: &Arc<Entry>| -> Result<(String, Vec<u8>), StoreError> {
+        Ok((encode_key(RECORD, &entry.key), record::encode(entry, keyring)?))
+    };
+    let entries = entries.into_par_iter().map(entry);
     let mut records = entries.collect::<Result<Vec<_>, StoreError>>()?;
     records.extend(state.tombstones().map(|(key, tombstone)| (encode_key(DELETED, key), encode_deleted(tombstone))));
     for source in state.sources_with_rejected() {
@@ -277,52 +271,35 @@ pub(super) fn records(state: &Snapshot) -> Result<Vec<(String, Vec<u8>)>, StoreE
     Ok(records)
 }
 
-/// The record's value. Here secrets are written as they are: the store is the one place that keeps them.
-fn encode(entry: &Entry) -> Result<Vec<u8>, StoreError> {
-    let written = to_bytes(entry);
-    written.map_err(|error| StoreError::new(Code::Internal, format!("{} cannot be stored: {error}", entry.key)))
-}
-
-fn to_bytes(entry: &Entry) -> Result<Vec<u8>, JsonError> {
-    let Entry { created_at, order, claim, token, .. } = entry;
-    let references = entry.lazy_spec.references().iter().map(|key| encode_key("", key)).collect();
-    let written = Written { references, created_at: *created_at, order: *order, claim, token };
-    let (spec, others) = (entry.lazy_spec.stored()?, json::bytes(&written, Secrets::Revealed)?);
-    // The spec is JSON already: only the object around it is new.
-    let others = others.strip_prefix(b"{").unwrap_or_default();
-    Ok([br#"{"spec":"#, spec.as_bytes(), b",", others].concat())
-}
-
-/// Reads a record. The error says what is wrong with it, without its content.
-fn decode(key: &[u8], value: &[u8]) -> Result<Entry, String> {
-    let name = String::from_utf8_lossy(key);
-    let key = decode_key(RECORD, key)?;
-    let unreadable = |error: serde_json::Error| {
-        format!("the record {name} cannot be read (line {}, column {})", error.line(), error.column())
-    };
-    let read: Read<'_> = serde_json::from_slice(value).map_err(unreadable)?;
-    let lazy_spec = match read.references {
-        Some(references) => {
-            let references: Result<_, String> =
-                references.iter().map(|reference| decode_key("", reference.as_bytes())).collect();
-            LazySpec::from_stored(key.kind, references?, read.spec.get())
+/// Encrypts the secrets of a record of the format before. Returns none if it has none, or if they are encrypted.
+pub(super) fn sealed(key: &str, value: &[u8], keyring: &Keyring) -> Result<Option<Vec<u8>>, StoreError> {
+    let name = key.strip_prefix(UNDO).unwrap_or(key);
+    if !name.starts_with(RECORD) || record::is_sealed(value) {
+        return Ok(None);
+    }
+    match record::decode(name.as_bytes(), value, Some(keyring), Lost::Masked) {
+        Ok(entry) => {
+            let written = record::encode(&entry, Some(keyring))?;
+            Ok(record::is_sealed(&written).then_some(written))
         }
-        None => LazySpec::new((key.kind.info().restore)(read.spec.get()).map_err(unreadable)?),
-    };
-    Ok(Entry {
-        key,
-        lazy_spec,
-        created_at: read.created_at,
-        order: read.order,
-        claim: read.claim,
-        token: read.token,
-        rendered: Arc::default(),
-    })
+        // Nobody could read it before. Every other record is worth more than an error that stops all of them.
+        Err(reason) => {
+            tracing::warn!("A record is not encrypted: {reason}");
+            Ok(None)
+        }
+    }
+}
+
+/// The data keys that the records in a batch are sealed with.
+pub(super) fn keys_in(changes: &[RecordChange]) -> impl Iterator<Item = KeyId> {
+    changes.iter().filter_map(|(_, value)| record::key_of(value.as_ref()?))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
     use crate::model::{kind::https_edge::HttpsEdge, operation::Operation};
 
@@ -345,14 +322,14 @@ mod tests {
                 next_order: next.next_order(),
                 record: Arc::from(b"{}".as_slice()),
                 hash: [0; 32],
-                changes: changes(&next, &changed).unwrap(),
+                changes: changes(&next, &changed, None).unwrap(),
             });
             now = next;
         }
-        let grown = batches.iter().try_fold(Snapshot::default(), |now, batch| advance(&now, batch)).unwrap();
+        let grown = batches.iter().try_fold(Snapshot::default(), |now, batch| advance(&now, batch, None)).unwrap();
         let state = State { batches, ..State::default() };
         assert!(merged(State { batches: state.batches.clone(), ..State::default() }).batches.is_empty());
-        let restored = restore(state).unwrap();
+        let restored = restore(state, None).unwrap();
         for found in [&grown, &restored] {
             let entries = |of: &Snapshot| of.iter().map(|it| (it.key.clone(), it.order)).collect::<Vec<_>>();
             let deleted = |of: &Snapshot| of.tombstones().map(|(key, it)| (key.clone(), it)).collect::<Vec<_>>();

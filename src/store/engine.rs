@@ -3,14 +3,14 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use super::{StoreError, history::Retention};
+use super::{StoreError, history::Retention, seal::Keyring};
 
 /// A blake3 hash.
 pub type Hash = [u8; 32];
 
 /// The start of the keys of changes that undo a batch: what follows is the key of a record, and the value is the one
 /// before the batch, or none if there was none. They are no part of the state. An engine keeps them with the record of
-/// the batch in the history, and protects them like the state: they have secrets.
+/// the batch in the history, and protects them like the state: they have secrets, encrypted if there is a keyring.
 pub const UNDO: &str = "u/";
 
 /// A record of the state: its key, and its value unless the record is removed.
@@ -109,6 +109,12 @@ pub struct Statistics {
 pub trait Engine: Send + Sync {
     /// Reads the state after the last durable batch.
     fn load(&self) -> Result<State, StoreError>;
+
+    /// Returns the keys that encrypt the secrets in records, or none if they are kept as they are. It does not change
+    /// while the engine is open.
+    fn keyring(&self) -> Option<Arc<Keyring>> {
+        None
+    }
 
     /// Appends batches after position `after`, in order. On success all of them survive a power loss; on an error none
     /// of them is kept.

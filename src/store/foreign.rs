@@ -355,9 +355,10 @@ mod tests {
     #[test]
     fn writes_of_others_are_found_back_to_the_last_one_of_the_source() {
         let folder = tempfile::tempdir().unwrap();
-        history(&Store::open(folder.path()).unwrap());
+        let path = folder.path().join("store");
+        history(&Store::open(&path).unwrap());
         for to_read in [false, true] {
-            let store = if to_read { Store::open_to_read(folder.path()) } else { Store::open(folder.path()) }.unwrap();
+            let store = if to_read { Store::open_to_read(&path) } else { Store::open(&path) }.unwrap();
             let found = |upto| store.foreign_writes(&[key()], "shop", upto).unwrap().remove(&key()).unwrap_or_default();
             let told = |upto| found(upto).into_iter().map(|it| (it.revision, it.by)).collect::<Vec<_>>();
             let (hand, again) = ((4, "API key ak_1 of usr_1".to_owned()), (5, "command line".to_owned()));

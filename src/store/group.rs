@@ -19,9 +19,7 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError,
-    background::lower_priority,
-    codec,
+    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, codec,
     engine::{Batch, RecordChange, Tip},
     history::{Outcome, Record, chain},
     measured,
@@ -30,9 +28,6 @@ use super::{
     tried::NextState,
 };
 use crate::model::{code::Code, key::Key, operation::Author, snapshot::Snapshot};
-
-/// How long to wait after a failed checkpoint before the next one.
-const CHECKPOINT_RETRY: Duration = Duration::from_secs(30);
 
 /// The changes of a revision from which on freeing the one before it takes long.
 const LARGE_CHANGE: usize = 1000;
@@ -52,12 +47,12 @@ pub(super) struct Line {
     /// The end of the durable log.
     durable: Tip,
     /// The next commit drops tombstones of deletions up to this revision.
-    forget: u64,
+    pub(super) forget: u64,
     waiting: Vec<Waiting>,
     /// Whether a writer leads or is about to.
-    led: bool,
+    pub(super) led: bool,
     /// When a checkpoint may be tried again after a failure.
-    checkpoint_after: Option<Instant>,
+    pub(super) checkpoint_after: Option<Instant>,
 }
 
 /// A writer in the queue.
@@ -217,7 +212,8 @@ impl Store {
     /// The record and changes of a commit that makes a revision.
     fn applied(&self, attempt: &Attempt, calls: Vec<String>, applied: &Applied) -> Result<PreparedBatch, StoreError> {
         let Applied { before, after, changed } = applied;
-        let mut changes = codec::changes(after, changed)?;
+        let keyring = self.keyring.as_deref();
+        let mut changes = codec::changes(after, changed, keyring)?;
         changes.extend(codec::rejections(before, after)?);
         let mut record = record(attempt, Outcome::Applied, String::new(), calls);
         record.revision = Some(after.revision);
@@ -231,7 +227,7 @@ impl Store {
             }
         }
         record.changes = hasher.finalize().to_hex().to_string();
-        changes.extend(codec::undo(before, changed)?);
+        changes.extend(codec::undo(before, changed, keyring)?);
         let changed = changed_resources(before, after, changed);
         let made = MadeRevision { changed, author: attempt.author.clone(), at: attempt.at };
         Ok(PreparedBatch { record, resources, changes, made: Some(made) })
@@ -388,45 +384,6 @@ impl Store {
         if freed >= LARGE_CHANGE {
             evicted.snapshots.push(replaced);
             free_later(evicted.snapshots);
-        }
-    }
-
-    /// Gives the engine the whole state when its log has grown long. The log is cut here, while nothing is being
-    /// appended; a separate thread writes the state.
-    pub(super) fn checkpoint_if_wanted(&self, line: &mut Line) {
-        let early = line.checkpoint_after.is_some_and(|after| Instant::now() < after);
-        if early || !self.engine.wants_checkpoint() || self.checkpointing.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let state = self.snapshot();
-        line.forget = state.revision.saturating_sub(self.retention.records);
-        line.checkpoint_after = Some(Instant::now() + CHECKPOINT_RETRY);
-        if let Err(error) = self.engine.rotate() {
-            tracing::warn!(code = %error.code, "no checkpoint was written: {error}");
-            return self.checkpointing.store(false, Ordering::Release);
-        }
-        line.checkpoint_after = None;
-        let (engine, retention, forget) = (Arc::clone(&self.engine), self.retention, line.forget);
-        let running = Arc::clone(&self.checkpointing);
-        let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
-            lower_priority();
-            let write = || {
-                let state = Snapshot::clone(&state).without_tombstones(forget);
-                // A record that cannot be written must not leave a base without it.
-                let records = codec::records(&state)?;
-                engine.checkpoint(&mut records.into_iter(), &retention)
-            };
-            match catch_unwind(AssertUnwindSafe(write)) {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(code = %error.code, "no checkpoint was written: {error}"),
-                Err(_) => tracing::warn!("no checkpoint was written: the checkpoint failed unexpectedly"),
-            }
-            running.store(false, Ordering::Release);
-        });
-        let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
-        match thread {
-            Ok(thread) => *checkpoint = Some(thread),
-            Err(_) => self.checkpointing.store(false, Ordering::Release),
         }
     }
 }

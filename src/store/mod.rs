@@ -3,6 +3,7 @@
 
 pub(crate) mod background;
 pub(crate) mod blame;
+pub(crate) mod checkpoint;
 mod codec;
 pub(crate) mod commits;
 pub(crate) mod engine;
@@ -19,7 +20,10 @@ pub(crate) mod mint;
 mod past;
 mod probe;
 pub(crate) mod recent;
+mod record;
 mod rejected;
+mod rekey;
+pub(crate) mod seal;
 pub(crate) mod select;
 mod touched;
 mod tried;
@@ -59,6 +63,7 @@ use group::Queue;
 use history::{Outcome, Places, Record, RecordOutline, Retention, Verified};
 use past::PastStates;
 use recent::{ChangedResource, NextRevision, Recent};
+use seal::{Keyring, MasterKeySource};
 
 /// The address of a store in memory, which ends with the process.
 pub const MEMORY: &str = "memory:";
@@ -82,6 +87,8 @@ pub struct Store {
     past: PastStates,
     retention: Retention,
     root_secret: [u8; 32],
+    /// The keys that encrypt secrets, unless the engine keeps them as they are.
+    keyring: Option<Arc<Keyring>>,
     /// Key of the digests in the history: without it, short secrets could be guessed from them.
     digest_key: [u8; 32],
     checkpointing: Arc<AtomicBool>,
@@ -181,18 +188,36 @@ impl Store {
 
     /// Opens a store as [`Store::open`] does, with another retention of history.
     pub fn open_with(address: impl AsRef<Path>, retention: Retention) -> Result<Self, StoreError> {
-        Self::open_for(address.as_ref(), retention, Stay::Long)
+        Self::open_encrypted(address, retention, &MasterKeySource::Beside)
+    }
+
+    /// Opens a store as [`Store::open`] does, with a master key from elsewhere (D96).
+    pub fn open_encrypted(
+        address: impl AsRef<Path>,
+        retention: Retention,
+        source: &MasterKeySource,
+    ) -> Result<Self, StoreError> {
+        Self::open_for(address.as_ref(), retention, Stay::Long, source)
     }
 
     /// Opens a store for one command: a checkpoint that is due is written now, while the command does something else,
     /// and not when it ends.
-    pub(crate) fn open_briefly(address: impl AsRef<Path>, retention: Retention) -> Result<Self, StoreError> {
-        let store = Self::open_for(address.as_ref(), retention, Stay::Brief)?;
+    pub(crate) fn open_briefly(
+        address: impl AsRef<Path>,
+        retention: Retention,
+        source: &MasterKeySource,
+    ) -> Result<Self, StoreError> {
+        let store = Self::open_for(address.as_ref(), retention, Stay::Brief, source)?;
         store.checkpoint_if_wanted(&mut store.queue.line());
         Ok(store)
     }
 
-    fn open_for(address: &Path, retention: Retention, stay: Stay) -> Result<Self, StoreError> {
+    fn open_for(
+        address: &Path,
+        retention: Retention,
+        stay: Stay,
+        source: &MasterKeySource,
+    ) -> Result<Self, StoreError> {
         match address.to_str() {
             Some(MEMORY) => Self::over(Arc::new(memory::MemoryEngine::default()), retention, stay),
             Some(url) if url.contains("://") => {
@@ -200,16 +225,21 @@ impl Store {
                     format!("no engine can open `{}`: the address of a store is a folder", crate::text::printable(url));
                 Err(StoreError::new(Code::StoreFailed, message))
             }
-            _ => Self::over(Arc::new(FolderEngine::open(address, stay)?), retention, stay),
+            _ => Self::over(Arc::new(FolderEngine::open(address, stay, source)?), retention, stay),
         }
     }
 
     /// Opens a store for reading: nothing in its folder is changed, so a read-only mount is enough (D61). Where a store
     /// has to be migrated or completed first, this is the same as [`Store::open`].
     pub fn open_to_read(address: impl AsRef<Path>) -> Result<Self, StoreError> {
-        match FolderReader::open(address.as_ref())? {
+        Self::open_encrypted_to_read(address, &MasterKeySource::Beside)
+    }
+
+    /// Opens a store as [`Store::open_to_read`] does, with a master key from elsewhere.
+    pub fn open_encrypted_to_read(address: impl AsRef<Path>, source: &MasterKeySource) -> Result<Self, StoreError> {
+        match FolderReader::open(address.as_ref(), source)? {
             Some(reader) => Self::over(Arc::new(reader), Retention::default(), Stay::Brief),
-            None => Self::open(address),
+            None => Self::open_encrypted(address, Retention::default(), source),
         }
     }
 
@@ -225,14 +255,14 @@ impl Store {
     }
 
     fn over(engine: Arc<dyn Engine>, retention: Retention, stay: Stay) -> Result<Self, StoreError> {
-        let state = engine.load()?;
+        let (keyring, state) = (engine.keyring(), engine.load()?);
         let root_secret = state.root_secret;
         let tip = state.batches.last().map_or(state.tip, Tip::after);
         let (snapshot, recent) = match stay {
-            Stay::Long => Recent::restored(state)?,
+            Stay::Long => Recent::restored(state, keyring.as_deref())?,
             // Nobody follows the revisions of a command.
             Stay::Brief => {
-                let snapshot = Arc::new(codec::restore(state)?);
+                let snapshot = Arc::new(codec::restore(state, keyring.as_deref())?);
                 let recent = Recent::after(snapshot.revision);
                 (snapshot, recent)
             }
@@ -246,6 +276,7 @@ impl Store {
             past: PastStates::default(),
             retention,
             root_secret,
+            keyring,
             digest_key: blake3::derive_key("edgewright 2026 history digest", &root_secret),
             checkpointing: Arc::default(),
             broken: AtomicBool::new(false),
@@ -317,6 +348,11 @@ impl Store {
     /// Waits at most `timeout` for a revision after `known`.
     pub(crate) fn wait_for_revision(&self, known: u64, timeout: Duration) {
         self.recent.wait(known, timeout);
+    }
+
+    /// Returns the file of the store's master key, if it was just made.
+    pub(crate) fn new_master_key(&self) -> Option<&Path> {
+        self.keyring.as_ref()?.new_master()
     }
 
     /// Returns the random secret that was created with the store. Keys are derived from it (D36).
@@ -391,7 +427,8 @@ impl Store {
     /// again. Returns none if the engine no longer has all of them.
     pub fn advance(&self, snapshot: &Snapshot, position: u64) -> Result<Option<Snapshot>, StoreError> {
         let Some(batches) = self.engine.changes_since(position)? else { return Ok(None) };
-        batches.iter().try_fold(snapshot.clone(), |snapshot, batch| codec::advance(&snapshot, batch)).map(Some)
+        let keyring = self.keyring.as_deref();
+        batches.iter().try_fold(snapshot.clone(), |snapshot, batch| codec::advance(&snapshot, batch, keyring)).map(Some)
     }
 }
 

@@ -81,8 +81,8 @@ impl PastStates {
 }
 
 impl Store {
-    /// Returns the state of a revision: exactly what it was, including secrets. The state of an earlier revision is
-    /// restored from the history, which reads from disk.
+    /// Returns the state of a revision: exactly what it was, including secrets, unless their data key was destroyed (D96).
+    /// The state of an earlier revision is restored from the history, which reads from disk.
     pub fn snapshot_at(&self, revision: u64) -> Result<Arc<Snapshot>, PastError> {
         let current = self.snapshot();
         if revision == current.revision {
@@ -133,7 +133,7 @@ impl Store {
         })?;
         match (end, oldest) {
             (Some(end), None) if last == Some(current.revision) => {
-                Ok(former.before(current, revision, end.next_order)?)
+                Ok(former.before(current, revision, end.next_order, self.keyring.as_deref())?)
             }
             (_, oldest) => Err(PastError::Gone { revision, oldest: oldest.unwrap_or(current.revision) }),
         }

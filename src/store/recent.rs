@@ -15,6 +15,7 @@ use super::{
     Revision, StoreError, codec,
     engine::{Batch, RecordChange, State},
     history::RecordOutline,
+    seal::Keyring,
 };
 use crate::model::{key::Key, operation::Claim, snapshot::Snapshot};
 
@@ -134,13 +135,13 @@ impl Recent {
     }
 
     /// Restores a state with the revisions at the end of its log, so that a restart does not interrupt readers.
-    pub(super) fn restored(mut state: State) -> Result<(Arc<Snapshot>, Self), StoreError> {
+    pub(super) fn restored(mut state: State, keyring: Option<&Keyring>) -> Result<(Arc<Snapshot>, Self), StoreError> {
         let earlier = state.batches.len() - fitting(&state.batches);
         let batches = state.batches.split_off(earlier);
-        let mut snapshot = Arc::new(codec::restore(state)?);
+        let mut snapshot = Arc::new(codec::restore(state, keyring)?);
         let mut recent = Self::after(snapshot.revision);
         for batch in &batches {
-            let next = Arc::new(codec::advance(&snapshot, batch)?);
+            let next = Arc::new(codec::advance(&snapshot, batch, keyring)?);
             let before = std::mem::replace(&mut snapshot, next);
             if before.revision == snapshot.revision {
                 continue;

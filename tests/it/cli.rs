@@ -430,6 +430,18 @@ pub(crate) fn copy(from: &Path, to: &Path) {
             fs::copy(entry.path(), target).unwrap();
         }
     }
+    // The master key of a store is beside it.
+    let (key, target) = (beside(from), beside(to));
+    if key.is_file() {
+        fs::copy(key, target).unwrap();
+    }
+}
+
+/// The path of the master key of a store.
+pub(crate) fn beside(store: &Path) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push(".key");
+    name.into()
 }
 
 /// The number in an environment variable, or the usual one.

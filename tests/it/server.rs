@@ -73,7 +73,7 @@ impl Server {
 
     fn serving(settings: Settings, source: Option<(&str, &str)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(Store::open(folder.path()).unwrap());
+        let store = Arc::new(Store::open(folder.path().join("store")).unwrap());
         let mut operations = Vec::new();
         let keys = OWNERS.map(|(owner, role)| add_key(&mut operations, owner, role));
         commit(&store, operations);
@@ -141,7 +141,7 @@ impl Server {
         let mut last = String::new();
         // sled's own threads may hold the lock for a moment longer.
         for _ in 0..50 {
-            match Store::open(folder.path()) {
+            match Store::open(folder.path().join("store")) {
                 Ok(store) => return Ok((store, folder)),
                 Err(error) => last = format!("{}: {error}", error.code),
             }

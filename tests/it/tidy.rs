@@ -244,8 +244,15 @@ fn a_module_is_known_to_its_own_file_and_its_hosts_alone() {
 #[test]
 fn the_pure_rooms_do_no_io() {
     let clocks = ["SystemTime::now", "Instant::now", "Timestamp::now", "Zoned::now"];
-    // These are numbers with dots, not sockets.
-    let harmless = ["std::net::IpAddr", "std::net::Ipv4Addr", "std::net::Ipv6Addr", "std::net"];
+    // These are numbers with dots, not sockets, and a serializer that writes to bytes in memory.
+    let harmless = [
+        "std::net::IpAddr",
+        "std::net::Ipv4Addr",
+        "std::net::Ipv6Addr",
+        "std::net",
+        "std::io::Write",
+        "std::io::Result",
+    ];
     let mut offenders = Vec::new();
     for file in ["text", "cel", "x509", "xml", "model", "filter", "lint", "routing", "plan"]
         .iter()

@@ -452,5 +452,19 @@ pub const REGISTRY: &[CodeInfo] = &[
         "The store could not be read or written.",
         "Check free disk space and permissions, then restart.",
     ),
+    info(
+        Code::MasterKey,
+        "MASTER_KEY",
+        500,
+        "The master key, which encrypts the secrets in the store, is missing, cannot be used, or is not the one of this store.",
+        "Set one of --master-key-file, --master-key-command and EDGEWRIGHT_MASTER_KEY to the store's master key, or restore the file beside the store. If the key is lost, reconcile the manifests into a new store.",
+    ),
+    info(
+        Code::SecretsGone,
+        "SECRETS_GONE",
+        410,
+        "A resource had secrets that can no longer be decrypted: the data key of an earlier revision is destroyed after 30 days, or by `edgewright store rekey --forget-secrets`.",
+        "Roll back to a later revision, or roll back one source with `--source`. Set the secrets again by reconciling manifests or through the API.",
+    ),
     info(Code::Internal, "INTERNAL", 500, "A bug in edgewright.", "Report the bug with the response's operation ID."),
 ];

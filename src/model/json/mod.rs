@@ -10,7 +10,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{code::Code, diagnostic::Diagnostic, secret::Secrets};
+use super::{code::Code, diagnostic::Diagnostic, places::SecretPlaces, secret::Secrets};
 use writer::Writer;
 
 /// A value that cannot be serialized. This is a bug: every type of this crate can be.
@@ -60,8 +60,29 @@ pub(crate) fn object<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> 
 /// Serializes to bytes, on one line.
 pub(crate) fn bytes<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
     let mut bytes = Vec::with_capacity(256);
-    value.serialize(Writer::new(&mut serde_json::Serializer::new(&mut bytes), secrets)).map_err(JsonError)?;
+    let counted = LocatedBytes { bytes: &mut bytes, places: secrets.places() };
+    value.serialize(Writer::new(&mut serde_json::Serializer::new(counted), secrets)).map_err(JsonError)?;
     Ok(bytes)
+}
+
+/// Bytes in memory, whose number the places of secrets are relative to.
+struct LocatedBytes<'a> {
+    bytes: &'a mut Vec<u8>,
+    places: Option<&'a SecretPlaces>,
+}
+
+impl std::io::Write for LocatedBytes<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        if let Some(places) = self.places {
+            places.wrote(bytes.len());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Serializes to indented text that ends with a line break.

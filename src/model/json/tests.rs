@@ -7,7 +7,10 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::*;
-use crate::model::secret::{MASK, Reading, Review, Secret, Text};
+use crate::model::{
+    places::SecretPlaces,
+    secret::{MASK, Reading, Review, Secret, Text},
+};
 
 #[test]
 fn what_cannot_be_written_is_an_error_and_not_empty() {
@@ -123,6 +126,25 @@ fn written(whole: &impl Serialize, secrets: Secrets<'_>) -> Option<Value> {
 fn secrets_are_masked_or_revealed_wherever_they_are() {
     assert_eq!(written(&everywhere(), Secrets::Masked), Some(shown(MASK)));
     assert_eq!(written(&everywhere(), Secrets::Revealed), Some(shown("hunt\"er\n2")));
+}
+
+#[test]
+fn the_places_of_secrets_are_noted_while_they_are_written() {
+    let places = SecretPlaces::default();
+    let line = bytes(&everywhere(), Secrets::Located(&places)).ok().and_then(|line| String::from_utf8(line).ok());
+    let line = line.unwrap_or_default();
+    assert_eq!(serde_json::from_str::<Value>(&line).ok(), Some(shown("hunt\"er\n2")));
+    let (mut masked, mut from) = (String::new(), 0);
+    for place in places.into_inner() {
+        assert_eq!(line.get(place.clone()), Some(r#""hunt\"er\n2""#));
+        masked += line.get(from..place.start).unwrap_or_default();
+        masked += "\"********\"";
+        from = place.end;
+    }
+    masked += line.get(from..).unwrap_or_default();
+    assert_eq!(masked, shown(MASK).to_string(), "every secret has a place, and nothing else has");
+    let places = SecretPlaces::default();
+    assert!(bytes(&json!({"a": "b"}), Secrets::Located(&places)).is_ok() && places.into_inner().is_empty());
 }
 
 #[test]

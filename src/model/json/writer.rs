@@ -96,6 +96,12 @@ impl<'a, S: Serializer> Serializer for Writer<'a, S> {
     fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
         match (self.within, self.secrets) {
             (Within::Secret, Secrets::Revealed) => self.inner.collect_str(&Exposed(value)),
+            (Within::Secret, Secrets::Located(places)) => {
+                let from = places.written();
+                let written = self.inner.collect_str(&Exposed(value))?;
+                places.add(from);
+                Ok(written)
+            }
             (Within::Secret, secrets) => self.inner.serialize_str(&secrets.hidden(&Exposed(value).to_string())),
             _ => self.inner.collect_str(value),
         }

@@ -7,23 +7,30 @@ use serde::{Deserialize, Serialize};
 use super::{
     files::{self, write_whole},
     frame::{decode_changes, encode_changes, number},
+    keys::KEYS,
 };
 use crate::{
     model::code::Code,
     store::{
         StoreError,
         engine::{Hash, Tip},
+        seal::{KeyId, Keyring, Sealed, name_of, store_named},
     },
 };
 
-/// The only format that this version reads and writes.
-pub(super) const FORMAT: &str = "edgewright 2";
-const MAGIC: [u8; 8] = *b"ewbase2\n";
+/// The format that this version writes.
+pub(super) const FORMAT: &str = "edgewright 3";
+/// The format before, with secrets in clear.
+const CLEAR_FORMAT: &str = "edgewright 2";
+const MAGIC: [u8; 8] = *b"ewbase3\n";
+const CLEAR_MAGIC: [u8; 8] = *b"ewbase2\n";
 /// The approximate size of a write.
 const CHUNK: usize = 1 << 16;
+/// What the root secret is sealed for.
+const ROOT: [&[u8]; 1] = [b"root secret"];
 
 /// Identifies the store of a file, so that files of two stores are not mixed up.
-pub(super) type StoreId = [u8; 16];
+pub(super) use crate::store::seal::StoreId;
 
 /// Derives the id of a store from its root secret, which the id does not reveal.
 pub(super) fn id_of(root_secret: &[u8; 32]) -> StoreId {
@@ -37,30 +44,44 @@ pub(super) fn id_of(root_secret: &[u8; 32]) -> StoreId {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Header {
     /// The format of the whole folder.
-    pub format: String,
+    format: String,
+    /// The id of the store, in hexadecimal.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    store: String,
     /// The position of the last batch in the state.
-    pub position: u64,
+    position: u64,
     /// Its hash, in hexadecimal.
-    pub hash: String,
+    hash: String,
     /// The revision.
-    pub revision: u64,
+    revision: u64,
     /// The `order` of the next creation.
-    pub next_order: u64,
-    /// The store's own secret, in hexadecimal.
-    pub root_secret: String,
+    next_order: u64,
+    /// The store's own secret, in hexadecimal: only in the format before.
+    #[serde(default, skip_serializing)]
+    root_secret: Option<String>,
+    /// The store's own secret, encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sealed_root_secret: Option<Sealed>,
 }
 
 impl Header {
     /// Creates the header of a state.
-    pub(super) fn new(tip: Tip, root_secret: &[u8; 32]) -> Self {
-        Self {
+    pub(super) fn new(tip: Tip, root_secret: &[u8; 32], keyring: &Keyring) -> Result<Self, StoreError> {
+        Ok(Self {
             format: FORMAT.into(),
+            store: name_of(&id_of(root_secret)),
             position: tip.position,
             hash: blake3::Hash::from(tip.hash).to_hex().to_string(),
             revision: tip.revision,
             next_order: tip.next_order,
-            root_secret: blake3::Hash::from(*root_secret).to_hex().to_string(),
-        }
+            root_secret: None,
+            sealed_root_secret: Some(keyring.seal(root_secret, &ROOT)?),
+        })
+    }
+
+    /// The data key that the root secret is sealed with.
+    pub(super) fn key(&self) -> Option<KeyId> {
+        self.sealed_root_secret.as_ref().map(Sealed::key)
     }
 }
 
@@ -68,10 +89,43 @@ impl Header {
 pub(super) struct Base {
     /// The last batch in the state.
     pub tip: Tip,
+    /// The id of the store.
+    pub store: StoreId,
     /// The store's own secret.
-    pub root_secret: [u8; 32],
+    root: RootSecret,
     /// All records.
     pub records: Vec<(String, Vec<u8>)>,
+}
+
+/// The store's own secret, as a base has it.
+enum RootSecret {
+    /// Of the format before.
+    Clear([u8; 32]),
+    Sealed(Sealed),
+}
+
+impl Base {
+    /// Returns the store's own secret, and the data key of the base, which a base of the format before does not have.
+    /// `path` is the one of the base.
+    pub(super) fn root_secret(
+        &self,
+        path: &Path,
+        keyring: Option<&Keyring>,
+    ) -> Result<([u8; 32], Option<KeyId>), StoreError> {
+        let (sealed, keyring) = match (&self.root, keyring) {
+            (RootSecret::Clear(root), _) => return Ok((*root, None)),
+            (RootSecret::Sealed(sealed), Some(keyring)) => (sealed, keyring),
+            (RootSecret::Sealed(_), None) => {
+                return Err(StoreError::corrupt(&path.with_file_name(KEYS), "the file is missing"));
+            }
+        };
+        let opened = keyring.open(sealed, &ROOT).ok();
+        let root = opened.and_then(|opened| <[u8; 32]>::try_from(opened.as_slice()).ok());
+        match root.filter(|root| id_of(root) == self.store) {
+            Some(root) => Ok((root, Some(sealed.key()))),
+            None => Err(StoreError::corrupt(path, "its root secret cannot be decrypted")),
+        }
+    }
 }
 
 /// Writes a base.
@@ -109,7 +163,8 @@ pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
     })?;
     let damaged = || StoreError::corrupt(path, "its checksum does not match its content");
     // Checked before the checksum: a file of a newer format is not damaged.
-    if bytes.starts_with(b"ewbase") && !bytes.starts_with(&MAGIC) && bytes.get(7) == Some(&b'\n') {
+    let is_known = |bytes: &[u8]| bytes.starts_with(&MAGIC) || bytes.starts_with(&CLEAR_MAGIC);
+    if bytes.starts_with(b"ewbase") && !is_known(&bytes) && bytes.get(7) == Some(&b'\n') {
         let found = String::from_utf8_lossy(bytes.get(..7).unwrap_or_default()).into_owned();
         let message = format!("{} has the format `{found}` of another version of edgewright", path.display());
         return Err(StoreError::new(Code::StoreFormat, message));
@@ -117,18 +172,27 @@ pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
     let (content, sum) = bytes.split_at_checked(bytes.len().saturating_sub(32)).ok_or_else(damaged)?;
     let mut hasher = blake3::Hasher::new();
     hasher.update_rayon(content);
-    if hasher.finalize().as_bytes() != sum || !content.starts_with(&MAGIC) {
+    if hasher.finalize().as_bytes() != sum || !is_known(content) {
         return Err(damaged());
     }
     let length = number::<4>(content, 8).ok_or_else(damaged)? as usize;
     let header: Header =
         content.get(12..12 + length).and_then(|it| serde_json::from_slice(it).ok()).ok_or_else(damaged)?;
-    if header.format != FORMAT {
+    let expected = if content.starts_with(&MAGIC) { FORMAT } else { CLEAR_FORMAT };
+    if header.format != expected {
         let message =
-            format!("{} has the unsupported format `{}` (expected `{FORMAT}`)", path.display(), header.format);
+            format!("{} has the unsupported format `{}` (expected `{expected}`)", path.display(), header.format);
         return Err(StoreError::new(Code::StoreFormat, message));
     }
     let hash = |text: &str| -> Option<Hash> { Some(*blake3::Hash::from_hex(text).ok()?.as_bytes()) };
+    let (store, root) = match (header.root_secret, header.sealed_root_secret) {
+        (Some(root), None) => {
+            let root = hash(&root).ok_or_else(damaged)?;
+            (id_of(&root), RootSecret::Clear(root))
+        }
+        (None, Some(sealed)) => (store_named(&header.store).ok_or_else(damaged)?, RootSecret::Sealed(sealed)),
+        _ => return Err(damaged()),
+    };
     let changes = decode_changes(content.get(12 + length..).unwrap_or_default()).map_err(|_| damaged())?;
     Ok(Base {
         tip: Tip {
@@ -137,7 +201,8 @@ pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
             revision: header.revision,
             next_order: header.next_order,
         },
-        root_secret: hash(&header.root_secret).ok_or_else(damaged)?,
+        store,
+        root,
         records: changes.into_iter().filter_map(|(key, value)| Some((key, value?))).collect(),
     })
 }

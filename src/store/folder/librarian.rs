@@ -15,16 +15,17 @@ use std::{
 use super::{
     catch_up::{self, relocate},
     files::{self, Part},
+    fold,
     index::{Index, Location},
-    journal, log,
-    reader::{Framed, LogReader, read_at},
+    log,
+    reader::{LogReader, read_at},
 };
 use crate::{
     model::code::Code,
     store::{
         Stay, StoreError,
         background::lower_priority,
-        engine::{Batch, Query, Tip, UNDO},
+        engine::{Batch, Query, Tip},
         fault,
         history::{Record, Retention},
         mint,
@@ -162,28 +163,13 @@ impl Librarian {
     /// Converts the journals before a generation to history files, which keep only the changes that undo the batches.
     pub(super) fn fold(&self, generation: u64) -> Result<(), StoreError> {
         for old in Part::Journal.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
-            let (from, to) = (Part::Journal.path(&self.folder, old), Part::History.path(&self.folder, old));
-            let mut journal = LogReader::open(&from, true)?;
-            let (store, start) = (journal.store, journal.start);
-            let following = LogReader::open(&Part::Journal.path(&self.folder, old + 1), false)?.start;
-            journal::write_history(&to, store, start, || match journal.batch()? {
-                Some(Framed { mut batch, .. }) => {
-                    batch.changes.retain(|(key, _)| key.starts_with(UNDO));
-                    Ok(Some(batch))
-                }
-                None if (journal.tip.position, journal.tip.hash) == (following.position, following.hash) => Ok(None),
-                // The journal is removed below, so damage must stop this first.
-                None => {
-                    let found = format!("record {} at byte {} cannot be read", journal.tip.position + 1, journal.end);
-                    Err(StoreError::corrupt(&from, found))
-                }
-            })?;
+            let end = fold::journal_to_history(&self.folder, old, &mut |_| Ok(()))?;
             // The index must have the new locations before the old file is removed, and the old locations before that:
             // a record that is added later would get its old location again.
-            if let Ok(index) = self.index(journal.tip.position) {
+            if let Ok(index) = self.index(end.position) {
                 relocate(&index, &self.folder, old)?;
             }
-            files::remove(&from)?;
+            files::remove(&Part::Journal.path(&self.folder, old))?;
         }
         Ok(())
     }
@@ -310,7 +296,10 @@ mod tests {
     use super::*;
     use crate::{
         model::operation::Author,
-        store::history::{Outcome, chain},
+        store::{
+            folder::journal,
+            history::{Outcome, chain},
+        },
     };
 
     fn batch(position: u64) -> Batch {

@@ -19,13 +19,15 @@ use super::{
     files::{self, Part},
     head::{Head, HeadFile},
     journal::{self, Journal},
+    keys,
 };
 use crate::{
     model::{code::Code, operation::Author},
     store::{
-        StoreError,
+        StoreError, codec,
         engine::{Batch, Tip},
         history::{Outcome, Record, chain},
+        seal::{Keyring, MasterKeySource},
     },
 };
 
@@ -76,22 +78,22 @@ fn open_old(folder: &Path) -> Result<sled::Db, StoreError> {
 }
 
 /// Converts an old store to the current format.
-pub(super) fn migrate(folder: &Path) -> Result<(), StoreError> {
+pub(super) fn migrate(folder: &Path, source: &MasterKeySource) -> Result<Keyring, StoreError> {
     if let Some(special) = files::find_special(folder).map_err(|error| StoreError::io("read", folder, &error))? {
         return Err(StoreError::corrupt(&special, "not a regular file"));
     }
     let db = files::patiently(|| open_old(folder))?;
-    let converted = catch_unwind(AssertUnwindSafe(|| convert(folder, &db)));
+    let converted = catch_unwind(AssertUnwindSafe(|| convert(folder, &db, source)));
     converted.unwrap_or_else(|_| Err(StoreError::corrupt(folder, "sled cannot read the records of this old store")))
 }
 
-fn convert(folder: &Path, db: &Db) -> Result<(), StoreError> {
+fn convert(folder: &Path, db: &Db, source: &MasterKeySource) -> Result<Keyring, StoreError> {
     let failed = |error: sled::Error| StoreError::new(Code::StoreFailed, format!("{}: {error}", folder.display()));
     let damaged = |found: &str| StoreError::corrupt(folder, found);
     match db.get("m/format").map_err(failed)? {
         Some(format) if format == OLD_FORMAT => {}
         // The process was killed while it created the store.
-        None if db.is_empty() => return create_empty(folder),
+        None if db.is_empty() => return create_empty(folder, source),
         other => {
             let found = other
                 .map_or_else(|| "no format".to_owned(), |it| format!("the format `{}`", String::from_utf8_lossy(&it)));
@@ -147,26 +149,35 @@ fn convert(folder: &Path, db: &Db) -> Result<(), StoreError> {
     let mut batches = batches.into_iter();
     let history = Part::History.path(folder, HISTORY);
     journal::write_history(&history, base::id_of(&root_secret), Tip::default(), || Ok(batches.next()))?;
+    // The records to read have their secrets in clear.
+    let keyring = keys::create(folder, base::id_of(&root_secret), source, true)?;
     let mut broken = None;
-    let mut records = db.scan_prefix("r/").chain(db.scan_prefix("d/")).map_while(|row| match row {
-        Ok((key, value)) => Some((String::from_utf8_lossy(&key).into_owned(), value.to_vec())),
-        Err(error) => {
-            broken = Some(failed(error));
-            None
-        }
+    let sealed = |key: &[u8], value: &[u8]| -> Result<(String, Vec<u8>), StoreError> {
+        let key = String::from_utf8_lossy(key).into_owned();
+        let sealed = codec::sealed(&key, value, &keyring)?;
+        Ok((key, sealed.unwrap_or_else(|| value.to_vec())))
+    };
+    let mut records = db.scan_prefix("r/").chain(db.scan_prefix("d/")).map_while(|row| {
+        let record = row.map_err(failed).and_then(|(key, value)| sealed(key.as_ref(), value.as_ref()));
+        record.map_err(|error| broken = Some(error)).ok()
     });
-    base::write(&Part::Base.path(folder, GENERATION), &Header::new(tip, &root_secret), &mut records)?;
+    let header = Header::new(tip, &root_secret, &keyring)?;
+    base::write(&Part::Base.path(folder, GENERATION), &header, &mut records)?;
     if let Some(error) = broken {
         return Err(error);
     }
-    finish(folder, &root_secret, tip)
+    keyring.set_sealed()?;
+    finish(folder, &root_secret, tip)?;
+    Ok(keyring)
 }
 
-fn create_empty(folder: &Path) -> Result<(), StoreError> {
+fn create_empty(folder: &Path, source: &MasterKeySource) -> Result<Keyring, StoreError> {
     let root_secret = crate::store::mint::random_secret();
-    let header = Header::new(Tip::default(), &root_secret);
+    let keyring = keys::create(folder, base::id_of(&root_secret), source, false)?;
+    let header = Header::new(Tip::default(), &root_secret, &keyring)?;
     base::write(&Part::Base.path(folder, GENERATION), &header, &mut std::iter::empty())?;
-    finish(folder, &root_secret, Tip::default())
+    finish(folder, &root_secret, Tip::default())?;
+    Ok(keyring)
 }
 
 fn finish(folder: &Path, root_secret: &[u8; 32], tip: Tip) -> Result<(), StoreError> {

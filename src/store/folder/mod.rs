@@ -9,6 +9,8 @@
 //! | `history.N` | the records of an older generation, with what undoes them instead of their changes |
 //! | `kept` | where the history begins, once retention has removed older records |
 //! | `head` | the position up to which the log was acknowledged |
+//! | `keys` | the data keys, encrypted with the master key (D96) |
+//! | `master.key` | the master key, if it can be nowhere else |
 //! | `index/` | the location of each history record, in sled |
 //! | `lock` | locked by a writer, shared by readers |
 //! | `remembered` | dry runs that had nothing to do (D73), which are no part of the store |
@@ -20,21 +22,25 @@ mod beside;
 mod catch_up;
 mod files;
 mod fingerprint;
+mod fold;
 mod frame;
 mod head;
 mod index;
 mod journal;
+mod keys;
 mod librarian;
 mod log;
 mod migrate;
 mod reader;
 mod readonly;
+mod resealing;
+mod sealing;
 
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -48,6 +54,7 @@ use index::Location;
 use journal::{AppendError, Journal};
 use librarian::Librarian;
 use reader::{LogReader, Rest};
+use resealing::Resealing;
 
 pub(crate) use beside::{read_beside, write_beside};
 pub(crate) use fingerprint::on_disk;
@@ -61,6 +68,7 @@ use super::{
     fault,
     history::{Retention, chain},
     mint,
+    seal::{KeyId, Keyring, MasterKeySource},
 };
 use crate::model::code::Code;
 
@@ -82,6 +90,8 @@ pub(crate) struct FolderEngine {
     broken: AtomicBool,
     root_secret: [u8; 32],
     id: StoreId,
+    keyring: Arc<Keyring>,
+    resealing: Resealing,
     stay: Stay,
     _lock: [File; 2],
 }
@@ -98,6 +108,8 @@ struct Writing {
 /// The verified content of a folder.
 struct FolderContent {
     state: State,
+    /// The data key of the base; none in the format before.
+    base_key: Option<KeyId>,
     /// The generation of the last journal.
     generation: u64,
     end: u64,
@@ -110,24 +122,41 @@ impl FolderEngine {
         Ok(files::exists(&head::path(folder))? || files::exists(&folder.join("conf"))?)
     }
 
-    /// Opens the store in a folder. Creates it if the folder is missing or empty.
-    pub(crate) fn open(folder: &Path, stay: Stay) -> Result<Self, StoreError> {
+    /// Opens the store in a folder. Creates it if the folder is missing or empty, and encrypts the secrets in one of the
+    /// format before.
+    pub(crate) fn open(folder: &Path, stay: Stay, source: &MasterKeySource) -> Result<Self, StoreError> {
         if !Self::exists(folder)? && holds_something_else(folder) {
             let message = format!("{} contains other files and is not a store", folder.display());
             return Err(StoreError::new(Code::StoreFormat, message));
         }
         files::create_folder(folder)?;
         let lock = files::lock(folder)?;
+        let mut keyring = None;
         if !files::exists(&head::path(folder))? {
-            if migrate::is_old(folder) {
-                migrate::migrate(folder)?;
-            } else {
-                create(folder)?;
-            }
+            keyring = Some(match migrate::is_old(folder) {
+                true => migrate::migrate(folder, source)?,
+                false => create(folder, source)?,
+            });
         }
         migrate::remove_old(folder);
-        let (head, acknowledged) = HeadFile::open(folder)?;
-        let content = read(folder, acknowledged)?;
+        let (mut head, acknowledged) = HeadFile::open(folder)?;
+        if keyring.is_none() {
+            keyring = keys::open(folder, acknowledged.store, source)?;
+        }
+        let mut content = read(folder, acknowledged, keyring.as_ref())?;
+        let keyring = match keyring {
+            Some(keyring) if !keyring.is_unsealed() => keyring,
+            found => {
+                let create = || keys::create(folder, acknowledged.store, source, true);
+                let keyring = found.map_or_else(create, Ok)?;
+                tracing::info!("Encrypting the secrets in the store {}.", folder.display());
+                sealing::encrypt(folder, &mut head, content, &keyring)?;
+                let (sealed, acknowledged) = HeadFile::open(folder)?;
+                head = sealed;
+                content = read(folder, acknowledged, Some(&keyring))?;
+                keyring
+            }
+        };
         let journal = Journal::open(Part::Journal.path(folder, content.generation), content.end)?;
         let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
         let base = content_base(folder)?;
@@ -142,6 +171,8 @@ impl FolderEngine {
             since_base: AtomicU64::new(content.since_base),
             broken: AtomicBool::new(false),
             root_secret: content.state.root_secret,
+            keyring: Arc::new(keyring),
+            resealing: Resealing::new(content.base_key),
             id: base::id_of(&content.state.root_secret),
             opened: Mutex::new(Some(content.state)),
             writing: Mutex::new(writing),
@@ -149,7 +180,7 @@ impl FolderEngine {
         })
     }
 
-    fn writing(&self) -> std::sync::MutexGuard<'_, Writing> {
+    fn writing(&self) -> MutexGuard<'_, Writing> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -162,7 +193,11 @@ impl Engine for FolderEngine {
         let writing = self.writing();
         let (position, hash) = (writing.tip.position, writing.tip.hash);
         let head = Head { position, generation: writing.generation, hash, store: self.id };
-        Ok(read(&self.folder, head)?.state)
+        Ok(read(&self.folder, head, Some(self.keyring.as_ref()))?.state)
+    }
+
+    fn keyring(&self) -> Option<Arc<Keyring>> {
+        Some(Arc::clone(&self.keyring))
     }
 
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
@@ -261,10 +296,18 @@ impl Engine for FolderEngine {
 
     fn wants_checkpoint(&self) -> bool {
         let since = self.since_base.load(Ordering::Relaxed);
-        since > fault::checkpoint_bytes().unwrap_or(CHECKPOINT_BYTES) && since > self.base_bytes.load(Ordering::Relaxed)
+        let least = fault::checkpoint_bytes().unwrap_or(CHECKPOINT_BYTES);
+        if since > least && since > self.base_bytes.load(Ordering::Relaxed) {
+            return true;
+        }
+        self.resealing.is_due(&self.keyring)
     }
 
     fn rotate(&self) -> Result<(), StoreError> {
+        let now = mint::now();
+        if self.keyring.is_due(now) {
+            self.keyring.rotate(now)?;
+        }
         let mut writing = self.writing();
         let generation = writing.generation + 1;
         let path = Part::Journal.path(&self.folder, generation);
@@ -300,18 +343,22 @@ impl Engine for FolderEngine {
         synced.map_err(|error| StoreError::io("sync", &head::path(&self.folder), &error))?;
         // Batches that are appended while the base is written count for the next checkpoint.
         self.since_base.store(0, Ordering::Relaxed);
-        base::write(&path, &base::Header::new(tip, &self.root_secret), state)?;
+        self.resealing.begin();
+        let header = base::Header::new(tip, &self.root_secret, &self.keyring)?;
+        base::write(&path, &header, state)?;
+        self.resealing.written(header.key());
         self.base_bytes.store(fs::metadata(&path).map_or(0, |file| file.len()), Ordering::Relaxed);
         self.librarian.fold(generation)?;
         for old in Part::Base.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
             files::remove(&Part::Base.path(&self.folder, old))?;
         }
-        self.librarian.retain(retention, tip)
+        self.librarian.retain(retention, tip)?;
+        self.resealing.destroy_expired(&self.folder, generation, &self.keyring)
     }
 }
 
 /// Creates an empty store. The head comes last: a folder without one was never a store.
-fn create(folder: &Path) -> Result<(), StoreError> {
+fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring, StoreError> {
     let mut used = Part::Base.generations(folder)?.iter().any(|generation| *generation != FIRST_GENERATION);
     for (part, generation) in log::parts(folder)? {
         used |= part == Part::History || generation != FIRST_GENERATION;
@@ -323,15 +370,13 @@ fn create(folder: &Path) -> Result<(), StoreError> {
         return Err(StoreError::corrupt(&head::path(folder), "the file is missing"));
     }
     let root_secret = mint::random_secret();
-    base::write(
-        &Part::Base.path(folder, FIRST_GENERATION),
-        &base::Header::new(Tip::default(), &root_secret),
-        &mut std::iter::empty(),
-    )?;
     let store = base::id_of(&root_secret);
+    let keyring = keys::create(folder, store, source, false)?;
+    let header = base::Header::new(Tip::default(), &root_secret, &keyring)?;
+    base::write(&Part::Base.path(folder, FIRST_GENERATION), &header, &mut std::iter::empty())?;
     Journal::create(Part::Journal.path(folder, FIRST_GENERATION), store, Tip::default())?;
     HeadFile::create(folder, Head { position: 0, generation: FIRST_GENERATION, hash: [0; 32], store })?;
-    Ok(())
+    Ok(keyring)
 }
 
 /// Returns the generation of the newest base. Only complete bases get their name, so the newest one is valid.
@@ -341,16 +386,21 @@ fn content_base(folder: &Path) -> Result<u64, StoreError> {
 }
 
 /// Reads a folder and verifies it against the head, without changing anything.
-fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> {
+fn read(folder: &Path, acknowledged: Head, keyring: Option<&Keyring>) -> Result<FolderContent, StoreError> {
     let newest = content_base(folder)?;
-    let base = base::read(&Part::Base.path(folder, newest))?;
-    let mut state = State { tip: base.tip, root_secret: base.root_secret, records: base.records, batches: Vec::new() };
+    let path = Part::Base.path(folder, newest);
+    let base = base::read(&path)?;
     let last = Part::Journal.generations(folder)?.last().copied().unwrap_or(newest).max(acknowledged.generation);
     // Files of another store, or of an older copy of this one, must not be mixed in.
-    let (path, store) = (Part::Base.path(folder, newest), base::id_of(&base.root_secret));
+    let store = base.store;
     if store != acknowledged.store {
         return Err(StoreError::corrupt(&path, "it belongs to another store than `head`"));
     }
+    let (root_secret, base_key) = base.root_secret(&path, keyring)?;
+    if base_key.is_none() && keyring.is_some_and(|keyring| !keyring.is_unsealed()) {
+        return Err(StoreError::corrupt(&path, "it is not encrypted, but all files of the store were"));
+    }
+    let mut state = State { tip: base.tip, root_secret, records: base.records, batches: Vec::new() };
     if base.tip.position > acknowledged.position || last < newest {
         let found = format!(
             "it starts after record {}, but `head` acknowledges record {} (was a backup copied over a newer store?)",
@@ -401,13 +451,13 @@ fn read(folder: &Path, acknowledged: Head) -> Result<FolderContent, StoreError> 
             format!("it ends at record {}, but record {} was acknowledged", tip.position, acknowledged.position);
         return Err(StoreError::corrupt(&Part::Journal.path(folder, last), found));
     }
-    Ok(FolderContent { state, generation: last, end, since_base })
+    Ok(FolderContent { state, base_key, generation: last, end, since_base })
 }
 
 /// Returns whether a folder has files other than those of an interrupted creation.
 fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
-        let beside = ["remembered", "suspensions", "notifications"];
+        let beside = ["remembered", "suspensions", "notifications", keys::KEYS, keys::MASTER];
         ["lock", "index", "kept", "head.tmp", "security.log"].contains(&name)
             || beside.contains(&name.strip_suffix(".tmp").unwrap_or(name))
             || ["base.", "journal.", "history.", "security.log."].iter().any(|part| name.starts_with(part))

@@ -13,13 +13,14 @@ use std::{
 use super::{
     files, fingerprint,
     head::{self, Head},
-    log, read,
+    keys, log, read,
 };
 use crate::{
     model::code::Code,
     store::{
         StoreError,
         engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
+        seal::{Keyring, MasterKeySource},
     },
 };
 
@@ -28,6 +29,7 @@ pub(crate) struct FolderReader {
     folder: PathBuf,
     acknowledged: Head,
     tip: Tip,
+    keyring: Option<Arc<Keyring>>,
     /// The state that was read at the start, until it is loaded.
     opened: Mutex<Option<State>>,
     _lock: Vec<File>,
@@ -35,15 +37,17 @@ pub(crate) struct FolderReader {
 
 impl FolderReader {
     /// Opens the store in a folder. Returns none if the folder has no head: creating or migrating a store is a write.
-    pub(crate) fn open(folder: &Path) -> Result<Option<Self>, StoreError> {
+    pub(crate) fn open(folder: &Path, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
         if !files::exists(&head::path(folder))? {
             return Ok(None);
         }
         let lock = files::lock_shared(folder)?;
         let acknowledged = head::read_only(folder)?;
-        let state = read(folder, acknowledged)?.state;
+        let keyring = keys::open(folder, acknowledged.store, source)?.map(Arc::new);
+        let state = read(folder, acknowledged, keyring.as_deref())?.state;
         let tip = state.batches.last().map_or(state.tip, Tip::after);
-        Ok(Some(Self { folder: folder.to_owned(), acknowledged, tip, opened: Mutex::new(Some(state)), _lock: lock }))
+        let opened = Mutex::new(Some(state));
+        Ok(Some(Self { folder: folder.to_owned(), acknowledged, tip, keyring, opened, _lock: lock }))
     }
 }
 
@@ -52,8 +56,12 @@ impl Engine for FolderReader {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
         match opened {
             Some(state) => Ok(state),
-            None => Ok(read(&self.folder, self.acknowledged)?.state),
+            None => Ok(read(&self.folder, self.acknowledged, self.keyring.as_deref())?.state),
         }
+    }
+
+    fn keyring(&self) -> Option<Arc<Keyring>> {
+        self.keyring.clone()
     }
 
     fn append(&self, _after: u64, _batches: &[Batch]) -> Result<(), StoreError> {

@@ -272,7 +272,7 @@ fn a_file_that_is_not_regular_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let (original, damaged) = (folder.path().join("original"), folder.path().join("damaged"));
     small_store(&original);
-    for name in ["head", "base.0000000001", "journal.0000000001", "lock"] {
+    for name in ["head", "base.0000000001", "journal.0000000001", "keys", "lock"] {
         for kind in SPECIAL {
             let _ = fs::remove_dir_all(&damaged);
             copy(&original, &damaged);
@@ -324,10 +324,12 @@ fn an_index_elsewhere_is_left_alone() {
 fn leftovers_of_an_interrupted_write_are_replaced() {
     for kind in ["fifo", "socket", "link"] {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["base.tmp", "journal.tmp", "head.tmp"] {
-            put_special(kind, &folder.path().join(name));
+        let path = folder.path().join("store");
+        fs::create_dir(&path).unwrap();
+        for name in ["base.tmp", "journal.tmp", "head.tmp", "keys.tmp"] {
+            put_special(kind, &path.join(name));
         }
-        let store = opened_in_time(folder.path(), kind).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        let store = opened_in_time(&path, kind).unwrap_or_else(|error| panic!("{kind}: {error}"));
         assert_eq!(commit(&store, vec![small(1)]).unwrap().snapshot.revision, 1, "{kind}");
     }
 }

@@ -82,7 +82,7 @@ fn a_newer_format_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     drop(Store::open(&path).unwrap());
-    for (file, newer) in [("base.0000000001", b'3'), ("head", b'3')] {
+    for (file, newer) in [("base.0000000001", b'4'), ("head", b'3')] {
         let original = fs::read(path.join(file)).unwrap();
         let mut changed = original.clone();
         changed[6] = newer;

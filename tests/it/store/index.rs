@@ -37,41 +37,44 @@ fn row(position: u64) -> Vec<u8> {
 #[test]
 fn an_index_that_missed_a_checkpoint_is_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
-    checkpoints(folder.path(), 1, Retention::default());
+    let path = folder.path().join("store");
+    checkpoints(&path, 1, Retention::default());
     // What a crash leaves when sled had not written the new location yet.
-    let index = sled::open(folder.path().join("index")).unwrap();
+    let index = sled::open(path.join("index")).unwrap();
     let mut location = index.get(row(1)).unwrap().unwrap().to_vec();
     assert_eq!(location[0], 1, "the record is in a history file");
     location[0] = 0;
     index.insert(row(1), location).unwrap();
     drop(index);
-    assert_eq!(positions(folder.path()), [1]);
+    assert_eq!(positions(&path), [1]);
 }
 
 #[test]
 fn an_index_that_missed_a_retention_forgets_what_is_gone() {
     let folder = tempfile::tempdir().unwrap();
-    checkpoints(folder.path(), 2, ONE);
-    let index = sled::open(folder.path().join("index")).unwrap();
+    let path = folder.path().join("store");
+    checkpoints(&path, 2, ONE);
+    let index = sled::open(path.join("index")).unwrap();
     assert!(index.get(row(1)).unwrap().is_none(), "the first record is no longer kept");
     let location = index.get(row(2)).unwrap().unwrap();
     index.insert(row(1), location).unwrap();
     drop(index);
-    assert_eq!(positions(folder.path()), [2]);
+    assert_eq!(positions(&path), [2]);
 }
 
 #[test]
 fn retention_leaves_no_gap_after_an_empty_history() {
     let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
     // A store of the first format in which nothing was ever committed.
-    let old = sled::open(folder.path()).unwrap();
+    let old = sled::open(&path).unwrap();
     old.insert("m/format", "edgewright 1").unwrap();
     old.insert("m/root", vec![7; 32]).unwrap();
     drop(old);
-    checkpoints(folder.path(), 2, ONE);
-    fs::remove_dir_all(folder.path().join("index")).unwrap();
-    assert_eq!(positions(folder.path()), [2]);
-    assert_eq!(Store::open(folder.path()).unwrap().statistics().oldest, 2);
+    checkpoints(&path, 2, ONE);
+    fs::remove_dir_all(path.join("index")).unwrap();
+    assert_eq!(positions(&path), [2]);
+    assert_eq!(Store::open(&path).unwrap().statistics().oldest, 2);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod index;
 mod past;
 mod power;
 mod readonly;
+mod sealed;
 
 use std::sync::Arc;
 

@@ -99,11 +99,12 @@ fn a_checkpoint_keeps_earlier_states_and_the_retention_of_records_ends_them() {
 fn the_files_of_the_history_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
+    let path = folder.path().join("store");
+    let store = Store::open(&path).unwrap();
     commit(&store, edge(1, 12_000)).unwrap();
     drop(store);
     // It has former states, with their secrets.
-    let mode = fs::metadata(folder.path().join("history.0000000001")).unwrap().permissions().mode();
+    let mode = fs::metadata(path.join("history.0000000001")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 

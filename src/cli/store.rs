@@ -1,0 +1,74 @@
+//! `edgewright store`: maintenance of a store that no server has open (D96).
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use super::{CommandResult, Exit, Failure, StoreArgs, progress::during, show::say};
+use crate::{
+    model::code::Code,
+    store::{Store, seal::MasterKeySource},
+};
+
+/// Maintain a store.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Encrypt the secrets in the store with a new data key and, if one is given, a new master key.
+    ///
+    /// The former data key decrypts the secrets of earlier revisions for 30 more days. If the command is interrupted, the
+    /// store opens with the former or the new master key: run it again.
+    Rekey {
+        #[command(flatten)]
+        store: StoreArgs,
+        /// File with a new master key: 32 bytes, raw or in base64 or hexadecimal.
+        #[arg(
+            long,
+            value_name = "FILE",
+            env = "EDGEWRIGHT_NEW_MASTER_KEY_FILE",
+            conflicts_with = "new_master_key_command"
+        )]
+        new_master_key_file: Option<PathBuf>,
+        /// Shell command that prints a new master key in base64 or hexadecimal.
+        #[arg(long, value_name = "COMMAND", env = "EDGEWRIGHT_NEW_MASTER_KEY_COMMAND", hide_env_values = true)]
+        new_master_key_command: Option<String>,
+        /// Destroy all former data keys now: earlier revisions lose their secrets, and no rollback brings them back.
+        #[arg(long, env = "EDGEWRIGHT_FORGET_SECRETS")]
+        forget_secrets: bool,
+    },
+}
+
+impl Args {
+    /// Runs the command.
+    pub(super) fn run(self) -> CommandResult {
+        let Command::Rekey { store, new_master_key_file, new_master_key_command, forget_secrets } = self.command;
+        let new_master = new_master_key_file
+            .map(MasterKeySource::File)
+            .or_else(|| new_master_key_command.map(MasterKeySource::Command));
+        let opened = open(&store, new_master.as_ref())?;
+        during("Encrypting", || opened.rekey(new_master.as_ref(), forget_secrets))?;
+        say("Encrypted the secrets with a new data key.");
+        if forget_secrets {
+            say("Destroyed the former data keys: earlier revisions have no secrets any more.");
+        }
+        if new_master.is_some() {
+            say("The new master key opens the store from now on. Keep the former one as long as backups need it.");
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Opens the store with its master key or, if an interrupted run has replaced that already, with the new one.
+fn open(store: &StoreArgs, new_master: Option<&MasterKeySource>) -> Result<Store, Failure> {
+    match (store.open_existing(), new_master) {
+        (Err(failure), Some(source)) if failure.has_code(Code::MasterKey) => {
+            store.open_existing_with(source).map_err(|_| failure)
+        }
+        (opened, _) => opened,
+    }
+}

@@ -1,0 +1,111 @@
+//! Checkpoints: the engine gets the whole state when its log has grown long, or when another data key encrypts it.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, PoisonError, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use super::{Store, StoreError, background::lower_priority, codec, group::Line};
+use crate::model::{code::Code, snapshot::Snapshot};
+
+/// How long to wait after a failed checkpoint before the next one.
+const CHECKPOINT_RETRY: Duration = Duration::from_secs(30);
+/// How often to check whether other writers are done.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How often to check whether a checkpoint is due without a commit.
+const MAINTENANCE: Duration = Duration::from_secs(3600);
+
+/// The rest of a checkpoint, which needs no lock.
+type WriteState = Box<dyn FnOnce() -> Result<(), StoreError> + Send>;
+
+impl Store {
+    /// Writes a checkpoint if one is due. The log is cut here, while nothing is being appended; a separate thread writes
+    /// the state.
+    pub(super) fn checkpoint_if_wanted(&self, line: &mut Line) {
+        let early = line.checkpoint_after.is_some_and(|after| Instant::now() < after);
+        if early || !self.engine.wants_checkpoint() || self.checkpointing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let write = match self.begin_checkpoint(line) {
+            Ok(write) => write,
+            Err(error) => {
+                tracing::warn!(code = %error.code, "no checkpoint was written: {error}");
+                return self.checkpointing.store(false, Ordering::Release);
+            }
+        };
+        let running = Arc::clone(&self.checkpointing);
+        let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
+            lower_priority();
+            match catch_unwind(AssertUnwindSafe(write)) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(code = %error.code, "no checkpoint was written: {error}"),
+                Err(_) => tracing::warn!("no checkpoint was written: the checkpoint failed unexpectedly"),
+            }
+            running.store(false, Ordering::Release);
+        });
+        let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
+        match thread {
+            Ok(thread) => *checkpoint = Some(thread),
+            Err(_) => self.checkpointing.store(false, Ordering::Release),
+        }
+    }
+
+    /// Cuts the log. Must not be called while anything is being appended.
+    fn begin_checkpoint(&self, line: &mut Line) -> Result<WriteState, StoreError> {
+        let state = self.snapshot();
+        line.forget = state.revision.saturating_sub(self.retention.records);
+        line.checkpoint_after = Some(Instant::now() + CHECKPOINT_RETRY);
+        self.engine.rotate()?;
+        line.checkpoint_after = None;
+        let (engine, retention, forget) = (Arc::clone(&self.engine), self.retention, line.forget);
+        let keyring = self.keyring.clone();
+        Ok(Box::new(move || {
+            let state = Snapshot::clone(&state).without_tombstones(forget);
+            // A record that cannot be written must not leave a base without it.
+            let records = codec::records(&state, keyring.as_deref())?;
+            engine.checkpoint(&mut records.into_iter(), &retention)
+        }))
+    }
+
+    /// Writes a checkpoint if one is due, although no commit arrives: data keys get old by themselves.
+    fn maintain(&self) {
+        let mut line = self.queue.line();
+        // A leader writes it behind its commits, and appends without the lock.
+        if !line.led {
+            self.checkpoint_if_wanted(&mut line);
+        }
+    }
+
+    /// Writes a checkpoint, and waits for it. Waits for other writers and for a checkpoint that is being written.
+    pub(super) fn checkpoint_now(&self) -> Result<(), StoreError> {
+        let write = loop {
+            let mut line = self.queue.line();
+            if !line.led && !self.checkpointing.swap(true, Ordering::AcqRel) {
+                break self.begin_checkpoint(&mut line);
+            }
+            drop(line);
+            std::thread::sleep(PAUSE);
+        };
+        let unexpected = |_| Err(StoreError::new(Code::Internal, "the checkpoint failed unexpectedly"));
+        let written = write.and_then(|write| catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(unexpected));
+        self.checkpointing.store(false, Ordering::Release);
+        written
+    }
+}
+
+/// Maintains a store, for as long as others use it.
+pub(crate) fn maintain_from_time_to_time(store: &Arc<Store>) {
+    let store = Arc::downgrade(store);
+    let maintain = move || {
+        loop {
+            std::thread::sleep(MAINTENANCE);
+            let Some(store) = store.upgrade() else { return };
+            store.maintain();
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("maintenance".into()).spawn(maintain) {
+        tracing::warn!("The store is only maintained when something is committed: {error}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Writes history files: what is kept of a journal, or of another history file.
+
+use std::path::Path;
+
+use super::{
+    files::Part,
+    journal,
+    reader::{Framed, LogReader},
+};
+use crate::store::{
+    StoreError,
+    engine::{Batch, RecordChange, Tip, UNDO},
+};
+
+/// Changes what undoes a batch, before it is written.
+pub(super) type Revise<'r> = dyn FnMut(&mut RecordChange) -> Result<(), StoreError> + 'r;
+
+/// Writes a journal, which another one must follow, as a history file, which keeps only the changes that undo the batches.
+/// Returns the end of the journal.
+pub(super) fn journal_to_history(folder: &Path, generation: u64, revise: &mut Revise<'_>) -> Result<Tip, StoreError> {
+    let from = Part::Journal.path(folder, generation);
+    let mut journal = LogReader::open(&from, true)?;
+    let (store, start) = (journal.store, journal.start);
+    let following = LogReader::open(&Part::Journal.path(folder, generation + 1), false)?.start;
+    journal::write_history(&Part::History.path(folder, generation), store, start, || match journal.batch()? {
+        Some(Framed { batch, .. }) => undoing(batch, revise).map(Some),
+        None if (journal.tip.position, journal.tip.hash) == (following.position, following.hash) => Ok(None),
+        // The journal is removed next, so damage must stop this first.
+        None => {
+            let found = format!("record {} at byte {} cannot be read", journal.tip.position + 1, journal.end);
+            Err(StoreError::corrupt(&from, found))
+        }
+    })?;
+    Ok(journal.tip)
+}
+
+/// Writes a history file anew.
+pub(super) fn rewrite_history(folder: &Path, generation: u64, revise: &mut Revise<'_>) -> Result<(), StoreError> {
+    let path = Part::History.path(folder, generation);
+    let mut history = LogReader::open(&path, true)?;
+    let (store, start) = (history.store, history.start);
+    journal::write_history(&path, store, start, || match history.batch()? {
+        Some(Framed { batch, .. }) => undoing(batch, revise).map(Some),
+        None if history.rest.is_none() => Ok(None),
+        None => {
+            let found = format!("record {} at byte {} cannot be read", history.tip.position + 1, history.end);
+            Err(StoreError::corrupt(&path, found))
+        }
+    })
+}
+
+fn undoing(mut batch: Batch, revise: &mut Revise<'_>) -> Result<Batch, StoreError> {
+    batch.changes.retain(|(key, _)| key.starts_with(UNDO));
+    batch.changes.iter_mut().try_for_each(revise)?;
+    Ok(batch)
+}

@@ -1,0 +1,166 @@
+//! The file with the data keys of a store, and the master key beside the store's folder (D96).
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use super::{base::StoreId, files};
+use crate::{
+    model::code::Code,
+    store::{
+        StoreError,
+        seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, SaveKeys},
+    },
+};
+
+/// The name of the file with the data keys.
+pub(super) const KEYS: &str = "keys";
+/// The master key, where it cannot be beside the folder.
+pub(super) const MASTER: &str = "master.key";
+
+/// Reads the data keys of a store. Returns none if it has none.
+pub(super) fn open(folder: &Path, store: StoreId, source: &MasterKeySource) -> Result<Option<Keyring>, StoreError> {
+    let path = folder.join(KEYS);
+    if !files::exists(&path)? {
+        return Ok(None);
+    }
+    let bytes = files::read(&path).map_err(|error| StoreError::io("read", &path, &error))?;
+    let encrypted = EncryptedKeys::read(&bytes, &path, store)?;
+    let places = KeyPlaces::of(folder);
+    let master = source.read(places.existing()?.as_deref())?.ok_or_else(|| {
+        let expected = places.preferred().display();
+        StoreError::new(Code::MasterKey, format!("the master key of the store is missing: there is no file {expected}"))
+    })?;
+    encrypted.decrypt(&path, master, save(path.clone())).map(Some)
+}
+
+/// Makes the data keys of a store, and a master key if it is expected beside the store and does not exist. `unsealed` says
+/// that files of the store have secrets in clear.
+pub(super) fn create(
+    folder: &Path,
+    store: StoreId,
+    source: &MasterKeySource,
+    unsealed: bool,
+) -> Result<Keyring, StoreError> {
+    let places = KeyPlaces::of(folder);
+    let (master, made) = match source.read(places.existing()?.as_deref())? {
+        Some(master) => (master, None),
+        None => places.make().map(|(master, path)| (master, Some(path)))?,
+    };
+    Keyring::create(store, master, unsealed, save(folder.join(KEYS))).map(|keyring| keyring.with_new_master(made))
+}
+
+fn save(path: PathBuf) -> SaveKeys {
+    Box::new(move |bytes: &[u8]| files::write_whole(&path, |writer| writer.write_all(bytes)))
+}
+
+/// Where the master key of a store is expected.
+struct KeyPlaces {
+    /// Beside the folder, whose copies do not have it then. The root folder has no place beside it.
+    beside: Option<PathBuf>,
+    inside: PathBuf,
+    folder: PathBuf,
+}
+
+impl KeyPlaces {
+    fn of(folder: &Path) -> Self {
+        // The key is found whatever link leads to the folder.
+        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        let beside = folder.file_name().map(|name| folder.with_file_name(appended(name, ".key")));
+        Self { beside, inside: folder.join(MASTER), folder }
+    }
+
+    fn existing(&self) -> Result<Option<PathBuf>, StoreError> {
+        for path in self.beside.iter().chain([&self.inside]) {
+            if files::exists(path)? {
+                return Ok(Some(path.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes a master key. It is inside the folder if that is a volume, because nothing beside a volume lasts, or if this
+    /// user cannot write beside it.
+    fn make(&self) -> Result<(MasterKey, PathBuf), StoreError> {
+        let failed = |path: &Path, error: &io::Error| StoreError::io("write the master key", path, error);
+        let preferred = self.preferred();
+        let made = match make_at(preferred) {
+            Err(error) if is_forbidden(&error) && *preferred != self.inside => {
+                make_at(&self.inside).map(|it| (it, &self.inside))
+            }
+            made => made.map(|it| (it, preferred)),
+        };
+        made.map(|(master, path)| (master, path.clone())).map_err(|error| failed(preferred, &error))
+    }
+
+    fn preferred(&self) -> &PathBuf {
+        let device = |path: &Path| fs::metadata(path).ok().map(|facts| facts.dev());
+        let is_volume = self.folder.parent().is_some_and(|parent| device(parent) != device(&self.folder));
+        self.beside.as_ref().filter(|_| !is_volume).unwrap_or(&self.inside)
+    }
+}
+
+fn is_forbidden(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+fn appended(name: &OsStr, suffix: &str) -> std::ffi::OsString {
+    let mut name = name.to_owned();
+    name.push(suffix);
+    name
+}
+
+/// Writes a new master key, durably.
+fn make_at(path: &Path) -> io::Result<MasterKey> {
+    let master = MasterKey::random(path.display().to_string());
+    let temporary = path.with_file_name(appended(path.file_name().unwrap_or_default(), ".tmp"));
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = files::private().write(true).create_new(true).open(&temporary)?;
+    file.write_all(master.text().as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()?;
+    Ok(master)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_master_key_is_made_once_beside_the_folder() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("edge.db");
+        fs::create_dir(&folder).unwrap();
+        let source = MasterKeySource::Beside;
+        let made = create(&folder, [1; 16], &source, false).unwrap();
+        let path = made.new_master().unwrap().to_owned();
+        assert_eq!(path, fs::canonicalize(outer.path()).unwrap().join("edge.db.key"));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let sealed = made.seal(b"secret", &[]).unwrap();
+        let again = open(&folder, [1; 16], &source).unwrap().unwrap();
+        assert!(again.open(&sealed, &[]).is_ok() && again.new_master().is_none());
+        // The store is made again, for example after its folder was deleted.
+        let key = fs::read(&path).unwrap();
+        assert!(create(&folder, [2; 16], &source, false).unwrap().new_master().is_none());
+        assert_eq!(fs::read(&path).unwrap(), key);
+        assert_eq!(open(&folder, [1; 16], &source).err().unwrap().code, Code::StoreCorrupt);
+        fs::rename(&path, folder.join(MASTER)).unwrap();
+        assert!(open(&folder, [2; 16], &source).unwrap().is_some(), "it is found inside");
+        fs::remove_file(folder.join(MASTER)).unwrap();
+        let error = open(&folder, [2; 16], &source).err().unwrap();
+        assert_eq!(error.code, Code::MasterKey);
+        assert!(error.message.contains("edge.db.key"), "{error}");
+    }
+}

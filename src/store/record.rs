@@ -1,0 +1,392 @@
+//! The record of a resource: JSON, with its secrets encrypted (D96).
+
+use std::{ops::Range, sync::Arc};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde_json::value::RawValue;
+use zeroize::Zeroizing;
+
+use super::{
+    StoreError,
+    codec::{RECORD, decode_key, encode_key},
+    seal::{KeyId, Keyring, NotOpened, Sealed},
+};
+use crate::model::{
+    code::Code,
+    json::{self, JsonError},
+    lazy_spec::{LazySpec, StoredSecrets},
+    operation::Claim,
+    secret::{MASK, Secret, Secrets},
+    snapshot::Entry,
+};
+
+/// What a Spec has in the place of an encrypted secret.
+const EMPTY: &str = r#""""#;
+
+/// What a record has besides its spec.
+#[derive(Serialize)]
+struct Written<'a> {
+    references: Vec<String>,
+    created_at: Timestamp,
+    order: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claim: &'a Option<Claim>,
+    /// Only in a store that encrypts nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a Secret>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sealed: Option<SealedSecrets>,
+}
+
+#[derive(Deserialize)]
+struct Read<'a> {
+    #[serde(borrow)]
+    spec: &'a RawValue,
+    /// Missing in records of earlier versions.
+    references: Option<Vec<String>>,
+    created_at: Timestamp,
+    order: u64,
+    #[serde(default)]
+    claim: Option<Claim>,
+    #[serde(default)]
+    token: Option<Secret>,
+    #[serde(default)]
+    sealed: Option<SealedSecrets>,
+}
+
+/// The secrets of a record. They are bound to its key and to everything else in its Spec.
+#[derive(Serialize, Deserialize)]
+struct SealedSecrets {
+    /// Where the secrets are in the Spec: each place has an empty text instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    at: Vec<usize>,
+    /// Whether the last secret is the hash of the resource's token.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    token: bool,
+    /// Each secret with its length before it.
+    value: Sealed,
+}
+
+/// What to do about secrets whose data key is destroyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// They are an error, because the current state must have all of its secrets.
+    Refused,
+    /// Masks take their places, in an earlier state.
+    Masked,
+}
+
+/// A Spec with its secrets, and the hash of a token.
+struct OpenedRecord {
+    text: Zeroizing<String>,
+    token: Option<Secret>,
+    secrets: StoredSecrets,
+}
+
+/// Writes a record's value. Without a keyring, secrets are written as they are.
+pub(super) fn encode(entry: &Entry, keyring: Option<&Keyring>) -> Result<Vec<u8>, StoreError> {
+    let unstorable =
+        |reason: &str| StoreError::new(Code::Internal, format!("{} cannot be stored: {reason}", entry.key));
+    let failed = |error: JsonError| unstorable(&error.to_string());
+    let Some(keyring) = keyring else {
+        let spec = entry.lazy_spec.stored().map_err(failed)?;
+        return to_bytes(entry, spec, entry.token.as_ref(), None).map_err(failed);
+    };
+    let spec = entry.lazy_spec.with_known_secrets();
+    let text = spec.stored().map_err(failed)?;
+    let StoredSecrets::At(places) = spec.secrets().map_err(failed)? else {
+        return Err(unstorable("its secrets are lost"));
+    };
+    if places.is_empty() && entry.token.is_none() {
+        return to_bytes(entry, text, None, None).map_err(failed);
+    }
+    let split = split(text, places, entry.token.as_ref());
+    let (public, at, secrets) = split.ok_or_else(|| unstorable("its secrets are not where they should be"))?;
+    let (name, token) = (encode_key(RECORD, &entry.key), entry.token.is_some());
+    let value = keyring.seal(&secrets, &[b"record", name.as_bytes(), public.as_bytes(), &places_of(&at, token)])?;
+    to_bytes(entry, &public, None, Some(SealedSecrets { at, token, value })).map_err(failed)
+}
+
+fn to_bytes(
+    entry: &Entry,
+    spec: &str,
+    token: Option<&Secret>,
+    sealed: Option<SealedSecrets>,
+) -> Result<Vec<u8>, JsonError> {
+    let Entry { created_at, order, claim, .. } = entry;
+    let references = entry.lazy_spec.references().iter().map(|key| encode_key("", key)).collect();
+    let written = Written { references, created_at: *created_at, order: *order, claim, token, sealed };
+    let others = json::bytes(&written, Secrets::Revealed)?;
+    // The spec is JSON already: only the object around it is new.
+    let others = others.strip_prefix(b"{").unwrap_or_default();
+    Ok([br#"{"spec":"#, spec.as_bytes(), b",", others].concat())
+}
+
+/// Takes the secrets out of a Spec. Returns the rest, the places of the secrets in it, and the secrets.
+fn split(
+    text: &str,
+    places: &[Range<usize>],
+    token: Option<&Secret>,
+) -> Option<(String, Vec<usize>, Zeroizing<Vec<u8>>)> {
+    let token = token.map(Secret::expose);
+    let size = places.iter().map(ExactSizeIterator::len).sum::<usize>() + token.map_or(0, str::len);
+    // A vector that grows would leave secrets in freed memory.
+    let mut secrets = Zeroizing::new(Vec::with_capacity(size + 4 * (places.len() + 1)));
+    let mut keep = |secret: &str| -> Option<()> {
+        secrets.extend_from_slice(&u32::try_from(secret.len()).ok()?.to_le_bytes());
+        secrets.extend_from_slice(secret.as_bytes());
+        Some(())
+    };
+    let (mut public, mut at, mut from) = (String::with_capacity(text.len()), Vec::with_capacity(places.len()), 0);
+    for place in places {
+        public.push_str(text.get(from..place.start)?);
+        at.push(public.len());
+        public.push_str(EMPTY);
+        keep(text.get(place.clone())?)?;
+        from = place.end;
+    }
+    public.push_str(text.get(from..)?);
+    if let Some(token) = token {
+        keep(token)?;
+    }
+    Some((public, at, secrets))
+}
+
+/// What secrets are bound to besides the key and the Spec of their record.
+fn places_of(at: &[usize], token: bool) -> Vec<u8> {
+    let places = at.iter().flat_map(|place| (*place as u64).to_le_bytes());
+    places.chain([u8::from(token)]).collect()
+}
+
+/// Reads a record. The error says what is wrong with it, without its content.
+pub(super) fn decode(key: &[u8], value: &[u8], keyring: Option<&Keyring>, lost: Lost) -> Result<Entry, String> {
+    let name = String::from_utf8_lossy(key);
+    let key = decode_key(RECORD, key)?;
+    let unreadable = |error: serde_json::Error| {
+        format!("the record {name} cannot be read (line {}, column {})", error.line(), error.column())
+    };
+    let read: Read<'_> = serde_json::from_slice(value).map_err(unreadable)?;
+    let opened = read.sealed.as_ref().map(|sealed| sealed.open(&name, read.spec.get(), keyring, lost)).transpose()?;
+    let (text, token, secrets) = match &opened {
+        Some(OpenedRecord { text, token, secrets }) => (text.as_str(), token.clone(), secrets.clone()),
+        None => {
+            let is_known = keyring.is_some_and(|keyring| !keyring.is_unsealed());
+            let secrets = if is_known { StoredSecrets::At(Box::default()) } else { StoredSecrets::Unknown };
+            (read.spec.get(), read.token, secrets)
+        }
+    };
+    let lazy_spec = match read.references {
+        Some(references) => {
+            let references: Result<_, String> =
+                references.iter().map(|reference| decode_key("", reference.as_bytes())).collect();
+            LazySpec::from_stored(key.kind, references?, text, secrets)
+        }
+        None => LazySpec::new((key.kind.info().restore)(text).map_err(unreadable)?),
+    };
+    Ok(Entry {
+        key,
+        lazy_spec,
+        created_at: read.created_at,
+        order: read.order,
+        claim: read.claim,
+        token,
+        rendered: Arc::default(),
+    })
+}
+
+impl SealedSecrets {
+    fn open(&self, name: &str, public: &str, keyring: Option<&Keyring>, lost: Lost) -> Result<OpenedRecord, String> {
+        let Some(keyring) = keyring else {
+            return Err(format!("the record {name} has encrypted secrets, and the store has no data keys"));
+        };
+        let places = places_of(&self.at, self.token);
+        let bound_to: [&[u8]; 4] = [b"record", name.as_bytes(), public.as_bytes(), &places];
+        let opened = match keyring.open(&self.value, &bound_to) {
+            Ok(secrets) => self.with(public, &secrets),
+            Err(NotOpened::Destroyed) if lost == Lost::Masked => self.masked(public),
+            Err(NotOpened::Destroyed) => {
+                return Err(format!("the data key {} of the record {name} was destroyed", self.value.key()));
+            }
+            Err(NotOpened::UnknownKey(id)) => {
+                return Err(format!("the data key {id} of the record {name} is missing in `keys`"));
+            }
+            Err(NotOpened::Changed) => {
+                return Err(format!("the encrypted secrets of the record {name} were changed or moved"));
+            }
+        };
+        opened.ok_or_else(|| format!("the secrets of the record {name} have an unknown form"))
+    }
+
+    /// The Spec with its secrets.
+    fn with(&self, public: &str, secrets: &[u8]) -> Option<OpenedRecord> {
+        let mut rest = secrets;
+        let mut secrets_in_order = std::iter::from_fn(|| {
+            let (length, after) = rest.split_first_chunk::<4>()?;
+            let (secret, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+            rest = after;
+            std::str::from_utf8(secret).ok()
+        });
+        let (text, places) = self.joined(public, secrets.len(), &mut secrets_in_order)?;
+        let token = if self.token { Some(Secret::new(secrets_in_order.next()?)) } else { None };
+        Some(OpenedRecord { text, token, secrets: StoredSecrets::At(places.into_boxed_slice()) })
+    }
+
+    /// The Spec with masks in the places of its secrets.
+    fn masked(&self, public: &str) -> Option<OpenedRecord> {
+        let mask = format!("\"{MASK}\"");
+        let size = self.at.len() * mask.len();
+        let (text, _) = self.joined(public, size, &mut std::iter::repeat(mask.as_str()))?;
+        Some(OpenedRecord { text, token: None, secrets: StoredSecrets::Lost })
+    }
+
+    /// Puts secrets of a total size into a Spec. Returns their places in the result.
+    fn joined<'s>(
+        &self,
+        public: &str,
+        size: usize,
+        secrets: &mut dyn Iterator<Item = &'s str>,
+    ) -> Option<(Zeroizing<String>, Vec<Range<usize>>)> {
+        let mut text = Zeroizing::new(String::with_capacity(public.len() + size));
+        let (mut places, mut from) = (Vec::with_capacity(self.at.len()), 0);
+        for at in &self.at {
+            let end = at.checked_add(EMPTY.len())?;
+            if public.get(*at..end)? != EMPTY {
+                return None;
+            }
+            text.push_str(public.get(from..*at)?);
+            let start = text.len();
+            text.push_str(secrets.next()?);
+            places.push(start..text.len());
+            from = end;
+        }
+        text.push_str(public.get(from..)?);
+        Some((text, places))
+    }
+}
+
+/// The data key that the secrets of a record are sealed with, if it has any.
+pub(super) fn key_of(value: &[u8]) -> Option<KeyId> {
+    #[derive(Deserialize)]
+    struct RecordSeal {
+        sealed: SealedSecrets,
+    }
+    serde_json::from_slice::<RecordSeal>(value).ok().map(|record| record.sealed.value.key())
+}
+
+/// Whether the secrets of a record are sealed.
+pub(super) fn is_sealed(value: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct MaybeSealed {
+        #[serde(rename = "sealed")]
+        _sealed: IgnoredAny,
+    }
+    serde_json::from_slice::<MaybeSealed>(value).is_ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge},
+        store::seal::MasterKey,
+    };
+
+    fn keyring() -> Keyring {
+        Keyring::create([5; 16], MasterKey::random("a test".into()), false, Box::new(|_: &[u8]| Ok(()))).unwrap()
+    }
+
+    fn route(id: &str, token: Option<Secret>) -> Entry {
+        let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new(id));
+        let text =
+            r#"{"match":"/ä","webhook_verification":{"provider":"github","secret":"hunt\"er2"},"description":"b"}"#;
+        let spec = (key.kind.info().restore)(text).unwrap();
+        let (lazy_spec, created_at) = (LazySpec::new(spec), Timestamp::UNIX_EPOCH);
+        Entry { key, lazy_spec, created_at, order: 7, claim: None, token, rendered: Arc::default() }
+    }
+
+    fn name(entry: &Entry) -> String {
+        encode_key(RECORD, &entry.key)
+    }
+
+    fn read(of: &Entry, bytes: &[u8], keyring: &Keyring, lost: Lost) -> Result<Entry, String> {
+        decode(name(of).as_bytes(), bytes, Some(keyring), lost)
+    }
+
+    #[test]
+    fn secrets_are_encrypted_and_come_back_exactly() {
+        let keyring = keyring();
+        for token in [None, Some(Secret::new("a-hash"))] {
+            let entry = route("edghtsrt_1", token.clone());
+            let bytes = encode(&entry, Some(&keyring)).unwrap();
+            let text = String::from_utf8(bytes.clone()).unwrap();
+            assert!(!text.contains("er2") && !text.contains("a-hash") && text.contains("\"secret\":\"\""), "{text}");
+            let again = read(&entry, &bytes, &keyring, Lost::Refused).unwrap();
+            assert_eq!(again.lazy_spec.stored().unwrap(), entry.lazy_spec.stored().unwrap());
+            assert_eq!(again.lazy_spec.secrets().unwrap(), entry.lazy_spec.secrets().unwrap());
+            assert_eq!((again.token, again.order, key_of(&bytes)), (token, 7, Some(keyring.current())));
+        }
+        let edge = Entry {
+            key: Key::new(Kind::HttpsEdge, Id::new("edghts_1")),
+            lazy_spec: LazySpec::new(Arc::new(HttpsEdge::default())),
+            ..route("edghtsrt_1", None)
+        };
+        let bytes = encode(&edge, Some(&keyring)).unwrap();
+        assert_eq!(bytes, encode(&edge, None).unwrap(), "a record without a secret is as it was");
+        let again = read(&edge, &bytes, &keyring, Lost::Refused).unwrap();
+        assert_eq!(again.lazy_spec.secrets().unwrap(), &StoredSecrets::At(Box::default()));
+    }
+
+    #[test]
+    fn encrypted_secrets_open_in_their_own_record_only() {
+        let keyring = keyring();
+        let (one, other) = (route("edghtsrt_1", None), route("edghtsrt_2", None));
+        let bytes = encode(&one, Some(&keyring)).unwrap();
+        let error = read(&other, &bytes, &keyring, Lost::Refused).unwrap_err();
+        assert!(error.contains("changed or moved") && error.contains("edghtsrt_2"), "{error}");
+        let text = String::from_utf8(bytes).unwrap();
+        for (from, to) in [("\"b\"", "\"c\""), ("\"at\":[", "\"at\":[1,"), ("\"value\":", "\"token\":true,\"value\":")]
+        {
+            assert!(text.contains(from), "{text}");
+            let error = read(&one, text.replacen(from, to, 1).as_bytes(), &keyring, Lost::Refused).unwrap_err();
+            assert!(error.contains("edghtsrt_1") && !error.contains("er2"), "{error}");
+        }
+        let foreign = self::keyring();
+        let error = read(&one, text.as_bytes(), &foreign, Lost::Masked).unwrap_err();
+        assert!(error.contains(&format!("{} of the record", keyring.current())), "{error}");
+        assert!(decode(name(&one).as_bytes(), text.as_bytes(), None, Lost::Masked).is_err());
+    }
+
+    #[test]
+    fn secrets_whose_data_key_is_destroyed_are_lost_in_earlier_states_only() {
+        let keyring = keyring();
+        let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
+        let bytes = encode(&entry, Some(&keyring)).unwrap();
+        keyring.want_new(true);
+        keyring.rotate(crate::store::mint::now()).unwrap();
+        assert!(read(&entry, &bytes, &keyring, Lost::Refused).is_ok(), "the former key is still there");
+        keyring.destroy_expired(crate::store::mint::now(), &|_| false).unwrap();
+        assert!(read(&entry, &bytes, &keyring, Lost::Refused).unwrap_err().contains("destroyed"));
+        let lost = read(&entry, &bytes, &keyring, Lost::Masked).unwrap();
+        assert!(lost.lazy_spec.has_lost_secrets() && lost.token.is_none());
+        let secret = format!("\"secret\":\"{MASK}\"");
+        assert!(lost.lazy_spec.stored().unwrap().contains(&secret));
+        assert!(encode(&lost, Some(&keyring)).is_err(), "masks never get into a store");
+    }
+
+    #[test]
+    fn a_record_of_the_format_before_is_encrypted_whatever_its_form() {
+        let keyring = keyring();
+        let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
+        let spec = entry.lazy_spec.stored().unwrap().to_owned();
+        for text in [spec.as_str(), r#"{"match": 5, "webhook_verification": {"secret": "hunt\"er2"}}"#] {
+            let lazy_spec = LazySpec::from_stored(Kind::HttpsEdgeRoute, Vec::new(), text, StoredSecrets::Unknown);
+            let former = Entry { lazy_spec, ..entry.clone() };
+            let bytes = encode(&former, Some(&keyring)).unwrap();
+            assert!(is_sealed(&bytes) && !String::from_utf8(bytes.clone()).unwrap().contains("er2"));
+            let again = read(&former, &bytes, &keyring, Lost::Refused).unwrap();
+            assert_eq!(again.lazy_spec.stored().unwrap(), text);
+        }
+    }
+}

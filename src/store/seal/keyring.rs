@@ -1,0 +1,364 @@
+//! The data keys of a store. One encrypts; former ones only decrypt, until they are destroyed.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use arc_swap::ArcSwap;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::{
+    KeyId, Sealed, StoreId,
+    cipher::{self, KEY, context},
+    form,
+    master::{MasterKey, unusable},
+    name_of,
+};
+use crate::{
+    model::code::Code,
+    store::{StoreError, mint},
+};
+
+/// How long a data key encrypts.
+const ENCRYPTS_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// How long a former data key decrypts: earlier states have their secrets for this long.
+const DECRYPTS_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+const MAGIC: [u8; 8] = *b"ewkeys1\n";
+const PURPOSE: &str = "edgewright 2026 sealed bytes";
+
+/// Writes the file of a keyring, durably.
+pub(crate) type SaveKeys = Box<dyn Fn(&[u8]) -> Result<(), StoreError> + Send + Sync>;
+
+/// The data keys of a store, which encrypt its secrets.
+pub struct Keyring {
+    store: StoreId,
+    ring: ArcSwap<Ring>,
+    /// Held while the keys change.
+    changing: Mutex<()>,
+    /// Whether a new data key was asked for.
+    wanted: AtomicBool,
+    /// Whether former data keys are destroyed without waiting.
+    forgets: AtomicBool,
+    /// The file of the master key, if it was made with this keyring.
+    new_master: Option<PathBuf>,
+    save: SaveKeys,
+}
+
+/// The keys at one time.
+#[derive(Clone)]
+struct Ring {
+    master: MasterKey,
+    /// Oldest first. The last one encrypts.
+    keys: Vec<DataKey>,
+    /// Whether files of the store may still have secrets in clear.
+    unsealed: bool,
+}
+
+#[derive(Clone)]
+struct DataKey {
+    id: KeyId,
+    created_at: Timestamp,
+    /// When another one took its place.
+    retired_at: Option<Timestamp>,
+    /// None if it is destroyed. Its id stays, to tell that from damage.
+    key: Option<Zeroizing<[u8; KEY]>>,
+}
+
+/// Why something sealed cannot be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotOpened {
+    /// Its data key is destroyed.
+    Destroyed,
+    /// Its data key is not one of the store.
+    UnknownKey(KeyId),
+    /// It was changed, or was sealed for something else.
+    Changed,
+}
+
+/// The content of the file of a keyring.
+#[derive(Serialize, Deserialize)]
+struct KeysFile {
+    /// In hexadecimal.
+    store: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unsealed: bool,
+    keys: Vec<WrittenKey>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrittenKey {
+    id: KeyId,
+    created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retired_at: Option<Timestamp>,
+    /// Empty if the key is destroyed. Two while the master key is being replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    wrapped: Vec<WrappedKey>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrappedKey {
+    /// The master key.
+    by: KeyId,
+    /// The data key in base64, encrypted.
+    key: String,
+}
+
+impl DataKey {
+    fn random(now: Timestamp) -> Self {
+        let key = Zeroizing::new(mint::random_secret());
+        let id = context("edgewright 2026 id of a data key", &[key.as_slice()]);
+        let id = KeyId(id.first_chunk::<8>().map_or(0, |start| u64::from_be_bytes(*start)));
+        Self { id, created_at: now, retired_at: None, key: Some(key) }
+    }
+
+    fn wrapped(&self, store: &StoreId, masters: &[&MasterKey]) -> Result<Vec<WrappedKey>, StoreError> {
+        let Some(key) = &self.key else { return Ok(Vec::new()) };
+        let wrap = |master: &&MasterKey| -> Result<WrappedKey, StoreError> {
+            let wrapped = master.wrap(store, self.id, key);
+            let wrapped = wrapped.ok_or_else(|| StoreError::new(Code::Internal, "a data key cannot be encrypted"))?;
+            Ok(WrappedKey { by: master.id(), key: form::encoded(&wrapped) })
+        };
+        masters.iter().map(wrap).collect()
+    }
+
+    fn has_expired(&self, now: Timestamp, forgets: bool) -> bool {
+        let after = if forgets { SignedDuration::ZERO } else { DECRYPTS_FOR };
+        self.key.is_some() && self.retired_at.is_some_and(|retired| now.duration_since(retired) >= after)
+    }
+}
+
+impl Ring {
+    fn bytes(&self, store: &StoreId, masters: &[&MasterKey]) -> Result<Vec<u8>, StoreError> {
+        let written = |key: &DataKey| -> Result<WrittenKey, StoreError> {
+            let DataKey { id, created_at, retired_at, .. } = *key;
+            Ok(WrittenKey { id, created_at, retired_at, wrapped: key.wrapped(store, masters)? })
+        };
+        let keys = self.keys.iter().map(written).collect::<Result<Vec<WrittenKey>, StoreError>>()?;
+        let content = KeysFile { store: name_of(store), unsealed: self.unsealed, keys };
+        let content =
+            serde_json::to_vec(&content).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+        let mut bytes = [MAGIC.as_slice(), &content].concat();
+        let checksum = blake3::hash(&bytes);
+        bytes.extend_from_slice(checksum.as_bytes());
+        Ok(bytes)
+    }
+
+    fn current(&self) -> Option<&DataKey> {
+        self.keys.last()
+    }
+}
+
+/// The content of the file of a keyring, verified and still encrypted.
+pub(crate) struct EncryptedKeys {
+    store: StoreId,
+    content: KeysFile,
+}
+
+impl EncryptedKeys {
+    /// Reads the bytes of the file at `path`, which must be of this store.
+    pub(crate) fn read(bytes: &[u8], path: &Path, store: StoreId) -> Result<Self, StoreError> {
+        // Checked before the checksum: a file of a newer format is not damaged.
+        if bytes.starts_with(b"ewkeys") && !bytes.starts_with(&MAGIC) && bytes.get(7) == Some(&b'\n') {
+            let message = format!("{} was written by a newer version of edgewright", path.display());
+            return Err(StoreError::new(Code::StoreFormat, message));
+        }
+        let damaged = || StoreError::corrupt(path, "its checksum does not match its content");
+        let (written, sum) = bytes.split_at_checked(bytes.len().saturating_sub(32)).ok_or_else(damaged)?;
+        if blake3::hash(written).as_bytes() != sum {
+            return Err(damaged());
+        }
+        let content: Option<KeysFile> = written.strip_prefix(&MAGIC).and_then(|it| serde_json::from_slice(it).ok());
+        let content = content.ok_or_else(damaged)?;
+        if content.store != name_of(&store) {
+            return Err(StoreError::corrupt(path, "it belongs to another store than `head`"));
+        }
+        if content.keys.is_empty() {
+            return Err(StoreError::corrupt(path, "it has no keys"));
+        }
+        Ok(Self { store, content })
+    }
+
+    /// Decrypts the data keys with the master key.
+    pub(crate) fn decrypt(self, path: &Path, master: MasterKey, save: SaveKeys) -> Result<Keyring, StoreError> {
+        if self.content.keys.iter().any(|key| key.wrapped.len() > 1) {
+            tracing::warn!("A change of the master key was interrupted: run `edgewright store rekey` again.");
+        }
+        let mut keys = Vec::with_capacity(self.content.keys.len());
+        for WrittenKey { id, created_at, retired_at, wrapped } in self.content.keys {
+            if wrapped.is_empty() {
+                keys.push(DataKey { id, created_at, retired_at, key: None });
+                continue;
+            }
+            let Some(found) = wrapped.iter().find(|wrapped| wrapped.by == master.id()) else {
+                let wanted = wrapped.iter().map(|wrapped| wrapped.by.to_string()).collect::<Vec<_>>().join(" or ");
+                return Err(unusable(format!(
+                    "{} is not the master key of the store {}: its id is {}, and the store needs {wanted}",
+                    master.origin(),
+                    path.parent().unwrap_or(path).display(),
+                    master.id(),
+                )));
+            };
+            let key = form::decoded(&found.key).and_then(|bytes| master.unwrap(&self.store, id, &bytes));
+            let key = key.ok_or_else(|| StoreError::corrupt(path, format!("the data key {id} cannot be decrypted")))?;
+            keys.push(DataKey { id, created_at, retired_at, key: Some(key) });
+        }
+        if keys.last().is_none_or(|last| last.key.is_none()) {
+            return Err(StoreError::corrupt(path, "it has no data key to encrypt with"));
+        }
+        Ok(Keyring::new(self.store, Ring { master, keys, unsealed: self.content.unsealed }, save))
+    }
+}
+
+impl Keyring {
+    fn new(store: StoreId, ring: Ring, save: SaveKeys) -> Self {
+        Self {
+            store,
+            ring: ArcSwap::from_pointee(ring),
+            changing: Mutex::default(),
+            wanted: AtomicBool::new(false),
+            forgets: AtomicBool::new(false),
+            new_master: None,
+            save,
+        }
+    }
+
+    /// Notes the file of a master key that was just made.
+    pub(crate) fn with_new_master(self, file: Option<PathBuf>) -> Self {
+        Self { new_master: file, ..self }
+    }
+
+    /// Returns the file of the master key, if it was just made.
+    pub(crate) fn new_master(&self) -> Option<&Path> {
+        self.new_master.as_deref()
+    }
+
+    /// Makes the first data key of a store. `unsealed` says that files of the store have secrets in clear.
+    pub(crate) fn create(
+        store: StoreId,
+        master: MasterKey,
+        unsealed: bool,
+        save: SaveKeys,
+    ) -> Result<Self, StoreError> {
+        let ring = Ring { master, keys: vec![DataKey::random(mint::now())], unsealed };
+        save(&ring.bytes(&store, &[&ring.master])?)?;
+        Ok(Self::new(store, ring, save))
+    }
+
+    /// Encrypts bytes, and binds them to the store and to `bound_to`.
+    pub(crate) fn seal(&self, bytes: &[u8], bound_to: &[&[u8]]) -> Result<Sealed, StoreError> {
+        let ring = self.ring.load();
+        let current = ring.current().and_then(|current| Some((current.id, current.key.as_ref()?)));
+        let sealed = current.and_then(|(id, key)| {
+            let bytes = cipher::seal(key, &self.context(id, bound_to), bytes)?;
+            Some(Sealed { key: id, bytes })
+        });
+        sealed.ok_or_else(|| StoreError::new(Code::Internal, "a secret cannot be encrypted"))
+    }
+
+    /// Decrypts what [`Keyring::seal`] returned for the same `bound_to`.
+    pub(crate) fn open(&self, sealed: &Sealed, bound_to: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>, NotOpened> {
+        let ring = self.ring.load();
+        // Most of what is opened was sealed with the newest key.
+        let found = ring.keys.iter().rev().find(|key| key.id == sealed.key);
+        let key = found.ok_or(NotOpened::UnknownKey(sealed.key))?.key.as_ref().ok_or(NotOpened::Destroyed)?;
+        cipher::open(key, &self.context(sealed.key, bound_to), &sealed.bytes).ok_or(NotOpened::Changed)
+    }
+
+    fn context(&self, id: KeyId, bound_to: &[&[u8]]) -> [u8; 32] {
+        let id = id.bytes();
+        let own: [&[u8]; 2] = [&self.store, &id];
+        context(PURPOSE, &[own.as_slice(), bound_to].concat())
+    }
+
+    /// The data key that encrypts.
+    pub(crate) fn current(&self) -> KeyId {
+        self.ring.load().current().map_or(KeyId(0), |current| current.id)
+    }
+
+    /// Whether files of the store may still have secrets in clear.
+    pub(crate) fn is_unsealed(&self) -> bool {
+        self.ring.load().unsealed
+    }
+
+    /// Notes that no file of the store has secrets in clear any more.
+    pub(crate) fn set_sealed(&self) -> Result<(), StoreError> {
+        self.change(|ring| ring.unsealed = false)
+    }
+
+    /// Asks for a new data key at the next checkpoint. If `forgets` is set, former ones are destroyed then.
+    pub(crate) fn want_new(&self, forgets: bool) {
+        self.forgets.fetch_or(forgets, Ordering::AcqRel);
+        self.wanted.store(true, Ordering::Release);
+    }
+
+    /// Whether another data key should encrypt from now on.
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        let is_old = |current: &DataKey| now.duration_since(current.created_at) >= ENCRYPTS_FOR;
+        self.wanted.load(Ordering::Acquire) || self.ring.load().current().is_none_or(is_old)
+    }
+
+    /// Makes the data key that encrypts from now on.
+    pub(crate) fn rotate(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.change(|ring| {
+            if let Some(current) = ring.keys.last_mut() {
+                current.retired_at = Some(now);
+            }
+            ring.keys.push(DataKey::random(now));
+        })?;
+        self.wanted.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether a former data key can be destroyed.
+    pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
+        let forgets = self.forgets.load(Ordering::Acquire);
+        self.ring.load().keys.iter().any(|key| key.has_expired(now, forgets))
+    }
+
+    /// Destroys the former data keys that have expired, except those that are used.
+    pub(crate) fn destroy_expired(&self, now: Timestamp, is_used: &dyn Fn(KeyId) -> bool) -> Result<(), StoreError> {
+        let forgets = self.forgets.load(Ordering::Acquire);
+        self.change(|ring| {
+            for key in ring.keys.iter_mut().filter(|key| key.has_expired(now, forgets) && !is_used(key.id)) {
+                key.key = None;
+            }
+        })?;
+        self.forgets.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Replaces the master key. Whenever this is interrupted, the former key or the new one opens the store.
+    pub(crate) fn change_master(&self, master: MasterKey) -> Result<(), StoreError> {
+        let _changing = self.changing();
+        let ring = Ring { master, ..Ring::clone(&self.ring.load()) };
+        let former = self.ring.load();
+        if former.master.id() != ring.master.id() {
+            (self.save)(&ring.bytes(&self.store, &[&former.master, &ring.master])?)?;
+        }
+        (self.save)(&ring.bytes(&self.store, &[&ring.master])?)?;
+        self.ring.store(Arc::new(ring));
+        Ok(())
+    }
+
+    /// Changes the keys, in the file first.
+    fn change(&self, change: impl FnOnce(&mut Ring)) -> Result<(), StoreError> {
+        let _changing = self.changing();
+        let mut ring = Ring::clone(&self.ring.load());
+        change(&mut ring);
+        (self.save)(&ring.bytes(&self.store, &[&ring.master])?)?;
+        self.ring.store(Arc::new(ring));
+        Ok(())
+    }
+
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

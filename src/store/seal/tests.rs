@@ -1,0 +1,143 @@
+//! Tests of the data keys: what opens what, and what is on the disk at any time.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use jiff::SignedDuration;
+
+use super::*;
+use crate::{
+    model::code::Code,
+    store::{StoreError, mint},
+};
+
+const STORE: StoreId = [3; 16];
+
+fn master(name: &str) -> MasterKey {
+    MasterKey::random(name.to_owned())
+}
+
+/// A file in memory that fails from some write on.
+#[derive(Clone)]
+struct MemoryFile {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    writes_left: Arc<Mutex<usize>>,
+}
+
+impl MemoryFile {
+    fn new() -> Self {
+        Self { bytes: Arc::default(), writes_left: Arc::new(Mutex::new(usize::MAX)) }
+    }
+
+    fn save(&self) -> SaveKeys {
+        let file = self.clone();
+        Box::new(move |bytes: &[u8]| {
+            let mut left = file.writes_left.lock().unwrap();
+            if *left == 0 {
+                return Err(StoreError::new(Code::StoreFailed, "on purpose"));
+            }
+            *left -= 1;
+            *file.bytes.lock().unwrap() = bytes.to_vec();
+            Ok(())
+        })
+    }
+
+    fn open(&self, master: &MasterKey) -> Result<Keyring, StoreError> {
+        let bytes = self.bytes.lock().unwrap().clone();
+        let path = Path::new("store/keys");
+        EncryptedKeys::read(&bytes, path, STORE)?.decrypt(path, master.clone(), self.save())
+    }
+}
+
+fn keyring(file: &MemoryFile, master: &MasterKey) -> Keyring {
+    Keyring::create(STORE, master.clone(), false, file.save()).unwrap()
+}
+
+#[test]
+fn what_is_sealed_opens_only_where_it_was_sealed_for() {
+    let (file, key) = (MemoryFile::new(), master("one"));
+    let ring = keyring(&file, &key);
+    let sealed = ring.seal(b"secret", &[b"record", b"a"]).unwrap();
+    let text = serde_json::to_string(&sealed).unwrap();
+    let again: Sealed = serde_json::from_str(&text).unwrap();
+    assert_eq!(file.open(&key).unwrap().open(&again, &[b"record", b"a"]).unwrap().as_slice(), b"secret");
+    for other in [[b"record".as_slice(), b"b".as_slice()], [b"recorda".as_slice(), b"".as_slice()]] {
+        assert_eq!(ring.open(&sealed, &other), Err(NotOpened::Changed));
+    }
+    let foreign = keyring(&MemoryFile::new(), &key).seal(b"secret", &[]).unwrap();
+    assert_eq!(ring.open(&foreign, &[]), Err(NotOpened::UnknownKey(foreign.key())));
+    let bytes = file.bytes.lock().unwrap().clone();
+    assert!(EncryptedKeys::read(&bytes, Path::new("keys"), [4; 16]).is_err(), "it is of another store");
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        *changed.get_mut(at).unwrap() ^= 1;
+        assert!(EncryptedKeys::read(&changed, Path::new("keys"), STORE).is_err(), "byte {at}");
+    }
+}
+
+#[test]
+fn another_master_key_is_named_by_its_id() {
+    let (file, key, other) = (MemoryFile::new(), master("one"), master("other.key"));
+    keyring(&file, &key);
+    let error = file.open(&other).err().unwrap();
+    assert_eq!(error.code, Code::MasterKey);
+    for told in ["other.key is not the master key", &other.id().to_string(), &key.id().to_string()] {
+        assert!(error.message.contains(told), "{error}");
+    }
+}
+
+#[test]
+fn a_former_key_opens_until_it_is_destroyed() {
+    let (file, key) = (MemoryFile::new(), master("one"));
+    let ring = keyring(&file, &key);
+    let (start, first) = (mint::now(), ring.current());
+    let sealed = ring.seal(b"secret", &[]).unwrap();
+    let hours = |hours: i64| start.checked_add(SignedDuration::from_hours(hours)).unwrap();
+    assert!(!ring.is_due(hours(7 * 24 - 1)) && ring.is_due(hours(7 * 24 + 1)));
+    ring.rotate(hours(7 * 24)).unwrap();
+    assert_ne!(ring.current(), first);
+    assert!(!ring.is_due(hours(8 * 24)));
+    assert!(ring.open(&sealed, &[]).is_ok());
+    assert!(!ring.has_expired(hours(36 * 24)) && ring.has_expired(hours(37 * 24)));
+    ring.destroy_expired(hours(37 * 24), &|id| id == first).unwrap();
+    assert!(ring.open(&sealed, &[]).is_ok(), "it is still used");
+    ring.destroy_expired(hours(37 * 24), &|_| false).unwrap();
+    assert_eq!(ring.open(&sealed, &[]), Err(NotOpened::Destroyed));
+    assert_eq!(file.open(&key).unwrap().open(&sealed, &[]), Err(NotOpened::Destroyed), "also in the file");
+    ring.want_new(true);
+    assert!(ring.is_due(start));
+    ring.rotate(start).unwrap();
+    assert!(ring.has_expired(start), "without waiting");
+}
+
+#[test]
+fn a_change_of_the_master_key_that_is_interrupted_leaves_one_that_opens() {
+    for writes in 0..=2 {
+        let (file, former, new) = (MemoryFile::new(), master("former"), master("new"));
+        let ring = keyring(&file, &former);
+        let sealed = ring.seal(b"secret", &[]).unwrap();
+        *file.writes_left.lock().unwrap() = writes;
+        assert_eq!(ring.change_master(new.clone()).is_ok(), writes == 2);
+        *file.writes_left.lock().unwrap() = usize::MAX;
+        let opens = [&former, &new].map(|key| file.open(key).is_ok_and(|ring| ring.open(&sealed, &[]).is_ok()));
+        assert_eq!(opens, [writes < 2, writes > 0], "after {writes} writes");
+        // It is done again with whichever key opens.
+        let ring = file.open(if writes == 2 { &new } else { &former }).unwrap();
+        ring.change_master(new.clone()).unwrap();
+        assert!(file.open(&former).is_err() && file.open(&new).is_ok());
+    }
+}
+
+#[test]
+fn a_key_that_could_not_be_saved_is_not_used() {
+    let (file, key) = (MemoryFile::new(), master("one"));
+    let ring = keyring(&file, &key);
+    let first = ring.current();
+    *file.writes_left.lock().unwrap() = 0;
+    assert!(ring.rotate(mint::now()).is_err());
+    assert_eq!((ring.current(), ring.open(&ring.seal(b"a", &[]).unwrap(), &[]).is_ok()), (first, true));
+}
