@@ -15,7 +15,7 @@ const VARIABLE: &str = "EDGEWRIGHT_MASTER_KEY";
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct MasterKeyArgs {
     /// File with the master key, which encrypts the secrets in the store: 32 bytes, raw or in base64 or hexadecimal
-    /// (default: beside the store's folder, with `.key` after its name).
+    /// (default: beside the store's folder, with `.master.key` after its name).
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_MASTER_KEY_FILE")]
     master_key_file: Option<PathBuf>,
     /// Shell command that prints the master key in base64 or hexadecimal, for example a client of a key service.

@@ -440,7 +440,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 /// The path of the master key of a store.
 pub(crate) fn beside(store: &Path) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
-    name.push(".key");
+    name.push(".master.key");
     name.into()
 }
 

@@ -197,7 +197,10 @@ impl Story {
             };
             let code = code.trim();
             id = read("id").ok().filter(|id| !id.is_empty()).unwrap_or(id);
-            let mut text = read("out").unwrap().replace(&work, "$PWD").replace(&address, "127.0.0.1:$PORT");
+            // On a busy machine, a command says what it does after a second.
+            let is_progress = |line: &&str| line.contains(" … ") && line.ends_with(" s\n");
+            let told: String = read("out").unwrap().split_inclusive('\n').filter(|line| !is_progress(line)).collect();
+            let mut text = told.replace(&work, "$PWD").replace(&address, "127.0.0.1:$PORT");
             if !id.is_empty() {
                 text = text.replace(&id, "$ID");
             }

@@ -286,7 +286,10 @@ fn data_goes_to_stdout_through_one_file() {
 
 #[test]
 fn nothing_is_unsafe() {
-    let word = |code: &str| code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe");
+    // A keyword of content security policies is no code.
+    let code_of = |code: &str| code.replace("'unsafe-inline'", "");
+    let word =
+        |code: &str| code_of(code).split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe");
     let unsafe_files = sources("src", "rs").into_iter().filter(|file| word(&file.code())).map(|file| file.name);
     assert_none("unsafe code", &unsafe_files.collect::<Vec<_>>());
     let manifest = fs::read_to_string(format!("{REPOSITORY}/Cargo.toml")).unwrap();

@@ -68,7 +68,7 @@ impl ConnectionTable {
     pub(super) async fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Seat, RefusedFor> {
         let address = counted(address);
         let most = self.limits.most_of(address);
-        if self.open().of_address.get(&address).is_some_and(|count| *count >= most) {
+        if most < self.limits.most && self.open().of_address.get(&address).is_some_and(|count| *count >= most) {
             // The places of others are not touched. A new connection may wait a moment, so that it does not close one
             // that has just come.
             while let MadeRoom::After(time) = self.make_room(Some(address)) {
@@ -76,6 +76,10 @@ impl ConnectionTable {
             }
             if self.is_full_of_requests(address, most) {
                 return Err(RefusedFor::Address);
+            }
+            // The place of the connection that is being closed, so that no other one is closed as well.
+            if let Ok(Ok(permit)) = timeout(LEAVING, Arc::clone(&self.places).acquire_owned()).await {
+                return Ok(self.enter(address, permit));
             }
         }
         loop {

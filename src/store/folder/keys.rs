@@ -12,7 +12,7 @@ use super::{base::StoreId, files};
 use crate::{
     model::code::Code,
     store::{
-        StoreError,
+        StoreError, fault,
         seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, SaveKeys},
     },
 };
@@ -70,7 +70,7 @@ impl KeyPlaces {
     fn of(folder: &Path) -> Self {
         // The key is found whatever link leads to the folder.
         let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-        let beside = folder.file_name().map(|name| folder.with_file_name(appended(name, ".key")));
+        let beside = folder.file_name().map(|name| folder.with_file_name(appended(name, ".master.key")));
         Self { beside, inside: folder.join(MASTER), folder }
     }
 
@@ -118,16 +118,16 @@ fn appended(name: &OsStr, suffix: &str) -> std::ffi::OsString {
 fn make_at(path: &Path) -> io::Result<MasterKey> {
     let master = MasterKey::random(path.display().to_string());
     let temporary = path.with_file_name(appended(path.file_name().unwrap_or_default(), ".tmp"));
-    match fs::remove_file(&temporary) {
+    match fault::point("file.remove").and_then(|()| fs::remove_file(&temporary)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut file = files::private().write(true).create_new(true).open(&temporary)?;
-    file.write_all(master.text().as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)?;
+    fault::point("file.write").and_then(|()| file.write_all(master.text().as_bytes()))?;
+    fault::point("file.sync").and_then(|()| file.sync_all())?;
+    fault::point("file.rename").and_then(|()| fs::rename(&temporary, path))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()?;
+    fault::point("folder.sync").and_then(|()| File::open(folder)?.sync_all())?;
     Ok(master)
 }
 
@@ -146,7 +146,7 @@ mod tests {
         let source = MasterKeySource::Beside;
         let made = create(&folder, [1; 16], &source, false).unwrap();
         let path = made.new_master().unwrap().to_owned();
-        assert_eq!(path, fs::canonicalize(outer.path()).unwrap().join("edge.db.key"));
+        assert_eq!(path, fs::canonicalize(outer.path()).unwrap().join("edge.db.master.key"));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let sealed = made.seal(b"secret", &[]).unwrap();
         let again = open(&folder, [1; 16], &source).unwrap().unwrap();
@@ -161,6 +161,6 @@ mod tests {
         fs::remove_file(folder.join(MASTER)).unwrap();
         let error = open(&folder, [2; 16], &source).err().unwrap();
         assert_eq!(error.code, Code::MasterKey);
-        assert!(error.message.contains("edge.db.key"), "{error}");
+        assert!(error.message.contains("edge.db.master.key"), "{error}");
     }
 }

@@ -269,7 +269,7 @@ mod tests {
         fs::write(path.join("history.tmp"), "hunter2 of an interrupted checkpoint").unwrap();
         has_everything(&Store::open_to_read(&path).unwrap());
         assert_eq!(clear_files(&path).len(), 4, "a reader changes nothing");
-        assert!(!folder.path().join("store.key").exists());
+        assert!(!folder.path().join("store.master.key").exists());
         for _ in 0..2 {
             has_everything(&Store::open(&path).unwrap());
             assert_eq!(clear_files(&path), [""; 0]);

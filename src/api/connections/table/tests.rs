@@ -35,11 +35,11 @@ fn a_full_table_closes_the_connection_that_never_had_a_request() {
         [idle, silent].into_iter().flatten().for_each(attend);
         let reasons = || states.iter().map(|it| it.close_reason()).collect::<Vec<_>>();
 
-        let next = table.admit(OTHER).await;
+        let next = table.admit(HOME).await;
         assert!(next.is_ok());
         assert_eq!(reasons(), [None, None, Some(CloseReason::EvictedSilent)]);
         let _next = next.map(|seat| (seat.activity().begin(false), seat));
-        let last = table.admit(OTHER).await;
+        let last = table.admit(HOME).await;
         assert_eq!(reasons(), [None, Some(CloseReason::EvictedIdle), Some(CloseReason::EvictedSilent)]);
         let _last = last.map(|seat| (seat.activity().begin(false), seat));
         assert_eq!(table.admit(HOME).await.err(), Some(RefusedFor::Full));
