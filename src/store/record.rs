@@ -241,11 +241,11 @@ impl SealedSecrets {
     }
 
     /// Puts secrets of a total size into a Spec. Returns their places in the result.
-    fn joined<'s>(
+    fn joined(
         &self,
         public: &str,
         size: usize,
-        secrets: &mut dyn Iterator<Item = &'s str>,
+        secrets: &mut dyn Iterator<Item = &str>,
     ) -> Option<(Zeroizing<String>, Vec<Range<usize>>)> {
         let mut text = Zeroizing::new(String::with_capacity(public.len() + size));
         let (mut places, mut from) = (Vec::with_capacity(self.at.len()), 0);

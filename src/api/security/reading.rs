@@ -263,7 +263,7 @@ mod tests {
         append(&path, 2);
         let whole = fs::read(&path).unwrap();
         // Cuts in the first line of the file, too.
-        let matters = |cut: &usize| *cut % 5 == 0 || whole[*cut - 1..=*cut].contains(&b'\n') || *cut < 10;
+        let matters = |cut: &usize| cut.is_multiple_of(5) || whole[*cut - 1..=*cut].contains(&b'\n') || *cut < 10;
         for cut in (1..whole.len()).filter(matters) {
             fs::write(&path, &whole[..cut]).unwrap();
             append(&path, 1);
