@@ -172,7 +172,7 @@ pub fn hook_payloads(bytes: &[u8]) {
 mod tests {
     use std::{collections::BTreeSet, fs, path::Path, sync::LazyLock};
 
-    use proptest::{collection::vec, prelude::*};
+    use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 
     use super::*;
 
@@ -289,24 +289,25 @@ mod tests {
         assert_eq!(names("fuzz/regressions"), targets);
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
-
-        #[test]
-        fn every_target_holds_for_mutations_of_its_seeds(
-            which in any::<prop::sample::Index>(),
-            edits in vec(any::<(u8, u16, u8)>(), 1..8),
-        ) {
+    /// `EDGEWRIGHT_HOSTILE_CASES` is how many mutations each target gets, and how many texts of random bytes.
+    #[test]
+    fn every_target_holds_for_mutations_of_its_seeds_and_for_any_bytes() {
+        let cases = std::env::var("EDGEWRIGHT_HOSTILE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(96);
+        let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+        let mut runner = TestRunner::new(config);
+        let edits = vec(any::<(u8, u16, u8)>(), 1..8);
+        let mutations = runner.run(&(any::<prop::sample::Index>(), edits), |(which, edits)| {
             for ((_, target), seeds) in TARGETS.iter().zip(SEEDS.iter()) {
                 target(&mutated(which.get::<Vec<u8>>(seeds), &edits));
             }
-        }
-
-        #[test]
-        fn every_target_holds_for_any_bytes(bytes in vec(any::<u8>(), 0..512)) {
-            for (_, target) in TARGETS {
-                target(&bytes);
-            }
-        }
+            Ok(())
+        });
+        mutations.unwrap();
+        let bytes = runner.run(&vec(any::<u8>(), 0..512), |bytes| {
+            TARGETS.iter().for_each(|(_, target)| target(&bytes));
+            Ok(())
+        });
+        bytes.unwrap();
+        println!("hostile inputs: {} without a panic", 2 * cases as usize * TARGETS.len());
     }
 }
