@@ -5,6 +5,7 @@
 mod access;
 mod answer;
 mod auth;
+pub(crate) mod backup;
 pub(crate) mod body;
 pub(crate) mod change;
 mod drain;
@@ -47,6 +48,7 @@ use crate::{
     reconcile::{followed::FollowedList, following::Following},
     store::Store,
 };
+use backup::Backups;
 use feed::cache::Feeds;
 use kept_pages::KeptPages;
 use notify::Outbox;
@@ -97,6 +99,8 @@ pub struct App {
     git_hook: Option<PathBuf>,
     /// The configurations of the newest revisions for gateways.
     feeds: Feeds,
+    /// Limits backups.
+    backups: Backups,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -145,6 +149,7 @@ impl App {
             syncs,
             git_hook: None,
             feeds: Feeds::default(),
+            backups: Backups::default(),
         }
     }
 

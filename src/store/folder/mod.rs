@@ -19,12 +19,15 @@
 mod base;
 mod beside;
 mod catch_up;
+mod collect;
 mod files;
 mod fingerprint;
 mod fold;
 mod frame;
+mod given_up;
 mod head;
 mod index;
+mod inspect;
 mod journal;
 mod keys;
 mod librarian;
@@ -32,8 +35,14 @@ mod log;
 mod migrate;
 mod reader;
 mod readonly;
+mod repair;
 mod resealing;
+mod restore;
+mod salvage;
+mod scan;
+mod scratch;
 mod sealing;
+mod unpack;
 
 use std::{
     fs::{self, File},
@@ -57,10 +66,15 @@ use resealing::Resealing;
 
 pub(crate) use beside::{read_beside, write_beside};
 pub(crate) use fingerprint::on_disk;
+pub(crate) use inspect::index_agrees;
 pub(crate) use readonly::FolderReader;
+pub(crate) use repair::Repair;
+pub(crate) use restore::{PointInTime, restore};
+pub(crate) use unpack::{BackupFile, OpenBackup};
 
 use super::{
     Stay, StoreError,
+    backup::Backup,
     engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
     history::{Retention, chain},
     mint,
@@ -89,6 +103,8 @@ pub(crate) struct FolderEngine {
     keyring: Arc<Keyring>,
     resealing: Resealing,
     stay: Stay,
+    /// Held while a checkpoint moves and removes files, and while a backup opens them.
+    folding: Mutex<()>,
     _lock: [File; 2],
 }
 
@@ -121,6 +137,7 @@ impl FolderEngine {
     /// Opens the store in a folder. Creates it if the folder is missing or empty, and encrypts the secrets in one of the
     /// format before.
     pub(crate) fn open(folder: &Path, stay: Stay, source: &MasterKeySource) -> Result<Self, StoreError> {
+        restore::check_complete(folder)?;
         if !Self::exists(folder)? && holds_something_else(folder) {
             let message = format!("{} contains other files and is not a store", folder.display());
             return Err(StoreError::new(Code::StoreFormat, message));
@@ -172,6 +189,7 @@ impl FolderEngine {
             id: base::id_of(&content.state.root_secret),
             opened: Mutex::new(Some(content.state)),
             writing: Mutex::new(writing),
+            folding: Mutex::default(),
             _lock: lock,
         })
     }
@@ -281,6 +299,16 @@ impl Engine for FolderEngine {
         Some((fingerprint::of_files(&self.folder).ok()?, writing.tip.revision))
     }
 
+    fn backup(&self) -> Result<Backup, StoreError> {
+        let (of, parts) = {
+            let _folding = self.folding.lock().unwrap_or_else(PoisonError::into_inner);
+            let writing = self.writing();
+            let last = (writing.generation, writing.journal.length());
+            collect::open(&self.folder, (self.id, writing.tip), last, Some(self.keyring.as_ref()))?
+        };
+        Backup::new(&self.folder, &of, parts)
+    }
+
     fn health(&self) -> Result<(), StoreError> {
         if self.broken.load(Ordering::Acquire) {
             let message =
@@ -324,6 +352,7 @@ impl Engine for FolderEngine {
         state: &mut dyn Iterator<Item = (String, Vec<u8>)>,
         retention: &Retention,
     ) -> Result<(), StoreError> {
+        let _folding = self.folding.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((generation, tip)) = self.writing().rotated.take() else { return Ok(()) };
         let path = Part::Base.path(&self.folder, generation);
         // A base is never ahead of the head, or it would look like one of another store.
