@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod accidents;
+mod backup;
 mod bounds;
 mod cli;
 mod config;
@@ -15,6 +16,7 @@ mod export;
 mod feed;
 mod fmt;
 mod formats;
+mod full_disk;
 mod get;
 mod git_remote;
 mod git_signed;
@@ -40,6 +42,7 @@ mod readme;
 mod reload;
 mod remembered;
 mod remote;
+mod repair;
 mod report_limits;
 mod rollback;
 mod safety;

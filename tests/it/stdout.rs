@@ -39,6 +39,7 @@ const READING: [&str; 16] = [
     "export",
     "keys list",
     "owners list",
+    "store check",
     "schema",
     "schema openapi",
     "explain",

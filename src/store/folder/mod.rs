@@ -15,6 +15,7 @@
 //! | `lock` | locked by a writer, shared by readers |
 //! | `remembered` | dry runs that had nothing to do (D73), which are no part of the store |
 //! | `suspensions` | suspended sources (D84), which are no part of the store |
+//! | `restore.tmp/` | a backup that is being restored (D100) |
 
 mod base;
 mod beside;
@@ -70,7 +71,7 @@ pub(crate) use inspect::index_agrees;
 pub(crate) use readonly::FolderReader;
 pub(crate) use repair::Repair;
 pub(crate) use restore::{PointInTime, restore};
-pub(crate) use unpack::{BackupFile, OpenBackup};
+pub(crate) use unpack::BackupFile;
 
 use super::{
     Stay, StoreError,
@@ -263,7 +264,13 @@ impl Engine for FolderEngine {
             return log::find(&self.folder, query, before, limit);
         }
         let position = self.writing().tip.position;
-        self.librarian.find(query, before, limit, position)
+        match self.librarian.find(query, before, limit, position) {
+            // For example because the disk was full. The log has everything, and takes longer.
+            Err(_) if self.librarian.has_failed() => {
+                log::find(&self.folder, query, before.min(position.saturating_add(1)), limit)
+            }
+            found => found,
+        }
     }
 
     fn finds_by_resource(&self) -> bool {

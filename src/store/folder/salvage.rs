@@ -379,7 +379,13 @@ impl Salvage {
 
     /// The end of the part before one whose header cannot be read.
     fn end_before(&self, folder: &Path, parts: &[(Part, u64)]) -> Result<Option<Tip>, StoreError> {
-        let Some((part, generation)) = parts.last() else { return Ok(Some(Tip::default())) };
+        let Some((part, generation)) = parts.last() else {
+            let kept = log::kept(folder);
+            return match files::exists(&kept)? {
+                true => Ok(LogReader::open(&kept, false).ok().map(|kept| kept.start)),
+                false => Ok(Some(Tip::default())),
+            };
+        };
         let scan = LogScan::read(&part.path(folder, *generation), None)?;
         let start = scan.header.filter(|(store, _)| *store == self.store).map(|(_, start)| start);
         Ok(start.filter(|_| scan.is_whole()).map(|start| scan.first.tip().unwrap_or(start)))
