@@ -91,14 +91,14 @@ pub(crate) struct BackedUp {
 pub struct Backup {
     manifest: BackupManifest,
     start: Option<Vec<u8>>,
-    parts: VecDeque<Reading>,
+    parts: VecDeque<PartReader>,
     whole: blake3::Hasher,
     length: u64,
     is_done: bool,
 }
 
 /// A part that is being read.
-struct Reading {
+struct PartReader {
     file: File,
     name: String,
     left: u64,
@@ -132,7 +132,7 @@ impl Backup {
             let blake3 = blake3::Hash::from(hash_of(&mut file, size).map_err(failed)?).to_hex().to_string();
             length += size;
             written.push(BackupPart { name: name.clone(), length: size, blake3: blake3.clone() });
-            parts.push_back(Reading { file, name, left: size, hasher: blake3::Hasher::new(), expected: blake3 });
+            parts.push_back(PartReader { file, name, left: size, hasher: blake3::Hasher::new(), expected: blake3 });
         }
         let manifest = BackupManifest {
             format: FORMAT.to_owned(),

@@ -33,7 +33,10 @@ pub(super) fn open(
     keyring: Option<&Keyring>,
 ) -> Result<(BackedUp, Vec<OpenedPart>), StoreError> {
     if keyring.is_none_or(Keyring::is_unsealed) {
-        let message = format!("the secrets in the store {} are not encrypted yet", folder.display());
+        let message = format!(
+            "the secrets in the store {} are not encrypted yet: run `edgewright store rekey` first",
+            folder.display()
+        );
         return Err(StoreError::new(Code::StoreFormat, message));
     }
     let mut opened = Vec::new();

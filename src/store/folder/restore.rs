@@ -123,7 +123,9 @@ fn check_empty(folder: &Path) -> Result<(), StoreError> {
 fn names_of(folder: &Path) -> Result<Vec<String>, StoreError> {
     let failed = |error: std::io::Error| StoreError::io("read", folder, &error);
     let entries = fs::read_dir(folder).map_err(failed)?;
-    let name = |entry: std::io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    let name = |entry: std::io::Result<fs::DirEntry>| -> std::io::Result<String> {
+        Ok(entry?.file_name().to_string_lossy().into_owned())
+    };
     entries.map(name).collect::<std::io::Result<Vec<String>>>().map_err(failed)
 }
 
@@ -145,9 +147,9 @@ fn verify(store: &Store) -> Result<(), StoreError> {
 
 /// Finds the last record of a point in time.
 fn end_of(store: &Store, point: PointInTime) -> Result<Tip, StoreError> {
-    let (mut first, mut found) = (None, None);
+    let (mut first, mut found): (Option<Tip>, Option<Tip>) = (None, None);
     store.engine.undo_from(0, &mut |before, batch| {
-        first.get_or_insert(before);
+        first = first.or(Some(before));
         let is_within = match point {
             PointInTime::Revision(revision) => batch.revision == revision,
             PointInTime::Time(time) => RecordOutline::from_bytes(&batch.record)?.at <= time,
