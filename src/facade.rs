@@ -184,6 +184,9 @@ pub mod storage {
         memory::MemoryEngine,
     };
 
+    // Backups.
+    pub use crate::store::backup::Backup;
+
     // Secrets at rest.
     pub use crate::store::seal::{Keyring, MasterKeySource};
 }

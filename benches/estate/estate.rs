@@ -101,7 +101,8 @@ impl Estate {
     pub(crate) fn copy(&self, folder: &str) {
         copy(&self.scratch.join(STORE), &self.scratch.join(folder).join("store"));
         // The master key is beside the store.
-        fs::copy(self.scratch.join(format!("{STORE}.master.key")), self.scratch.join(folder).join("store.key")).unwrap();
+        fs::copy(self.scratch.join(format!("{STORE}.master.key")), self.scratch.join(folder).join("store.master.key"))
+            .unwrap();
     }
 
     /// Serves the store in this folder (`state` has the one without changes), with or without the manifests.

@@ -5,6 +5,7 @@
 mod access;
 mod answer;
 mod auth;
+pub(crate) mod backup;
 pub(crate) mod body;
 pub(crate) mod change;
 pub(crate) mod client_certificates;
@@ -27,6 +28,7 @@ pub(crate) mod outgoing;
 pub(crate) mod owners;
 mod page;
 mod past;
+mod peer;
 mod permission;
 mod query;
 mod ready;
@@ -58,6 +60,7 @@ use crate::{
     reconcile::{followed::FollowedList, following::Following},
     store::Store,
 };
+use backup::Backups;
 use client_certificates::ClientCertificates;
 use feed::cache::Feeds;
 use guard::{GuardSettings, Guards};
@@ -119,6 +122,8 @@ pub struct App {
     tls: Option<Arc<Tls>>,
     /// The owners that clients with certificates act as.
     client_certificates: ClientCertificates,
+    /// Limits backups.
+    backups: Backups,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -171,6 +176,7 @@ impl App {
             guards: Guards::new(GuardSettings::default(), None),
             tls: None,
             client_certificates: ClientCertificates::default(),
+            backups: Backups::default(),
         }
     }
 

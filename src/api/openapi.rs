@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
+    backup,
     endpoint::{Action, Endpoint, endpoints},
     feed, history, hooks, origin, owners, past, reconciliation, rollback, sources, watch,
 };
@@ -42,6 +43,7 @@ pub(crate) fn document(version_header: &str) -> Value {
         .chain(owners::paths(&mut schemas))
         .chain([hooks::path()])
         .chain([feed::document::path(&mut schemas)])
+        .chain([backup::path()])
     {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
@@ -170,6 +172,7 @@ fn tags() -> Vec<Value> {
                 "description": "Changes of resources as they are made.",
             }),
             json!({"name": feed::document::TAG, "description": "The resolved configuration, for the gateway itself."}),
+            json!({"name": backup::TAG, "description": "Copies of the whole store."}),
             json!({
                 "name": SERVICE,
                 "description": "Health, metrics and this document. No token or version header is needed.",

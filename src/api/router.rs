@@ -17,7 +17,7 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use super::{
     App, access,
     answer::{ApiError, REQUEST_ID},
-    drain,
+    backup, drain,
     endpoint::{Endpoint, endpoints},
     feed, guard,
     handle::{Served, handle},
@@ -154,6 +154,10 @@ pub fn router(app: App) -> Router {
         let app = Arc::clone(&app);
         get(move |request: Request<Body>| feed::get(app, request)).fallback(method_not_allowed)
     };
+    let backup = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| backup::get(app, request)).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -174,6 +178,7 @@ pub fn router(app: App) -> Router {
         .route("/owners/{p0}", owner)
         .route("/hooks/git", git_hook)
         .route(feed::document::PATH, gateway_configuration)
+        .route(backup::PATH, backup)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route(watch::document::PATH, watch)
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))

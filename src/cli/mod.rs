@@ -1,7 +1,9 @@
 //! The command line, one file per command. Data goes to stdout, diagnostics and progress to stderr (D30).
 
+mod backup;
 mod blame;
 mod caching;
+mod check;
 mod completions;
 mod config;
 mod core_dumps;
@@ -25,6 +27,7 @@ mod owners;
 mod progress;
 mod reconcile;
 mod reload;
+mod restore;
 mod resume;
 mod revision;
 mod rollback;
@@ -95,6 +98,8 @@ enum Command {
     Owners(owners::Args),
     SecurityLog(security_log::Args),
     Store(store::Args),
+    Backup(backup::Args),
+    Restore(restore::Args),
     Schema(schema::Args),
     Explain(explain::Args),
     Completions(completions::Args),
@@ -107,7 +112,8 @@ enum Exit {
     Done = 0,
     /// An error.
     Error = 1,
-    /// Changes are pending, only with `--detailed-exitcode`; or a source is not synced, only for `status`.
+    /// Changes are pending, only with `--detailed-exitcode`; a source is not synced, only for `status`; or a repair is needed,
+    /// only for `store repair`.
     Pending = 2,
     /// The manifests are invalid.
     Invalid = 3,
@@ -220,6 +226,8 @@ fn run() -> CommandResult {
         Command::Owners(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
         Command::SecurityLog(args) => args.run(),
         Command::Store(args) => args.run(),
+        Command::Backup(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
+        Command::Restore(args) => args.run(),
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),

@@ -1,10 +1,10 @@
-//! `edgewright store`: maintenance of a store that no server has open (D96).
+//! `edgewright store`: maintenance of a store that no server has open (D96, D100).
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::{CommandResult, Exit, Failure, StoreArgs, progress::during, show::say};
+use super::{CommandResult, Exit, Failure, StoreArgs, check, progress::during, show::say};
 use crate::{
     model::code::Code,
     store::{Store, seal::MasterKeySource},
@@ -19,6 +19,27 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Read everything in a store, or in a backup, and verify it.
+    ///
+    /// Changes nothing. Exits with 1 if there is a problem.
+    Check {
+        /// Backup to check instead of a store. Its master key is expected where that of the store is.
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Show what can be saved of a damaged store and what must be given up; with --apply, repair it.
+    ///
+    /// A copy of the store is made first, beside its folder. Without --apply, nothing is changed, and the exit code is 2 if
+    /// a repair is needed.
+    Repair {
+        /// Carry out the repair.
+        #[arg(long)]
+        apply: bool,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
     /// Encrypt the secrets in the store with a new data key and, if one is given, a new master key.
     ///
     /// The former data key decrypts the secrets of earlier revisions for 30 more days. If the command is interrupted, the
@@ -46,21 +67,30 @@ enum Command {
 impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        let Command::Rekey { store, new_master_key_file, new_master_key_command, forget_secrets } = self.command;
-        let new_master = new_master_key_file
-            .map(MasterKeySource::File)
-            .or_else(|| new_master_key_command.map(MasterKeySource::Command));
-        let opened = open(&store, new_master.as_ref())?;
-        during("Encrypting", || opened.rekey(new_master.as_ref(), forget_secrets))?;
-        say("Encrypted the secrets with a new data key.");
-        if forget_secrets {
-            say("Destroyed the former data keys: earlier revisions have no secrets any more.");
+        match self.command {
+            Command::Check { file, store } => check::check(&store, file.as_deref()),
+            Command::Repair { apply, store } => check::repair(&store, apply),
+            Command::Rekey { store, new_master_key_file, new_master_key_command, forget_secrets } => {
+                let new_master = new_master_key_file
+                    .map(MasterKeySource::File)
+                    .or_else(|| new_master_key_command.map(MasterKeySource::Command));
+                rekey(&store, new_master.as_ref(), forget_secrets)
+            }
         }
-        if new_master.is_some() {
-            say("The new master key opens the store from now on. Keep the former one as long as backups need it.");
-        }
-        Ok(Exit::Done)
     }
+}
+
+fn rekey(store: &StoreArgs, new_master: Option<&MasterKeySource>, forget_secrets: bool) -> CommandResult {
+    let opened = open(store, new_master)?;
+    during("Encrypting", || opened.rekey(new_master, forget_secrets))?;
+    say("Encrypted the secrets with a new data key.");
+    if forget_secrets {
+        say("Destroyed the former data keys: earlier revisions have no secrets any more.");
+    }
+    if new_master.is_some() {
+        say("The new master key opens the store from now on. Keep the former one as long as backups need it.");
+    }
+    Ok(Exit::Done)
 }
 
 /// Opens the store with its master key or, if an interrupted run has replaced that already, with the new one.

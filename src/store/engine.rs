@@ -3,7 +3,8 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use super::{StoreError, history::Retention, seal::Keyring};
+use super::{StoreError, backup::Backup, history::Retention, seal::Keyring};
+use crate::model::code::Code;
 
 /// A blake3 hash.
 pub type Hash = [u8; 32];
@@ -150,6 +151,11 @@ pub trait Engine: Send + Sync {
     /// Returns what is on the disk and its revision, or none if there is no disk.
     fn on_disk(&self) -> Option<(OnDisk, u64)> {
         None
+    }
+
+    /// Opens everything that the state and its history need, as of the last durable batch. Fails if nothing is on a disk.
+    fn backup(&self) -> Result<Backup, StoreError> {
+        Err(StoreError::new(Code::StoreFailed, "the store is not in a folder, so it has no files to back up"))
     }
 
     /// Fails if the engine cannot write until it is opened again.

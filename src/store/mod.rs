@@ -2,7 +2,9 @@
 //! changes state, and only this module knows the engines.
 
 pub(crate) mod background;
+pub(crate) mod backup;
 pub(crate) mod blame;
+pub(crate) mod check;
 pub(crate) mod checkpoint;
 mod codec;
 pub(crate) mod commits;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod accidents;
+mod backup;
 mod bounds;
 mod canary;
 mod cli;
@@ -20,6 +21,7 @@ mod faults;
 mod feed;
 mod fmt;
 mod formats;
+mod full_disk;
 mod get;
 mod git_remote;
 mod git_signed;
@@ -47,6 +49,7 @@ mod readme;
 mod reload;
 mod remembered;
 mod remote;
+mod repair;
 mod report_limits;
 mod rollback;
 mod safety;

@@ -30,7 +30,7 @@ fn applied() -> Folder {
     folder
 }
 
-const READING: [&str; 16] = [
+const READING: [&str; 17] = [
     "validate storefront --format json",
     "plan storefront",
     "plan storefront --format markdown",
@@ -39,6 +39,7 @@ const READING: [&str; 16] = [
     "export",
     "keys list",
     "owners list",
+    "store check",
     "schema",
     "schema openapi",
     "explain",

@@ -13,7 +13,6 @@ use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
     body::Body,
-    extract::ConnectInfo,
     http::{HeaderMap, HeaderValue, Request, StatusCode, header},
     response::Response,
 };
@@ -22,13 +21,12 @@ use super::{
     App,
     answer::{self, ApiError},
     auth::{self, Caller},
-    connections::OverTls,
-    past, query,
+    past,
+    peer::safe_peer,
+    query,
     security::{event::SecurityEvent, note::SecurityNote},
 };
 use crate::model::{
-    code::Code,
-    fault::Fault,
     json,
     secret::Secrets,
     snapshot::{Rendered, Snapshot},
@@ -53,11 +51,7 @@ pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Respons
     let (parts, _) = request.into_parts();
     let snapshot = app.store.snapshot();
     let caller = auth::admit_gateway(&app, &snapshot, &parts.headers)?;
-    let is_secured = parts.extensions.get::<OverTls>().is_some();
-    let peer = safe_peer(parts.extensions.get::<ConnectInfo<SocketAddr>>(), is_secured).map_err(|error| {
-        let actor = Some((&caller.key, &caller.owner));
-        error.noted(SecurityNote::of(SecurityEvent::PermissionRefused, "neither TLS nor this machine", actor))
-    })?;
+    let peer = safe_peer(&parts.extensions, &caller, "the gateway configuration has private keys")?;
     query::check(parts.uri.query(), &[SINCE])?;
     let reader = FeedReader { caller, peer, headers: parts.headers, since: since(parts.uri.query())? };
     let shared = Arc::clone(&app);
@@ -97,20 +91,6 @@ fn answer(app: &App, snapshot: &Snapshot, reader: &FeedReader) -> Result<Respons
     };
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
-}
-
-/// Returns the address of a client on this machine, or of one that has connected with the server's own TLS. A header could
-/// claim to come from anywhere, so only the socket counts; a server that does not know it sends nothing.
-fn safe_peer(peer: Option<&ConnectInfo<SocketAddr>>, is_secured: bool) -> Result<SocketAddr, ApiError> {
-    match peer {
-        Some(ConnectInfo(peer)) if is_secured || peer.ip().to_canonical().is_loopback() => Ok(*peer),
-        _ => {
-            let message =
-                "the gateway configuration has private keys and is sent only with TLS, or to a loopback address";
-            let help = "start the server with --tls-cert and --tls-key, or read it on the server's machine";
-            Err(ApiError::new(Fault::new(Code::InsecureTransport, message).help(help)))
-        }
-    }
 }
 
 fn since(text: Option<&str>) -> Result<Option<u64>, ApiError> {

@@ -1,19 +1,11 @@
 //! Who may read the gateway configuration from where, and which certificates it has.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
-use axum::{
-    body::Body,
-    extract::ConnectInfo,
-    http::{Request, StatusCode},
-    response::IntoResponse,
-};
-
-use super::{certificates::Certificates, safe_peer};
+use super::certificates::Certificates;
 use crate::{
     model::{
         Kind,
-        code::Code,
         id::Id,
         key::Key,
         kind::tls_certificate::TlsCertificate,
@@ -74,31 +66,6 @@ cANBABzQci+a5+OgWd34SVbbH8QgW5Ete1MPsl0eFvEC9rtCfulXA66ndAKfTrQR
 pwc9irqoAHOdr+tSfTdvG827awE=
 -----END CERTIFICATE-----
 ";
-
-fn peer(address: &str) -> Option<ConnectInfo<SocketAddr>> {
-    address.parse().ok().map(ConnectInfo)
-}
-
-#[test]
-fn only_a_loopback_address_of_the_socket_counts() {
-    for local in ["127.0.0.1:4000", "127.9.9.9:4000", "[::1]:4000", "[::ffff:127.0.0.1]:4000"] {
-        assert!(safe_peer(peer(local).as_ref(), false).is_ok(), "{local}");
-    }
-    for remote in ["192.0.2.7:4000", "10.0.0.1:4000", "[2001:db8::1]:4000", "[::ffff:192.0.2.7]:4000", "none"] {
-        let refused = safe_peer(peer(remote).as_ref(), false).err();
-        assert_eq!(refused.as_ref().map(|error| error.code()), Some(Code::InsecureTransport), "{remote}");
-        let status = refused.map(|error| error.into_response().status());
-        assert_eq!(status, Some(StatusCode::FORBIDDEN));
-    }
-    // What a proxy or a client writes into the request is not looked at.
-    let request = Request::builder().header("X-Forwarded-For", "127.0.0.1").header("Forwarded", "for=127.0.0.1");
-    let request = request.extension(ConnectInfo(SocketAddr::from(([192, 0, 2, 7], 4000)))).body(Body::empty());
-    let refused = request.ok().map(|request| safe_peer(request.extensions().get(), false).is_err());
-    assert_eq!(refused, Some(true));
-    // The server's own TLS is enough, but its address must be known for the log.
-    assert!(safe_peer(peer("192.0.2.7:4000").as_ref(), true).is_ok());
-    assert!(safe_peer(None, true).is_err());
-}
 
 #[test]
 fn exact_names_come_before_wildcards_and_newer_certificates_before_older_ones() {

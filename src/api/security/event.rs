@@ -31,6 +31,8 @@ pub(crate) enum SecurityEvent {
     WebhookRefused,
     /// A gateway has read its configuration, with secrets.
     GatewayRead,
+    /// An admin has read a backup of the store.
+    BackupRead,
     /// An API key was created.
     KeyCreated,
     /// An API key was changed.
@@ -49,7 +51,7 @@ pub(crate) enum SecurityEvent {
 
 impl SecurityEvent {
     /// All events that requests and the server cause; the others are about the log itself.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Started,
         Self::Stopped,
         Self::AuthenticationFailed,
@@ -57,6 +59,7 @@ impl SecurityEvent {
         Self::RateLimited,
         Self::WebhookRefused,
         Self::GatewayRead,
+        Self::BackupRead,
         Self::KeyCreated,
         Self::KeyChanged,
         Self::KeyDeleted,
@@ -79,6 +82,7 @@ impl SecurityEvent {
             Self::RateLimited => "rate_limited",
             Self::WebhookRefused => "webhook_refused",
             Self::GatewayRead => "gateway_read",
+            Self::BackupRead => "backup_read",
             Self::KeyCreated => "key_created",
             Self::KeyChanged => "key_changed",
             Self::KeyDeleted => "key_deleted",
@@ -99,6 +103,7 @@ impl SecurityEvent {
                 | Self::RateLimited
                 | Self::WebhookRefused
                 | Self::GatewayRead
+                | Self::BackupRead
         )
     }
 }

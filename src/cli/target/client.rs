@@ -1,6 +1,10 @@
 //! A client of a server's API, with the token from the environment.
 
-use std::{io::Write, sync::OnceLock, time::Duration};
+use std::{
+    io::{Read, Write},
+    sync::OnceLock,
+    time::Duration,
+};
 
 use axum::http::Uri;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -19,6 +23,8 @@ const TOKEN: &str = "EDGEWRIGHT_TOKEN";
 const CONNECT: Duration = Duration::from_secs(10);
 /// The response timeout.
 const RESPONSE: Duration = Duration::from_secs(600);
+/// The size of the pieces of a download.
+const PIECE: usize = 256 << 10;
 
 /// A server's error response (D9).
 #[derive(Deserialize)]
@@ -137,6 +143,39 @@ impl ApiClient {
             return Err(refused(&url, status, &body));
         }
         serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
+    }
+
+    /// Gets a path, and gives the body to `sink` as it arrives. It can take as long as it needs.
+    pub(crate) fn download(
+        &self,
+        path: &str,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let url = self.address(path);
+        let request = self
+            .agent
+            .get(&url)
+            .header("Authorization", format!("Bearer {}", self.token.expose()))
+            .header(&self.version_header, "2")
+            .config()
+            .timeout_global(None)
+            .timeout_recv_response(Some(RESPONSE))
+            .build();
+        let response = request.call().map_err(|error| unreachable(&url, &error.to_string()))?;
+        let status = response.status().as_u16();
+        if status != 200 {
+            let (status, body) = read(Ok(response)).map_err(|reason| unreachable(&url, &reason))?;
+            return Err(refused(&url, status, &body));
+        }
+        let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
+        let mut piece = vec![0; PIECE];
+        loop {
+            let length = body.read(&mut piece).map_err(|error| unreachable(&url, &error.to_string()))?;
+            match piece.get(..length) {
+                Some([]) | None => return Ok(()),
+                Some(bytes) => sink(bytes)?,
+            }
+        }
     }
 
     /// Checks that the list at a path of the OpenAPI document has a parameter. A server that does not know it may ignore

@@ -443,7 +443,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         "STORE_CORRUPT",
         500,
         "The store's files are damaged.",
-        "Keep a copy of the folder, then restore a backup, or reconcile the manifests into a new store: the IDs stay the same.",
+        "Run `edgewright store repair`, which keeps a copy and shows what can be saved, or restore a backup, or reconcile the manifests into a new store: their IDs stay the same.",
     ),
     info(
         Code::StoreFailed,

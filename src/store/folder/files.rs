@@ -44,8 +44,21 @@ impl Part {
 
     /// Returns the path of the file of a generation.
     pub(super) fn path(self, folder: &Path, generation: u64) -> PathBuf {
+        folder.join(self.name(generation))
+    }
+
+    /// Returns the name of the file of a generation.
+    pub(super) fn name(self, generation: u64) -> String {
         let name = Self::ALL.iter().find(|(part, _)| *part == self).map_or("", |(_, name)| name);
-        folder.join(format!("{name}.{generation:010}"))
+        format!("{name}.{generation:010}")
+    }
+
+    /// Parses what [`Part::name`] returns.
+    pub(super) fn parse(name: &str) -> Option<(Self, u64)> {
+        let (name, number) = name.split_once('.')?;
+        let (part, _) = Self::ALL.iter().find(|(_, known)| *known == name)?;
+        let is_number = number.len() == 10 && number.bytes().all(|byte| byte.is_ascii_digit());
+        number.parse().ok().filter(|_| is_number).map(|number| (*part, number))
     }
 
     /// Lists the generations that have such a file, in order.
@@ -54,13 +67,8 @@ impl Part {
         let mut found = Vec::new();
         for entry in entries {
             let name = entry.map_err(|error| StoreError::io("read", folder, &error))?.file_name();
-            let parsed = name.to_str().and_then(|name| {
-                let (name, number) = name.split_once('.')?;
-                let (part, _) = Self::ALL.iter().find(|(_, known)| *known == name)?;
-                let number: u64 = number.parse().ok().filter(|_| number.len() == 10)?;
-                (*part == self).then_some(number)
-            });
-            found.extend(parsed);
+            let parsed = name.to_str().and_then(Self::parse).filter(|(part, _)| *part == self);
+            found.extend(parsed.map(|(_, generation)| generation));
         }
         found.sort_unstable();
         Ok(found)

@@ -156,6 +156,12 @@ pub(super) fn is_anywhere(bytes: &[u8]) -> bool {
     starts.take(1000).any(|(at, _)| bytes.get(at..).is_some_and(|rest| decode(rest, false).is_ok()))
 }
 
+/// Returns the offset of the first complete frame after the start of these bytes.
+pub(super) fn next_frame(bytes: &[u8]) -> Option<usize> {
+    let mut starts = bytes.windows(MAGIC.len()).enumerate().skip(1).filter(|(_, window)| *window == MAGIC);
+    starts.find(|(at, _)| bytes.get(*at..).is_some_and(|rest| decode(rest, false).is_ok())).map(|(at, _)| at)
+}
+
 /// Computes the checksum of a frame.
 fn checksum(frame: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new();

@@ -24,13 +24,23 @@ pub(super) const MASTER: &str = "master.key";
 
 /// Reads the data keys of a store. Returns none if it has none.
 pub(super) fn open(folder: &Path, store: StoreId, source: &MasterKeySource) -> Result<Option<Keyring>, StoreError> {
+    open_for(folder, folder, store, source)
+}
+
+/// Reads the data keys in a folder for a store that is, or will be, in another one: the master key is expected there.
+pub(super) fn open_for(
+    folder: &Path,
+    home: &Path,
+    store: StoreId,
+    source: &MasterKeySource,
+) -> Result<Option<Keyring>, StoreError> {
     let path = folder.join(KEYS);
     if !files::exists(&path)? {
         return Ok(None);
     }
     let bytes = files::read(&path).map_err(|error| StoreError::io("read", &path, &error))?;
     let encrypted = EncryptedKeys::read(&bytes, &path, store)?;
-    let places = KeyPlaces::of(folder);
+    let places = KeyPlaces::of(home);
     let master = source.read(places.existing()?.as_deref())?.ok_or_else(|| {
         let expected = places.preferred().display();
         StoreError::new(Code::MasterKey, format!("the master key of the store is missing: there is no file {expected}"))

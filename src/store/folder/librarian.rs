@@ -103,6 +103,11 @@ impl Librarian {
         let _ = self.jobs.send(Job::Add(records));
     }
 
+    /// Whether there is no index until the next start.
+    pub(super) fn has_failed(&self) -> bool {
+        self.shared.progress().failed.is_some()
+    }
+
     /// Finds at most `limit` records before a position, newest first. Waits until the index has everything up to
     /// `upto`.
     pub(super) fn find(

@@ -9,6 +9,7 @@ use std::{
 
 use super::{
     base::StoreId,
+    collect::KEPT,
     files::{self, Part},
     journal,
     reader::{Framed, LogReader},
@@ -31,8 +32,8 @@ pub(super) fn parts(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
 }
 
 /// The file that says where the history begins.
-fn kept(folder: &Path) -> PathBuf {
-    folder.join("kept")
+pub(super) fn kept(folder: &Path) -> PathBuf {
+    folder.join(KEPT)
 }
 
 /// Notes that the records up to `start` are about to be removed, so that a log that begins after them is complete.

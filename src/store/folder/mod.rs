@@ -16,16 +16,20 @@
 //! | `remembered` | dry runs that had nothing to do (D73), which are no part of the store |
 //! | `security.log`, `security.log.N` | security events (D99), which are no part of the store |
 //! | `suspensions` | suspended sources (D84), which are no part of the store |
+//! | `restore.tmp/` | a backup that is being restored (D100) |
 
 mod base;
 mod beside;
 mod catch_up;
+mod collect;
 mod files;
 mod fingerprint;
 mod fold;
 mod frame;
+mod given_up;
 mod head;
 mod index;
+mod inspect;
 mod journal;
 mod keys;
 mod librarian;
@@ -33,8 +37,14 @@ mod log;
 mod migrate;
 mod reader;
 mod readonly;
+mod repair;
 mod resealing;
+mod restore;
+mod salvage;
+mod scan;
+mod scratch;
 mod sealing;
+mod unpack;
 
 use std::{
     fs::{self, File},
@@ -60,10 +70,15 @@ pub(crate) use beside::{read_beside, write_beside};
 pub(crate) use fingerprint::on_disk;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use frame::fuzzed as fuzzed_frame;
+pub(crate) use inspect::index_agrees;
 pub(crate) use readonly::FolderReader;
+pub(crate) use repair::Repair;
+pub(crate) use restore::{PointInTime, restore};
+pub(crate) use unpack::BackupFile;
 
 use super::{
     Stay, StoreError,
+    backup::Backup,
     engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
     fault,
     history::{Retention, chain},
@@ -93,6 +108,8 @@ pub(crate) struct FolderEngine {
     keyring: Arc<Keyring>,
     resealing: Resealing,
     stay: Stay,
+    /// Held while a checkpoint moves and removes files, and while a backup opens them.
+    folding: Mutex<()>,
     _lock: [File; 2],
 }
 
@@ -125,6 +142,7 @@ impl FolderEngine {
     /// Opens the store in a folder. Creates it if the folder is missing or empty, and encrypts the secrets in one of the
     /// format before.
     pub(crate) fn open(folder: &Path, stay: Stay, source: &MasterKeySource) -> Result<Self, StoreError> {
+        restore::check_complete(folder)?;
         if !Self::exists(folder)? && holds_something_else(folder) {
             let message = format!("{} contains other files and is not a store", folder.display());
             return Err(StoreError::new(Code::StoreFormat, message));
@@ -176,6 +194,7 @@ impl FolderEngine {
             id: base::id_of(&content.state.root_secret),
             opened: Mutex::new(Some(content.state)),
             writing: Mutex::new(writing),
+            folding: Mutex::default(),
             _lock: lock,
         })
     }
@@ -249,7 +268,13 @@ impl Engine for FolderEngine {
             return log::find(&self.folder, query, before, limit);
         }
         let position = self.writing().tip.position;
-        self.librarian.find(query, before, limit, position)
+        match self.librarian.find(query, before, limit, position) {
+            // For example because the disk was full. The log has everything, and takes longer.
+            Err(_) if self.librarian.has_failed() => {
+                log::find(&self.folder, query, before.min(position.saturating_add(1)), limit)
+            }
+            found => found,
+        }
     }
 
     fn finds_by_resource(&self) -> bool {
@@ -283,6 +308,16 @@ impl Engine for FolderEngine {
         // Nothing is appended meanwhile.
         let writing = self.writing();
         Some((fingerprint::of_files(&self.folder).ok()?, writing.tip.revision))
+    }
+
+    fn backup(&self) -> Result<Backup, StoreError> {
+        let (of, parts) = {
+            let _folding = self.folding.lock().unwrap_or_else(PoisonError::into_inner);
+            let writing = self.writing();
+            let last = (writing.generation, writing.journal.length());
+            collect::open(&self.folder, (self.id, writing.tip), last, Some(self.keyring.as_ref()))?
+        };
+        Backup::new(&self.folder, &of, parts)
     }
 
     fn health(&self) -> Result<(), StoreError> {
@@ -329,6 +364,7 @@ impl Engine for FolderEngine {
         state: &mut dyn Iterator<Item = (String, Vec<u8>)>,
         retention: &Retention,
     ) -> Result<(), StoreError> {
+        let _folding = self.folding.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((generation, tip)) = self.writing().rotated.take() else { return Ok(()) };
         let path = Part::Base.path(&self.folder, generation);
         // A base is never ahead of the head, or it would look like one of another store. The last write of the head may

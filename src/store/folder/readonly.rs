@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    files, fingerprint,
+    FolderContent, collect, files, fingerprint,
     head::{self, Head},
     keys, log, read,
 };
@@ -19,6 +19,7 @@ use crate::{
     model::code::Code,
     store::{
         StoreError,
+        backup::Backup,
         engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
         seal::{Keyring, MasterKeySource},
     },
@@ -29,6 +30,8 @@ pub(crate) struct FolderReader {
     folder: PathBuf,
     acknowledged: Head,
     tip: Tip,
+    /// The generation of the last journal, and the end of its complete batches.
+    last: (u64, u64),
     keyring: Option<Arc<Keyring>>,
     /// The state that was read at the start, until it is loaded.
     opened: Mutex<Option<State>>,
@@ -43,11 +46,22 @@ impl FolderReader {
         }
         let lock = files::lock_shared(folder)?;
         let acknowledged = head::read_only(folder)?;
-        let keyring = keys::open(folder, acknowledged.store, source)?.map(Arc::new);
-        let state = read(folder, acknowledged, keyring.as_deref())?.state;
+        let keyring = keys::open(folder, acknowledged.store, source)?;
+        Self::over(folder, acknowledged, keyring, lock).map(Some)
+    }
+
+    /// Reads the files in a folder as a store with this head.
+    pub(super) fn over(
+        folder: &Path,
+        acknowledged: Head,
+        keyring: Option<Keyring>,
+        lock: Vec<File>,
+    ) -> Result<Self, StoreError> {
+        let keyring = keyring.map(Arc::new);
+        let FolderContent { state, generation, end, .. } = read(folder, acknowledged, keyring.as_deref())?;
         let tip = state.batches.last().map_or(state.tip, Tip::after);
         let opened = Mutex::new(Some(state));
-        Ok(Some(Self { folder: folder.to_owned(), acknowledged, tip, keyring, opened, _lock: lock }))
+        Ok(Self { folder: folder.to_owned(), acknowledged, tip, last: (generation, end), keyring, opened, _lock: lock })
     }
 }
 
@@ -99,6 +113,12 @@ impl Engine for FolderReader {
 
     fn on_disk(&self) -> Option<(OnDisk, u64)> {
         Some((fingerprint::of_files(&self.folder).ok()?, self.tip.revision))
+    }
+
+    fn backup(&self) -> Result<Backup, StoreError> {
+        let of = (self.acknowledged.store, self.tip);
+        let (of, parts) = collect::open(&self.folder, of, self.last, self.keyring.as_deref())?;
+        Backup::new(&self.folder, &of, parts)
     }
 
     fn health(&self) -> Result<(), StoreError> {

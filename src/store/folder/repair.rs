@@ -1,0 +1,131 @@
+//! Repairs a store, after a copy of it was made (D100).
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    content_base,
+    files::{self, Part},
+    head::{self, HeadFile},
+    index::Index,
+    inspect::copy_folder,
+    journal::{self, Journal},
+    log,
+    salvage::{self, RepairStep, Rewrite, Salvage},
+    scan::LogScan,
+    scratch::Scratch,
+};
+use crate::{
+    model::code::Code,
+    store::{StoreError, engine::UNDO, mint, seal::MasterKeySource},
+};
+
+/// How many copies of a store can be made in one second.
+const MOST_COPIES: usize = 100;
+
+/// The repair of a store, which nobody else can open meanwhile.
+pub(crate) struct Repair {
+    folder: PathBuf,
+    /// What is wrong, and what is given up.
+    pub salvage: Salvage,
+    _lock: Vec<File>,
+}
+
+impl Repair {
+    /// Plans a repair. Changes nothing.
+    pub(crate) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Self, StoreError> {
+        let lock = files::lock_shared(folder)?;
+        Ok(Self { folder: folder.to_owned(), salvage: salvage::plan(folder, source)?, _lock: lock })
+    }
+
+    /// Plans a repair that is going to be carried out.
+    pub(crate) fn begin(folder: &Path, source: &MasterKeySource) -> Result<Self, StoreError> {
+        // A folder in which nothing can be repaired must not get a lock file.
+        content_base(folder)?;
+        let lock = files::lock(folder)?.into();
+        Ok(Self { folder: folder.to_owned(), salvage: salvage::plan(folder, source)?, _lock: lock })
+    }
+
+    /// Whether anything has to be done.
+    pub(crate) fn is_needed(&self) -> bool {
+        !self.salvage.steps.is_empty()
+    }
+
+    /// Copies the folder, and repairs the store. Returns the copy. Whenever this is interrupted, it can be done again.
+    pub(crate) fn apply(self) -> Result<PathBuf, StoreError> {
+        let copy = copy_beside(&self.folder)?;
+        for step in &self.salvage.steps {
+            self.step(step)?;
+        }
+        files::sync_folder(&head::path(&self.folder))?;
+        Ok(copy)
+    }
+
+    fn step(&self, step: &RepairStep) -> Result<(), StoreError> {
+        let (folder, store) = (&self.folder, self.salvage.store);
+        match step {
+            RepairStep::Kept(start) => log::keep_from(folder, store, *start),
+            RepairStep::Rewrite(rewrite) => self.rewrite(rewrite),
+            RepairStep::Cut { generation, length } => {
+                Journal::open(Part::Journal.path(folder, *generation), *length as u64).map(drop)
+            }
+            RepairStep::Empty { generation, start } => {
+                Journal::create(Part::Journal.path(folder, *generation), store, *start).map(drop)
+            }
+            RepairStep::Remove(path) => files::remove(path),
+            RepairStep::RemoveIndex => Index::remove(&folder.join("index")),
+            RepairStep::Head(head) => {
+                // What the head acknowledges is durable.
+                files::sync_folder(&head::path(folder))?;
+                HeadFile::create(folder, *head).map(drop)
+            }
+        }
+    }
+
+    /// Writes a file of the log anew. What is left of a journal that is older than the base becomes history.
+    fn rewrite(&self, rewrite: &Rewrite) -> Result<(), StoreError> {
+        let Rewrite { part, generation, start, begin, end } = rewrite;
+        let path = part.path(&self.folder, *generation);
+        let scan = LogScan::read(&path, Some(*start))?;
+        let frames = std::iter::once(&scan.first).chain(&scan.later).flat_map(|run| &run.frames);
+        let mut frames = frames.filter(|frame| (*begin..*end).contains(&frame.offset));
+        let is_history = *generation < content_base(&self.folder)?;
+        let to = if is_history { Part::History } else { Part::Journal };
+        journal::write_history(&to.path(&self.folder, *generation), self.salvage.store, *start, || {
+            let Some(frame) = frames.next() else { return Ok(None) };
+            let batch = scan.batch(frame, true);
+            let mut batch = batch.ok_or_else(|| StoreError::corrupt(&path, "it changed during the repair"))?;
+            if is_history {
+                batch.changes.retain(|(key, _)| key.starts_with(UNDO));
+            }
+            Ok(Some(batch))
+        })?;
+        if to == *part { Ok(()) } else { files::remove(&path) }
+    }
+}
+
+/// Copies a folder to one beside it, durably. The copy has its name once it is complete.
+fn copy_beside(folder: &Path) -> Result<PathBuf, StoreError> {
+    let failed = |error: std::io::Error| StoreError::io("copy", folder, &error);
+    let whole = fs::canonicalize(folder).map_err(failed)?;
+    let name = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let time = mint::now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    for number in 0..MOST_COPIES {
+        let more = if number == 0 { String::new() } else { format!("-{number}") };
+        let copy = whole.with_file_name(format!("{name}.damaged-{time}{more}"));
+        if files::exists(&copy)? {
+            continue;
+        }
+        let unfinished = copy.with_file_name(format!("{name}.damaged-{time}{more}.tmp"));
+        if files::exists(&unfinished)? {
+            continue;
+        }
+        let made = Scratch::at(unfinished)?;
+        copy_folder(&whole, made.path())?;
+        files::rename(made.path(), &copy)?;
+        return Ok(copy);
+    }
+    Err(StoreError::new(Code::StoreFailed, format!("cannot copy {}: there are too many copies", folder.display())))
+}

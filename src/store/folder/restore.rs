@@ -1,0 +1,242 @@
+//! Restores a store from a backup, at its revision or at an earlier one (D100).
+//!
+//! Everything is unpacked and verified in a folder inside the new one, without a head, and then moved to its place. The head
+//! comes last: until then, the folder does not open as a store.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+
+use super::{
+    FolderReader, base,
+    collect::{KEPT, SUSPENSIONS},
+    files::{self, Part},
+    head::{self, Head, HeadFile},
+    journal::{self, Journal},
+    keys::{self, KEYS, MASTER},
+    log,
+    reader::{Framed, LogReader},
+    scratch::Scratch,
+    unpack::BackupFile,
+};
+use crate::{
+    model::code::Code,
+    store::{
+        PastError, Stay, Store, StoreError, codec,
+        engine::{Tip, UNDO},
+        history::{RecordOutline, Retention},
+        seal::{Keyring, MasterKeySource},
+    },
+};
+
+/// The folder in which a backup is unpacked. A folder with it and without a head is an interrupted restore.
+const STAGING: &str = "restore.tmp";
+/// What a folder may have before a store is restored into it.
+const HARMLESS: [&str; 4] = ["lock", MASTER, STAGING, "lost+found"];
+
+/// A state within the history of a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PointInTime {
+    /// The end of a revision: the record before the next revision.
+    Revision(u64),
+    /// The newest record that had begun by then.
+    Time(Timestamp),
+}
+
+/// Fails if a restore into a folder was interrupted.
+pub(super) fn check_complete(folder: &Path) -> Result<(), StoreError> {
+    if files::exists(&folder.join(STAGING))? && !files::exists(&head::path(folder))? {
+        let message = format!("a restore into {} was interrupted: run it again", folder.display());
+        return Err(StoreError::new(Code::StoreFormat, message));
+    }
+    Ok(())
+}
+
+/// Restores the store in a backup to a folder that is missing or empty. Returns its revision and the position of its last
+/// record.
+pub(crate) fn restore(
+    backup: &BackupFile,
+    folder: &Path,
+    point: Option<PointInTime>,
+    source: &MasterKeySource,
+) -> Result<(u64, u64), StoreError> {
+    check_empty(folder)?;
+    // Most damage is found before anything is written.
+    backup.verify()?;
+    files::create_folder(folder)?;
+    let _lock = files::lock(folder)?;
+    check_empty(folder)?;
+    let staging = folder.join(STAGING);
+    if files::exists(&staging)? {
+        remove_placed(folder)?;
+        fs::remove_dir_all(&staging).map_err(|error| StoreError::io("remove", &staging, &error))?;
+    }
+    let staged = Scratch::at(staging)?;
+    backup.unpack(staged.path())?;
+    let (mut head, mut store) = open(staged.path(), folder, backup.head()?, source)?;
+    verify(&store)?;
+    if let Some(end) = point.map(|point| end_of(&store, point)).transpose()?
+        && end.position != head.position
+    {
+        let keyring = keys::open_for(staged.path(), folder, head.store, source)?;
+        let keyring = keyring.ok_or_else(|| StoreError::corrupt(&staged.path().join(KEYS), "the file is missing"))?;
+        head = cut(staged.path(), &store, head, end, &keyring)?;
+        drop(store);
+        (head, store) = open(staged.path(), folder, head, source)?;
+        verify(&store)?;
+    }
+    let revision = store.snapshot().revision;
+    drop(store);
+    if let Err(error) = place(staged.path(), folder, head) {
+        // With a head, the store is complete. Without one, what is left must not be taken for a store that is being created.
+        if !files::exists(&head::path(folder))? && remove_placed(folder).is_err() {
+            std::mem::forget(staged);
+        }
+        return Err(error);
+    }
+    Ok((revision, head.position))
+}
+
+/// Removes what a restore has put into a folder.
+fn remove_placed(folder: &Path) -> Result<(), StoreError> {
+    names_of(folder)?.into_iter().filter(|name| is_placed(name)).try_for_each(|name| files::remove(&folder.join(name)))
+}
+
+/// Fails if a folder has anything that a restore could mix with a store, or replace.
+fn check_empty(folder: &Path) -> Result<(), StoreError> {
+    if !files::exists(folder)? {
+        return Ok(());
+    }
+    let is_interrupted = files::exists(&folder.join(STAGING))? && !files::exists(&head::path(folder))?;
+    let allowed = |name: &String| HARMLESS.contains(&name.as_str()) || (is_interrupted && is_placed(name));
+    if names_of(folder)?.iter().all(allowed) {
+        return Ok(());
+    }
+    let message = format!("{} is not empty: a store is restored into a new or empty folder", folder.display());
+    Err(StoreError::new(Code::StoreFormat, message))
+}
+
+fn names_of(folder: &Path) -> Result<Vec<String>, StoreError> {
+    let failed = |error: std::io::Error| StoreError::io("read", folder, &error);
+    let entries = fs::read_dir(folder).map_err(failed)?;
+    let name = |entry: std::io::Result<fs::DirEntry>| -> std::io::Result<String> {
+        Ok(entry?.file_name().to_string_lossy().into_owned())
+    };
+    entries.map(name).collect::<std::io::Result<Vec<String>>>().map_err(failed)
+}
+
+/// Whether a restore puts a file of this name into the folder before the head.
+fn is_placed(name: &str) -> bool {
+    Part::parse(name).is_some() || [KEPT, KEYS, SUSPENSIONS, "head.tmp"].contains(&name)
+}
+
+fn open(staging: &Path, folder: &Path, head: Head, source: &MasterKeySource) -> Result<(Head, Store), StoreError> {
+    let keyring = keys::open_for(staging, folder, head.store, source)?;
+    let reader = FolderReader::over(staging, head, keyring, Vec::new())?;
+    Ok((head, Store::over(Arc::new(reader), Retention::default(), Stay::Brief)?))
+}
+
+/// Fails with the first problem of a store.
+fn verify(store: &Store) -> Result<(), StoreError> {
+    store.check().problems.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Finds the last record of a point in time.
+fn end_of(store: &Store, point: PointInTime) -> Result<Tip, StoreError> {
+    let (mut first, mut found): (Option<Tip>, Option<Tip>) = (None, None);
+    store.engine.undo_from(0, &mut |before, batch| {
+        first = first.or(Some(before));
+        let is_within = match point {
+            PointInTime::Revision(revision) => batch.revision == revision,
+            PointInTime::Time(time) => RecordOutline::from_bytes(&batch.record)?.at <= time,
+        };
+        if is_within {
+            found = Some(Tip::after(&batch));
+        }
+        Ok(())
+    })?;
+    // Before the first record there was a state, too.
+    let start = first.filter(|first| matches!(point, PointInTime::Revision(revision) if revision == first.revision));
+    found.or(start).ok_or_else(|| {
+        let current = store.snapshot().revision;
+        let message = match point {
+            PointInTime::Revision(revision) if revision > current => {
+                PastError::Future { revision, current }.to_string()
+            }
+            PointInTime::Revision(revision) => {
+                let oldest = first.map_or(current, |first| first.revision);
+                PastError::Gone { revision, oldest }.to_string()
+            }
+            PointInTime::Time(time) => format!("the history in the backup begins after {time}"),
+        };
+        StoreError::new(Code::RevisionGone, message)
+    })
+}
+
+/// Removes everything after a record from an unpacked store, and writes a base with the state at its end. Returns the new
+/// head.
+fn cut(staging: &Path, store: &Store, head: Head, end: Tip, keyring: &Keyring) -> Result<Head, StoreError> {
+    let state = store.snapshot_at(end.revision).map_err(|error| match error {
+        PastError::Failed(error) => error,
+        gone => StoreError::new(Code::RevisionGone, gone.to_string()),
+    })?;
+    if let Some(entry) = state.iter().find(|entry| entry.lazy_spec.has_lost_secrets()) {
+        let message = format!("{} had secrets at revision {} that can no longer be decrypted", entry.key, end.revision);
+        return Err(StoreError::new(Code::SecretsGone, message));
+    }
+    let records = codec::records(&state, Some(keyring))?;
+    for (part, generation) in log::parts(staging)? {
+        let path = part.path(staging, generation);
+        let reader = LogReader::open(&path, true)?;
+        let is_needed = reader.start.position < end.position;
+        // What remains of a journal becomes history, because the new base includes it.
+        if is_needed {
+            keep_until(reader, &Part::History.path(staging, generation), end)?;
+        }
+        if !is_needed || part == Part::Journal {
+            files::remove(&path)?;
+        }
+    }
+    for old in Part::Base.generations(staging)? {
+        files::remove(&Part::Base.path(staging, old))?;
+    }
+    let generation = head.generation + 1;
+    let header = base::Header::new(end, &store.root_secret(), keyring)?;
+    base::write(&Part::Base.path(staging, generation), &header, &mut records.into_iter())?;
+    drop(Journal::create(Part::Journal.path(staging, generation), head.store, end)?);
+    Ok(Head { position: end.position, generation, hash: end.hash, store: head.store })
+}
+
+/// Writes a history file with the records of a part up to `end`.
+fn keep_until(mut from: LogReader, to: &Path, end: Tip) -> Result<(), StoreError> {
+    let (store, start) = (from.store, from.start);
+    journal::write_history(to, store, start, || {
+        let next = from.batch()?.filter(|framed| framed.batch.position <= end.position);
+        Ok(next.map(|Framed { mut batch, .. }| {
+            batch.changes.retain(|(key, _)| key.starts_with(UNDO));
+            batch
+        }))
+    })
+}
+
+/// Moves the verified files of a store to their folder, and creates the head there.
+fn place(staging: &Path, folder: &Path, head: Head) -> Result<(), StoreError> {
+    let sync = |path: &Path| -> Result<(), StoreError> {
+        let synced = File::open(path).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| StoreError::io("sync", path, &error))
+    };
+    sync(staging)?;
+    sync(folder)?;
+    for name in names_of(staging)? {
+        let (from, to): (PathBuf, PathBuf) = (staging.join(&name), folder.join(&name));
+        fs::rename(&from, &to).map_err(|error| StoreError::io("write", &to, &error))?;
+    }
+    sync(staging)?;
+    sync(folder)?;
+    drop(HeadFile::create(folder, head)?);
+    Ok(())
+}

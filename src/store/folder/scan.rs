@@ -1,0 +1,178 @@
+//! Finds everything that can be read in a file of the log, also after damage (D100).
+
+use std::path::Path;
+
+use super::{
+    base::StoreId,
+    files, frame,
+    journal::{HEAD, start_of},
+};
+use crate::store::{
+    StoreError,
+    engine::{Batch, Tip},
+    history::chain,
+};
+
+/// A file of the log that was scanned.
+pub(super) struct LogScan {
+    bytes: Vec<u8>,
+    /// The store of the file, and the batch before its first one; none if the header cannot be read.
+    pub header: Option<(StoreId, Tip)>,
+    /// The frames that follow the header or the expected start. They may be none.
+    pub first: FrameRun,
+    /// The frames after damage, or of another log.
+    pub later: Vec<FrameRun>,
+}
+
+/// Frames without a gap. Each continues the hash chain of the one before.
+pub(super) struct FrameRun {
+    /// The offset of the first one.
+    pub begin: usize,
+    /// The end of the last one.
+    pub end: usize,
+    /// The frames.
+    pub frames: Vec<ScannedFrame>,
+}
+
+/// A frame that can be read.
+#[derive(Clone, Copy)]
+pub(super) struct ScannedFrame {
+    /// Its offset.
+    pub offset: usize,
+    /// The end of the log after it.
+    pub tip: Tip,
+}
+
+impl FrameRun {
+    fn at(begin: usize) -> Self {
+        Self { begin, end: begin, frames: Vec::new() }
+    }
+
+    /// The end of the log after the last frame.
+    pub(super) fn tip(&self) -> Option<Tip> {
+        self.frames.last().map(|frame| frame.tip)
+    }
+}
+
+impl LogScan {
+    /// Scans a file. `expected` is the batch before its first one, which counts if the header cannot be read.
+    pub(super) fn read(path: &Path, expected: Option<Tip>) -> Result<Self, StoreError> {
+        let bytes = files::read(path).map_err(|error| StoreError::io("read", path, &error))?;
+        Ok(Self::of(bytes, expected))
+    }
+
+    fn of(bytes: Vec<u8>, expected: Option<Tip>) -> Self {
+        let header = start_of(&bytes);
+        let mut previous = header.map(|(_, start)| start).or(expected);
+        let mut at = HEAD.min(bytes.len());
+        let mut first = FrameRun::at(at);
+        let mut later: Vec<FrameRun> = Vec::new();
+        while at < bytes.len() {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let Ok((batch, length)) = frame::decode(rest, false) else {
+                let Some(skipped) = frame::next_frame(rest) else { break };
+                at += skipped;
+                previous = None;
+                continue;
+            };
+            let continues =
+                |before: Tip| before.position + 1 == batch.position && chain(&before.hash, &batch.record) == batch.hash;
+            if !previous.is_some_and(continues) {
+                later.push(FrameRun::at(at));
+            }
+            let run = later.last_mut().unwrap_or(&mut first);
+            run.frames.push(ScannedFrame { offset: at, tip: Tip::after(&batch) });
+            at += length;
+            run.end = at;
+            previous = Some(Tip::after(&batch));
+        }
+        Self { bytes, header, first, later }
+    }
+
+    /// The same file, with another expected start.
+    pub(super) fn again(self, expected: Tip) -> Self {
+        Self::of(self.bytes, Some(expected))
+    }
+
+    /// The length of the file.
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether every byte after the header is a frame of the log.
+    pub(super) fn is_whole(&self) -> bool {
+        self.first.end == self.size() && self.later.is_empty()
+    }
+
+    /// Reads a frame.
+    pub(super) fn batch(&self, frame: &ScannedFrame, with_changes: bool) -> Option<Batch> {
+        frame::decode(self.bytes.get(frame.offset..)?, with_changes).ok().map(|(batch, _)| batch)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::{fs, sync::Arc};
+
+    use super::*;
+    use crate::store::folder::journal;
+
+    fn log(count: u64) -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("history.0000000001");
+        let mut before = Tip::default();
+        let mut batches = (1..=count).map(|position| {
+            let record: Arc<[u8]> = format!("record {position}").into_bytes().into();
+            let hash = chain(&before.hash, &record);
+            let batch = Batch { position, revision: position, next_order: 0, record, hash, changes: Vec::new() };
+            before = Tip::after(&batch);
+            batch
+        });
+        journal::write_history(&path, [1; 16], Tip::default(), || Ok(batches.next())).unwrap();
+        (folder, path)
+    }
+
+    fn positions(run: &FrameRun) -> Vec<u64> {
+        run.frames.iter().map(|frame| frame.tip.position).collect()
+    }
+
+    #[test]
+    fn what_is_after_damage_is_found_and_told_from_what_is_before() {
+        let (_folder, path) = log(6);
+        let whole = LogScan::read(&path, None).unwrap();
+        assert!(whole.is_whole() && positions(&whole.first) == [1, 2, 3, 4, 5, 6]);
+        let third = whole.first.frames.get(2).unwrap().offset;
+        let mut bytes = fs::read(&path).unwrap();
+        *bytes.get_mut(third + 106).unwrap() ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        let damaged = LogScan::read(&path, None).unwrap();
+        assert!(!damaged.is_whole());
+        assert_eq!((positions(&damaged.first), damaged.first.end), (vec![1, 2], third));
+        assert_eq!(damaged.later.iter().map(positions).collect::<Vec<_>>(), [[4, 5, 6]]);
+        assert_eq!(damaged.later.last().unwrap().end, bytes.len());
+    }
+
+    #[test]
+    fn frames_follow_the_expected_start_if_the_header_cannot_be_read() {
+        let (_folder, path) = log(3);
+        let mut bytes = fs::read(&path).unwrap();
+        *bytes.get_mut(9).unwrap() ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        let unknown = LogScan::read(&path, None).unwrap();
+        assert!(unknown.header.is_none() && unknown.first.frames.is_empty());
+        assert_eq!(unknown.later.iter().map(positions).collect::<Vec<_>>(), [[1, 2, 3]]);
+        let known = unknown.again(Tip::default());
+        assert!(known.is_whole() && positions(&known.first) == [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_torn_end_is_no_frame() {
+        let (_folder, path) = log(3);
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, bytes.get(..bytes.len() - 1).unwrap()).unwrap();
+        let torn = LogScan::read(&path, None).unwrap();
+        assert!(!torn.is_whole() && torn.later.is_empty());
+        assert_eq!(positions(&torn.first), [1, 2]);
+    }
+}
