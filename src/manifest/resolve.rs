@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem,
     path::PathBuf,
     sync::Arc,
 };
@@ -104,6 +105,13 @@ impl Resolved {
             && self.faulty.is_empty()
             && self.after.is_empty()
             && self.origins.iter().all(|(_, declaration)| declaration.renamed_from.is_none())
+    }
+
+    /// The declarations of the resources with the module sets. Nothing can be placed after that.
+    pub(crate) fn take_origins(&mut self) -> Origins {
+        let mut origins = mem::take(&mut self.origins);
+        origins.sets = mem::take(&mut self.sets);
+        origins
     }
 
     /// The resources without errors, by key.

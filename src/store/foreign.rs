@@ -18,8 +18,10 @@ use super::{
     touched::OWNED_BY,
 };
 use crate::model::{
+    Kind,
     code::Code,
     drift::{DriftFields, ForeignWrite, writer},
+    id::Id,
     key::Key,
     operation::Author,
     resource::AnyResource,
@@ -195,6 +197,30 @@ impl Store {
         Ok(found)
     }
 
+    /// Whether nobody but a source has written to edges and routes, so that [`Store::foreign_writes`] finds nothing for
+    /// any of them that the source owns.
+    pub(crate) fn edges_are_written_by(&self, source: &str) -> Result<bool, StoreError> {
+        if self.engine.finds_by_resource() {
+            return Ok(false);
+        }
+        // The path of an edge without its id: those of all edges and routes start with it.
+        let edges = Key::new(Kind::HttpsEdge, Id::new("")).path();
+        for bytes in self.engine.history(&Query::All, u64::MAX, MOST_SCANNED)? {
+            let head = RecordHead::read(&bytes)?;
+            if head.revision.is_none() {
+                continue;
+            }
+            if head.is_of(source) {
+                if bytes.len() > LARGE {
+                    break;
+                }
+            } else if places_in(&bytes)?.iter().any(|place| place.path.starts_with(&edges)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Returns the fields of a Spec in the form of the history.
     pub(crate) fn digested(&self, spec: &dyn AnyResource) -> Result<DriftFields, StoreError> {
         let fields = spec.to_json(Secrets::Digested(&self.digest_key));
@@ -318,8 +344,6 @@ mod tests {
     use super::*;
     use crate::{
         model::{
-            Kind,
-            id::Id,
             kind::https_edge::HttpsEdge,
             operation::{Claim, Operation},
         },
