@@ -109,6 +109,11 @@ impl Origins {
         self.of.get(key).map(Arc::as_ref)
     }
 
+    /// Makes room for more declarations.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.of.reserve(count);
+    }
+
     /// Adds a declaration; returns an earlier one of the same resource.
     pub(super) fn insert(&mut self, key: Key, declaration: Arc<Declaration>) -> Option<Arc<Declaration>> {
         self.of.insert(key, declaration)
