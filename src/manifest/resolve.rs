@@ -88,7 +88,10 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
     let mut declarations: Vec<&Arc<Declaration>> = loaded.declared().resources.iter().collect();
     // Parents come before children, and referenced kinds before the kinds that reference them. Those of one kind are in
     // the order of files and lines.
-    declarations.par_sort_by(|a, b| a.kind.cmp(&b.kind).then_with(|| a.origin.cmp_files(&b.origin)));
+    rayon::join(
+        || resolver.known.prepare(),
+        || declarations.par_sort_by(|a, b| a.kind.cmp(&b.kind).then_with(|| a.origin.cmp_files(&b.origin))),
+    );
     resolver.out.origins.reserve(declarations.len());
     for of_one_kind in declarations.chunk_by(|a, b| a.kind == b.kind) {
         resolver.resolve(of_one_kind);
