@@ -87,6 +87,33 @@ fn a_change_of_few_files_is_planned_without_the_state() {
 }
 
 #[test]
+fn a_change_takes_what_it_needs_from_other_files() {
+    let folder = Folder::new();
+    let manifest = |kind: &str, name: &str, spec: &str| {
+        format!("---\napiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {spec}\n")
+    };
+    let route = |edge: &str, set: &str| {
+        let fields = "match_type: path_prefix, match: /cart";
+        format!("{{edge: {edge}, {fields}, backend: {{backend_id: {BACKEND}}}, modules_from: [{set}]}}")
+    };
+    let edges = ["shop", "other"]
+        .map(|name| manifest("HttpsEdge", name, &format!("{{hostports: ['{name}.example.com:443']}}")));
+    let sets = ["small", "large"].map(|name| manifest("ModuleSet", name, "{compression: {}}"));
+    folder.write("m/edges.yaml", &edges.concat());
+    folder.write("m/sets.yaml", &sets.concat());
+    folder.write("m/other.yaml", &manifest("HttpsEdgeRoute", "other", &route("other", "large")));
+    let comment = "# A comment.\n".repeat(200);
+    folder.write("m/cart.yaml", &format!("{comment}{}", manifest("HttpsEdgeRoute", "cart", &route("shop", "small"))));
+    folder.ok("reconcile m");
+    folder.ok("plan --out plan.json m");
+    folder.edit("m/cart.yaml", BACKEND, "bkd_2");
+    let planned = folder.ok("plan --no-cache m");
+    assert!(planned.out.contains("1 to change") && planned.out.contains("3 unchanged"), "{}", planned.all());
+    damage_state(&folder);
+    same(&planned, &folder.ok("plan m"));
+}
+
+#[test]
 fn whatever_is_left_of_a_run_a_change_has_the_same_plan() {
     let folder = with_edges();
     let ties = walkdir::WalkDir::new(folder.path("store/ties")).into_iter().map(Result::unwrap);
