@@ -25,7 +25,7 @@ const MOST_FILES: usize = 64;
 /// The most files of a source whose ties are kept.
 const MOST_KEPT: usize = 20_000;
 
-/// The files of a source that had no error and no warning, with what each of them needs.
+/// The files of a source that had no error, with what each of them needs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SourceTies {
     /// The run that left them.
@@ -72,6 +72,8 @@ pub(crate) struct ChangedPart {
     now: Loaded,
     /// The files as they were, with the digests of their resources.
     resources: Vec<(Arc<ManifestFile>, String)>,
+    /// The indices of the files in the source.
+    indices: BTreeSet<usize>,
 }
 
 /// Whether the resources of a kind refer to no others, and have no children.
@@ -165,7 +167,8 @@ impl SourceTies {
         let (whole, used) = self.concerned(&changed)?;
         let (mut before, mut now): (Vec<Arc<FileRead>>, Vec<Arc<FileRead>>) = (Vec::new(), Vec::new());
         let (mut of_part, mut resources) = (Vec::new(), Vec::new());
-        for at in whole.union(&used) {
+        let indices: BTreeSet<usize> = whole.union(&used).copied().collect();
+        for at in &indices {
             let (ties, file) = (self.files.get(*at)?, files.get(*at)?);
             let mut later = match caches.first() {
                 Some(parsed) => parsed.read(file, || read(tree, file)),
@@ -206,7 +209,7 @@ impl SourceTies {
         let stays_inside = now
             .changed_since(&before)
             .all(|((_, now), (_, before))| concerns_only_edges(&before.declared, &now.declared));
-        (is_clean && keeps_names && stays_inside).then_some(ChangedPart { before, now, resources })
+        (is_clean && keeps_names && stays_inside).then_some(ChangedPart { before, now, resources, indices })
     }
 
     /// The files that have changed, if they are few and all files have the same names.
@@ -253,6 +256,11 @@ impl OpenTies<'_> {
 }
 
 impl ChangedPart {
+    /// Whether it has the file at an index of the source.
+    pub(crate) fn has_file(&self, index: usize) -> bool {
+        self.indices.contains(&index)
+    }
+
     /// Resolves the part as it was. Returns none if that does not give the resources that the whole source gave.
     pub(crate) fn resolved_before(&self, source: &str, prune: bool) -> Option<Resolved> {
         let resolved = resolve(&self.before, &Snapshot::default(), source, prune);

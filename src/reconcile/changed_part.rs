@@ -41,18 +41,17 @@ pub(crate) fn can_be_planned_apart(store: &Store, options: &Options, planned: &P
         && (is_first || store.edges_are_written_by(&options.source).unwrap_or(false))
 }
 
-/// Whether the store has what the manifests declare, without an error, a warning or a resource of another source.
+/// Whether the store has what the manifests declare, without an error or a resource of another source.
 pub(super) fn is_settled_alone(snapshot: &Snapshot, options: &Options, planned: &Planned, revision: u64) -> bool {
     let is_of_other = |entry: &Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source != options.source);
     options.prune
         && planned.settles()
-        && planned.diagnostics.is_empty()
         && planned.plan.as_ref().is_some_and(|plan| plan.is_empty() || plan.base < revision)
         && !snapshot.iter().any(is_of_other)
 }
 
-/// Plans a change of a part of a source. Returns none if a run from scratch could report anything else than changes of
-/// edges and routes, or look at anything else than the part.
+/// Plans a change of a part of a source, in which nothing was found before. Returns none if a run from scratch could report
+/// anything else about it than changes of edges and routes, or has to look at anything else than the part.
 pub(super) fn plan_part(
     part: &ChangedPart,
     whole: SettledSource,

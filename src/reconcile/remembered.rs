@@ -18,7 +18,7 @@ use super::{
 use crate::{
     lint::{self, groups_of_edges, horizon::holds_until},
     manifest::{
-        ManifestFile, ParsedFiles, SourceTies, changed_file,
+        ChangedPart, ManifestFile, ParsedFiles, SourceTies, changed_file,
         tree::{ReadDigests, Recorder},
     },
     model::{
@@ -105,7 +105,7 @@ impl RememberedRun {
     /// beside the store.
     pub(crate) fn changed(&self, options: &Options, recorder: &Recorder, caches: &[ParsedFiles]) -> Option<Planned> {
         let ties = caches.first()?.ties(&self.question)?;
-        if !self.warnings.is_empty() || !ties.are_of(self.reading.salt()) {
+        if !ties.are_of(self.reading.salt()) {
             return None;
         }
         let (files, digests) = recorder.read_ahead()?;
@@ -113,10 +113,16 @@ impl RememberedRun {
             return None;
         }
         let part = ties.changed_part(&files, &digests, recorder, caches)?;
+        // Warnings about other files do not depend on the part, in which there must be none.
+        if self.warnings.iter().any(|warning| warning.may_be_about(&part)) {
+            return None;
+        }
+        let diagnostics = self.warnings.iter().map(|warning| warning.clone().diagnostic(&files));
+        let diagnostics: Vec<Diagnostic> = diagnostics.collect::<Option<_>>()?;
         let source = SettledSource { files, revision: self.revision, unchanged: self.unchanged };
         let planned = plan_part(&part, source, options, mint::now())?;
         // A run from scratch reads a file again that changes meanwhile.
-        changed_file(recorder).is_none().then_some(planned)
+        changed_file(recorder).is_none().then_some(Planned { diagnostics, ..planned })
     }
 }
 
@@ -197,6 +203,12 @@ impl RememberedWarning {
             related: related.collect::<Option<_>>()?,
             omitted: diagnostic.omitted,
         })
+    }
+
+    /// Whether it has a place in a part of the source, or may have one that was left out.
+    fn may_be_about(&self, part: &ChangedPart) -> bool {
+        let Some((file, ..)) = self.place else { return true };
+        self.omitted > 0 || part.has_file(file) || self.related.iter().any(|(file, ..)| part.has_file(*file))
     }
 
     fn diagnostic(self, files: &[Arc<ManifestFile>]) -> Option<Diagnostic> {
