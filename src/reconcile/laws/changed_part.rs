@@ -180,7 +180,9 @@ fn after_any_edits_a_dry_run_from_what_was_left_is_as_from_scratch() {
                     let meddled = again::meddled(&mut dice, place.snapshot.clone());
                     place.change(meddled);
                 }
-                3 => drop(damage(&mut dice, store.path())),
+                3 => {
+                    damage(&mut dice, store.path());
+                }
                 4 => fs::write(folder.path().join(format!("secret-{}", dice.roll(3))), "hunter2").unwrap(),
                 5..8 => write(&path, &again::file(&mut dice, number)),
                 _ => {
