@@ -60,8 +60,8 @@ fn placed(warnings: &[Diagnostic]) -> Vec<String> {
     warnings.iter().map(|it| format!("{:?} {}", it.position(), it.message)).collect()
 }
 
-/// A store in a folder, as far as runs are remembered there, with its manifests.
-struct Place {
+/// Dry runs on a store, of which only the folder with what is remembered is real.
+struct DryRuns {
     store: OnDisk,
     manifests: PathBuf,
     lints: LintLevels,
@@ -70,7 +70,7 @@ struct Place {
     changes: u64,
 }
 
-impl Place {
+impl DryRuns {
     fn change(&mut self, snapshot: Snapshot) {
         self.snapshot = snapshot;
         self.changes += 1;
@@ -85,7 +85,7 @@ impl Place {
         Options { tree, lints: self.lints.clone(), ..Options::default() }
     }
 
-    fn from_scratch(&self) -> Planned {
+    fn scratch(&self) -> Planned {
         Prepared::load(self.options(Arc::new(Disk::new([self.manifests.as_path()])))).plan(&self.snapshot)
     }
 
@@ -147,7 +147,7 @@ fn after_any_edits_a_dry_run_from_what_was_left_is_as_from_scratch() {
     for seed in 60..67 {
         let mut dice = Dice(seed);
         let (folder, store) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let mut place = Place {
+        let mut runs = DryRuns {
             store: OnDisk { folder: store.path().to_owned(), fingerprint: blake3::hash(b"empty") },
             manifests: folder.path().to_owned(),
             lints: match seed % 3 {
@@ -173,12 +173,12 @@ fn after_any_edits_a_dry_run_from_what_was_left_is_as_from_scratch() {
             match dice.roll(24) {
                 0 => drop(fs::remove_file(&path)),
                 1 if seed == 65 => {
-                    let theirs = again::with_theirs(&mut dice, place.snapshot.clone());
-                    place.change(theirs);
+                    let theirs = again::with_theirs(&mut dice, runs.snapshot.clone());
+                    runs.change(theirs);
                 }
                 2 => {
-                    let meddled = again::meddled(&mut dice, place.snapshot.clone());
-                    place.change(meddled);
+                    let meddled = again::meddled(&mut dice, runs.snapshot.clone());
+                    runs.change(meddled);
                 }
                 3 => {
                     damage(&mut dice, store.path());
@@ -191,9 +191,9 @@ fn after_any_edits_a_dry_run_from_what_was_left_is_as_from_scratch() {
                     write(&path, &again::edited(&text, &mut dice));
                 }
             }
-            let scratch = place.from_scratch();
+            let scratch = runs.scratch();
             let has_changes = scratch.plan.as_ref().is_some_and(|plan| !plan.is_empty());
-            match place.dry_run(&scratch, seed) {
+            match runs.dry_run(&scratch, seed) {
                 Way::Recalled => recalled += 1,
                 Way::Part => {
                     parts += 1;
@@ -205,7 +205,7 @@ fn after_any_edits_a_dry_run_from_what_was_left_is_as_from_scratch() {
             if !is_broken {
                 good = Some(again::files(folder.path()));
                 if dice.roll(3) == 0 {
-                    place.apply();
+                    runs.apply();
                 }
             }
         }
