@@ -87,27 +87,36 @@ impl Declaration {
     }
 }
 
-/// The declaration of each resource.
+/// The declaration of each resource, and the module sets.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Origins(HashMap<Key, Arc<Declaration>>);
+pub(crate) struct Origins {
+    of: HashMap<Key, Arc<Declaration>>,
+    /// The module sets, once the resources are resolved.
+    pub(super) sets: BTreeMap<String, Arc<ModuleSet>>,
+}
 
 impl Origins {
     /// The origin of a resource's spec.
     pub(crate) fn get(&self, key: &Key) -> Option<&Origin> {
-        Some(&self.0.get(key)?.origin)
+        Some(&self.of.get(key)?.origin)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<Declaration>)> {
-        self.0.iter()
+        self.of.iter()
     }
 
     pub(super) fn declaration(&self, key: &Key) -> Option<&Declaration> {
-        self.0.get(key).map(Arc::as_ref)
+        self.of.get(key).map(Arc::as_ref)
+    }
+
+    /// Makes room for more declarations.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.of.reserve(count);
     }
 
     /// Adds a declaration; returns an earlier one of the same resource.
     pub(super) fn insert(&mut self, key: Key, declaration: Arc<Declaration>) -> Option<Arc<Declaration>> {
-        self.0.insert(key, declaration)
+        self.of.insert(key, declaration)
     }
 }
 
@@ -135,7 +144,7 @@ impl ModuleSet {
 }
 
 /// Facts about a manifest for the lints.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Facts {
     /// The paths of plain-text secrets in the spec.
     pub plain_secrets: Vec<Path>,

@@ -47,6 +47,11 @@ impl<'a> Known<'a> {
         Self { snapshot, source, prune, loaded, names: OnceLock::new() }
     }
 
+    /// Indexes the names now. Otherwise, all cores would wait for the one that looks up the first.
+    pub(super) fn prepare(&self) {
+        self.names();
+    }
+
     /// The names, indexed when the first is looked up.
     fn names(&self) -> &NameIndex<'a> {
         self.names.get_or_init(|| self.index())

@@ -24,6 +24,7 @@ mod shared;
 pub(crate) mod syntax;
 #[cfg(test)]
 mod tests;
+mod ties;
 pub(crate) mod tree;
 mod values;
 
@@ -31,6 +32,7 @@ pub(crate) use cache::ParsedFiles;
 pub(crate) use declaration::Origins;
 pub use origin::ManifestFile;
 pub(crate) use origin::Origin;
+pub(crate) use ties::{ChangedPart, SourceTies, is_of_edge};
 
 use std::{
     collections::BTreeMap,
@@ -101,7 +103,7 @@ pub(crate) fn load_with(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded
 }
 
 /// A file that differs from what was read.
-fn changed_file(tree: &dyn Tree) -> Option<PathBuf> {
+pub(crate) fn changed_file(tree: &dyn Tree) -> Option<PathBuf> {
     tree.files_read().into_iter().find_map(|(path, read)| (FileStamp::at(&path) != Some(read)).then_some(path))
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem,
     path::PathBuf,
     sync::Arc,
 };
@@ -87,7 +88,11 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
     let mut declarations: Vec<&Arc<Declaration>> = loaded.declared().resources.iter().collect();
     // Parents come before children, and referenced kinds before the kinds that reference them. Those of one kind are in
     // the order of files and lines.
-    declarations.sort_by(|a, b| a.kind.cmp(&b.kind).then_with(|| a.origin.cmp_files(&b.origin)));
+    rayon::join(
+        || resolver.known.prepare(),
+        || declarations.par_sort_by(|a, b| a.kind.cmp(&b.kind).then_with(|| a.origin.cmp_files(&b.origin))),
+    );
+    resolver.out.origins.reserve(declarations.len());
     for of_one_kind in declarations.chunk_by(|a, b| a.kind == b.kind) {
         resolver.resolve(of_one_kind);
     }
@@ -104,6 +109,13 @@ impl Resolved {
             && self.faulty.is_empty()
             && self.after.is_empty()
             && self.origins.iter().all(|(_, declaration)| declaration.renamed_from.is_none())
+    }
+
+    /// The declarations of the resources with the module sets. Nothing can be placed after that.
+    pub(crate) fn take_origins(&mut self) -> Origins {
+        let mut origins = mem::take(&mut self.origins);
+        origins.sets = mem::take(&mut self.sets);
+        origins
     }
 
     /// The resources without errors, by key.
@@ -183,8 +195,14 @@ impl<'a> Resolver<'a> {
         }
         let identities = choose(&self.known, &wanted);
         let keys: Vec<Key> = wanted.iter().zip(&identities).map(|(it, identity)| it.key(identity.id.clone())).collect();
+        let (snapshot, source) = (self.known.snapshot, self.known.source);
+        let other_owner = |key: &Key| {
+            let claim = snapshot.get(key).and_then(|entry| entry.claim.as_ref());
+            claim.filter(|claim| claim.source != source)
+        };
+        let owners: Vec<Option<&'a Claim>> = keys.par_iter().with_min_len(256).map(other_owner).collect();
         let mut settled = Vec::with_capacity(keys.len());
-        for ((it, identity), key) in wanted.into_iter().zip(identities).zip(&keys) {
+        for (((it, identity), key), owner) in wanted.into_iter().zip(identities).zip(&keys).zip(owners) {
             if let Some(first) = identity.after.and_then(|first| keys.get(first)) {
                 self.out.after.push((key.clone(), first.clone()));
             }
@@ -192,18 +210,26 @@ impl<'a> Resolver<'a> {
                 self.out.faulty.insert(rival.clone());
             }
             let position = u32::try_from(settled.len()).unwrap_or(u32::MAX);
-            settled.push((key.clone(), self.settle(it, identity, key, position)));
+            settled.push((key.clone(), self.settle(it, identity, key, owner, position)));
         }
         // A map of sorted entries is made at once.
         settled.par_sort_by(|(one, _), (other, _)| one.cmp(other));
         self.out.desired.append(&mut settled.into_iter().collect());
     }
 
-    fn settle(&mut self, wanted: Wanted<'a>, identity: Identity, key: &Key, position: u32) -> Desired {
+    /// `owner` is the claim of another source on the resource.
+    fn settle(
+        &mut self,
+        wanted: Wanted<'a>,
+        identity: Identity,
+        key: &Key,
+        owner: Option<&Claim>,
+        position: u32,
+    ) -> Desired {
         let Wanted { declaration, spec, faulty, .. } = wanted;
         let found = self.out.diagnostics.len();
         self.out.diagnostics.extend(identity.fault);
-        self.check_owner(declaration, key);
+        self.check_owner(declaration, key, owner);
         if declaration.parent.is_none() {
             self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
         }
@@ -292,9 +318,8 @@ impl<'a> Resolver<'a> {
     }
 
     /// Reports a resource owned by another source.
-    fn check_owner(&mut self, declaration: &Declaration, key: &Key) {
-        let owner = self.known.snapshot.get(key).and_then(|entry| entry.claim.as_ref());
-        if let Some(claim) = owner.filter(|claim| claim.source != self.known.source) {
+    fn check_owner(&mut self, declaration: &Declaration, key: &Key, owner: Option<&Claim>) {
+        if let Some(claim) = owner {
             let fault = Fault::new(
                 Code::OwnerConflict,
                 format!(

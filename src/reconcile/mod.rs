@@ -2,6 +2,7 @@
 
 mod apply;
 pub(crate) mod cancel;
+pub(crate) mod changed_part;
 mod clock;
 pub(crate) mod drift;
 pub(crate) mod fetching;

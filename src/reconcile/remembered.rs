@@ -1,5 +1,6 @@
 //! Runs that had nothing to do, remembered beside the store (D73): the same run on the same files and the same state is
-//! answered from digests, without parsing the files or loading the state.
+//! answered from digests, without parsing the files or loading the state. After a change of few files, only these are
+//! planned.
 //!
 //! What is remembered is never trusted over the files: it counts only if everything that the run depended on has the
 //! same digest. A file that is damaged or missing only costs time.
@@ -10,15 +11,19 @@ use foldhash::HashMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Options, Planned};
+use super::{
+    Options, Planned,
+    changed_part::{SettledSource, plan_part},
+};
 use crate::{
-    lint::{self, horizon::holds_until},
+    lint::{self, groups_of_edges, horizon::holds_until},
     manifest::{
-        ManifestFile,
+        ChangedPart, ManifestFile, ParsedFiles, SourceTies, changed_file,
         tree::{ReadDigests, Recorder},
     },
     model::{
         code::Code,
+        desired::Desired,
         diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
     },
     store::{engine::OnDisk, mint, read_beside, write_beside},
@@ -33,7 +38,7 @@ const MOST_BYTES: usize = 8 << 20;
 
 /// A run that had nothing to do.
 #[derive(Serialize, Deserialize)]
-struct RememberedRun {
+pub(crate) struct RememberedRun {
     /// The digest of the program and the options.
     question: String,
     /// The fingerprint of the store.
@@ -50,7 +55,7 @@ struct RememberedRun {
 }
 
 /// A warning, with places as byte ranges in files by index.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct RememberedWarning {
     code: String,
     message: String,
@@ -75,21 +80,69 @@ pub(crate) struct Recalled {
 /// Returns the answer to a run if it was remembered and nothing that it depends on has changed. Reads the files through
 /// `recorder`.
 pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> Option<Recalled> {
-    let (question, state) = (question(options)?, store.fingerprint.to_hex());
-    let run = read(store).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
-    let now = mint::now();
-    if now < run.at || run.until.is_some_and(|until| until <= now) {
-        return None;
+    RememberedRun::find(store, options)?.recalled(recorder)
+}
+
+impl RememberedRun {
+    /// Finds the run with the same options on the same state, if it holds now.
+    pub(crate) fn find(store: &OnDisk, options: &Options) -> Option<Self> {
+        let (question, state) = (question(options)?, store.fingerprint.to_hex());
+        let run = read(store).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
+        let now = mint::now();
+        (run.at <= now && run.until.is_none_or(|until| now < until)).then_some(run)
     }
-    let files = recorder.reads_again(&run.reading)?;
-    let warnings = run.warnings.into_iter().map(|warning| warning.diagnostic(&files)).collect::<Option<_>>()?;
-    Some(Recalled { warnings, unchanged: run.unchanged, revision: run.revision, files })
+
+    /// Returns the answer if no file or value has changed. Reads them through `recorder`.
+    pub(crate) fn recalled(&self, recorder: &Recorder) -> Option<Recalled> {
+        let files = recorder.reads_again(&self.reading)?;
+        let warnings = self.warnings.iter().map(|warning| warning.clone().diagnostic(&files));
+        let warnings = warnings.collect::<Option<_>>()?;
+        Some(Recalled { warnings, unchanged: self.unchanged, revision: self.revision, files })
+    }
+
+    /// Plans a change of few files, which [`RememberedRun::recalled`] has read, without the others and without the store.
+    /// Returns none if only a run from scratch can tell the outcome. `caches` have the parsed files; the first is the one
+    /// beside the store.
+    pub(crate) fn changed(&self, options: &Options, recorder: &Recorder, caches: &[ParsedFiles]) -> Option<Planned> {
+        let ties = caches.first()?.ties(&self.question)?;
+        if !ties.are_of(self.reading.salt()) {
+            return None;
+        }
+        let (files, digests) = recorder.read_ahead()?;
+        if !recorder.takes(&files, &self.reading) {
+            return None;
+        }
+        let part = ties.changed_part(&files, &digests, recorder, caches)?;
+        // Warnings about other files do not depend on the part, in which there must be none.
+        if self.warnings.iter().any(|warning| warning.may_be_about(&part)) {
+            return None;
+        }
+        let diagnostics = self.warnings.iter().map(|warning| warning.clone().diagnostic(&files));
+        let diagnostics: Vec<Diagnostic> = diagnostics.collect::<Option<_>>()?;
+        let source = SettledSource { files, revision: self.revision, unchanged: self.unchanged };
+        let planned = plan_part(&part, source, options, mint::now())?;
+        // A run from scratch reads a file again that changes meanwhile.
+        changed_file(recorder).is_none().then_some(Planned { diagnostics, ..planned })
+    }
 }
 
 /// Remembers a run that had nothing to do, or whose plan was applied as `revision`: then the next run has nothing to do.
-/// `store` must have the state of this revision.
-pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, planned: &Planned, revision: u64) {
+/// `store` must have the state of this revision. `apart` is the cache of parsed files if later runs can plan changes
+/// without the store.
+pub(crate) fn remember(
+    store: &OnDisk,
+    options: &Options,
+    recorder: &Recorder,
+    planned: &Planned,
+    revision: u64,
+    apart: Option<&ParsedFiles>,
+) {
     let Some(run) = run_of(store, options, recorder, planned, revision) else { return };
+    if let Some(parsed) = apart
+        && let Some(ties) = ties_of(&run, recorder, planned, parsed)
+    {
+        parsed.keep_ties(&run.question, &ties);
+    }
     let mut runs = read(store);
     runs.retain(|other| other.question != run.question);
     runs.insert(0, run);
@@ -124,6 +177,13 @@ fn run_of(
     })
 }
 
+fn ties_of(run: &RememberedRun, recorder: &Recorder, planned: &Planned, parsed: &ParsedFiles) -> Option<SourceTies> {
+    let desired: Vec<&Desired> = planned.desired.values().collect();
+    let groups = groups_of_edges(&desired);
+    let (salt, digests) = (run.reading.salt(), recorder.digests());
+    SourceTies::of(salt, &planned.files, &digests, &planned.desired, &planned.origins, &groups, parsed)
+}
+
 impl RememberedWarning {
     /// `files` has the index of each file.
     fn new(diagnostic: &Diagnostic, files: &HashMap<*const SourceFile, usize>) -> Option<Self> {
@@ -143,6 +203,12 @@ impl RememberedWarning {
             related: related.collect::<Option<_>>()?,
             omitted: diagnostic.omitted,
         })
+    }
+
+    /// Whether it has a place in a part of the source, or may have one that was left out.
+    fn may_be_about(&self, part: &ChangedPart) -> bool {
+        let Some((file, ..)) = self.place else { return true };
+        self.omitted > 0 || part.has_file(file) || self.related.iter().any(|(file, ..)| part.has_file(*file))
     }
 
     fn diagnostic(self, files: &[Arc<ManifestFile>]) -> Option<Diagnostic> {

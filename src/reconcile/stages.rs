@@ -274,14 +274,15 @@ impl Judged {
         self
     }
 
-    fn planned(self, loaded: &Loaded, plan: Option<Plan>) -> Planned {
+    fn planned(mut self, loaded: &Loaded, plan: Option<Plan>) -> Planned {
+        let origins = Arc::new(self.resolved.take_origins());
         Planned {
             diagnostics: self.diagnostics,
             plan,
             desired: Arc::new(self.resolved.desired),
             left_out: self.set_aside,
             files: loaded.files.clone(),
-            origins: Arc::new(self.resolved.origins),
+            origins,
             tried: None,
         }
     }

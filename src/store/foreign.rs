@@ -18,8 +18,10 @@ use super::{
     touched::OWNED_BY,
 };
 use crate::model::{
+    Kind,
     code::Code,
     drift::{DriftFields, ForeignWrite, writer},
+    id::Id,
     key::Key,
     operation::Author,
     resource::AnyResource,
@@ -195,6 +197,41 @@ impl Store {
         Ok(found)
     }
 
+    /// Whether nobody but a source has written to edges and routes, so that [`Store::foreign_writes`] finds nothing for
+    /// any of them that the source owns.
+    pub(crate) fn edges_are_written_by(&self, source: &str) -> Result<bool, StoreError> {
+        if self.engine.finds_by_resource() {
+            return Ok(false);
+        }
+        // The path of an edge without its id: those of all edges and routes start with it.
+        let edges = Key::new(Kind::HttpsEdge, Id::new("")).path();
+        let (mut before, mut left, mut limit) = (u64::MAX, MOST_SCANNED, MOST_RECORDS);
+        loop {
+            let count = limit.min(left);
+            let records = self.engine.history(&Query::All, before, count)?;
+            for bytes in &records {
+                let head = RecordHead::read(bytes)?;
+                before = head.position;
+                if head.revision.is_none() {
+                    continue;
+                }
+                if head.is_of(source) {
+                    if bytes.len() > LARGE {
+                        return Ok(true);
+                    }
+                } else if places_in(bytes)?.iter().any(|place| place.path.starts_with(&edges)) {
+                    return Ok(false);
+                }
+            }
+            left = left.saturating_sub(records.len());
+            if records.len() < count || left == 0 {
+                return Ok(true);
+            }
+            // The newest are usually enough, and a record can be large.
+            limit *= 4;
+        }
+    }
+
     /// Returns the fields of a Spec in the form of the history.
     pub(crate) fn digested(&self, spec: &dyn AnyResource) -> Result<DriftFields, StoreError> {
         let fields = spec.to_json(Secrets::Digested(&self.digest_key));
@@ -318,9 +355,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{
-            Kind,
-            id::Id,
-            kind::https_edge::HttpsEdge,
+            kind::{https_edge::HttpsEdge, owner::Owner},
             operation::{Claim, Operation},
         },
         store::{Commit, mint},
@@ -369,6 +404,25 @@ mod tests {
             assert_eq!(first.get("description").and_then(|it| it.as_str()), Some("applied"));
             let came = store.provenance(&key(), Some("shop")).unwrap();
             assert_eq!((came.changed.unwrap().revision, came.applied.unwrap().0.revision), (5, 3));
+        }
+    }
+
+    #[test]
+    fn an_edge_that_others_have_written_is_found_in_the_log() {
+        let create = |key: Key, spec: Arc<dyn AnyResource>| Operation::Create { key, spec, claim: None, token: None };
+        for is_changed in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = Store::open(folder.path()).unwrap();
+            commit(&store, Author::source("shop", None), create(key(), Arc::new(HttpsEdge::default())));
+            let owner = create(Key::new(Kind::Owner, Id::new("usr_1")), Arc::new(Owner::default()));
+            commit(&store, Author::Local, owner);
+            if is_changed {
+                commit(&store, Author::Local, patch("by hand"));
+            }
+            drop(store);
+            let store = Store::open_to_read(folder.path()).unwrap();
+            assert_eq!(store.edges_are_written_by("shop").unwrap(), !is_changed);
+            assert!(!store.edges_are_written_by("other").unwrap());
         }
     }
 }

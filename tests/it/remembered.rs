@@ -6,6 +6,8 @@ use crate::cli::{Folder, Run, http};
 
 const MEMORY: &str = "store/remembered";
 const SHOP: &str = "storefront/shop/storefront.yaml";
+/// A part of a manifest that a test changes.
+const BACKEND: &str = "bkd_1";
 
 /// A folder with the example applied, and a warning in it.
 fn applied() -> Folder {
@@ -35,11 +37,8 @@ fn a_remembered_dry_run_says_the_same_as_the_first() {
     assert!(plan.out.starts_with("No changes") && plan.err.contains("unused-module-set"), "{}", plan.all());
 }
 
-#[test]
-fn a_remembered_dry_run_reads_no_state() {
-    // The apply is remembered, too.
-    let folder = applied();
-    // A fault inside a record is only found by reading it. Length and time stay as they were.
+/// Damages a record. A fault inside of it is only found by reading it: length and time stay as they were.
+fn damage_state(folder: &Folder) {
     let files = fs::read_dir(folder.path("store")).unwrap().map(|entry| entry.unwrap().path());
     let journal = files.into_iter().find(|path| path.to_string_lossy().contains("/journal.")).unwrap();
     let modified = fs::metadata(&journal).unwrap().modified().unwrap();
@@ -47,6 +46,128 @@ fn a_remembered_dry_run_reads_no_state() {
     damaged[200] ^= 1;
     fs::write(&journal, damaged).unwrap();
     fs::File::options().write(true).open(&journal).unwrap().set_modified(modified).unwrap();
+}
+
+/// An edge in a file that is long enough for the cache of parsed files.
+fn edge(name: &str) -> String {
+    format!(
+        "{}apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec:\n  hostports: ['{name}.example.com:443']\n  \
+         routes: [{{match_type: path_prefix, match: /, backend: {{backend_id: {BACKEND}}}}}]\n",
+        "# A comment.\n".repeat(200)
+    )
+}
+
+/// A folder with three edges that are applied, and in the cache of parsed files.
+fn with_edges() -> Folder {
+    let folder = Folder::new();
+    for name in ["a", "b", "c"] {
+        folder.write(&format!("m/{name}.yaml"), &edge(name));
+    }
+    folder.ok("reconcile m");
+    // The first run had no store to keep them beside.
+    folder.ok("plan --out plan.json m");
+    folder
+}
+
+#[test]
+fn a_change_of_few_files_is_planned_without_the_state() {
+    let folder = with_edges();
+    folder.edit("m/b.yaml", BACKEND, "bkd_2");
+    folder.edit("m/c.yaml", "kind:", "# Another comment.\nkind:");
+    let lines = ["plan --detailed-exitcode m", "plan --format json m", "reconcile --dry-run --format markdown m"];
+    let expected = lines.map(|line| folder.run(&format!("{line} --no-cache")));
+    assert_eq!(expected[0].code, 2, "{}", expected[0].all());
+    damage_state(&folder);
+    for (line, expected) in lines.iter().zip(&expected) {
+        same(expected, &folder.run(line));
+    }
+    // Another host may be one of other edges, so all are read.
+    folder.edit("m/b.yaml", "b.example.com", "d.example.com");
+    assert_eq!(folder.run("plan m").code, 1);
+}
+
+#[test]
+fn a_change_takes_what_it_needs_from_other_files() {
+    let folder = Folder::new();
+    let manifest = |kind: &str, name: &str, spec: &str| {
+        format!("---\napiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {spec}\n")
+    };
+    let route = |edge: &str, set: &str| {
+        let fields = "match_type: path_prefix, match: /cart";
+        format!("{{edge: {edge}, {fields}, backend: {{backend_id: {BACKEND}}}, modules_from: [{set}]}}")
+    };
+    let edges = ["shop", "other"]
+        .map(|name| manifest("HttpsEdge", name, &format!("{{hostports: ['{name}.example.com:443']}}")));
+    let sets = ["small", "large"].map(|name| manifest("ModuleSet", name, "{compression: {}}"));
+    folder.write("m/edges.yaml", &edges.concat());
+    folder.write("m/sets.yaml", &sets.concat());
+    folder.write("m/other.yaml", &manifest("HttpsEdgeRoute", "other", &route("other", "large")));
+    let comment = "# A comment.\n".repeat(200);
+    folder.write("m/cart.yaml", &format!("{comment}{}", manifest("HttpsEdgeRoute", "cart", &route("shop", "small"))));
+    folder.ok("reconcile m");
+    folder.ok("plan --out plan.json m");
+    folder.edit("m/cart.yaml", BACKEND, "bkd_2");
+    let planned = folder.ok("plan --no-cache m");
+    assert!(planned.out.contains("1 to change") && planned.out.contains("3 unchanged"), "{}", planned.all());
+    damage_state(&folder);
+    same(&planned, &folder.ok("plan m"));
+}
+
+#[test]
+fn whatever_is_left_of_a_run_a_change_has_the_same_plan() {
+    let folder = with_edges();
+    let ties = walkdir::WalkDir::new(folder.path("store/ties")).into_iter().map(Result::unwrap);
+    let ties = ties.into_iter().find(|entry| entry.file_type().is_file() && entry.file_name() != "swept");
+    let ties = ties.unwrap().into_path();
+    folder.edit("m/b.yaml", BACKEND, "bkd_2");
+    let planned = folder.run("plan --no-cache m");
+    let whole = fs::read(&ties).unwrap();
+    for at in (0..whole.len()).step_by(whole.len() / 12) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 4;
+        fs::write(&ties, &flipped).unwrap();
+        same(&planned, &folder.run("plan m"));
+        fs::write(&ties, &whole[..at]).unwrap();
+        same(&planned, &folder.run("plan m"));
+    }
+    fs::write(&ties, &whole).unwrap();
+    fs::remove_dir_all(folder.path("store/parsed")).unwrap();
+    same(&planned, &folder.run("plan m"));
+    fs::remove_dir_all(folder.path("store/ties")).unwrap();
+    symlink(folder.path("m"), folder.path("store/ties")).unwrap();
+    same(&planned, &folder.run("plan m"));
+    folder.ok("reconcile m");
+    same(&folder.ok("plan --no-cache m"), &folder.ok("plan m"));
+}
+
+#[test]
+fn what_others_have_changed_is_told_in_the_plan_of_a_change() {
+    let folder = with_edges();
+    let served = folder.serve("");
+    let edges = served.get("/edges/https").body;
+    let id = edges.split("\"edghts_").nth(1).unwrap().split('"').next().unwrap();
+    let patched = served.call("PATCH", &format!("/edges/https/edghts_{id}"), "{\"description\":\"by hand\"}");
+    assert_eq!((patched.status, served.stop().code), (200, 0));
+    // The manifests take over what was set by hand, so that there is nothing to do.
+    for name in ["a", "b", "c"] {
+        folder.edit(&format!("m/{name}.yaml"), "spec:\n", "spec:\n  description: by hand\n");
+    }
+    folder.ok("reconcile m");
+    folder.ok("plan --out again.json m");
+    assert!(folder.ok("plan m").out.starts_with("No changes"));
+    for name in ["a", "b", "c"] {
+        folder.edit(&format!("m/{name}.yaml"), "by hand", "mine");
+    }
+    let planned = folder.ok("plan --no-cache m");
+    assert!(planned.out.contains("1 conflict"), "{}", planned.all());
+    same(&planned, &folder.ok("plan m"));
+}
+
+#[test]
+fn a_remembered_dry_run_reads_no_state() {
+    // The apply is remembered, too.
+    let folder = applied();
+    damage_state(&folder);
     folder.ok("plan storefront");
     assert_ne!(folder.run("plan --no-cache storefront").code, 0);
 }

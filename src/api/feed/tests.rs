@@ -1,4 +1,4 @@
-//! Who may read the gateway configuration from where, and which certificates it has.
+//! Which certificates the gateway configuration has.
 
 use std::sync::Arc;
 

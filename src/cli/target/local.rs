@@ -13,8 +13,10 @@ use crate::{
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, Options, Planned, apply_as_tried, drift, plan_with,
-        remembered::{self, Recalled, recall},
+        ApplyError, Options, Planned, apply_as_tried,
+        changed_part::can_be_planned_apart,
+        drift, plan_with,
+        remembered::{self, Recalled, RememberedRun},
     },
     store::{self, Attempt, CommitError, Store, history::Outcome, mint},
 };
@@ -57,24 +59,39 @@ impl Local {
     fn dry_run(&mut self) -> Result<Proposal, Failure> {
         if let Some(recorder) = &self.recorder
             && let Some(on_disk) = store::on_disk(self.args.folder())?
-            && let Some(recalled) = recall(&on_disk, &self.options, recorder)
+            && let Some(run) = RememberedRun::find(&on_disk, &self.options)
         {
-            return Ok(recalled.into());
+            if let Some(recalled) = run.recalled(recorder) {
+                return Ok(recalled.into());
+            }
+            let caches = self.caching.parsed_beside(&on_disk.folder);
+            if let Some(planned) = run.changed(&self.options, recorder, &caches) {
+                return self.proposal(planned, None);
+            }
         }
         self.store = self.args.read_if_there()?;
         let proposal = self.propose_anew(None)?;
         if let (Some(store), Some(planned)) = (&self.store, &self.planned) {
-            remember(self.recorder.as_deref(), store, &self.options, planned, store.snapshot().revision);
+            let (recorder, revision) = (self.recorder.as_deref(), store.snapshot().revision);
+            remember(recorder, self.caching, store, &self.options, planned, revision);
         }
         Ok(proposal)
     }
 }
 
 /// Remembers a run whose plan, if any, is applied as a revision.
-fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, planned: &Planned, revision: u64) {
-    if let (Some(recorder), Some(on_disk)) = (recorder, store.on_disk(revision)) {
-        remembered::remember(&on_disk, options, recorder, planned, revision);
-    }
+fn remember(
+    recorder: Option<&Recorder>,
+    caching: Caching,
+    store: &Store,
+    options: &Options,
+    planned: &Planned,
+    revision: u64,
+) {
+    let Some((recorder, on_disk)) = recorder.zip(store.on_disk(revision)) else { return };
+    let is_apart = can_be_planned_apart(store, options, planned, revision);
+    let parsed = if is_apart { caching.parsed_files(Some(store)) } else { None };
+    remembered::remember(&on_disk, options, recorder, planned, revision, parsed.as_ref());
 }
 
 impl From<Recalled> for Proposal {
@@ -95,7 +112,7 @@ impl From<Recalled> for Proposal {
 }
 
 impl Local {
-    /// Plans, with what the report shows and the plan as a document, if requested.
+    /// Plans anew.
     fn propose_anew(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
         let parsed = self.caching.parsed_files(self.store.as_ref());
@@ -106,6 +123,11 @@ impl Local {
         {
             say(&format!("Drift is not shown: {error}"));
         }
+        self.proposal(planned, document)
+    }
+
+    /// What the report shows of a plan, and the plan as a document, if requested.
+    fn proposal(&mut self, planned: Planned, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let saved = planned.plan.as_ref().zip(document).map(|(plan, document)| {
             let guard = match (&self.store, document) {
                 (Some(store), _) => Guard::Store(store.root_secret()),
@@ -156,7 +178,7 @@ impl Target for Local {
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
         let applied = during("Applying", || apply_as_tried(store, &self.options, &planned));
         if let Ok(revision) = applied {
-            remember(self.recorder.as_deref(), store, &self.options, &planned, revision);
+            remember(self.recorder.as_deref(), self.caching, store, &self.options, &planned, revision);
         }
         leave(planned);
         applied.map_err(|error| {

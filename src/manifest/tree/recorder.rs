@@ -34,6 +34,13 @@ struct ReadValue {
     digest: String,
 }
 
+impl ReadDigests {
+    /// What tells this reading from all others, because it is random.
+    pub(crate) fn salt(&self) -> &str {
+        &self.salt
+    }
+}
+
 impl ReadValue {
     fn digest(salt: &str, value: &str) -> String {
         let mut hasher = blake3::Hasher::new_derive_key("edgewright 2026 value of a remembered run");
@@ -53,6 +60,8 @@ pub struct Recorder {
 struct Memory {
     /// The digest of the manifests' names and texts.
     manifests: Option<blake3::Hash>,
+    /// The digest of each manifest's name and text.
+    digests: Vec<blake3::Hash>,
     /// The values that each manifest took, by manifest name.
     values: BTreeMap<String, Vec<SentValue>>,
     /// The manifest name, `from_file` and `from_env` of each value.
@@ -65,6 +74,9 @@ struct Memory {
 
 /// The manifests of a tree, and the errors in reading them.
 type TreeFiles = (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
+
+/// Manifests, and the digest of each.
+type DigestedFiles = (Vec<Arc<ManifestFile>>, Vec<blake3::Hash>);
 
 /// Reads manifests and returns them with the files to send.
 pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
@@ -91,7 +103,7 @@ impl Recorder {
     pub fn unchanged(&self) -> bool {
         let (files, diagnostics) = self.tree.manifests();
         let memory = self.memory();
-        if memory.faulty || !diagnostics.is_empty() || memory.manifests != Some(digest(&files)) {
+        if memory.faulty || !diagnostics.is_empty() || memory.manifests != Some(of_all(&digests(&files))) {
             return false;
         }
         let files: HashMap<&str, &ManifestFile> =
@@ -140,8 +152,20 @@ impl Recorder {
         Some(files)
     }
 
+    /// The manifests that were read ahead, with the digest of each, if that had no failure.
+    pub(crate) fn read_ahead(&self) -> Option<DigestedFiles> {
+        let memory = self.memory();
+        let (files, diagnostics) = memory.ahead.as_ref()?;
+        diagnostics.is_empty().then(|| (files.clone(), memory.digests.clone()))
+    }
+
+    /// The digest of each manifest that was read last.
+    pub(crate) fn digests(&self) -> Vec<blake3::Hash> {
+        self.memory().digests.clone()
+    }
+
     /// Whether manifests take the values of an earlier reading.
-    fn takes(&self, files: &[Arc<ManifestFile>], earlier: &ReadDigests) -> bool {
+    pub(crate) fn takes(&self, files: &[Arc<ManifestFile>], earlier: &ReadDigests) -> bool {
         let by_name: HashMap<&str, &ManifestFile> =
             files.iter().map(|file| (file.source.name.as_str(), file.as_ref())).collect();
         earlier.values.iter().all(|it| {
@@ -179,14 +203,19 @@ impl Recorder {
     }
 }
 
-fn digest(files: &[Arc<ManifestFile>]) -> blake3::Hash {
+/// The digest of each manifest's name and text.
+fn digests(files: &[Arc<ManifestFile>]) -> Vec<blake3::Hash> {
     let of_file = |file: &Arc<ManifestFile>| {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&(file.source.name.len() as u64).to_le_bytes());
         hasher.update(file.source.name.as_bytes()).update(file.source.text.as_bytes());
         hasher.finalize()
     };
-    let digests: Vec<blake3::Hash> = files.par_iter().map(of_file).collect();
+    files.par_iter().map(of_file).collect()
+}
+
+/// The digest of all manifests.
+fn of_all(digests: &[blake3::Hash]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     for digest in digests {
         hasher.update(digest.as_bytes());
@@ -198,8 +227,8 @@ impl Tree for Recorder {
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
         let ahead = self.memory().ahead.take();
         let (files, diagnostics) = ahead.unwrap_or_else(|| self.tree.manifests());
-        let (manifests, faulty) = (Some(digest(&files)), !diagnostics.is_empty());
-        *self.memory() = Memory { manifests, faulty, ..Memory::default() };
+        let (digests, faulty) = (digests(&files), !diagnostics.is_empty());
+        *self.memory() = Memory { manifests: Some(of_all(&digests)), digests, faulty, ..Memory::default() };
         (files, diagnostics)
     }
 

@@ -71,7 +71,7 @@ fn hook(name: u64) -> String {
 }
 
 /// The module sets and the edge that others use.
-fn shared(dice: &mut Dice) -> String {
+pub(super) fn shared(dice: &mut Dice) -> String {
     let mut text = String::new();
     for name in 0..3 {
         let _ = module_set(&mut text, dice, name);
@@ -107,7 +107,7 @@ fn edge(text: &mut String, dice: &mut Dice, name: u64) -> std::fmt::Result {
 }
 
 /// A file with other values and the same names.
-fn edited(text: &str, dice: &mut Dice) -> String {
+pub(super) fn edited(text: &str, dice: &mut Dice) -> String {
     let (from, to) = [
         ("bkd_0", "bkd_1"),
         ("bkd_1", "bkd_0"),
@@ -128,13 +128,13 @@ fn edited(text: &str, dice: &mut Dice) -> String {
 }
 
 /// The files of a folder.
-fn files(folder: &Path) -> Vec<(PathBuf, String)> {
+pub(super) fn files(folder: &Path) -> Vec<(PathBuf, String)> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     paths.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
 
 /// Makes a folder have these files.
-fn put(folder: &Path, good: &[(PathBuf, String)]) {
+pub(super) fn put(folder: &Path, good: &[(PathBuf, String)]) {
     files(folder).iter().for_each(|(path, _)| fs::remove_file(path).unwrap());
     good.iter().for_each(|(path, text)| fs::write(path, text).unwrap());
 }
@@ -159,7 +159,7 @@ fn theirs(dice: &mut Dice, is_first: bool) -> String {
 }
 
 /// The state after a run of another source.
-fn with_theirs(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
+pub(super) fn with_theirs(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("theirs.yaml"), theirs(dice, snapshot.is_empty())).unwrap();
     let options = Options { source: "theirs".into(), ..options(folder.path(), false) };
@@ -170,7 +170,7 @@ fn with_theirs(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
 
 /// The state after a call of the API on any resource: mostly one that changes it, and now and then one that deletes it or
 /// ends its claim.
-fn meddled(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
+pub(super) fn meddled(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
     let count = u64::try_from(snapshot.len()).unwrap();
     let Some(entry) = snapshot.iter().nth(usize::try_from(dice.roll(count.max(1))).unwrap()) else { return snapshot };
     let key = entry.key.clone();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod again;
+mod changed_part;
 mod drift;
 mod parsed;
 mod rollback;

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Makes a manifest long enough for an entry.
-const PADDING: &str = "# This comment makes the file long enough to be kept.\n";
+pub(super) const PADDING: &str = "# This comment makes the file long enough to be kept.\n";
 
 /// The files of a cache, in order.
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -33,7 +33,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Damages some of the files of a cache.
-fn damage(dice: &mut Dice, folder: &Path) -> usize {
+pub(super) fn damage(dice: &mut Dice, folder: &Path) -> usize {
     let all = entries(folder);
     let mut damaged = 0;
     for path in &all {

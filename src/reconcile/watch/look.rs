@@ -88,7 +88,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let remember = |planned: &Planned, revision: u64| {
             settled = planned.settles().then(|| Settled::of(planned, revision, &self.options, &self.clock));
             if let Some(on_disk) = self.store.on_disk(revision) {
-                remember(&on_disk, &self.options, &self.recorder, planned, revision);
+                remember(&on_disk, &self.options, &self.recorder, planned, revision, None);
             }
         };
         let run = match is_suspended {

@@ -14,6 +14,7 @@
 //! | `index/` | the location of each history record, in sled |
 //! | `lock` | locked by a writer, shared by readers |
 //! | `remembered` | dry runs that had nothing to do (D73), which are no part of the store |
+//! | `parsed/`, `ties/` | caches of dry runs (D75, D73), which are no part of the store |
 //! | `security.log`, `security.log.N` | security events (D99), which are no part of the store |
 //! | `suspensions` | suspended sources (D84), which are no part of the store |
 //! | `restore.tmp/` | a backup that is being restored (D100) |
