@@ -308,6 +308,6 @@ mod tests {
             Ok(())
         });
         bytes.unwrap();
-        println!("hostile inputs: {} without a panic", 2 * cases as usize * TARGETS.len());
+        eprintln!("hostile inputs: {} without a panic", 2 * cases as usize * TARGETS.len());
     }
 }

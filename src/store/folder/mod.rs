@@ -23,6 +23,7 @@ mod base;
 mod beside;
 mod catch_up;
 mod collect;
+mod content;
 mod files;
 mod fingerprint;
 mod fold;
@@ -58,13 +59,14 @@ use std::{
 };
 
 use base::StoreId;
+use content::{FolderContent, content_base, read};
 use files::Part;
 use frame::BatchFrame;
 use head::{Head, HeadFile};
 use index::Location;
 use journal::{AppendError, Journal};
 use librarian::Librarian;
-use reader::{LogReader, Rest};
+use reader::LogReader;
 use resealing::Resealing;
 
 pub(crate) use beside::{read_beside, write_beside};
@@ -82,9 +84,9 @@ use super::{
     backup::Backup,
     engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
     fault,
-    history::{Retention, chain},
+    history::Retention,
     mint,
-    seal::{KeyId, Keyring, MasterKeySource},
+    seal::{Keyring, MasterKeySource},
 };
 use crate::model::code::Code;
 
@@ -121,17 +123,6 @@ struct Writing {
     tip: Tip,
     /// The generation of the next checkpoint, and the last batch before it.
     rotated: Option<(u64, Tip)>,
-}
-
-/// The verified content of a folder.
-struct FolderContent {
-    state: State,
-    /// The data key of the base; none in the format before.
-    base_key: Option<KeyId>,
-    /// The generation of the last journal.
-    generation: u64,
-    end: u64,
-    since_base: u64,
 }
 
 impl FolderEngine {
@@ -414,81 +405,6 @@ fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring, StoreError
     Journal::create(Part::Journal.path(folder, FIRST_GENERATION), store, Tip::default())?;
     HeadFile::create(folder, Head { position: 0, generation: FIRST_GENERATION, hash: [0; 32], store })?;
     Ok(keyring)
-}
-
-/// Returns the generation of the newest base. Only complete bases get their name, so the newest one is valid.
-fn content_base(folder: &Path) -> Result<u64, StoreError> {
-    let newest = Part::Base.generations(folder)?.last().copied();
-    newest.ok_or_else(|| StoreError::corrupt(folder, "it has no base file"))
-}
-
-/// Reads a folder and verifies it against the head, without changing anything.
-fn read(folder: &Path, acknowledged: Head, keyring: Option<&Keyring>) -> Result<FolderContent, StoreError> {
-    let newest = content_base(folder)?;
-    let path = Part::Base.path(folder, newest);
-    let base = base::read(&path)?;
-    let last = Part::Journal.generations(folder)?.last().copied().unwrap_or(newest).max(acknowledged.generation);
-    // Files of another store, or of an older copy of this one, must not be mixed in.
-    let store = base.store;
-    if store != acknowledged.store {
-        return Err(StoreError::corrupt(&path, "it belongs to another store than `head`"));
-    }
-    let (root_secret, base_key) = base.root_secret(&path, keyring)?;
-    if base_key.is_none() && keyring.is_some_and(|keyring| !keyring.is_unsealed()) {
-        return Err(StoreError::corrupt(&path, "it is not encrypted, but all files of the store were"));
-    }
-    let mut state = State { tip: base.tip, root_secret, records: base.records, batches: Vec::new() };
-    if base.tip.position > acknowledged.position || last < newest {
-        let found = format!(
-            "it starts after record {}, but `head` acknowledges record {} (was a backup copied over a newer store?)",
-            base.tip.position, acknowledged.position
-        );
-        return Err(StoreError::corrupt(&path, found));
-    }
-    let (mut tip, mut end, mut since_base) = (base.tip, 0, 0);
-    for generation in newest..=last {
-        let path = Part::Journal.path(folder, generation);
-        let mut journal = LogReader::open(&path, true)?;
-        if journal.store != store {
-            return Err(StoreError::corrupt(&path, "it belongs to another store"));
-        }
-        if (journal.start.position, journal.start.hash) != (tip.position, tip.hash) {
-            return Err(StoreError::corrupt(&path, format!("it does not follow record {}", tip.position)));
-        }
-        while let Some(framed) = journal.batch()? {
-            let batch = framed.batch;
-            if chain(&tip.hash, &batch.record) != batch.hash {
-                let found = format!("the hash of record {} does not match its content", batch.position);
-                return Err(StoreError::corrupt(&path, found));
-            }
-            tip = Tip::after(&batch);
-            if batch.position == acknowledged.position && batch.hash != acknowledged.hash {
-                return Err(StoreError::corrupt(
-                    &path,
-                    format!("record {} is not the one that was acknowledged", batch.position),
-                ));
-            }
-            state.batches.push(batch);
-        }
-        let lost = tip.position < acknowledged.position;
-        if journal.rest.is_some_and(|rest| rest == Rest::Damaged || generation < last || lost) {
-            let found = format!(
-                "record {} cannot be read at byte {} (acknowledged: record {})",
-                tip.position + 1,
-                journal.end,
-                acknowledged.position
-            );
-            return Err(StoreError::corrupt(&path, found));
-        }
-        end = journal.end;
-        since_base += journal.end;
-    }
-    if tip.position < acknowledged.position {
-        let found =
-            format!("it ends at record {}, but record {} was acknowledged", tip.position, acknowledged.position);
-        return Err(StoreError::corrupt(&Part::Journal.path(folder, last), found));
-    }
-    Ok(FolderContent { state, base_key, generation: last, end, since_base })
 }
 
 /// Returns whether a folder has files other than those of an interrupted creation.
