@@ -31,6 +31,7 @@ mod permission;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;
+pub(crate) mod rekey;
 mod render;
 mod request_span;
 pub(crate) mod rollback;
@@ -64,6 +65,7 @@ use guard::{GuardSettings, Guards};
 use kept_pages::KeptPages;
 use notify::Outbox;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
+use rekey::RekeyTurn;
 use security::SecurityLog;
 use watch::{DEFAULT_WATCHERS, Watchers};
 use work::{Renderings, Work};
@@ -119,6 +121,8 @@ pub struct App {
     tls: Option<Arc<Tls>>,
     /// The owners that clients with certificates act as.
     client_certificates: ClientCertificates,
+    /// Encrypts the store with new keys for one client at a time.
+    rekey_turn: RekeyTurn,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -171,6 +175,7 @@ impl App {
             guards: Guards::new(GuardSettings::default(), None),
             tls: None,
             client_certificates: ClientCertificates::default(),
+            rekey_turn: RekeyTurn::new(),
         }
     }
 

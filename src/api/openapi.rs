@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     endpoint::{Action, Endpoint, endpoints},
-    feed, history, hooks, origin, owners, past, reconciliation, rollback, sources, watch,
+    feed, history, hooks, origin, owners, past, reconciliation, rekey, rollback, sources, watch,
 };
 use crate::{
     filter,
@@ -42,6 +42,7 @@ pub(crate) fn document(version_header: &str) -> Value {
         .chain(owners::paths(&mut schemas))
         .chain([hooks::path()])
         .chain([feed::document::path(&mut schemas)])
+        .chain([rekey::path(&mut schemas)])
     {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
@@ -170,6 +171,7 @@ fn tags() -> Vec<Value> {
                 "description": "Changes of resources as they are made.",
             }),
             json!({"name": feed::document::TAG, "description": "The resolved configuration, for the gateway itself."}),
+            json!({"name": rekey::TAG, "description": "The keys that encrypt the secrets in the store."}),
             json!({
                 "name": SERVICE,
                 "description": "Health, metrics and this document. No token or version header is needed.",

@@ -219,7 +219,7 @@ fn run() -> CommandResult {
         Command::Keys(args) => args.run(),
         Command::Owners(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
         Command::SecurityLog(args) => args.run(),
-        Command::Store(args) => args.run(),
+        Command::Store(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),

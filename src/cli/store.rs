@@ -1,13 +1,17 @@
-//! `edgewright store`: maintenance of a store that no server has open (D96).
+//! `edgewright store`: maintenance of a store (D96).
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::{CommandResult, Exit, Failure, StoreArgs, progress::during, show::say};
+use super::{
+    CommandResult, Exit, Failure, StoreArgs, progress::during, show::say, store_or_server::StoreOrServer,
+    target::rekey_through,
+};
 use crate::{
-    model::code::Code,
-    store::{Store, seal::MasterKeySource},
+    api::rekey::{RekeyReport, RekeyRequest},
+    model::{code::Code, diagnostic::Diagnostic},
+    store::{MasterChange, Store, seal::MasterKeySource},
 };
 
 /// Maintain a store.
@@ -19,13 +23,17 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Encrypt the secrets in the store with a new data key and, if one is given, a new master key.
+    /// Encrypt the secrets in the store with a new data key and, if there is one, a new master key.
     ///
     /// The former data key decrypts the secrets of earlier revisions for 30 more days. If the command is interrupted, the
     /// store opens with the former or the new master key: run it again.
+    ///
+    /// Works on a store that no server has open, or through a server with --server and the token of an admin. A server takes
+    /// a new master key from where it reads its own: replace the key there first, and keep the former one until the command
+    /// is done.
     Rekey {
         #[command(flatten)]
-        store: StoreArgs,
+        place: StoreOrServer,
         /// File with a new master key: 32 bytes, raw or in base64 or hexadecimal.
         #[arg(
             long,
@@ -44,22 +52,51 @@ enum Command {
 }
 
 impl Args {
+    /// The store or server of the subcommand.
+    pub(super) fn place(&mut self) -> &mut StoreOrServer {
+        let Command::Rekey { place, .. } = &mut self.command;
+        place
+    }
+
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        let Command::Rekey { store, new_master_key_file, new_master_key_command, forget_secrets } = self.command;
+        let Command::Rekey { place, new_master_key_file, new_master_key_command, forget_secrets } = self.command;
         let new_master = new_master_key_file
             .map(MasterKeySource::File)
             .or_else(|| new_master_key_command.map(MasterKeySource::Command));
-        let opened = open(&store, new_master.as_ref())?;
-        during("Encrypting", || opened.rekey(new_master.as_ref(), forget_secrets))?;
-        say("Encrypted the secrets with a new data key.");
-        if forget_secrets {
-            say("Destroyed the former data keys: earlier revisions have no secrets any more.");
-        }
-        if new_master.is_some() {
-            say("The new master key opens the store from now on. Keep the former one as long as backups need it.");
-        }
+        let report = match (place.client()?, &new_master) {
+            (Some(_), Some(_)) => {
+                let message = "a new master key cannot be sent to a server";
+                let help = "replace the key where the server reads it, and run the command without a new master key";
+                return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
+            }
+            (Some(client), None) => rekey_through(&client, &RekeyRequest { forget_secrets })?,
+            (None, new_master) => {
+                let opened = open(&place.store, new_master.as_ref())?;
+                let change = new_master.as_ref().map_or(MasterChange::Keep, MasterChange::To);
+                RekeyReport::of(&during("Encrypting", || opened.rekey(change, forget_secrets))?)
+            }
+        };
+        tell(&report);
         Ok(Exit::Done)
+    }
+}
+
+fn tell(report: &RekeyReport) {
+    let count = report.encrypted_resources;
+    let resources = if count == 1 { "resource" } else { "resources" };
+    say(&format!("Encrypted the secrets of {count} {resources} with the new data key {}.", report.data_key_id));
+    for key in &report.former_keys {
+        say(&format!("The former data key {} decrypts earlier revisions until {}.", key.id, key.until));
+    }
+    if !report.destroyed_key_ids.is_empty() {
+        say("Destroyed the former data keys: earlier revisions have no secrets any more.");
+    }
+    if report.master_key_changed {
+        let id = &report.master_key_id;
+        say(&format!(
+            "The new master key {id} opens the store from now on. Keep the former one as long as backups need it."
+        ));
     }
 }
 
