@@ -80,8 +80,8 @@ impl Store {
         }
     }
 
-    /// Writes a checkpoint, and waits for it. Returns how many records have encrypted secrets. Waits for a checkpoint that is
-    /// being written and for the writers in the queue; no others enter until the log is cut. `prepare` runs just before
+    /// Writes a checkpoint, and waits for it. Returns how many records have encrypted secrets. Waits for a checkpoint that
+    /// is being written and for the writers in the queue; no others enter until the log is cut. `prepare` runs just before
     /// that, when no commit is on its way.
     pub(super) fn checkpoint_now(&self, prepare: impl FnOnce()) -> Result<usize, StoreError> {
         while self.checkpointing.swap(true, Ordering::AcqRel) {

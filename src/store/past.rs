@@ -162,3 +162,23 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_was_being_restored_while_all_were_forgotten_is_not_kept() {
+        let (states, state) = (PastStates::default(), Arc::new(Snapshot::default()));
+        let before = states.get(state.revision).err().unwrap_or(u64::MAX);
+        states.keep(&state, before);
+        assert!(states.get(state.revision).is_ok());
+        states.forget();
+        assert!(states.get(state.revision).is_err());
+        states.keep(&state, before);
+        assert!(states.get(state.revision).is_err());
+        let now = states.get(state.revision).err().unwrap_or(u64::MAX);
+        states.keep(&state, now);
+        assert!(states.get(state.revision).is_ok());
+    }
+}
