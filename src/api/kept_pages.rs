@@ -43,6 +43,15 @@ impl KeptPages {
         pages.find(|(known, _)| known == key).map(|(_, page)| page.clone())
     }
 
+    /// Drops all pages, and keeps none of revisions before this one: secrets that they had are destroyed.
+    pub(super) fn forget_before(&self, revision: u64) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let freed = std::mem::take(&mut kept.pages);
+        (kept.revision, kept.bytes) = (kept.revision.max(revision), 0);
+        drop(kept);
+        drop(freed);
+    }
+
     /// Keeps a page instead of those of older revisions, and of the oldest if there are too many.
     pub(super) fn put(&self, revision: u64, key: PageKey, page: Rendered) {
         if page.body.len() > LARGEST {
@@ -97,6 +106,19 @@ mod tests {
         kept.put(3, key(2, false), page(10));
         assert!(kept.get(2, &key(1, false)).is_none() && kept.get(3, &key(1, false)).is_none());
         assert!(kept.get(3, &key(2, false)).is_some());
+    }
+
+    #[test]
+    fn forgotten_pages_do_not_come_back() {
+        let kept = KeptPages::default();
+        kept.put(2, key(1, false), page(10));
+        kept.forget_before(3);
+        assert!(kept.get(2, &key(1, false)).is_none());
+        // It was rendered meanwhile.
+        kept.put(2, key(1, false), page(10));
+        assert!(kept.get(2, &key(1, false)).is_none());
+        kept.put(3, key(1, false), page(10));
+        assert!(kept.get(3, &key(1, false)).is_some());
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod permission;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;
+pub(crate) mod rekey;
 mod render;
 mod request_span;
 pub(crate) mod rollback;
@@ -67,6 +68,7 @@ use guard::{GuardSettings, Guards};
 use kept_pages::KeptPages;
 use notify::Outbox;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
+use rekey::RekeyTurn;
 use security::SecurityLog;
 use watch::{DEFAULT_WATCHERS, Watchers};
 use work::{Renderings, Work};
@@ -124,6 +126,8 @@ pub struct App {
     client_certificates: ClientCertificates,
     /// Limits backups.
     backups: Backups,
+    /// Encrypts the store with new keys for one client at a time.
+    rekey_turn: RekeyTurn,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -177,6 +181,7 @@ impl App {
             tls: None,
             client_certificates: ClientCertificates::default(),
             backups: Backups::default(),
+            rekey_turn: RekeyTurn::new(),
         }
     }
 

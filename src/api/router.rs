@@ -23,7 +23,7 @@ use super::{
     handle::{Served, handle},
     history, hooks,
     metrics::{self, Meter},
-    openapi, origin, owners, query, ready, reconciliation, rollback, saml,
+    openapi, origin, owners, query, ready, reconciliation, rekey, rollback, saml,
     security::note::SecurityNote,
     sources, watch,
 };
@@ -158,6 +158,10 @@ pub fn router(app: App) -> Router {
         let app = Arc::clone(&app);
         get(move |request: Request<Body>| backup::get(app, request)).fallback(method_not_allowed)
     };
+    let rekeyed = {
+        let app = Arc::clone(&app);
+        post(move |request: Request<Body>| rekey::create(app, request)).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -177,6 +181,7 @@ pub fn router(app: App) -> Router {
         .route("/owners", list_owners)
         .route("/owners/{p0}", owner)
         .route("/hooks/git", git_hook)
+        .route(rekey::PATH, rekeyed)
         .route(feed::document::PATH, gateway_configuration)
         .route(backup::PATH, backup)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))

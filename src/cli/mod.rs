@@ -225,7 +225,10 @@ fn run() -> CommandResult {
         Command::Keys(args) => args.run(),
         Command::Owners(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
         Command::SecurityLog(args) => args.run(),
-        Command::Store(args) => args.run(),
+        Command::Store(mut args) => match args.place() {
+            Some(place) => place.choose(&by_flag).and_then(|()| args.run()),
+            None => args.run(),
+        },
         Command::Backup(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Restore(args) => args.run(),
         Command::Schema(args) => args.run(),

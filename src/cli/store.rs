@@ -1,13 +1,17 @@
-//! `edgewright store`: maintenance of a store that no server has open (D96, D100).
+//! `edgewright store`: maintenance of a store (D96, D100).
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::{CommandResult, Exit, Failure, StoreArgs, check, progress::during, show::say};
+use super::{
+    CommandResult, Exit, Failure, StoreArgs, check, progress::during, show::say, store_or_server::StoreOrServer,
+    target::rekey_through,
+};
 use crate::{
-    model::code::Code,
-    store::{Store, seal::MasterKeySource},
+    api::rekey::{RekeyReport, RekeyRequest},
+    model::{code::Code, diagnostic::Diagnostic},
+    store::{MasterChange, Store, seal::MasterKeySource},
 };
 
 /// Maintain a store.
@@ -40,13 +44,17 @@ enum Command {
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// Encrypt the secrets in the store with a new data key and, if one is given, a new master key.
+    /// Encrypt the secrets in the store with a new data key and, if there is one, a new master key.
     ///
     /// The former data key decrypts the secrets of earlier revisions for 30 more days. If the command is interrupted, the
     /// store opens with the former or the new master key: run it again.
+    ///
+    /// Works on a store that no server has open, or through a server with --server and the token of an admin. A server takes
+    /// a new master key from where it reads its own: replace the key there first, and keep the former one until the command
+    /// is done.
     Rekey {
         #[command(flatten)]
-        store: StoreArgs,
+        place: StoreOrServer,
         /// File with a new master key: 32 bytes, raw or in base64 or hexadecimal.
         #[arg(
             long,
@@ -65,32 +73,60 @@ enum Command {
 }
 
 impl Args {
+    /// The store or server of the subcommand, if it can be either.
+    pub(super) fn place(&mut self) -> Option<&mut StoreOrServer> {
+        match &mut self.command {
+            Command::Rekey { place, .. } => Some(place),
+            Command::Check { .. } | Command::Repair { .. } => None,
+        }
+    }
+
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        match self.command {
-            Command::Check { file, store } => check::check(&store, file.as_deref()),
-            Command::Repair { apply, store } => check::repair(&store, apply),
-            Command::Rekey { store, new_master_key_file, new_master_key_command, forget_secrets } => {
-                let new_master = new_master_key_file
-                    .map(MasterKeySource::File)
-                    .or_else(|| new_master_key_command.map(MasterKeySource::Command));
-                rekey(&store, new_master.as_ref(), forget_secrets)
+        let (place, new_master_key_file, new_master_key_command, forget_secrets) = match self.command {
+            Command::Check { file, store } => return check::check(&store, file.as_deref()),
+            Command::Repair { apply, store } => return check::repair(&store, apply),
+            Command::Rekey { place, new_master_key_file, new_master_key_command, forget_secrets } => {
+                (place, new_master_key_file, new_master_key_command, forget_secrets)
             }
-        }
+        };
+        let new_master = new_master_key_file
+            .map(MasterKeySource::File)
+            .or_else(|| new_master_key_command.map(MasterKeySource::Command));
+        let report = match (place.client()?, &new_master) {
+            (Some(_), Some(_)) => {
+                let message = "a new master key cannot be sent to a server";
+                let help = "replace the key where the server reads it, and run the command without a new master key";
+                return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
+            }
+            (Some(client), None) => rekey_through(&client, &RekeyRequest { forget_secrets })?,
+            (None, new_master) => {
+                let opened = open(&place.store, new_master.as_ref())?;
+                let change = new_master.as_ref().map_or(MasterChange::Keep, MasterChange::To);
+                RekeyReport::of(&during("Encrypting", || opened.rekey(change, forget_secrets))?)
+            }
+        };
+        tell(&report);
+        Ok(Exit::Done)
     }
 }
 
-fn rekey(store: &StoreArgs, new_master: Option<&MasterKeySource>, forget_secrets: bool) -> CommandResult {
-    let opened = open(store, new_master)?;
-    during("Encrypting", || opened.rekey(new_master, forget_secrets))?;
-    say("Encrypted the secrets with a new data key.");
-    if forget_secrets {
+fn tell(report: &RekeyReport) {
+    let count = report.encrypted_resources;
+    let resources = if count == 1 { "resource" } else { "resources" };
+    say(&format!("Encrypted the secrets of {count} {resources} with the new data key {}.", report.data_key_id));
+    for key in &report.former_keys {
+        say(&format!("The former data key {} decrypts earlier revisions until {}.", key.id, key.until));
+    }
+    if !report.destroyed_key_ids.is_empty() {
         say("Destroyed the former data keys: earlier revisions have no secrets any more.");
     }
-    if new_master.is_some() {
-        say("The new master key opens the store from now on. Keep the former one as long as backups need it.");
+    if report.master_key_changed {
+        let id = &report.master_key_id;
+        say(&format!(
+            "The new master key {id} opens the store from now on. Keep the former one as long as backups need it."
+        ));
     }
-    Ok(Exit::Done)
 }
 
 /// Opens the store with its master key or, if an interrupted run has replaced that already, with the new one.

@@ -17,8 +17,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// How often to check whether a checkpoint is due without a commit.
 const MAINTENANCE: Duration = Duration::from_secs(3600);
 
-/// The rest of a checkpoint, which needs no lock.
-type WriteState = Box<dyn FnOnce() -> Result<(), StoreError> + Send>;
+/// The rest of a checkpoint, which needs no lock. If asked to, returns how many records have encrypted secrets.
+type WriteState = Box<dyn FnOnce(bool) -> Result<usize, StoreError> + Send>;
 
 impl Store {
     /// Writes a checkpoint if one is due. The log is cut here, while nothing is being appended; a separate thread writes
@@ -38,8 +38,8 @@ impl Store {
         let running = Arc::clone(&self.checkpointing);
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
             lower_priority();
-            match catch_unwind(AssertUnwindSafe(write)) {
-                Ok(Ok(())) => {}
+            match catch_unwind(AssertUnwindSafe(move || write(false))) {
+                Ok(Ok(_)) => {}
                 Ok(Err(error)) => tracing::warn!(code = %error.code, "no checkpoint was written: {error}"),
                 Err(_) => tracing::warn!("no checkpoint was written: the checkpoint failed unexpectedly"),
             }
@@ -61,11 +61,13 @@ impl Store {
         line.checkpoint_after = None;
         let (engine, retention, forget) = (Arc::clone(&self.engine), self.retention, line.forget);
         let keyring = self.keyring.clone();
-        Ok(Box::new(move || {
+        Ok(Box::new(move |counts: bool| {
             let state = Snapshot::clone(&state).without_tombstones(forget);
             // A record that cannot be written must not leave a base without it.
             let records = codec::records(&state, keyring.as_deref())?;
-            engine.checkpoint(&mut records.into_iter(), &retention)
+            let encrypted = if counts { codec::count_sealed(&records) } else { 0 };
+            engine.checkpoint(&mut records.into_iter(), &retention)?;
+            Ok(encrypted)
         }))
     }
 
@@ -78,18 +80,29 @@ impl Store {
         }
     }
 
-    /// Writes a checkpoint, and waits for it. Waits for other writers and for a checkpoint that is being written.
-    pub(super) fn checkpoint_now(&self) -> Result<(), StoreError> {
-        let write = loop {
-            let mut line = self.queue.line();
-            if !line.led && !self.checkpointing.swap(true, Ordering::AcqRel) {
-                break self.begin_checkpoint(&mut line);
-            }
-            drop(line);
+    /// Writes a checkpoint, and waits for it. Returns how many records have encrypted secrets. Waits for a checkpoint that
+    /// is being written and for the writers in the queue; no others enter until the log is cut. `prepare` runs just before
+    /// that, when no commit is on its way.
+    pub(super) fn checkpoint_now(&self, prepare: impl FnOnce()) -> Result<usize, StoreError> {
+        while self.checkpointing.swap(true, Ordering::AcqRel) {
             std::thread::sleep(PAUSE);
+        }
+        let write = {
+            // Under a steady load, the queue would never be empty by itself.
+            let _closed = self.queue.close();
+            loop {
+                let mut line = self.queue.line();
+                if !line.led {
+                    prepare();
+                    break self.begin_checkpoint(&mut line);
+                }
+                drop(line);
+                std::thread::sleep(PAUSE);
+            }
         };
         let unexpected = |_| Err(StoreError::new(Code::Internal, "the checkpoint failed unexpectedly"));
-        let written = write.and_then(|write| catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(unexpected));
+        let written =
+            write.and_then(|write| catch_unwind(AssertUnwindSafe(move || write(true))).unwrap_or_else(unexpected));
         self.checkpointing.store(false, Ordering::Release);
         written
     }

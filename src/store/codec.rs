@@ -271,6 +271,11 @@ pub(super) fn records(state: &Snapshot, keyring: Option<&Keyring>) -> Result<Vec
     Ok(records)
 }
 
+/// Counts the records that have encrypted secrets.
+pub(super) fn count_sealed(records: &[(String, Vec<u8>)]) -> usize {
+    records.into_par_iter().with_min_len(64).filter(|(_, value)| record::key_of(value).is_some()).count()
+}
+
 /// Encrypts the secrets of a record of the format before. Returns none if it has none, or if they are encrypted.
 pub(super) fn sealed(key: &str, value: &[u8], keyring: &Keyring) -> Result<Option<Vec<u8>>, StoreError> {
     let name = key.strip_prefix(UNDO).unwrap_or(key);

@@ -37,7 +37,11 @@ const LONGEST_USE: Duration = Duration::from_secs(10);
 const USE_CHECK: Duration = Duration::from_millis(20);
 
 /// The commits that are applied but not durable yet.
-pub(crate) struct Queue(Mutex<Line>);
+pub(crate) struct Queue {
+    line: Mutex<Line>,
+    /// Writers pass it on their way into the line. Whoever holds it keeps new ones out.
+    entrance: Mutex<()>,
+}
 
 pub(super) struct Line {
     /// The state after everything in the queue.
@@ -122,12 +126,24 @@ impl Queue {
     pub(crate) fn new(tip: Arc<Snapshot>, durable: Tip) -> Self {
         let position = durable.position;
         let waiting = Vec::new();
-        Self(Mutex::new(Line { tip, position, durable, forget: 0, waiting, led: false, checkpoint_after: None }))
+        let line = Line { tip, position, durable, forget: 0, waiting, led: false, checkpoint_after: None };
+        Self { line: Mutex::new(line), entrance: Mutex::default() }
     }
 
     pub(super) fn line(&self) -> MutexGuard<'_, Line> {
         // After a panic of another writer the line is as before its commit, because entering the queue comes last.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The line for a writer that enters it.
+    fn line_to_enter(&self) -> MutexGuard<'_, Line> {
+        drop(self.close());
+        self.line()
+    }
+
+    /// Keeps new writers out while the returned value lives; those in the line are not held up.
+    pub(super) fn close(&self) -> MutexGuard<'_, ()> {
+        self.entrance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -166,7 +182,7 @@ impl Store {
     ) -> Result<Committed, Declined<E>> {
         let failed = |error| Declined::Commit(CommitError::Failed(error));
         self.health().map_err(failed)?;
-        let mut line = self.queue.line();
+        let mut line = self.queue.line_to_enter();
         let before = Arc::clone(&line.tip);
         // Even what changes nothing waits: it may rest on a commit that is not durable yet.
         let (durable, outcome) = match make(&before) {
@@ -204,7 +220,7 @@ impl Store {
 
     pub(super) fn note_in_group(&self, attempt: Attempt, outcome: Outcome, message: String) -> Result<(), StoreError> {
         self.health()?;
-        let mut line = self.queue.line();
+        let mut line = self.queue.line_to_enter();
         let ticket = line.enter(true, None);
         self.prepare_and_wait(ticket, line, || Self::unchanged(&attempt, outcome, message, Vec::new()))
     }

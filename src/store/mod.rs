@@ -50,6 +50,7 @@ pub use error::StoreError;
 pub(crate) use foreign::Provenance;
 pub use past::PastError;
 pub(crate) use probe::probe;
+pub(crate) use rekey::{MasterChange, Rekeyed};
 pub(crate) use tried::{NextState, Tried};
 
 use crate::model::{

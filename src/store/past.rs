@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use super::{Store, StoreError, codec::Former, engine::Tip};
@@ -60,23 +60,45 @@ impl From<StoreError> for PastError {
 
 /// The states that were restored last.
 #[derive(Default)]
-pub(super) struct PastStates(Mutex<VecDeque<Arc<Snapshot>>>);
+pub(super) struct PastStates(Mutex<KeptStates>);
+
+#[derive(Default)]
+struct KeptStates {
+    states: VecDeque<Arc<Snapshot>>,
+    /// How often all of them were forgotten.
+    forgotten: u64,
+}
 
 impl PastStates {
-    fn get(&self, revision: u64) -> Option<Arc<Snapshot>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|state| state.revision == revision).cloned()
+    fn kept(&self) -> MutexGuard<'_, KeptStates> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, state: &Arc<Snapshot>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.iter().all(|known| known.revision != state.revision) {
-            kept.push_back(Arc::clone(state));
+    /// Returns the state of a revision if it is kept, or what [`PastStates::keep`] needs.
+    fn get(&self, revision: u64) -> Result<Arc<Snapshot>, u64> {
+        let kept = self.kept();
+        kept.states.iter().find(|state| state.revision == revision).cloned().ok_or(kept.forgotten)
+    }
+
+    /// Keeps a state, unless all were forgotten while it was restored.
+    fn keep(&self, state: &Arc<Snapshot>, forgotten: u64) {
+        let mut kept = self.kept();
+        if kept.forgotten == forgotten && kept.states.iter().all(|known| known.revision != state.revision) {
+            kept.states.push_back(Arc::clone(state));
         }
-        let dropped = if kept.len() > MOST_KEPT { kept.pop_front() } else { None };
+        let dropped = if kept.states.len() > MOST_KEPT { kept.states.pop_front() } else { None };
         drop(kept);
         // Freeing a state takes a while, and others may wait for the lock.
         drop(dropped);
+    }
+
+    /// Forgets all states: they have secrets whose data keys are destroyed.
+    pub(super) fn forget(&self) {
+        let mut kept = self.kept();
+        kept.forgotten += 1;
+        let states = std::mem::take(&mut kept.states);
+        drop(kept);
+        drop(states);
     }
 }
 
@@ -91,9 +113,10 @@ impl Store {
         if revision > current.revision {
             return Err(PastError::Future { revision, current: current.revision });
         }
-        if let Some(state) = self.past.get(revision) {
-            return Ok(state);
-        }
+        let forgotten = match self.past.get(revision) {
+            Ok(state) => return Ok(state),
+            Err(forgotten) => forgotten,
+        };
         let mut restored = self.restored(&current, revision);
         for _ in 1..ATTEMPTS {
             if !matches!(restored, Err(PastError::Failed(_))) {
@@ -102,7 +125,7 @@ impl Store {
             restored = self.restored(&current, revision);
         }
         let state = Arc::new(restored?);
-        self.past.keep(&state);
+        self.past.keep(&state, forgotten);
         Ok(state)
     }
 
@@ -137,5 +160,25 @@ impl Store {
             }
             (_, oldest) => Err(PastError::Gone { revision, oldest: oldest.unwrap_or(current.revision) }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_was_being_restored_while_all_were_forgotten_is_not_kept() {
+        let (states, state) = (PastStates::default(), Arc::new(Snapshot::default()));
+        let before = states.get(state.revision).err().unwrap_or(u64::MAX);
+        states.keep(&state, before);
+        assert!(states.get(state.revision).is_ok());
+        states.forget();
+        assert!(states.get(state.revision).is_err());
+        states.keep(&state, before);
+        assert!(states.get(state.revision).is_err());
+        let now = states.get(state.revision).err().unwrap_or(u64::MAX);
+        states.keep(&state, now);
+        assert!(states.get(state.revision).is_ok());
     }
 }

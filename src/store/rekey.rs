@@ -1,27 +1,83 @@
-//! New keys for the secrets at rest (D96): a new data key, and a new master key if one is given.
+//! New keys for the secrets at rest (D96): a new data key, and a new master key if there is one.
 
 use super::{
     Store, StoreError,
-    seal::{MasterKey, MasterKeySource},
+    seal::{FormerKey, KeyId, MasterKeySource},
 };
 use crate::model::code::Code;
 
+/// What becomes of the master key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum MasterChange<'a> {
+    /// It stays.
+    Keep,
+    /// It is replaced by the one of this source.
+    To(&'a MasterKeySource),
+    /// It is read again from where it came from, and replaced if it is another one now.
+    ReadAgain,
+}
+
+/// The keys of a store after new ones were made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rekeyed {
+    /// The new data key.
+    pub(crate) key: KeyId,
+    /// How many records were encrypted with it.
+    pub(crate) records: usize,
+    /// The master key.
+    pub(crate) master: KeyId,
+    /// Whether the master key has replaced another one.
+    pub(crate) is_new_master: bool,
+    /// The former data keys that still decrypt, oldest first.
+    pub(crate) former: Vec<FormerKey>,
+    /// The former data keys that were destroyed.
+    pub(crate) destroyed: Vec<KeyId>,
+}
+
 impl Store {
-    /// Encrypts all secrets of the current state with a new data key. With a source, its master key takes the place of the
-    /// current one first. If `forgets` is set, all former data keys are destroyed: earlier states lose their secrets.
+    /// Encrypts all secrets of the current state with a new data key, after a change of the master key. If `forgets` is set,
+    /// all former data keys are destroyed: earlier states lose their secrets.
     ///
-    /// Whenever this is interrupted, the store opens with the former or the new master key, and this can be done again.
-    pub(crate) fn rekey(&self, new_master: Option<&MasterKeySource>, forgets: bool) -> Result<(), StoreError> {
+    /// Others read and commit meanwhile. Whenever this is interrupted, the store opens with the former or the new master
+    /// key, and this can be done again.
+    pub(crate) fn rekey(&self, change: MasterChange<'_>, forgets: bool) -> Result<Rekeyed, StoreError> {
         self.health()?;
         let Some(keyring) = &self.keyring else {
-            return Err(StoreError::new(Code::MasterKey, "this store does not encrypt its secrets"));
+            return Err(StoreError::new(Code::Conflict, "this store does not encrypt its secrets"));
         };
-        if let Some(source) = new_master {
-            let missing = || StoreError::new(Code::MasterKey, "there is no new master key");
-            let master: MasterKey = source.read(None)?.ok_or_else(missing)?;
+        let (former_master, before) = (keyring.master(), keyring.former());
+        let former_key = keyring.current();
+        let master = match change {
+            MasterChange::Keep => None,
+            MasterChange::To(source) => {
+                let missing = || StoreError::new(Code::MasterKey, "there is no new master key");
+                Some(source.read(None)?.ok_or_else(missing)?)
+            }
+            MasterChange::ReadAgain => keyring.master_again()?,
+        };
+        if let Some(master) = master {
             keyring.change_master(master)?;
         }
-        keyring.want_new(forgets);
-        self.checkpoint_now()
+        // Asked for at a moment without commits on their way: one that is still encrypted with a key that is destroyed would
+        // be lost.
+        let written = self.checkpoint_now(|| keyring.want_new(forgets));
+        // A later checkpoint, which commits may overtake, must not do what this one has failed to do.
+        keyring.want_nothing();
+        let records = written?;
+        if forgets {
+            self.past.forget();
+        }
+        let former = keyring.former();
+        let retired = before.iter().map(|key| key.id).chain([former_key]);
+        let destroyed = retired.filter(|id| former.iter().all(|key| key.id != *id)).collect();
+        let master = keyring.master();
+        Ok(Rekeyed {
+            key: keyring.current(),
+            records,
+            master,
+            is_new_master: master != former_master,
+            former,
+            destroyed,
+        })
     }
 }

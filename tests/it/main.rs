@@ -46,6 +46,7 @@ mod parsed;
 mod progress;
 mod provenance;
 mod readme;
+mod rekey;
 mod reload;
 mod remembered;
 mod remote;

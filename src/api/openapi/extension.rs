@@ -59,9 +59,18 @@ impl ExtensionOperation {
     }
 
     /// Sets the request body.
-    pub(crate) fn body(mut self, schema: Value, example: Value) -> Self {
+    pub(crate) fn body(self, schema: Value, example: Value) -> Self {
+        self.with_body(true, schema, example)
+    }
+
+    /// Sets a request body that can be left out.
+    pub(crate) fn optional_body(self, schema: Value, example: Value) -> Self {
+        self.with_body(false, schema, example)
+    }
+
+    fn with_body(mut self, is_required: bool, schema: Value, example: Value) -> Self {
         let media = json!({"schema": schema, "example": example});
-        self.body = Some(json!({"required": true, "content": {"application/json": media}}));
+        self.body = Some(json!({"required": is_required, "content": {"application/json": media}}));
         self
     }
 

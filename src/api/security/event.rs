@@ -47,11 +47,13 @@ pub(crate) enum SecurityEvent {
     OwnerDeleted,
     /// The configuration file changed sources with credentials.
     CredentialsChanged,
+    /// The store was encrypted with new keys, or that has failed.
+    StoreRekeyed,
 }
 
 impl SecurityEvent {
     /// All events that requests and the server cause; the others are about the log itself.
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Started,
         Self::Stopped,
         Self::AuthenticationFailed,
@@ -67,6 +69,7 @@ impl SecurityEvent {
         Self::RoleChanged,
         Self::OwnerDeleted,
         Self::CredentialsChanged,
+        Self::StoreRekeyed,
     ];
 
     /// The name in the log.
@@ -90,6 +93,7 @@ impl SecurityEvent {
             Self::RoleChanged => "role_changed",
             Self::OwnerDeleted => "owner_deleted",
             Self::CredentialsChanged => "credentials_changed",
+            Self::StoreRekeyed => "store_rekeyed",
         }
     }
 

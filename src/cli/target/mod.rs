@@ -3,6 +3,7 @@
 mod client;
 mod history;
 mod local;
+mod rekey;
 mod rollback;
 mod server;
 mod upload;
@@ -10,6 +11,7 @@ mod upload;
 pub(super) use client::ApiClient;
 pub(super) use history::{each_record, entry_of, record_of};
 pub(super) use local::Local;
+pub(super) use rekey::rekey_through;
 pub(super) use rollback::RollbackTarget;
 pub(super) use server::{ServerArgs, ServerTarget};
 

@@ -13,7 +13,7 @@ use crate::{
     model::code::Code,
     store::{
         StoreError, fault,
-        seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, SaveKeys},
+        seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, ReadMaster, SaveKeys},
     },
 };
 
@@ -40,12 +40,25 @@ pub(super) fn open_for(
     }
     let bytes = files::read(&path).map_err(|error| StoreError::io("read", &path, &error))?;
     let encrypted = EncryptedKeys::read(&bytes, &path, store)?;
-    let places = KeyPlaces::of(home);
-    let master = source.read(places.existing()?.as_deref())?.ok_or_else(|| {
+    let keyring = encrypted.decrypt(&path, read_master(home, source)?, save(path.clone()))?;
+    Ok(Some(keyring.with_source(again(home, source))))
+}
+
+fn read_master(folder: &Path, source: &MasterKeySource) -> Result<MasterKey, StoreError> {
+    let places = KeyPlaces::of(folder);
+    source.read(places.existing()?.as_deref())?.ok_or_else(|| {
         let expected = places.preferred().display();
         StoreError::new(Code::MasterKey, format!("the master key of the store is missing: there is no file {expected}"))
-    })?;
-    encrypted.decrypt(&path, master, save(path.clone())).map(Some)
+    })
+}
+
+/// How the master key is read again, unless the source is a value, which never changes.
+fn again(folder: &Path, source: &MasterKeySource) -> Option<ReadMaster> {
+    if matches!(source, MasterKeySource::Value(..)) {
+        return None;
+    }
+    let (folder, source) = (folder.to_owned(), source.clone());
+    Some(Box::new(move || read_master(&folder, &source)))
 }
 
 /// Makes the data keys of a store, and a master key if it is expected beside the store and does not exist. `unsealed` says
@@ -61,7 +74,8 @@ pub(super) fn create(
         Some(master) => (master, None),
         None => places.make().map(|(master, path)| (master, Some(path)))?,
     };
-    Keyring::create(store, master, unsealed, save(folder.join(KEYS))).map(|keyring| keyring.with_new_master(made))
+    let keyring = Keyring::create(store, master, unsealed, save(folder.join(KEYS)))?;
+    Ok(keyring.with_new_master(made).with_source(again(folder, source)))
 }
 
 fn save(path: PathBuf) -> SaveKeys {

@@ -35,6 +35,8 @@ const PURPOSE: &str = "edgewright 2026 sealed bytes";
 
 /// Writes the file of a keyring, durably.
 pub(crate) type SaveKeys = Box<dyn Fn(&[u8]) -> Result<(), StoreError> + Send + Sync>;
+/// Reads the master key again from where it came from.
+pub(crate) type ReadMaster = Box<dyn Fn() -> Result<MasterKey, StoreError> + Send + Sync>;
 
 /// The data keys of a store, which encrypt its secrets.
 pub struct Keyring {
@@ -48,7 +50,17 @@ pub struct Keyring {
     forgets: AtomicBool,
     /// The file of the master key, if it was made with this keyring.
     new_master: Option<PathBuf>,
+    /// None if the master key cannot change while the process runs.
+    read_master: Option<ReadMaster>,
     save: SaveKeys,
+}
+
+/// A former data key that still decrypts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FormerKey {
+    pub(crate) id: KeyId,
+    /// When it expires. It is destroyed at the next checkpoint after that.
+    pub(crate) until: Timestamp,
 }
 
 /// The keys at one time.
@@ -130,8 +142,9 @@ impl DataKey {
     }
 
     fn has_expired(&self, now: Timestamp, forgets: bool) -> bool {
-        let after = if forgets { SignedDuration::ZERO } else { DECRYPTS_FOR };
-        self.key.is_some() && self.retired_at.is_some_and(|retired| now.duration_since(retired) >= after)
+        // The clock may have gone back since a key was retired, which must not keep one that is to be forgotten.
+        let has_expired = |retired: Timestamp| forgets || now.duration_since(retired) >= DECRYPTS_FOR;
+        self.key.is_some() && self.retired_at.is_some_and(has_expired)
     }
 }
 
@@ -226,8 +239,21 @@ impl Keyring {
             wanted: AtomicBool::new(false),
             forgets: AtomicBool::new(false),
             new_master: None,
+            read_master: None,
             save,
         }
+    }
+
+    /// Sets how the master key is read again.
+    pub(crate) fn with_source(self, read_master: Option<ReadMaster>) -> Self {
+        Self { read_master, ..self }
+    }
+
+    /// Reads the master key again from where it came from. Returns none if it cannot have changed.
+    pub(crate) fn master_again(&self) -> Result<Option<MasterKey>, StoreError> {
+        let Some(read) = &self.read_master else { return Ok(None) };
+        let master = read()?;
+        Ok(Some(master).filter(|master| master.id() != self.master()))
     }
 
     /// Notes the file of a master key that was just made.
@@ -278,6 +304,21 @@ impl Keyring {
         context(PURPOSE, &[own.as_slice(), bound_to].concat())
     }
 
+    /// The id of the master key.
+    pub(crate) fn master(&self) -> KeyId {
+        self.ring.load().master.id()
+    }
+
+    /// The former data keys that still decrypt, oldest first.
+    pub(crate) fn former(&self) -> Vec<FormerKey> {
+        let ring = self.ring.load();
+        let former = ring.keys.iter().filter(|key| key.key.is_some()).filter_map(|key| {
+            let until = key.retired_at?.checked_add(DECRYPTS_FOR).unwrap_or(Timestamp::MAX);
+            Some(FormerKey { id: key.id, until })
+        });
+        former.collect()
+    }
+
     /// The data key that encrypts.
     pub(crate) fn current(&self) -> KeyId {
         self.ring.load().current().map_or(KeyId(0), |current| current.id)
@@ -297,6 +338,12 @@ impl Keyring {
     pub(crate) fn want_new(&self, forgets: bool) {
         self.forgets.fetch_or(forgets, Ordering::AcqRel);
         self.wanted.store(true, Ordering::Release);
+    }
+
+    /// Takes back what was asked for and is not done.
+    pub(crate) fn want_nothing(&self) {
+        self.wanted.store(false, Ordering::Release);
+        self.forgets.store(false, Ordering::Release);
     }
 
     /// Whether another data key should encrypt from now on.

@@ -16,7 +16,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub use keyring::Keyring;
-pub(crate) use keyring::{EncryptedKeys, NotOpened, SaveKeys};
+pub(crate) use keyring::{EncryptedKeys, FormerKey, NotOpened, ReadMaster, SaveKeys};
 pub(crate) use master::MasterKey;
 pub use source::MasterKeySource;
 

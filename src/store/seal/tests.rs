@@ -115,6 +115,39 @@ fn a_former_key_opens_until_it_is_destroyed() {
 }
 
 #[test]
+fn what_is_to_be_forgotten_does_not_wait_for_the_clock() {
+    let (file, key) = (MemoryFile::new(), master("one"));
+    let ring = keyring(&file, &key);
+    let (start, first) = (mint::now(), ring.current());
+    let later = start.checked_add(SignedDuration::from_hours(48)).unwrap();
+    ring.rotate(later).unwrap();
+    let until = later.checked_add(SignedDuration::from_hours(30 * 24)).unwrap();
+    assert_eq!(ring.former(), [FormerKey { id: first, until }]);
+    // The clock has gone back since.
+    ring.want_new(true);
+    assert!(ring.is_due(start) && ring.has_expired(start));
+    ring.want_nothing();
+    assert!(!ring.is_due(start) && !ring.has_expired(start));
+    ring.want_new(true);
+    ring.destroy_expired(start, &|_| false).unwrap();
+    assert!(ring.former().is_empty());
+}
+
+#[test]
+fn the_master_key_is_read_again_from_where_it_came_from() {
+    let (file, key, other) = (MemoryFile::new(), master("one"), master("other"));
+    let now = Arc::new(Mutex::new(key.clone()));
+    let source = Arc::clone(&now);
+    let ring = keyring(&file, &key);
+    assert!(ring.master_again().unwrap().is_none(), "without a source");
+    let ring = ring.with_source(Some(Box::new(move || Ok(source.lock().unwrap().clone()))));
+    assert!(ring.master_again().unwrap().is_none(), "it is the same");
+    *now.lock().unwrap() = other.clone();
+    let found = ring.master_again().unwrap().unwrap();
+    assert_eq!((found.id(), ring.master()), (other.id(), key.id()));
+}
+
+#[test]
 fn a_change_of_the_master_key_that_is_interrupted_leaves_one_that_opens() {
     for writes in 0..=2 {
         let (file, former, new) = (MemoryFile::new(), master("former"), master("new"));

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use edgewright::server::{Action, endpoints};
+use edgewright::{
+    resources::Role,
+    server::{Action, endpoints},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -88,11 +91,14 @@ fn each_role_sees_the_secrets_that_it_may() {
     for route in &routes {
         paths.extend(secret_slots.iter().map(|slot| format!("{route}/{slot}")));
     }
+    let gateway = server.key_of("bot_gateway", Role::Gateway);
     let mut told = Vec::new();
     let mut revealed = 0;
     for path in &paths {
-        let answer = server.call_as(&server.viewer, "GET", path, None);
-        told.extend(needles.told_in(&answer.text).map(|near| format!("viewer {path}: {near}")));
+        for (who, token) in [("viewer", &server.viewer), ("gateway", &gateway)] {
+            let answer = server.call_as(token, "GET", path, None);
+            told.extend(needles.told_in(&answer.text).map(|near| format!("{who} {path}: {near}")));
+        }
         let answer = server.call_as(&server.editor, "GET", path, None);
         revealed += usize::from(needles.told_in(&answer.text).is_some());
     }
@@ -153,6 +159,7 @@ fn no_error_repeats_a_secret() {
             )
         })
         .collect();
+    let gateway = server.key_of("bot_gateway", Role::Gateway);
     let mut told = Vec::new();
     for (number, (field, module)) in fields.iter().enumerate() {
         let secret = mark(Look::Word, field, 7000 + number);
@@ -166,8 +173,9 @@ fn no_error_repeats_a_secret() {
                 ("POST", "/tls_certificates".to_owned()),
                 ("POST", "/reconciliations".to_owned()),
                 ("POST", "/rollbacks".to_owned()),
+                ("POST", "/store/rekey".to_owned()),
             ] {
-                for token in [&server.admin, &server.viewer] {
+                for token in [&server.admin, &server.viewer, &gateway] {
                     let mut headers = usual_headers(token);
                     headers.push(("Content-Type".into(), "application/json".into()));
                     let answer = server.send(method, &path, &headers, Some(body.clone().into_bytes()));

@@ -12,8 +12,6 @@ use super::{
 };
 use crate::cli::{Folder, REPOSITORY, Run, finish, until};
 
-/// Where the store is. It keeps the secrets, so it is the only folder that is not searched.
-const STORE: &str = "store";
 /// What the tests themselves write.
 const OWN_FILES: [&str; 5] = ["m", "changed", "hook.secret", "admin.token", "named.yaml"];
 /// The secret of the webhooks that the server sends.
@@ -131,12 +129,13 @@ fn run(folder: &Folder, arguments: &[&str]) -> Run {
     finish(command, "")
 }
 
-/// The files outside of the store that tell a secret.
+/// The files that tell a secret. Those of the store, and beside its state the security log and what is remembered, are no
+/// exception: they have secrets only encrypted.
 fn telling_files(folder: &Folder, needles: &Needles) -> Vec<String> {
     let root = folder.path("");
     let written = |entry: &walkdir::DirEntry| {
         let name = entry.file_name().to_string_lossy();
-        entry.depth() != 1 || (name != STORE && !OWN_FILES.contains(&name.as_ref()))
+        entry.depth() != 1 || !OWN_FILES.contains(&name.as_ref())
     };
     let entries = walkdir::WalkDir::new(&root).into_iter().filter_entry(written).map(Result::unwrap);
     let files = entries.filter(|entry| entry.file_type().is_file());
@@ -145,6 +144,15 @@ fn telling_files(folder: &Folder, needles: &Needles) -> Vec<String> {
         Some(format!("{}: {near}", entry.path().display()))
     });
     told.collect()
+}
+
+/// Checks that the files of the store are among those that are searched, and that the ones with these names exist.
+fn store_is_searched(folder: &Folder, needles: &Needles, names: &[&str]) {
+    for name in names {
+        assert!(folder.path("store").join(name).exists(), "{name}");
+    }
+    folder.write("store/probe", &format!("\0{}\0", mark(Look::Token, "probe", 1)));
+    assert_eq!(telling_files(folder, needles).len(), 1, "the files of the store are not searched");
 }
 
 #[test]
@@ -189,8 +197,10 @@ fn no_command_and_no_file_tells_a_valid_secret() {
         "export -",
         "rollback --to 1 --dry-run",
         "rollback --to 1",
+        "store rekey",
         "keys list",
         "owners list",
+        "reconcile --dry-run m",
         "schema",
         "explain",
     ] {
@@ -209,6 +219,7 @@ fn no_command_and_no_file_tells_a_valid_secret() {
     for name in ["plan.json", "out", "validate_m.sarif", "diff_m_changed.markdown"] {
         assert!(folder.path(name).exists(), "{name}");
     }
+    store_is_searched(&folder, &needles, &["base.0000000002", "history.0000000001", "keys"]);
 }
 
 /// Bodies that a client could send by mistake.
@@ -289,6 +300,17 @@ fn no_log_metric_or_notification_tells_a_secret() {
         serve.get(&format!("/edges/https?client_secret={secret}"));
         folder.write("m/all.yaml", &manifests(1).replace("client_secret:", "client_secrt:"));
         until("the report", || serve.said().contains("the last good state stays in service").then_some(()));
+        let ask = |line: &str| {
+            let mut command = folder.command(line);
+            let server = format!("http://{}", serve.address);
+            command.env("EDGEWRIGHT_SERVER", server).env("EDGEWRIGHT_TOKEN", &serve.token);
+            let run = finish(command, "");
+            assert!([0, 2].contains(&run.code), "{line}: {}", run.all());
+            assert_eq!(needles.told_in(&run.all()), None, "{line}");
+            run.out
+        };
+        until("the status", || ask("status").contains("Invalid").then_some(()));
+        assert!(ask("status -o json").contains("client_secrt"));
         folder.write("m/all.yaml", &manifests(2));
         // A mark of this look is the same in every field.
         let newest = mark(Look::Word, "", 2000);
@@ -299,6 +321,8 @@ fn no_log_metric_or_notification_tells_a_secret() {
             failed.filter(|count| *count > 0.0)
         });
         until("a notification", || folder.path("notes.jsonl").exists().then_some(()));
+        ask("store rekey");
+        assert!(ask("security-log show").contains("authentication_failed"));
         let told = needles.told_in(&serve.get("/metrics").body);
         assert_eq!(told, None, "metrics");
         let token = Needles::of([serve.token.as_str()]);
@@ -306,5 +330,6 @@ fn no_log_metric_or_notification_tells_a_secret() {
         assert!(said.contains("TRACE"), "the log was not at trace");
         assert_eq!(needles.told_in(&said).or(token.told_in(&said)), None, "{form}");
         assert_eq!(telling_files(&folder, &needles), Vec::<String>::new());
+        store_is_searched(&folder, &needles, &["security.log", "notifications", "keys"]);
     }
 }

@@ -26,6 +26,7 @@ mod past;
 mod permissions;
 mod queries;
 mod reconciliations;
+mod rekey;
 mod revisions;
 mod round_trip;
 mod routes;
@@ -62,6 +63,7 @@ fn all_rows() -> Vec<Row> {
         owners::rows(),
         queries::rows(),
         reconciliations::rows(),
+        rekey::rows(),
         revisions::rows(),
         routes::rows(),
         saml::rows(),
@@ -71,7 +73,7 @@ fn all_rows() -> Vec<Row> {
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 15] = [
+const BESIDE: [&str; 16] = [
     "POST /reconciliations",
     "GET /reconciliations",
     "GET /reconciliations/{id}",
@@ -87,6 +89,7 @@ const BESIDE: [&str; 15] = [
     "GET /owners",
     "GET /owners/{id}",
     "PATCH /owners/{id}",
+    "POST /store/rekey",
 ];
 
 /// The endpoint that a step calls, as `METHOD path`.

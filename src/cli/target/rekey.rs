@@ -1,0 +1,24 @@
+//! New keys for the store of a running server (D96).
+
+use super::client::{ApiClient, foreign_response, refused};
+use crate::{
+    api::rekey::{PATH, RekeyReport, RekeyRequest},
+    cli::{Failure, progress::during},
+    model::{code::Code, diagnostic::Diagnostic, json, secret::Secrets},
+};
+
+/// Has a server encrypt its store with new keys.
+pub(crate) fn rekey_through(client: &ApiClient, request: &RekeyRequest) -> Result<RekeyReport, Failure> {
+    let url = client.address(PATH);
+    let body = json::bytes(request, Secrets::Masked)?;
+    let answer = during("Encrypting", || client.post(&url, &body));
+    // Without a response, it is unknown what was done.
+    let (status, text) = answer.map_err(|reason| {
+        Diagnostic::error(Code::Timeout, format!("no response from {url}: {reason}"))
+            .help("check the URL in --server, then run the command again; it can be repeated at any time")
+    })?;
+    if status != 200 {
+        return Err(refused(&url, status, &text));
+    }
+    serde_json::from_slice(&text).map_err(|_| foreign_response(&url, status))
+}
