@@ -3,6 +3,8 @@
 mod apply;
 pub(crate) mod cancel;
 mod clock;
+#[cfg(test)]
+mod contended;
 pub(crate) mod drift;
 pub(crate) mod fetching;
 mod fight;

@@ -1,6 +1,10 @@
 //! One run of the loop, and its report.
 
-use std::{fmt, time::Instant};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use jiff::Timestamp;
 
@@ -17,12 +21,18 @@ use crate::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
         drift::{DriftState, DriftedResource},
+        key::Key,
         operation::Author,
         snapshot::Snapshot,
     },
     plan::{Plan, Summary},
     store::{CommitError, Store, StoreError},
 };
+
+/// How often a run plans again if the history does not have the changes yet that it would overwrite.
+const MOST_ROUNDS: u32 = 10;
+/// How long it waits for them each time. A commit that is being written takes milliseconds.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A report of the loop.
 #[derive(Debug)]
@@ -176,6 +186,11 @@ fn look(
         Refused(Vec<Diagnostic>),
         RolledBack,
         Cancelled,
+        /// What it would overwrite is not in the history yet.
+        Unseen {
+            visible: u64,
+            current: u64,
+        },
         Failed(ApplyError),
     }
     impl From<ApplyError> for RunStop {
@@ -186,7 +201,7 @@ fn look(
     let author = prepared.options.author();
     let mut findings = RunFindings::default();
     let mut held = HeldChanges::default();
-    let accept = |snapshot: &Snapshot, mut planned: Planned| {
+    let mut accept = |snapshot: &Snapshot, mut planned: Planned| {
         match tell(store, &prepared.options.source, snapshot, &mut planned) {
             Ok(()) => {}
             // What is not put back must be known; all else can be applied without.
@@ -201,13 +216,12 @@ fn look(
             None => return Err(RunStop::Invalid(Box::new(planned))),
             Some(plan) if !plan.refusals.is_empty() => return Err(RunStop::Refused(plan.refusals.clone())),
             Some(_) if on_drift == OnDrift::PutBack => return Ok(planned),
-            Some(_) => {}
-        }
-        let visible = store.snapshot().revision;
-        if visible < snapshot.revision {
-            // The history does not have all changes yet that would be overwritten.
-            let stale = CommitError::Stale { base: visible, current: snapshot.revision };
-            return Err(RunStop::Failed(ApplyError::Commit(stale)));
+            Some(plan) => {
+                let visible = store.snapshot();
+                if has_unseen(plan, &visible, snapshot) {
+                    return Err(RunStop::Unseen { visible: visible.revision, current: snapshot.revision });
+                }
+            }
         }
         held = hold(snapshot, &mut planned).map_err(RunStop::Refused)?;
         findings.drifted = held.drifted;
@@ -216,7 +230,19 @@ fn look(
     };
     let plan = |current: &Snapshot| prepared.plan(current);
     let permit = || if may_apply() { Ok(()) } else { Err(RunStop::Cancelled) };
-    let report = match apply_current(store, plan, |_| Ok(author.clone()), &mut TokenFiles::default(), accept, permit) {
+    let mut rounds = 0;
+    let applied = loop {
+        let mut tokens = TokenFiles::default();
+        match apply_current(store, &plan, |_| Ok(author.clone()), &mut tokens, &mut accept, &permit) {
+            Err(RunStop::Unseen { current, .. }) if rounds < MOST_ROUNDS => {
+                // Commits become visible only when this run does not hold the lock.
+                store.wait_for_revision(current.saturating_sub(1), LONGEST_WAIT);
+                rounds += 1;
+            }
+            applied => break applied,
+        }
+    };
+    let report = match applied {
         Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
         Ok((planned, applied)) => {
             let plan = planned.plan.as_ref();
@@ -245,6 +271,10 @@ fn look(
         Err(RunStop::Cancelled) => {
             RunReport::Failed(vec![Diagnostic::error(Code::Unavailable, "the run was cancelled")])
         }
+        Err(RunStop::Unseen { visible, current }) => {
+            let stale = CommitError::Stale { base: visible, current };
+            RunReport::Failed(vec![ApplyError::Commit(stale).diagnostic()])
+        }
         Err(RunStop::Failed(error)) => RunReport::Failed(vec![error.diagnostic()]),
     };
     match &report {
@@ -261,6 +291,16 @@ fn look(
         }
     }
     RunResult { report, findings, author }
+}
+
+/// Whether commits that are not durable yet have changed what a plan changes. The history does not have them.
+fn has_unseen(plan: &Plan, visible: &Snapshot, current: &Snapshot) -> bool {
+    let is_same = |key: &Key| match (visible.get(key), current.get(key)) {
+        (Some(visible), Some(current)) => Arc::ptr_eq(visible, current),
+        (None, None) => true,
+        _ => false,
+    };
+    visible.revision < current.revision && !plan.changes.iter().all(|change| is_same(&change.key))
 }
 
 /// Whether a rollback left what the manifests declare (D78).
