@@ -246,9 +246,12 @@ fn look(
         Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
         Ok((planned, applied)) => {
             let plan = planned.plan.as_ref();
-            let (unchanged, base) = plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
+            let (unchanged, mut base) = plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
             // What is left as it is would be remembered as in sync.
             if held.is_empty() {
+                if applied.is_none() {
+                    base = accepted(store, &author, base, may_apply).unwrap_or(base);
+                }
                 settled(&planned, applied.unwrap_or(base));
             }
             match planned.plan.zip(applied) {
@@ -301,6 +304,19 @@ fn has_unseen(plan: &Plan, visible: &Snapshot, current: &Snapshot) -> bool {
         _ => false,
     };
     visible.revision < current.revision && !plan.changes.iter().all(|change| is_same(&change.key))
+}
+
+/// Records that the store matches manifests that no rollback left, and returns the revision of that (D78).
+fn accepted(store: &Store, author: &Author, base: u64, may_apply: &dyn Fn() -> bool) -> Option<u64> {
+    let state = store.snapshot();
+    if state.revision != base {
+        return None;
+    }
+    store.accept(author, &state, may_apply).unwrap_or_else(|error| {
+        let Author::Source { source, .. } = author else { return None };
+        tracing::warn!(source, code = %error.code, "cannot record that the source is in sync after a rollback: {error}");
+        None
+    })
 }
 
 /// Whether a rollback left what the manifests declare (D78).

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{PastError, Store, StoreError, commits::is_dirty, engine::Query};
+use super::{
+    Attempt, CommitError, Declined, NextState, PastError, Store, StoreError, commits::is_dirty, engine::Query,
+};
 use crate::model::{
     code::Code,
     operation::{Author, RejectedManifests},
@@ -35,6 +37,29 @@ impl Store {
         let Some(after) = after else { return Ok(false) };
         let digest = self.digest_of(after, source)?;
         Ok(rejected.iter().any(|left| left.digest == digest))
+    }
+
+    /// Records that a state is what other manifests of a source declare, so that none are rejected any longer. `permit` is
+    /// asked inside the commit. Returns the revision; none if there is nothing to record, or others have committed since.
+    pub(crate) fn accept(
+        &self,
+        author: &Author,
+        state: &Snapshot,
+        permit: &dyn Fn() -> bool,
+    ) -> Result<Option<u64>, StoreError> {
+        let Author::Source { source, commit, .. } = author else { return Ok(None) };
+        // The state may be that of rejected manifests only because somebody has made it so by hand.
+        if state.rejected(source).is_empty() || self.is_rejected(state, source, commit.as_deref(), Some(state))? {
+            return Ok(None);
+        }
+        let accepted = self.commit_next(Attempt::new(author.clone()), |current| {
+            if current.revision == state.revision && permit() { Ok(NextState::Accepted) } else { Err(()) }
+        });
+        match accepted {
+            Ok(committed) => Ok(Some(committed.snapshot.revision)),
+            Err(Declined::Commit(CommitError::Failed(error))) => Err(error),
+            Err(Declined::Declined(()) | Declined::Commit(_)) => Ok(None),
+        }
     }
 
     /// Returns the manifests that a rollback leaves, of each source that it concerns. Manifests that lead to the state
