@@ -148,7 +148,7 @@ fn clashes(planned: &Planned, snapshot: &Snapshot) -> Vec<Clash> {
 pub(crate) struct SourceStatus {
     /// The last look.
     pub attempt: Option<LookRecord>,
-    /// The last look after which the store matched the manifests.
+    /// The last look after which the store matched the manifests; from the history if there was none, or after a rollback.
     pub applied: Option<LookRecord>,
     /// What the last run found.
     pub findings: RunFindings,
@@ -200,6 +200,11 @@ impl StatusBoard {
             status.applied = Some(look.clone());
         }
         status.attempt = Some(look);
+    }
+
+    /// Sets the look at the manifests that are in effect, as the history has it.
+    pub(super) fn set_applied(&self, look: Option<LookRecord>) {
+        self.status().applied = look;
     }
 
     /// Records how long the loop waits from now.

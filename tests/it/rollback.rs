@@ -177,11 +177,18 @@ fn a_commit_that_a_rollback_undid_stays_undone_and_a_later_one_with_the_same_cha
         folder.write("repo/edge/one.yaml", &source_edge("one", description));
         git(&folder, &format!("-C repo commit -qam {description}"));
     };
+    let first = folder.read("repo/.git/refs/heads/main").trim().to_owned();
     push("b");
     soon_shown(&serve, &["b"]);
     let (status, applied) = rollback(&serve, json!({"to": 2, "source": "shop"}));
     assert_eq!(status, 201, "{applied}");
     until_reason(&serve, "shop", "RolledBack");
+    let in_effect = |serve: &Serve| serve.get("/sources/shop").json()["last_applied"]["commit"].clone();
+    assert_eq!(in_effect(&serve), json!(first));
+    assert_eq!(serve.stop().code, 0);
+    let serve = folder.serve("");
+    until_reason(&serve, "shop", "RolledBack");
+    assert_eq!(in_effect(&serve), json!(first), "also after a restart");
     // Somebody makes the change by hand: that commit is not accepted by that.
     let id = serve.get("/edges/https").json()["https_edges"][0]["id"].as_str().unwrap().to_owned();
     for (description, reason) in [("b", "InSync"), ("a", "RolledBack")] {

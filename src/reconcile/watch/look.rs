@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     manifest::tree::{Tree, changed_while_read},
-    model::{diagnostic::Diagnostic, operation::Author},
+    model::{diagnostic::Diagnostic, operation::Author, snapshot::Snapshot},
     store::{Attempt, history::Outcome as AttemptOutcome},
 };
 
@@ -46,7 +46,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             self.following.health.unchanged();
             // The commit may be another one that changes no manifest.
             let (commit, revision) = (self.options.tree.commit(), self.store.snapshot().revision);
-            self.following.status.confirm(self.look_record(commit, revision), self.following.fetch_failure().is_none());
+            self.following.status.confirm(self.look_record(commit, revision), true);
             return None;
         }
         if self.reported.is_none()
@@ -194,6 +194,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let RunResult { report: outcome, mut findings, author } = run;
         let snapshot = self.store.snapshot();
         let (mut reason, mut message) = outcome.condition();
+        // Also if the repository cannot be fetched: the commit that was fetched last is in effect.
+        let is_synced = reason.status() == Status::Synced;
         if let Some(failure) = self.following.fetch_failure()
             && reason != Reason::FetchFailed
         {
@@ -205,7 +207,10 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
         let now = digest(&outcome, commit.as_deref());
         let look = self.look_record(commit, snapshot.revision);
-        self.following.status.record(look, findings, reason.status() == Status::Synced);
+        self.following.status.record(look, findings, is_synced);
+        if !is_synced && !matches!(outcome, RunReport::Partly(_)) {
+            self.find_applied(&snapshot);
+        }
         // Last: whoever sees the state sees what was found.
         let health = &self.following.health;
         health.result(reason, message, snapshot.revision);
@@ -228,6 +233,26 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 impl<F> Loop<F> {
     fn look_record(&self, commit: Option<String>, revision: u64) -> LookRecord {
         LookRecord { at: self.clock.time(), commit, tag: self.options.tree.tag(), revision }
+    }
+
+    /// Finds in the history which manifests are in effect, if no look of this process has found that, or after a rollback.
+    fn find_applied(&mut self, snapshot: &Snapshot) {
+        let (source, status) = (self.options.source.as_str(), &self.following.status);
+        let is_known = status.applied().is_some() && snapshot.rejected(source).is_empty();
+        if is_known || self.searched == Some(snapshot.revision) {
+            return;
+        }
+        match self.store.in_effect(source) {
+            Ok(found) => {
+                let look =
+                    found.map(|it| LookRecord { at: it.at, commit: it.commit, tag: None, revision: it.revision });
+                status.set_applied(look);
+                self.searched = Some(snapshot.revision);
+            }
+            Err(error) => {
+                tracing::warn!(source, code = %error.code, "cannot read from the history what is in effect: {error}");
+            }
+        }
     }
 
     /// Records an attempt that changed nothing in the history; a persistent error is one attempt (D58).
