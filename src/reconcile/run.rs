@@ -51,6 +51,15 @@ pub enum RunReport {
         /// The revision of the store.
         revision: u64,
     },
+    /// The store matches the last commit that was fetched, and the repository cannot be fetched now.
+    Unfetched {
+        /// The plan that was applied and its revision, if anything had to change.
+        applied: Option<(Plan, u64)>,
+        /// The number of resources of the source.
+        resources: usize,
+        /// Why it cannot be fetched.
+        failure: Diagnostic,
+    },
     /// The manifests have errors; the store keeps its last good state.
     Invalid(Planned),
     /// Some manifests have errors; the rest is applied (D44).
@@ -284,7 +293,11 @@ fn look(
         RunReport::Failed(found) => findings = findings.failed(found),
         RunReport::Invalid(_) | RunReport::Suspended(_) | RunReport::RolledBack { .. } => {}
         // Nothing is left to do but what is left as it is.
-        RunReport::Applied { .. } | RunReport::InSync { .. } | RunReport::Partly(_) | RunReport::Drifted { .. } => {
+        RunReport::Applied { .. }
+        | RunReport::InSync { .. }
+        | RunReport::Unfetched { .. }
+        | RunReport::Partly(_)
+        | RunReport::Drifted { .. } => {
             findings.pending = Summary { change: held.waiting, ..Summary::default() };
             match on_drift {
                 OnDrift::PutBack => (findings.drifted, findings.drift) = (0, Vec::new()),
@@ -328,11 +341,27 @@ fn is_left(store: &Store, author: &Author, current: &Snapshot, planned: &Planned
 }
 
 impl RunReport {
+    /// What the run means while the repository cannot be fetched. Other results are more urgent than that.
+    pub(super) fn unfetched(self, failure: &Diagnostic) -> Self {
+        let failure = failure.clone();
+        match self {
+            RunReport::Applied { plan, revision } => {
+                let summary = plan.summary();
+                let resources = summary.unchanged + summary.create + summary.change + summary.replace + summary.adopt;
+                RunReport::Unfetched { applied: Some((plan, revision)), resources, failure }
+            }
+            RunReport::InSync { unchanged, .. } => {
+                RunReport::Unfetched { applied: None, resources: unchanged, failure }
+            }
+            other => other,
+        }
+    }
+
     /// The name of the result in metrics and spans.
     pub(super) fn result(&self) -> &'static str {
         match self {
-            RunReport::Applied { .. } => "applied",
-            RunReport::InSync { .. } => "in_sync",
+            RunReport::Applied { .. } | RunReport::Unfetched { applied: Some(_), .. } => "applied",
+            RunReport::InSync { .. } | RunReport::Unfetched { applied: None, .. } => "in_sync",
             RunReport::Invalid(_) => "invalid",
             RunReport::Partly(_) => "partly_applied",
             RunReport::Suspended(_) => "suspended",
@@ -351,6 +380,7 @@ impl RunReport {
         match self {
             RunReport::Applied { plan, .. } => (Reason::Applied, plan.summary().to_string()),
             RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
+            RunReport::Unfetched { failure, .. } => (Reason::FetchFailed, failure.message.clone()),
             RunReport::Invalid(planned) => unread(planned).unwrap_or_else(|| (Reason::Invalid, errors(planned))),
             RunReport::Partly(planned) => unread(planned).unwrap_or_else(|| (Reason::PartlyApplied, errors(planned))),
             RunReport::Suspended(planned) => {
@@ -429,6 +459,11 @@ pub(super) fn digest(report: &RunReport, commit: Option<&str>) -> blake3::Hash {
     let _ = match report {
         // Changes by others are not news about the manifests.
         RunReport::InSync { unchanged, .. } => fmt::Write::write_fmt(&mut writer, format_args!("in sync {unchanged}")),
+        // Each failure is logged when it occurs.
+        RunReport::Unfetched { applied, resources, .. } => {
+            let revision = applied.as_ref().map(|(_, revision)| revision);
+            fmt::Write::write_fmt(&mut writer, format_args!("unfetched {resources} {revision:?}"))
+        }
         RunReport::Invalid(planned) => {
             fmt::Write::write_fmt(&mut writer, format_args!("invalid at {commit:?} {:?}", planned.diagnostics))
         }

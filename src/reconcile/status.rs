@@ -1,6 +1,7 @@
 //! What a followed source last attempted, found and applied (D83).
 
 use std::{
+    path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -13,7 +14,7 @@ use crate::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
         drift::DriftedResource,
-        fault::{Aim, Path},
+        fault::{Aim, Path as FieldPath},
         snapshot::Snapshot,
     },
     plan::{Summary, format::json::Item},
@@ -135,7 +136,7 @@ fn clashes(planned: &Planned, snapshot: &Snapshot) -> Vec<Clash> {
         if *owner == desired.claim.source {
             return None;
         }
-        let place = planned.origins.get(&desired.key).map(|origin| origin.place(&Path::root(), Aim::Value));
+        let place = planned.origins.get(&desired.key).map(|origin| origin.place(&FieldPath::root(), Aim::Value));
         let place = place.map(|place| format!(" ({}:{})", place.file.name, place.line_column().0));
         let resource = format!("{}{}", desired.key, place.unwrap_or_default());
         Some(Clash { owner: owner.clone(), resource })
@@ -213,7 +214,13 @@ impl StatusBoard {
     }
 
     /// Records warnings about files that are still being written.
-    pub(super) fn notice(&self, found: &[Diagnostic]) {
-        self.status().notices = found.iter().map(Item::of).collect();
+    pub(super) fn notice(&self, found: &[(&Path, Diagnostic)]) {
+        let item = |(path, notice): &(&Path, Diagnostic)| {
+            let mut item = Item::of(notice);
+            // The whole file is meant, so there is no line.
+            item.spot.file = Some(path.display().to_string());
+            item
+        };
+        self.status().notices = found.iter().map(item).collect();
     }
 }

@@ -173,6 +173,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             (Some(_), None) => tracing::info!(source, "the source is no longer suspended"),
             _ => {}
         }
+        self.following.note_resumption();
         self.suspension = now;
         self.suspension.is_some()
     }
@@ -191,20 +192,18 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Records the result of a run, and reports it if it is new.
     fn tell(&mut self, run: RunResult) {
         let commit = run.commit();
-        let RunResult { report: outcome, mut findings, author } = run;
+        let RunResult { report: mut outcome, mut findings, author } = run;
         let snapshot = self.store.snapshot();
-        let (mut reason, mut message) = outcome.condition();
+        let found = outcome.condition().0;
         // Also if the repository cannot be fetched: the commit that was fetched last is in effect.
-        let is_synced = reason.status() == Status::Synced;
+        let is_synced = found.status() == Status::Synced;
         if let Some(failure) = self.following.fetch_failure()
-            && reason != Reason::FetchFailed
+            && found != Reason::FetchFailed
         {
             findings = findings.after(std::slice::from_ref(&failure));
-            // The store matches an old commit. Errors in it are more urgent.
-            if matches!(reason, Reason::Applied | Reason::InSync) {
-                (reason, message) = (Reason::FetchFailed, failure.message);
-            }
+            outcome = outcome.unfetched(&failure);
         }
+        let (reason, message) = outcome.condition();
         let now = digest(&outcome, commit.as_deref());
         let look = self.look_record(commit, snapshot.revision);
         self.following.status.record(look, findings, is_synced);
@@ -214,6 +213,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         // Last: whoever sees the state sees what was found.
         let health = &self.following.health;
         health.result(reason, message, snapshot.revision);
+        // It may have been resumed during the run.
+        self.following.note_resumption();
         if !health.is_applied() {
             let source = self.options.source.as_str();
             let owned = snapshot.iter().any(|it| it.claim.as_ref().is_some_and(|claim| claim.source == source));
@@ -263,6 +264,7 @@ impl<F> Loop<F> {
             RunReport::Failed(_) => AttemptOutcome::Failed,
             RunReport::Applied { .. }
             | RunReport::InSync { .. }
+            | RunReport::Unfetched { .. }
             | RunReport::Partly(_)
             | RunReport::Suspended(_)
             | RunReport::Drifted { .. }
