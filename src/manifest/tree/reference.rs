@@ -152,6 +152,10 @@ impl Tree for RefTree {
         self.listing()?.tree.commit_author()
     }
 
+    fn commit_message(&self) -> Option<String> {
+        self.listing()?.tree.commit_message()
+    }
+
     fn tag(&self) -> Option<String> {
         self.listing()?.tag.clone()
     }
