@@ -228,7 +228,7 @@ impl ConfiguredSource {
                 let stop = StopCheck::new(move || stopped.is_cancelled());
                 let outside = loading.allow_outside_files;
                 let at_revision = RefTree::new(place, wanted, verifier, inside, outside, stop);
-                watched = at_revision.watched()?;
+                watched = at_revision.watched();
                 tree = Arc::new(at_revision);
             }
         }

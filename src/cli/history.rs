@@ -315,11 +315,12 @@ fn author(author: &Author) -> String {
             let _ = through.as_ref().map(|(key, owner)| write!(text, " with {}", key_of(key.as_str(), owner.as_str())));
             text
         }
-        Author::Source { source, commit, commit_author, through } => {
+        Author::Source { source, commit, commit_author, commit_message, through } => {
             let mut text = format!("source `{source}`");
             let _ = commit.as_ref().map(|commit| write!(text, " at {commit}"));
             let _ = commit_author.as_ref().map(|who| write!(text, " by {} <{}>", who.name, who.email));
             let _ = through.as_ref().map(|(key, owner)| write!(text, " with {}", key_of(key.as_str(), owner.as_str())));
+            let _ = commit_message.as_ref().map(|message| write!(text, ": \"{message}\""));
             text
         }
     }

@@ -129,6 +129,17 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
     match report {
         RunReport::Applied { plan, revision } => sync_log::applied(author, plan, *revision),
         RunReport::InSync { unchanged, revision } => sync_log::in_sync(author, *unchanged, *revision),
+        RunReport::Unfetched { applied, resources, .. } => {
+            if let Some((plan, revision)) = applied {
+                sync_log::applied(author, plan, *revision);
+            }
+            // The failure has a line of its own.
+            warning(format!(
+                "The repository cannot be fetched. The store matches the last commit that was fetched: {resources} \
+                 resource{}.",
+                if *resources == 1 { "" } else { "s" }
+            ));
+        }
         RunReport::Invalid(planned) => {
             error(format!("{}. The manifests are not applied; the last good state stays in service.", found(planned)));
         }

@@ -61,7 +61,7 @@ impl Args {
     }
 }
 
-/// A table of the sources, and the reasons of those that are not synced.
+/// A table of the sources, the reasons of those that are not synced, and the warnings of the others.
 fn text(sources: &[SourceView]) -> String {
     if sources.is_empty() {
         return "The server follows no source.\n".to_owned();
@@ -82,10 +82,14 @@ fn text(sources: &[SourceView]) -> String {
             None => writeln!(out, "{}", line.bold()),
         };
     }
-    for source in sources.iter().filter(|source| source.state != SourceState::Synced) {
+    let has_news = |source: &&SourceView| source.state != SourceState::Synced || !source.diagnostics.is_empty();
+    for source in sources.iter().filter(has_news) {
         let suspension = source.suspension.as_ref().map(suspended);
         let conditions = source.conditions.iter().map(|condition| condition.message.clone());
-        let reasons = suspension.into_iter().chain(conditions).collect::<Vec<_>>().join("; ");
+        let reasons = match source.state {
+            SourceState::Synced => counted(source.counts.warnings),
+            _ => suspension.into_iter().chain(conditions).collect::<Vec<_>>().join("; "),
+        };
         let _ = writeln!(out, "\n{}: {}", escaped(&source.name).bold(), escaped(&reasons));
         for item in source.diagnostics.iter().take(MOST_SHOWN) {
             let _ = writeln!(out, "  {}", finding(item));
@@ -99,6 +103,10 @@ fn text(sources: &[SourceView]) -> String {
         }
     }
     out
+}
+
+fn counted(warnings: usize) -> String {
+    format!("{warnings} warning{}", if warnings == 1 { "" } else { "s" })
 }
 
 /// Who suspended a source, why, and for how long.
@@ -194,6 +202,23 @@ mod tests {
             "next_look_at": "", "counts": counts, "diagnostics": [], "diagnostics_omitted": 0, "drifted": [],
         });
         serde_json::from_value(view).unwrap()
+    }
+
+    #[test]
+    fn a_source_in_sync_is_shown_with_its_warnings() {
+        let message = "m/one.yaml is still being written";
+        let warning = json!({
+            "code": "ERR_EDGEWRIGHT_UNREADABLE", "severity": "warning", "message": message, "help": null,
+            "file": "m/one.yaml", "line": null, "column": null, "end_line": null, "end_column": null, "related": [],
+        });
+        let mut view = source("");
+        view.state = SourceState::Synced;
+        assert_eq!(text(std::slice::from_ref(&view)).lines().count(), 2);
+        view.counts.warnings = 1;
+        view.diagnostics = vec![serde_json::from_value(warning).unwrap()];
+        let shown = anstream::adapter::strip_str(&text(&[view])).to_string();
+        let said = format!("\nstorefront: 1 warning\n  warning ERR_EDGEWRIGHT_UNREADABLE: {message}\n");
+        assert!(shown.ends_with(&said), "{shown}");
     }
 
     #[test]

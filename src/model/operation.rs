@@ -176,6 +176,9 @@ pub enum Author {
         /// The author of the commit, as recorded in it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         commit_author: Option<CommitAuthor>,
+        /// The first line of the commit's message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit_message: Option<String>,
         /// The API key and its owner, if the reconciliation ran through the API.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         through: Option<(Id, Id)>,
@@ -225,7 +228,7 @@ pub struct RejectedManifests {
 impl Author {
     /// Creates the author of a local reconciliation.
     pub fn source(source: &str, commit: Option<String>) -> Self {
-        Author::Source { source: source.to_owned(), commit, commit_author: None, through: None }
+        Author::Source { source: source.to_owned(), commit, commit_author: None, commit_message: None, through: None }
     }
 
     /// Sets the API key and its owner, if the reconciliation or rollback ran through the API.
@@ -245,6 +248,15 @@ impl Author {
         }
         self
     }
+
+    /// Sets the first line of the commit's message, if there is a commit.
+    #[must_use]
+    pub fn with_commit_message(mut self, message: Option<String>) -> Self {
+        if let Author::Source { commit: Some(_), commit_message, .. } = &mut self {
+            *commit_message = message;
+        }
+        self
+    }
 }
 
 #[cfg(test)]
@@ -260,6 +272,7 @@ mod tests {
             r#"{"by":"rollback","to":3}"#,
             r#"{"by":"rollback","to":3,"source":"shop","rejected":[{"source":"shop","commit":"4f2a","digest":"00"}]}"#,
             r#"{"by":"source","source":"shop","commit":"4f2a","commit_author":{"name":"Ada","email":"ada@example.com"}}"#,
+            r#"{"by":"source","source":"shop","commit":"4f2a","commit_message":"Fix the login"}"#,
         ] {
             let author: Author = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::to_string(&author).unwrap(), text);
@@ -267,9 +280,9 @@ mod tests {
     }
 
     #[test]
-    fn only_a_commit_has_an_author() {
+    fn only_a_commit_has_an_author_and_a_message() {
         let ada = CommitAuthor { name: "Ada".into(), email: "ada@example.com".into() };
-        let author = Author::source("shop", None).with_commit_author(Some(ada));
+        let author = Author::source("shop", None).with_commit_author(Some(ada)).with_commit_message(Some("Why".into()));
         assert_eq!(author, Author::source("shop", None));
     }
 }

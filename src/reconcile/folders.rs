@@ -48,18 +48,24 @@ struct Watched {
 type FileId = (PathBuf, u64, u64);
 
 impl Folders {
-    /// Watches paths, notes each event in `writes`, and calls `changed`. The parent folder of each path must exist.
+    /// Watches paths, notes each event in `writes`, and calls `changed`. Paths that do not exist yet are watched from the
+    /// nearest folder above them that does.
     pub(super) fn watch(
         paths: &[PathBuf],
         writes: Arc<Writes>,
         changed: impl Fn() + Send + Sync + 'static,
     ) -> notify::Result<Self> {
         let paths: Vec<PathBuf> = paths.iter().filter(|path| path.as_os_str() != "-").cloned().collect();
-        if let Some(path) = paths.iter().find(|path| !parent_of(path).is_dir()) {
-            return Err(notify::Error::path_not_found().add_path(parent_of(path)));
-        }
         let (changed, moved) = (Arc::new(changed) as Arc<dyn Fn() + Send + Sync>, Arc::new(AtomicBool::new(false)));
-        let (watcher, watched) = establish(&paths, &writes, &changed, &moved)?;
+        let now: Vec<Watched> = paths.iter().map(|path| Watched::of(path)).collect();
+        let (watcher, watched) = match establish(&paths, &writes, &changed, &moved) {
+            Ok(established) => established,
+            Err(_) => {
+                // The first look tries again and reports the reason. A folder that cannot be watched can often be read.
+                moved.store(true, Ordering::Release);
+                (establish(&[], &writes, &changed, &moved)?.0, now)
+            }
+        };
         Ok(Self { watcher, paths, watched, moved, writes, changed })
     }
 
@@ -140,7 +146,8 @@ fn establish(
 impl Watched {
     fn of(path: &Path) -> Self {
         let above = nearest_above(path);
-        Self { above_is: identity(&above), above, is: identity(path).filter(|_| path.is_dir()) }
+        // A file counts, too: it may be a link through a link that is swapped, as in a mounted ConfigMap.
+        Self { above_is: identity(&above), above, is: identity(path) }
     }
 }
 
@@ -165,4 +172,48 @@ fn parent_of(path: &Path) -> PathBuf {
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn watch(path: PathBuf) -> Folders {
+        Folders::watch(&[path], Arc::new(Writes::default()), || {}).unwrap()
+    }
+
+    #[test]
+    fn a_file_behind_a_link_that_is_swapped_has_moved() {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = |name: &str| folder.path().join(name);
+        for version in ["..1", "..2"] {
+            fs::create_dir(mount(version)).unwrap();
+            fs::write(mount(version).join("cm.yaml"), version).unwrap();
+        }
+        symlink("..1", mount("..data")).unwrap();
+        symlink("..data/cm.yaml", mount("cm.yaml")).unwrap();
+        let mut folders = watch(mount("cm.yaml"));
+        assert!(!folders.have_moved());
+        symlink("..2", mount("..next")).unwrap();
+        fs::rename(mount("..next"), mount("..data")).unwrap();
+        assert!(folders.have_moved());
+        folders.refresh("shop");
+        assert!(!folders.have_moved());
+    }
+
+    #[test]
+    fn a_path_whose_parent_folders_come_later_is_watched() {
+        let folder = tempfile::tempdir().unwrap();
+        let parent = folder.path().join("a/b");
+        let mut folders = watch(parent.join("c"));
+        assert!(!folders.have_moved());
+        fs::create_dir_all(&parent).unwrap();
+        assert!(folders.have_moved());
+        folders.refresh("shop");
+        fs::create_dir(parent.join("c")).unwrap();
+        assert!(folders.have_moved());
+    }
 }

@@ -166,6 +166,7 @@ impl Following {
         if is_suspended {
             self.run().cancel();
         }
+        self.note_resumption();
         self.look();
         Ok(before)
     }
@@ -196,6 +197,13 @@ impl Following {
         if let Err(error) = self.suspensions.end(&self.source, self.clock.time()) {
             let source = self.source.as_str();
             tracing::warn!(source, code = %error.code, "cannot record the end of the suspension: {error}");
+        }
+    }
+
+    /// Whoever sees the status of a source that is not suspended must not read that it is.
+    pub(super) fn note_resumption(&self) {
+        if self.suspension().is_none() {
+            self.health.resume();
         }
     }
 

@@ -45,6 +45,8 @@ pub enum Reason {
     Invalid,
     /// The source is suspended, and the plan is not applied.
     Suspended,
+    /// The source is no longer suspended, and the next run has not ended.
+    Resumed,
     /// A safety limit refused the plan.
     Refused,
     /// A rollback left the state that the manifests declare (D78).
@@ -71,7 +73,7 @@ impl Reason {
     /// Whether somebody wants it so: a source that was suspended, rolled back or changed by hand must not take the server
     /// out of rotation.
     fn is_intended(self) -> bool {
-        matches!(self, Reason::Suspended | Reason::RolledBack | Reason::Drifted | Reason::Fight)
+        matches!(self, Reason::Suspended | Reason::Resumed | Reason::RolledBack | Reason::Drifted | Reason::Fight)
     }
 
     /// The status that the reason is of.
@@ -82,6 +84,7 @@ impl Reason {
             Reason::PartlyApplied
             | Reason::Invalid
             | Reason::Suspended
+            | Reason::Resumed
             | Reason::Refused
             | Reason::RolledBack
             | Reason::Drifted
@@ -234,6 +237,16 @@ impl Health {
             Condition { kind: "Synced", status, reason, message, last_transition_time, observed_revision: revision };
     }
 
+    /// Records that the source is no longer suspended: what the last run found is not held back any longer.
+    pub(super) fn resume(&self) {
+        let mut state = self.state();
+        let condition = &mut state.condition;
+        if condition.reason == Reason::Suspended {
+            condition.reason = Reason::Resumed;
+            condition.message = "resumed, and the next run has not ended".to_owned();
+        }
+    }
+
     /// Records the end of the run.
     pub fn end(&self) {
         let mut state = self.state();
@@ -371,6 +384,18 @@ mod tests {
             health.result(reason, "one to create".into(), 1);
             assert_eq!(health.verdict(), Verdict::Degraded(format!("OutOfSync ({reason}): one to create")));
         }
+    }
+
+    #[test]
+    fn a_source_that_is_resumed_is_not_told_to_be_suspended() {
+        let health = Health::new(SILENCE);
+        health.result(Reason::Suspended, "suspended, not applied: 1 to create".into(), 1);
+        health.resume();
+        let said = "OutOfSync (Resumed): resumed, and the next run has not ended";
+        assert_eq!(health.verdict(), Verdict::Degraded(said.into()));
+        health.result(Reason::InSync, "1 unchanged".into(), 1);
+        health.resume();
+        assert_eq!(health.condition().reason, Reason::InSync);
     }
 
     #[test]

@@ -4,6 +4,8 @@ mod apply;
 pub(crate) mod cancel;
 pub(crate) mod changed_part;
 mod clock;
+#[cfg(test)]
+mod contended;
 pub(crate) mod drift;
 pub(crate) mod fetching;
 mod fight;

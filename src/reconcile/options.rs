@@ -45,7 +45,8 @@ impl Options {
 
     /// Returns the author of the run's changes, for the history.
     pub fn author(&self) -> Author {
-        Author::source(&self.source, self.tree.commit()).with_commit_author(self.tree.commit_author())
+        let author = Author::source(&self.source, self.tree.commit());
+        author.with_commit_author(self.tree.commit_author()).with_commit_message(self.tree.commit_message())
     }
 }
 

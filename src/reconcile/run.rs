@@ -1,6 +1,10 @@
 //! One run of the loop, and its report.
 
-use std::{fmt, time::Instant};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use jiff::Timestamp;
 
@@ -17,12 +21,18 @@ use crate::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
         drift::{DriftState, DriftedResource},
+        key::Key,
         operation::Author,
         snapshot::Snapshot,
     },
     plan::{Plan, Summary},
     store::{CommitError, Store, StoreError},
 };
+
+/// How often a run plans again if the history does not have the changes yet that it would overwrite.
+const MOST_ROUNDS: u32 = 10;
+/// How long it waits for them each time. A commit that is being written takes milliseconds.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A report of the loop.
 #[derive(Debug)]
@@ -40,6 +50,15 @@ pub enum RunReport {
         unchanged: usize,
         /// The revision of the store.
         revision: u64,
+    },
+    /// The store matches the last commit that was fetched, and the repository cannot be fetched now.
+    Unfetched {
+        /// The plan that was applied and its revision, if anything had to change.
+        applied: Option<(Plan, u64)>,
+        /// The number of resources of the source.
+        resources: usize,
+        /// Why it cannot be fetched.
+        failure: Diagnostic,
     },
     /// The manifests have errors; the store keeps its last good state.
     Invalid(Planned),
@@ -176,6 +195,11 @@ fn look(
         Refused(Vec<Diagnostic>),
         RolledBack,
         Cancelled,
+        /// What it would overwrite is not in the history yet.
+        Unseen {
+            visible: u64,
+            current: u64,
+        },
         Failed(ApplyError),
     }
     impl From<ApplyError> for RunStop {
@@ -186,7 +210,7 @@ fn look(
     let author = prepared.options.author();
     let mut findings = RunFindings::default();
     let mut held = HeldChanges::default();
-    let accept = |snapshot: &Snapshot, mut planned: Planned| {
+    let mut accept = |snapshot: &Snapshot, mut planned: Planned| {
         match tell(store, &prepared.options.source, snapshot, &mut planned) {
             Ok(()) => {}
             // What is not put back must be known; all else can be applied without.
@@ -201,13 +225,12 @@ fn look(
             None => return Err(RunStop::Invalid(Box::new(planned))),
             Some(plan) if !plan.refusals.is_empty() => return Err(RunStop::Refused(plan.refusals.clone())),
             Some(_) if on_drift == OnDrift::PutBack => return Ok(planned),
-            Some(_) => {}
-        }
-        let visible = store.snapshot().revision;
-        if visible < snapshot.revision {
-            // The history does not have all changes yet that would be overwritten.
-            let stale = CommitError::Stale { base: visible, current: snapshot.revision };
-            return Err(RunStop::Failed(ApplyError::Commit(stale)));
+            Some(plan) => {
+                let visible = store.snapshot();
+                if has_unseen(plan, &visible, snapshot) {
+                    return Err(RunStop::Unseen { visible: visible.revision, current: snapshot.revision });
+                }
+            }
         }
         held = hold(snapshot, &mut planned).map_err(RunStop::Refused)?;
         findings.drifted = held.drifted;
@@ -216,13 +239,28 @@ fn look(
     };
     let plan = |current: &Snapshot| prepared.plan(current);
     let permit = || if may_apply() { Ok(()) } else { Err(RunStop::Cancelled) };
-    let report = match apply_current(store, plan, |_| Ok(author.clone()), &mut TokenFiles::default(), accept, permit) {
+    let mut rounds = 0;
+    let applied = loop {
+        let mut tokens = TokenFiles::default();
+        match apply_current(store, &plan, |_| Ok(author.clone()), &mut tokens, &mut accept, &permit) {
+            Err(RunStop::Unseen { current, .. }) if rounds < MOST_ROUNDS => {
+                // Commits become visible only when this run does not hold the lock.
+                store.wait_for_revision(current.saturating_sub(1), LONGEST_WAIT);
+                rounds += 1;
+            }
+            applied => break applied,
+        }
+    };
+    let report = match applied {
         Ok((planned, _)) if planned.has_errors() => RunReport::Partly(planned),
         Ok((planned, applied)) => {
             let plan = planned.plan.as_ref();
-            let (unchanged, base) = plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
+            let (unchanged, mut base) = plan.map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
             // What is left as it is would be remembered as in sync.
             if held.is_empty() {
+                if applied.is_none() {
+                    base = accepted(store, &author, base, may_apply).unwrap_or(base);
+                }
                 settled(&planned, applied.unwrap_or(base));
             }
             match planned.plan.zip(applied) {
@@ -245,13 +283,21 @@ fn look(
         Err(RunStop::Cancelled) => {
             RunReport::Failed(vec![Diagnostic::error(Code::Unavailable, "the run was cancelled")])
         }
+        Err(RunStop::Unseen { visible, current }) => {
+            let stale = CommitError::Stale { base: visible, current };
+            RunReport::Failed(vec![ApplyError::Commit(stale).diagnostic()])
+        }
         Err(RunStop::Failed(error)) => RunReport::Failed(vec![error.diagnostic()]),
     };
     match &report {
         RunReport::Failed(found) => findings = findings.failed(found),
         RunReport::Invalid(_) | RunReport::Suspended(_) | RunReport::RolledBack { .. } => {}
         // Nothing is left to do but what is left as it is.
-        RunReport::Applied { .. } | RunReport::InSync { .. } | RunReport::Partly(_) | RunReport::Drifted { .. } => {
+        RunReport::Applied { .. }
+        | RunReport::InSync { .. }
+        | RunReport::Unfetched { .. }
+        | RunReport::Partly(_)
+        | RunReport::Drifted { .. } => {
             findings.pending = Summary { change: held.waiting, ..Summary::default() };
             match on_drift {
                 OnDrift::PutBack => (findings.drifted, findings.drift) = (0, Vec::new()),
@@ -263,6 +309,29 @@ fn look(
     RunResult { report, findings, author }
 }
 
+/// Whether commits that are not durable yet have changed what a plan changes. The history does not have them.
+fn has_unseen(plan: &Plan, visible: &Snapshot, current: &Snapshot) -> bool {
+    let is_same = |key: &Key| match (visible.get(key), current.get(key)) {
+        (Some(visible), Some(current)) => Arc::ptr_eq(visible, current),
+        (None, None) => true,
+        _ => false,
+    };
+    visible.revision < current.revision && !plan.changes.iter().all(|change| is_same(&change.key))
+}
+
+/// Records that the store matches manifests that no rollback left, and returns the revision of that (D78).
+fn accepted(store: &Store, author: &Author, base: u64, may_apply: &dyn Fn() -> bool) -> Option<u64> {
+    let state = store.snapshot();
+    if state.revision != base {
+        return None;
+    }
+    store.accept(author, &state, may_apply).unwrap_or_else(|error| {
+        let Author::Source { source, .. } = author else { return None };
+        tracing::warn!(source, code = %error.code, "cannot record that the source is in sync after a rollback: {error}");
+        None
+    })
+}
+
 /// Whether a rollback left what the manifests declare (D78).
 fn is_left(store: &Store, author: &Author, current: &Snapshot, planned: &Planned) -> Result<bool, ApplyError> {
     let Author::Source { source, commit, .. } = author else { return Ok(false) };
@@ -272,11 +341,27 @@ fn is_left(store: &Store, author: &Author, current: &Snapshot, planned: &Planned
 }
 
 impl RunReport {
+    /// What the run means while the repository cannot be fetched. Other results are more urgent than that.
+    pub(super) fn unfetched(self, failure: &Diagnostic) -> Self {
+        let failure = failure.clone();
+        match self {
+            RunReport::Applied { plan, revision } => {
+                let summary = plan.summary();
+                let resources = summary.unchanged + summary.create + summary.change + summary.replace + summary.adopt;
+                RunReport::Unfetched { applied: Some((plan, revision)), resources, failure }
+            }
+            RunReport::InSync { unchanged, .. } => {
+                RunReport::Unfetched { applied: None, resources: unchanged, failure }
+            }
+            other => other,
+        }
+    }
+
     /// The name of the result in metrics and spans.
     pub(super) fn result(&self) -> &'static str {
         match self {
-            RunReport::Applied { .. } => "applied",
-            RunReport::InSync { .. } => "in_sync",
+            RunReport::Applied { .. } | RunReport::Unfetched { applied: Some(_), .. } => "applied",
+            RunReport::InSync { .. } | RunReport::Unfetched { applied: None, .. } => "in_sync",
             RunReport::Invalid(_) => "invalid",
             RunReport::Partly(_) => "partly_applied",
             RunReport::Suspended(_) => "suspended",
@@ -295,6 +380,7 @@ impl RunReport {
         match self {
             RunReport::Applied { plan, .. } => (Reason::Applied, plan.summary().to_string()),
             RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
+            RunReport::Unfetched { failure, .. } => (Reason::FetchFailed, failure.message.clone()),
             RunReport::Invalid(planned) => unread(planned).unwrap_or_else(|| (Reason::Invalid, errors(planned))),
             RunReport::Partly(planned) => unread(planned).unwrap_or_else(|| (Reason::PartlyApplied, errors(planned))),
             RunReport::Suspended(planned) => {
@@ -373,6 +459,11 @@ pub(super) fn digest(report: &RunReport, commit: Option<&str>) -> blake3::Hash {
     let _ = match report {
         // Changes by others are not news about the manifests.
         RunReport::InSync { unchanged, .. } => fmt::Write::write_fmt(&mut writer, format_args!("in sync {unchanged}")),
+        // Each failure is logged when it occurs.
+        RunReport::Unfetched { applied, resources, .. } => {
+            let revision = applied.as_ref().map(|(_, revision)| revision);
+            fmt::Write::write_fmt(&mut writer, format_args!("unfetched {resources} {revision:?}"))
+        }
         RunReport::Invalid(planned) => {
             fmt::Write::write_fmt(&mut writer, format_args!("invalid at {commit:?} {:?}", planned.diagnostics))
         }

@@ -1,6 +1,7 @@
 //! What a followed source last attempted, found and applied (D83).
 
 use std::{
+    path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -13,7 +14,7 @@ use crate::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
         drift::DriftedResource,
-        fault::{Aim, Path},
+        fault::{Aim, Path as FieldPath},
         snapshot::Snapshot,
     },
     plan::{Summary, format::json::Item},
@@ -135,7 +136,7 @@ fn clashes(planned: &Planned, snapshot: &Snapshot) -> Vec<Clash> {
         if *owner == desired.claim.source {
             return None;
         }
-        let place = planned.origins.get(&desired.key).map(|origin| origin.place(&Path::root(), Aim::Value));
+        let place = planned.origins.get(&desired.key).map(|origin| origin.place(&FieldPath::root(), Aim::Value));
         let place = place.map(|place| format!(" ({}:{})", place.file.name, place.line_column().0));
         let resource = format!("{}{}", desired.key, place.unwrap_or_default());
         Some(Clash { owner: owner.clone(), resource })
@@ -148,7 +149,7 @@ fn clashes(planned: &Planned, snapshot: &Snapshot) -> Vec<Clash> {
 pub(crate) struct SourceStatus {
     /// The last look.
     pub attempt: Option<LookRecord>,
-    /// The last look after which the store matched the manifests.
+    /// The last look after which the store matched the manifests; from the history if there was none, or after a rollback.
     pub applied: Option<LookRecord>,
     /// What the last run found.
     pub findings: RunFindings,
@@ -202,13 +203,24 @@ impl StatusBoard {
         status.attempt = Some(look);
     }
 
+    /// Sets the look at the manifests that are in effect, as the history has it.
+    pub(super) fn set_applied(&self, look: Option<LookRecord>) {
+        self.status().applied = look;
+    }
+
     /// Records how long the loop waits from now.
     pub(super) fn waits(&self, now: Timestamp, time: Duration) {
         self.status().next_look = now.checked_add(time).ok();
     }
 
     /// Records warnings about files that are still being written.
-    pub(super) fn notice(&self, found: &[Diagnostic]) {
-        self.status().notices = found.iter().map(Item::of).collect();
+    pub(super) fn notice(&self, found: &[(&Path, Diagnostic)]) {
+        let item = |(path, notice): &(&Path, Diagnostic)| {
+            let mut item = Item::of(notice);
+            // The whole file is meant, so there is no line.
+            item.spot.file = Some(path.display().to_string());
+            item
+        };
+        self.status().notices = found.iter().map(item).collect();
     }
 }

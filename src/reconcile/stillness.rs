@@ -139,12 +139,12 @@ impl Stillness {
     }
 
     /// What everyone who looks at the status of the source should know: what it waits for, and what may be incomplete.
-    pub(super) fn notices(&self) -> Vec<Diagnostic> {
-        let notice = |path: &Path, message: &str, help: &str| {
+    pub(super) fn notices(&self) -> Vec<(&Path, Diagnostic)> {
+        fn notice<'p>(path: &'p Path, message: &str, help: &str) -> (&'p Path, Diagnostic) {
             let message = format!("{} {message}", path.display());
             let error = Diagnostic::error(Code::Unreadable, message).help(help);
-            Diagnostic { severity: Severity::Warning, ..error }
-        };
+            (path, Diagnostic { severity: Severity::Warning, ..error })
+        }
         let waits = self.pending.iter().map(|path| {
             notice(path, "is still being written: nothing is applied until it is complete", "close the file")
         });
@@ -332,7 +332,7 @@ mod tests {
         watched.event(MODIFY, Duration::ZERO);
         assert_eq!(watched.look(SECOND), ReadingCheck::Wait(9 * SECOND));
         let notices = watched.stillness.notices();
-        assert!(notices.iter().any(|it| it.message.contains("a.yaml is still being written")), "{notices:?}");
+        assert!(notices.iter().any(|(_, it)| it.message.contains("a.yaml is still being written")), "{notices:?}");
         watched.event(CLOSE, 2 * SECOND);
         assert_eq!(watched.stillness.left(watched.after(2 * SECOND)), None, "it is closed");
         assert_eq!(watched.look(2 * SECOND), ReadingCheck::Complete);
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(watched.stillness.left(watched.after(15 * SECOND)), None);
         assert_eq!(watched.look(15 * SECOND), ReadingCheck::Complete);
         let notices = watched.stillness.notices();
-        assert!(notices.iter().any(|it| it.message.contains("a.yaml was read while it is open")), "{notices:?}");
+        assert!(notices.iter().any(|(_, it)| it.message.contains("a.yaml was read while it is open")), "{notices:?}");
         watched.event(MODIFY, 16 * SECOND);
         assert_eq!(watched.look(16 * SECOND), ReadingCheck::Complete, "a log is not waited for again");
         watched.event(CLOSE, 17 * SECOND);

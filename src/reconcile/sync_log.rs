@@ -37,7 +37,7 @@ impl<'a> SyncOrigin<'a> {
     pub(crate) fn of(author: &'a Author) -> Self {
         let key = |through: &'a Option<(Id, Id)>| through.as_ref().map(|(key, _)| key.as_str());
         let (source, commit, commit_author, through) = match author {
-            Author::Source { source, commit, commit_author, through } => (source, commit, commit_author, through),
+            Author::Source { source, commit, commit_author, through, .. } => (source, commit, commit_author, through),
             Author::Rollback { source, through, .. } => {
                 return Self { source: source.as_deref(), commit: None, author: None, key: key(through) };
             }

@@ -130,6 +130,7 @@ impl WatchedSource {
             repairs: Repairs::default(),
             following,
             stillness,
+            searched: None,
             clock,
         };
         (new, received)
@@ -155,6 +156,8 @@ pub(super) struct Loop<F> {
     following: Arc<Following>,
     /// The files that are still being written.
     stillness: Stillness,
+    /// The revision at which the history was searched for the manifests that are in effect.
+    searched: Option<u64>,
     clock: Clock,
 }
 

@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{PastError, Store, StoreError, commits::is_dirty, engine::Query};
+use jiff::Timestamp;
+
+use super::{
+    Attempt, CommitError, Declined, NextState, PastError, Store, StoreError, commits::is_dirty, engine::Query,
+};
 use crate::model::{
     code::Code,
     operation::{Author, RejectedManifests},
@@ -11,8 +15,22 @@ use crate::model::{
 
 /// How many records are read at once.
 const RECORDS: usize = 100;
+/// How many records are searched for the manifests that are in effect, and how many earlier states are compared.
+const MOST_READ: usize = 1_000;
+const MOST_TRIED: usize = 20;
 /// The most manifests of a source that are remembered as left: the last ones.
 const MOST_REJECTED: usize = 16;
+
+/// Manifests of a source that were applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AppliedManifests {
+    /// Their commit, if they were in Git.
+    pub commit: Option<String>,
+    /// The revision that they made.
+    pub revision: u64,
+    /// Its time.
+    pub at: Timestamp,
+}
 
 impl Store {
     /// Whether a rollback left the manifests of a source: those of a commit, or those that lead to a state.
@@ -35,6 +53,68 @@ impl Store {
         let Some(after) = after else { return Ok(false) };
         let digest = self.digest_of(after, source)?;
         Ok(rejected.iter().any(|left| left.digest == digest))
+    }
+
+    /// Records that a state is what other manifests of a source declare, so that none are rejected any longer. `permit` is
+    /// asked inside the commit. Returns the revision; none if there is nothing to record, or others have committed since.
+    pub(crate) fn accept(
+        &self,
+        author: &Author,
+        state: &Snapshot,
+        permit: &dyn Fn() -> bool,
+    ) -> Result<Option<u64>, StoreError> {
+        let Author::Source { source, commit, .. } = author else { return Ok(None) };
+        // The state may be that of rejected manifests only because somebody has made it so by hand.
+        if state.rejected(source).is_empty() || self.is_rejected(state, source, commit.as_deref(), Some(state))? {
+            return Ok(None);
+        }
+        let accepted = self.commit_next(Attempt::new(author.clone()), |current| {
+            if current.revision == state.revision && permit() { Ok(NextState::Accepted) } else { Err(()) }
+        });
+        match accepted {
+            Ok(committed) => Ok(Some(committed.snapshot.revision)),
+            Err(Declined::Commit(CommitError::Failed(error))) => Err(error),
+            Err(Declined::Declined(()) | Declined::Commit(_)) => Ok(None),
+        }
+    }
+
+    /// Returns the newest manifests of a source whose state the store has now: after a rollback, those that it brought back.
+    pub(crate) fn in_effect(&self, source: &str) -> Result<Option<AppliedManifests>, StoreError> {
+        let state = self.snapshot();
+        let live = if state.rejected(source).is_empty() { None } else { Some(self.digest_of(&state, source)?) };
+        let (mut before, mut read, mut tried) = (u64::MAX, 0, 0);
+        while read < MOST_READ {
+            let records = self.history(&Query::Reconciliations, before, RECORDS)?;
+            let Some(oldest) = records.last().map(|record| record.position) else { break };
+            read += records.len();
+            for record in records {
+                let (Author::Source { source: of, commit, .. }, Some(revision)) = (record.author, record.revision)
+                else {
+                    continue;
+                };
+                if of != source {
+                    continue;
+                }
+                let is_in_effect = match &live {
+                    None => true,
+                    Some(live) => match self.snapshot_at(revision) {
+                        Ok(then) if has_lost_secrets(&then, source) => false,
+                        Ok(then) => self.digest_of(&then, source)? == *live,
+                        Err(PastError::Failed(error)) => return Err(error),
+                        Err(PastError::Gone { .. } | PastError::Future { .. }) => return Ok(None),
+                    },
+                };
+                tried += 1;
+                if is_in_effect {
+                    return Ok(Some(AppliedManifests { commit, revision, at: record.at }));
+                }
+                if tried == MOST_TRIED {
+                    return Ok(None);
+                }
+            }
+            before = oldest;
+        }
+        Ok(None)
     }
 
     /// Returns the manifests that a rollback leaves, of each source that it concerns. Manifests that lead to the state

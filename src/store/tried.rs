@@ -54,6 +54,8 @@ pub(crate) enum NextState {
     Operations(Vec<Operation>),
     /// What operations made of this state when they were tried, and their calls.
     Tried(Arc<Tried>, Vec<String>),
+    /// The same resources: a source accepts them, so that none of its manifests are rejected any longer (D78).
+    Accepted,
 }
 
 impl NextState {
@@ -61,14 +63,14 @@ impl NextState {
     pub(super) fn is_empty(&self) -> bool {
         match self {
             NextState::Operations(operations) => operations.is_empty(),
-            NextState::Tried(..) => false,
+            NextState::Tried(..) | NextState::Accepted => false,
         }
     }
 
     /// Dates an attempt: resources are as old as the record that creates them.
     pub(super) fn dated(&self, attempt: Attempt) -> Attempt {
         match self {
-            NextState::Operations(_) => attempt,
+            NextState::Operations(_) | NextState::Accepted => attempt,
             NextState::Tried(tried, _) => Attempt { at: tried.at, began: attempt.began.min(tried.began), ..attempt },
         }
     }
@@ -80,6 +82,7 @@ impl NextState {
                 before.apply(operations, at).map(|(next, changed)| (next, Arc::new(changed)))
             }
             NextState::Tried(tried, _) => Ok((tried.after.clone(), Arc::clone(&tried.changed))),
+            NextState::Accepted => before.apply::<Operation>(&[], at).map(|(next, changed)| (next, Arc::new(changed))),
         }
     }
 
@@ -88,6 +91,9 @@ impl NextState {
         match self {
             NextState::Operations(operations) => operations.iter().map(ToString::to_string).collect(),
             NextState::Tried(_, calls) => calls,
+            NextState::Accepted => {
+                vec!["(in sync: the manifests that a rollback undid can be applied again)".to_owned()]
+            }
         }
     }
 }

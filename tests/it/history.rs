@@ -122,7 +122,7 @@ fn secrets_are_digests_that_show_a_change_and_nothing_else() {
 }
 
 #[test]
-fn the_author_of_the_commit_is_told() {
+fn the_author_and_the_message_of_the_commit_are_told() {
     let folder = Folder::new();
     folder.write("one/edge.yaml", &edge("first"));
     for line in ["init -q -b main", "add .", "commit -q -m first"] {
@@ -143,12 +143,20 @@ fn the_author_of_the_commit_is_told() {
             (&told[0]["author"]["commit"], &told[0]["author"]["commit_author"]),
             (&commit.clone().into(), &author)
         );
+        assert_eq!(told[0]["author"]["commit_message"], "first");
         let text = folder.ok(&format!("history --limit 1 --store {store}")).out;
         assert!(text.contains(&format!("source `default` at {commit} by t <t@example.com>")), "{text}");
+        let blamed = folder.ok(&format!("blame edge one --store {store}")).out;
+        let shown = folder.ok(&format!("history show {commit} --store {store}")).out;
+        for text in [text, blamed, shown] {
+            assert!(text.contains(": \"first\""), "{text}");
+        }
         assert!(folder.ok(&format!("history verify --store {store}")).out.contains("verified"));
     }
     folder.write("plain/edge.yaml", &edge("first"));
     folder.ok("reconcile plain --store plain.db");
     let told = records(&folder, "history --format json --store plain.db");
-    assert!(told[0]["author"].get("commit_author").is_none(), "{}", told[0]);
+    for field in ["commit_author", "commit_message"] {
+        assert!(told[0]["author"].get(field).is_none(), "{}", told[0]);
+    }
 }

@@ -101,7 +101,7 @@ fn server_with_pages() -> String {
                     "id": id.to_string(), "uri": "", "revision": null, "created_at": "2026-01-01T00:00:00Z",
                     "milliseconds": 1, "outcome": "refused", "message": format!("message {id}"), "by": "local",
                     "key_id": "", "owner_id": "", "source": "", "commit": "", "commit_author_name": "",
-                    "commit_author_email": "", "rollback_to": null, "operations": 0, "changed": 0
+                    "commit_author_email": "", "commit_message": "", "rollback_to": null, "operations": 0, "changed": 0
                 })
             };
             let next = "http://elsewhere.test/history?limit=1000&before_id=9&actor=local";

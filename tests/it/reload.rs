@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::{
     cli::{Folder, Serve, until},
+    diff::git,
     sources::{CONFIG, client, edge, in_state, shown, soon_shown, status, two_sources, until_logged},
 };
 
@@ -143,10 +144,6 @@ fn a_broken_file_changes_nothing_and_is_reported_with_its_line_once() {
             "/sources/1/prun (line 3): unknown field",
         ),
         (format!("sources:\n{SHOP}- {{name: docs\n"), "at line 4 column 1"),
-        (
-            format!("sources:\n{SHOP}- {{name: docs, path: nowhere/at/all}}\n"),
-            "cannot watch the manifests of source `docs`",
-        ),
         (format!("options: {{file-cache-mib: few}}\nsources:\n{SHOP}"), "invalid value 'few'"),
         (format!("options: {{manifests: shop}}\nsources:\n{SHOP}"), "cannot be combined with `sources`"),
         (format!("options: {{server: http://127.0.0.1:1}}\nsources:\n{SHOP}"), "`server` cannot be set"),
@@ -172,6 +169,32 @@ fn a_broken_file_changes_nothing_and_is_reported_with_its_line_once() {
     serve.wait_for("The configuration file is valid. No source has changed.");
     assert_eq!(names(&serve), ["shop", "docs"]);
     assert_eq!(serve.stop().code, 0);
+}
+
+#[test]
+fn a_repository_or_folder_that_does_not_exist_yet_holds_up_nothing_else() {
+    let folder = two_sources();
+    let later =
+        "- {name: deep, path: nowhere/at/all, interval: 5m}\n- {name: git, repository: later/repo, interval: 5m}\n";
+    replace(&folder, &format!("sources:\n{SHOP}{later}"));
+    let serve = folder.serve("");
+    for source in ["deep", "git"] {
+        in_state(&serve, source, "Failed");
+    }
+    assert_eq!(shown(&serve), ["a"]);
+    replace(&folder, &format!("sources:\n{SHOP}{DOCS}{later}"));
+    soon_shown(&serve, &["a", "b"]);
+    // They are read when they come.
+    folder.write("nowhere/at/all/three.yaml", &edge("three", "c"));
+    soon_shown(&serve, &["a", "b", "c"]);
+    folder.write("prepared/four.yaml", &edge("four", "d"));
+    for line in ["init -q -b main", "add .", "commit -q -m first"] {
+        git(&folder, &format!("-C prepared {line}"));
+    }
+    fs::create_dir(folder.path("later")).unwrap();
+    fs::rename(folder.path("prepared"), folder.path("later/repo")).unwrap();
+    soon_shown(&serve, &["a", "b", "c", "d"]);
+    until("readiness", || (serve.get("/readyz").body == "ready\n").then_some(()));
 }
 
 #[test]

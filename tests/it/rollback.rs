@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{Folder, REPOSITORY, Serve, copy, finish, until},
+    diff::git,
     serve::{edge, shown, until_shown},
+    sources::{edge as source_edge, repository, soon_shown},
 };
 
 const SECRET: &str = "storefront/secrets/stripe-webhook-secret.txt";
@@ -137,6 +139,68 @@ fn a_loop_does_not_apply_the_manifests_that_a_rollback_left() {
     // Other manifests were applied since, so these are as good as any.
     folder.write("m/one.yaml", &edge("second"));
     until_shown(&serve, "second");
+}
+
+/// Waits until the one source has a reason.
+fn until_reason(serve: &Serve, source: &str, reason: &str) {
+    until(reason, || {
+        let found = serve.get(&format!("/sources/{source}")).json();
+        (found["conditions"][0]["reason"] == reason).then_some(())
+    });
+}
+
+#[test]
+fn manifests_that_a_rollback_left_can_be_applied_again_after_others_were_in_sync() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m");
+    folder.write("m/one.yaml", &edge("second"));
+    until_shown(&serve, "second");
+    assert_eq!(rollback(&serve, json!({"to": 2})).0, 201);
+    until_reason(&serve, "default", "RolledBack");
+    // The revert declares what the rollback has brought back: there is nothing to change.
+    folder.write("m/one.yaml", &edge("first"));
+    until_reason(&serve, "default", "InSync");
+    folder.write("m/one.yaml", &edge("second"));
+    until_shown(&serve, "second");
+    let told = serve.get("/history").json();
+    let accepted = &told["history"][1];
+    let facts = ["outcome", "revision", "changed"].map(|field| accepted[field].clone());
+    assert_eq!(facts, [json!("applied"), json!(5), json!(0)], "{told:#}");
+}
+
+#[test]
+fn a_commit_that_a_rollback_undid_stays_undone_and_a_later_one_with_the_same_change_does_not() {
+    let folder = repository();
+    let serve = folder.serve("");
+    let push = |description: &str| {
+        folder.write("repo/edge/one.yaml", &source_edge("one", description));
+        git(&folder, &format!("-C repo commit -qam {description}"));
+    };
+    let first = folder.read("repo/.git/refs/heads/main").trim().to_owned();
+    push("b");
+    soon_shown(&serve, &["b"]);
+    let (status, applied) = rollback(&serve, json!({"to": 2, "source": "shop"}));
+    assert_eq!(status, 201, "{applied}");
+    until_reason(&serve, "shop", "RolledBack");
+    let in_effect = |serve: &Serve| serve.get("/sources/shop").json()["last_applied"]["commit"].clone();
+    assert_eq!(in_effect(&serve), json!(first));
+    assert_eq!(serve.stop().code, 0);
+    let serve = folder.serve("");
+    until_reason(&serve, "shop", "RolledBack");
+    assert_eq!(in_effect(&serve), json!(first), "also after a restart");
+    // Somebody makes the change by hand: that commit is not accepted by that.
+    let id = serve.get("/edges/https").json()["https_edges"][0]["id"].as_str().unwrap().to_owned();
+    for (description, reason) in [("b", "InSync"), ("a", "RolledBack")] {
+        let body = json!({"description": description}).to_string();
+        assert_eq!(serve.call("PATCH", &format!("/edges/https/{id}"), &body).status, 200);
+        serve.signal("HUP");
+        until_reason(&serve, "shop", reason);
+    }
+    push("a");
+    until_reason(&serve, "shop", "InSync");
+    push("b");
+    soon_shown(&serve, &["b"]);
 }
 
 #[test]

@@ -197,8 +197,10 @@ fn a_bare_repository_a_tag_and_the_top_folder_are_followed() {
     assert_eq!(shown(&serve), ["a"]);
     drop(serve);
     folder.write(CONFIG, "sources:\n- {name: shop, repository: nowhere, ref: v1}\n");
-    let run = folder.run("serve --listen 127.0.0.1:0");
-    assert_eq!((run.code, run.err.contains("not a readable Git repository")), (1, true), "{}", run.err);
+    let serve = folder.serve("");
+    let found = in_state(&serve, "shop", "Failed");
+    let message = found["diagnostics"][0]["message"].as_str().unwrap();
+    assert!(message.contains("nowhere is not a readable Git repository"), "{message}");
 }
 
 /// The status of a source.

@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use serde_json::json;
+
 use crate::{
     cli::{Folder, Serve, until},
     serve::{edge, shown, until_shown},
@@ -43,6 +45,8 @@ fn half_of_a_file_is_not_applied_while_it_is_open() {
     let mut file = File::create(folder.path("m/one.yaml")).unwrap();
     file.write_all(HALVES[0].as_bytes()).unwrap();
     until_waited_for(&serve);
+    let waits = &serve.get("/sources/default").json()["diagnostics"][0];
+    assert_eq!((&waits["file"], &waits["line"]), (&json!("m/one.yaml"), &json!(null)), "{waits}");
     std::thread::sleep(PAUSE);
     assert_eq!(shown(&serve), ["first"]);
     file.write_all(HALVES[1].as_bytes()).unwrap();
@@ -92,6 +96,8 @@ fn a_file_that_is_renamed_while_it_is_written_is_waited_for() {
     file.write_all(HALVES[0].as_bytes()).unwrap();
     fs::rename(folder.path("m/one.tmp"), folder.path("m/one.yaml")).unwrap();
     until_waited_for(&serve);
+    let waits = &serve.get("/sources/default").json()["diagnostics"][0];
+    assert_eq!((&waits["file"], &waits["line"]), (&json!("m/one.yaml"), &json!(null)), "{waits}");
     std::thread::sleep(PAUSE);
     assert_eq!(shown(&serve), ["first"]);
     file.write_all(HALVES[1].as_bytes()).unwrap();

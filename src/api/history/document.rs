@@ -40,6 +40,8 @@ pub(crate) struct HistoryAuthor {
     pub commit_author_name: String,
     /// The email address of the commit's author, or empty.
     pub commit_author_email: String,
+    /// The first line of the commit's message, or empty.
+    pub commit_message: String,
     /// The revision that a rollback brought back, or null.
     pub rollback_to: Option<u64>,
 }
@@ -58,13 +60,14 @@ impl HistoryAuthor {
             Author::Rollback { to, source, through, .. } => {
                 Self { source: source.clone().unwrap_or_default(), rollback_to: Some(*to), ..by("rollback", through) }
             }
-            Author::Source { source, commit, commit_author, through } => {
+            Author::Source { source, commit, commit_author, commit_message, through } => {
                 let who = commit_author.as_ref();
                 Self {
                     source: source.clone(),
                     commit: commit.clone().unwrap_or_default(),
                     commit_author_name: who.map(|who| who.name.clone()).unwrap_or_default(),
                     commit_author_email: who.map(|who| who.email.clone()).unwrap_or_default(),
+                    commit_message: commit_message.clone().unwrap_or_default(),
                     ..by("source", through)
                 }
             }
@@ -89,6 +92,9 @@ impl HistoryAuthor {
         if !self.key_id.is_empty() {
             let with = if text.is_empty() { "" } else { " with " };
             text += &format!("{with}{}", key_of(&self.key_id, &self.owner_id));
+        }
+        if !self.commit_message.is_empty() {
+            text += &format!(": \"{}\"", self.commit_message);
         }
         text
     }

@@ -180,6 +180,7 @@ impl<'a> ReconciliationJob<'a> {
             ("commit", &request.commit, 255),
             ("commit_author_name", &request.commit_author_name, 1024),
             ("commit_author_email", &request.commit_author_email, 1024),
+            ("commit_message", &request.commit_message, 1024),
         ];
         for (name, value, most) in of_commit {
             if value.len() > most || value.contains(char::is_control) {
@@ -223,6 +224,7 @@ impl<'a> ReconciliationJob<'a> {
         let commit = Some(request.commit).filter(|commit| !commit.is_empty());
         let author = CommitAuthor { name: request.commit_author_name, email: request.commit_author_email };
         let author = Some(author).filter(|author| !author.name.is_empty() || !author.email.is_empty());
+        let message = Some(request.commit_message).filter(|message| !message.is_empty());
         let hashes = request.token_hashes.into_iter().map(|(key, hash)| (Id::new(&key), hash));
         let options = Options {
             source: request.source,
@@ -231,7 +233,7 @@ impl<'a> ReconciliationJob<'a> {
             budget: request.max_deletes,
             lints,
             cancel,
-            ..Options::new(Sent::shared(sent, commit).with_commit_author(author))
+            ..Options::new(Sent::shared(sent, commit).with_commit_author(author).with_commit_message(message))
         };
         let (dry_run, expect, tokens) = (request.dry_run, request.expect, TokenHashes(hashes.collect()));
         Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens })

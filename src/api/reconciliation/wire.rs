@@ -58,6 +58,10 @@ pub(crate) struct Request {
     #[serde(default)]
     #[schemars(length(max = 1024))]
     pub commit_author_email: String,
+    /// The first line of the commit's message, if any, for the history.
+    #[serde(default)]
+    #[schemars(length(max = 1024))]
+    pub commit_message: String,
     /// Lint levels by name: `allow`, `warn` or `deny`.
     #[serde(default)]
     pub lints: BTreeMap<String, String>,

@@ -45,7 +45,7 @@ pub(crate) struct SourceView {
     pub interval_seconds: u64,
     /// The last look; null before the first one has finished.
     pub last_attempt: Option<LookView>,
-    /// The last look after which the store matched the manifests; null if there was none since the server started.
+    /// The last look after which the store matched the manifests, from the history after a restart or a rollback; null if there was none.
     pub last_applied: Option<LookView>,
     /// Who suspended the source, if it is suspended: it is looked at and not applied.
     pub suspension: Option<SuspensionView>,

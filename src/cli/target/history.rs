@@ -104,8 +104,9 @@ fn parsed(entry: HistoryEntry) -> Option<Record> {
 }
 
 fn author_of(author: HistoryAuthor) -> Option<Author> {
-    let HistoryAuthor { by, key_id, owner_id, source, commit, commit_author_name, commit_author_email, rollback_to } =
-        author;
+    let HistoryAuthor { by, key_id, owner_id, source, commit, .. } = author;
+    let (commit_author_name, commit_author_email) = (author.commit_author_name, author.commit_author_email);
+    let (commit_message, rollback_to) = (given(author.commit_message), author.rollback_to);
     let through = given(key_id).map(|key| (Id::new(&key), Id::new(&owner_id)));
     match by.as_str() {
         "api" => through.map(|(key, owner)| Author::Api { key, owner }),
@@ -114,7 +115,7 @@ fn author_of(author: HistoryAuthor) -> Option<Author> {
         "source" => {
             let is_known = !commit_author_name.is_empty() || !commit_author_email.is_empty();
             let who = is_known.then_some(CommitAuthor { name: commit_author_name, email: commit_author_email });
-            Some(Author::Source { source, commit: given(commit), commit_author: who, through })
+            Some(Author::Source { source, commit: given(commit), commit_author: who, commit_message, through })
         }
         _ => None,
     }
@@ -153,6 +154,7 @@ mod tests {
             source: "shop".into(),
             commit: Some("4f2a".into()),
             commit_author: Some(who),
+            commit_message: Some("Fix the login".into()),
             through: through.clone(),
         };
         let back = Author::Rollback { to: 3, source: None, rejected: Vec::new(), through };

@@ -115,6 +115,7 @@ impl ServerTarget {
             commit: self.options.tree.commit().unwrap_or_default(),
             commit_author_name: name,
             commit_author_email: email,
+            commit_message: self.options.tree.commit_message().unwrap_or_default(),
             lints: levels.collect(),
             allowed_labels: lints.allowed_labels.clone(),
             certificate_expiry_days: lints.certificate_expiry_days,

@@ -255,6 +255,12 @@ impl Tree for CommitTree {
         Some(provenance::author(&commit))
     }
 
+    fn commit_message(&self) -> Option<String> {
+        let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
+        let commit = repository.find_commit(self.id).ok()?;
+        provenance::first_line(commit.message_bytes())
+    }
+
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         let path = plain(&manifest.folder.join(name));
         let root = plain(&manifest.root);

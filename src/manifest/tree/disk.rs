@@ -16,7 +16,7 @@ use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, inside_git,
     jail::{AccessError, FoundFile, Jail, read_anywhere, search},
     manifest_file, no_manifest, outside, parent_of, plain,
-    provenance::{Reads, author_of},
+    provenance::{Reads, author_of, message_of},
     stamp::FileStamp,
     too_large, too_many, unreadable, value_of,
 };
@@ -114,6 +114,10 @@ impl Tree for Disk {
 
     fn commit_author(&self) -> Option<CommitAuthor> {
         author_of(&self.paths)
+    }
+
+    fn commit_message(&self) -> Option<String> {
+        message_of(&self.paths)
     }
 
     fn files_read(&self) -> Vec<(PathBuf, FileStamp)> {

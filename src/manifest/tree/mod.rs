@@ -68,6 +68,11 @@ pub trait Tree: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The first line of the commit's message, if known: at most 120 characters.
+    fn commit_message(&self) -> Option<String> {
+        None
+    }
+
     /// The tag of this commit, if it was chosen from a range of versions.
     fn tag(&self) -> Option<String> {
         None

@@ -13,6 +13,8 @@ use crate::model::operation::CommitAuthor;
 
 /// The most characters of an author's name and email address.
 const MOST_CHARS: usize = 255;
+/// The most characters of a commit's message.
+const MOST_MESSAGE_CHARS: usize = 120;
 
 /// The files that were read since the manifests were last listed.
 #[derive(Debug, Clone, Default)]
@@ -73,6 +75,25 @@ pub(super) fn author_of(paths: &[PathBuf]) -> Option<CommitAuthor> {
     let checkout = Checkout::of(paths)?;
     let commit = checkout.trees.first()?.repository.find_commit(checkout.head).ok()?;
     Some(author(&commit))
+}
+
+/// Returns the first line of the message of the checked-out commit of paths.
+pub(super) fn message_of(paths: &[PathBuf]) -> Option<String> {
+    let checkout = Checkout::of(paths)?;
+    let commit = checkout.trees.first()?.repository.find_commit(checkout.head).ok()?;
+    first_line(commit.message_bytes())
+}
+
+/// Returns the first line of a commit's message without control characters, or the beginning of a long one.
+pub(super) fn first_line(message: &[u8]) -> Option<String> {
+    let message = String::from_utf8_lossy(message);
+    let line = message.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let mut text: String = line.chars().filter(|c| !c.is_control()).take(MOST_MESSAGE_CHARS + 1).collect();
+    if let Some((end, _)) = text.char_indices().nth(MOST_MESSAGE_CHARS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// Returns the author of a commit, as recorded in it.
@@ -176,4 +197,19 @@ impl WorkTree {
 fn is_unchecked(entry: &IndexEntry) -> bool {
     let skipped = IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
     entry.flags & IndexEntryFlag::VALID.bits() != 0 || entry.flags_extended & skipped != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_line;
+
+    #[test]
+    fn a_message_is_its_first_line_without_control_characters_and_bounded() {
+        let of = |message: &str| first_line(message.as_bytes());
+        assert_eq!(of("\n  Fix the \u{1b}[31mlogin\u{7} \r\n\nbody\n").as_deref(), Some("Fix the [31mlogin"));
+        assert_eq!((of(""), of("\n \n"), of("\u{1}\n")), (None, None, None));
+        assert_eq!(of(&"ä".repeat(120)), Some("ä".repeat(120)));
+        assert_eq!(of(&"ä".repeat(1 << 16)), Some(format!("{}…", "ä".repeat(120))));
+        assert_eq!(first_line(b"a\xffb").as_deref(), Some("a\u{fffd}b"));
+    }
 }

@@ -240,6 +240,10 @@ impl Tree for Recorder {
         self.tree.commit_author()
     }
 
+    fn commit_message(&self) -> Option<String> {
+        self.tree.commit_message()
+    }
+
     fn tag(&self) -> Option<String> {
         self.tree.tag()
     }

@@ -1,7 +1,7 @@
 //! Manifests at a revision of a repository: each listing reads the commit that the revision names at that time.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -71,12 +71,15 @@ impl RefTree {
     }
 
     /// The files of a local repository that change when a ref does. A mirror changes only when it is fetched.
-    pub(crate) fn watched(&self) -> Result<Vec<PathBuf>, Diagnostic> {
-        let RepositoryPlace::Local(path) = &self.place else { return Ok(Vec::new()) };
-        let repository = opened(path)?;
-        let shared = repository.commondir();
+    pub(crate) fn watched(&self) -> Vec<PathBuf> {
+        let RepositoryPlace::Local(path) = &self.place else { return Vec::new() };
         // A `git gc` moves refs into one file.
-        Ok(vec![shared.join("refs"), shared.join("packed-refs"), repository.path().join("HEAD")])
+        let of = |shared: &Path, own: &Path| [shared.join("refs"), shared.join("packed-refs"), own.join("HEAD")];
+        match opened(path) {
+            Ok(repository) => of(repository.commondir(), repository.path()).to_vec(),
+            // It may come later, bare or with a work tree.
+            Err(_) => [path.clone(), path.join(".git")].iter().flat_map(|git| of(git, git)).collect(),
+        }
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Arc<CommitListing>>> {
@@ -147,6 +150,10 @@ impl Tree for RefTree {
 
     fn commit_author(&self) -> Option<CommitAuthor> {
         self.listing()?.tree.commit_author()
+    }
+
+    fn commit_message(&self) -> Option<String> {
+        self.listing()?.tree.commit_message()
     }
 
     fn tag(&self) -> Option<String> {

@@ -94,6 +94,7 @@ pub struct Sent {
     files: Vec<SharedFile>,
     commit: Option<String>,
     commit_author: Option<CommitAuthor>,
+    commit_message: Option<String>,
     /// The index of each file by name, and of its values.
     by_name: HashMap<String, (usize, ValueIndexes)>,
 }
@@ -114,13 +115,19 @@ impl Sent {
             (file.name.clone(), (at, values))
         });
         let by_name = by_name.collect();
-        Self { files, commit, commit_author: None, by_name }
+        Self { files, commit, commit_author: None, commit_message: None, by_name }
     }
 
     /// Sets the author of the commit.
     #[must_use]
     pub fn with_commit_author(self, commit_author: Option<CommitAuthor>) -> Self {
         Self { commit_author, ..self }
+    }
+
+    /// Sets the first line of the commit's message.
+    #[must_use]
+    pub fn with_commit_message(self, commit_message: Option<String>) -> Self {
+        Self { commit_message, ..self }
     }
 
     fn value(&self, manifest: &ManifestFile, file: &str, variable: &str) -> Option<String> {
@@ -157,6 +164,10 @@ impl Tree for Sent {
 
     fn commit_author(&self) -> Option<CommitAuthor> {
         self.commit_author.clone()
+    }
+
+    fn commit_message(&self) -> Option<String> {
+        self.commit_message.clone()
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     manifest::tree::{Tree, changed_while_read},
-    model::{diagnostic::Diagnostic, operation::Author},
+    model::{diagnostic::Diagnostic, operation::Author, snapshot::Snapshot},
     store::{Attempt, history::Outcome as AttemptOutcome},
 };
 
@@ -46,7 +46,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             self.following.health.unchanged();
             // The commit may be another one that changes no manifest.
             let (commit, revision) = (self.options.tree.commit(), self.store.snapshot().revision);
-            self.following.status.confirm(self.look_record(commit, revision), self.following.fetch_failure().is_none());
+            self.following.status.confirm(self.look_record(commit, revision), true);
             return None;
         }
         if self.reported.is_none()
@@ -173,6 +173,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             (Some(_), None) => tracing::info!(source, "the source is no longer suspended"),
             _ => {}
         }
+        self.following.note_resumption();
         self.suspension = now;
         self.suspension.is_some()
     }
@@ -191,24 +192,29 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Records the result of a run, and reports it if it is new.
     fn tell(&mut self, run: RunResult) {
         let commit = run.commit();
-        let RunResult { report: outcome, mut findings, author } = run;
+        let RunResult { report: mut outcome, mut findings, author } = run;
         let snapshot = self.store.snapshot();
-        let (mut reason, mut message) = outcome.condition();
+        let found = outcome.condition().0;
+        // Also if the repository cannot be fetched: the commit that was fetched last is in effect.
+        let is_synced = found.status() == Status::Synced;
         if let Some(failure) = self.following.fetch_failure()
-            && reason != Reason::FetchFailed
+            && found != Reason::FetchFailed
         {
             findings = findings.after(std::slice::from_ref(&failure));
-            // The store matches an old commit. Errors in it are more urgent.
-            if matches!(reason, Reason::Applied | Reason::InSync) {
-                (reason, message) = (Reason::FetchFailed, failure.message);
-            }
+            outcome = outcome.unfetched(&failure);
         }
+        let (reason, message) = outcome.condition();
         let now = digest(&outcome, commit.as_deref());
         let look = self.look_record(commit, snapshot.revision);
-        self.following.status.record(look, findings, reason.status() == Status::Synced);
+        self.following.status.record(look, findings, is_synced);
+        if !is_synced && !matches!(outcome, RunReport::Partly(_)) {
+            self.find_applied(&snapshot);
+        }
         // Last: whoever sees the state sees what was found.
         let health = &self.following.health;
         health.result(reason, message, snapshot.revision);
+        // It may have been resumed during the run.
+        self.following.note_resumption();
         if !health.is_applied() {
             let source = self.options.source.as_str();
             let owned = snapshot.iter().any(|it| it.claim.as_ref().is_some_and(|claim| claim.source == source));
@@ -230,6 +236,26 @@ impl<F> Loop<F> {
         LookRecord { at: self.clock.time(), commit, tag: self.options.tree.tag(), revision }
     }
 
+    /// Finds in the history which manifests are in effect, if no look of this process has found that, or after a rollback.
+    fn find_applied(&mut self, snapshot: &Snapshot) {
+        let (source, status) = (self.options.source.as_str(), &self.following.status);
+        let is_known = status.applied().is_some() && snapshot.rejected(source).is_empty();
+        if is_known || self.searched == Some(snapshot.revision) {
+            return;
+        }
+        match self.store.in_effect(source) {
+            Ok(found) => {
+                let look =
+                    found.map(|it| LookRecord { at: it.at, commit: it.commit, tag: None, revision: it.revision });
+                status.set_applied(look);
+                self.searched = Some(snapshot.revision);
+            }
+            Err(error) => {
+                tracing::warn!(source, code = %error.code, "cannot read from the history what is in effect: {error}");
+            }
+        }
+    }
+
     /// Records an attempt that changed nothing in the history; a persistent error is one attempt (D58).
     fn note(&self, report: &RunReport, author: &Author) {
         let outcome = match report {
@@ -238,6 +264,7 @@ impl<F> Loop<F> {
             RunReport::Failed(_) => AttemptOutcome::Failed,
             RunReport::Applied { .. }
             | RunReport::InSync { .. }
+            | RunReport::Unfetched { .. }
             | RunReport::Partly(_)
             | RunReport::Suspended(_)
             | RunReport::Drifted { .. }

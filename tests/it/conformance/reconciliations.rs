@@ -142,7 +142,7 @@ fn run_rows() -> Vec<Row> {
                 request(
                     &edge("nulls-{n}", ""),
                     json!({"dry_run": null, "prune": null, "isolate": null, "max_deletes": null, "commit": null,
-                        "commit_author_name": null, "commit_author_email": null,
+                        "commit_author_name": null, "commit_author_email": null, "commit_message": null,
                         "lints": null, "allowed_labels": null, "certificate_expiry_days": null, "expect": null, "token_hashes": null}),
                 ),
             )
@@ -249,6 +249,12 @@ fn shape_rows() -> Vec<Row> {
             of(json!({"commit_author_email": "a\u{1b}"})),
             "INVALID_FORMAT",
             "/commit_author_email",
+        ),
+        (
+            "the first line of a message is one line",
+            of(json!({"commit_message": "a\nb"})),
+            "INVALID_FORMAT",
+            "/commit_message",
         ),
         ("labels are a list", of(json!({"allowed_labels": "team"})), "WRONG_TYPE", "/allowed_labels"),
         ("lints are a mapping", of(json!({"lints": ["weak-key"]})), "WRONG_TYPE", "/lints"),
