@@ -43,6 +43,7 @@ use tower::ServiceExt;
 
 use super::tls::{PeerCertificate, Tls};
 use activity::Activity;
+use counts::RefusedFor;
 use sent_body::SentBody;
 use stream::WatchedStream;
 use table::{ConnectionTable, Seat};
@@ -145,14 +146,28 @@ async fn accept(listener: &TcpListener, shared: &Arc<Listening>, stopped: &watch
             return;
         }
     };
-    match shared.table.admit(peer.ip()).await {
-        Ok(seat) => drop(tokio::spawn(attend(Arc::clone(shared), stream, peer, seat, stopped.clone()))),
-        Err(reason) => {
-            counts::refused(reason);
-            if shared.tls.is_none() {
-                refuse(&stream, &refusal::busy());
-            }
+    if let Some(seat) = shared.table.seat(peer.ip()) {
+        drop(tokio::spawn(attend(Arc::clone(shared), stream, peer, seat, stopped.clone())));
+        return;
+    }
+    // Whoever waits for a place must not keep others from coming in.
+    let Some(waiting) = shared.table.queue(peer.ip()).await else {
+        return turn_away(shared, &stream, RefusedFor::Address);
+    };
+    let (shared, stopped) = (Arc::clone(shared), stopped.clone());
+    drop(tokio::spawn(async move {
+        match waiting.seat().await {
+            Ok(seat) => attend(shared, stream, peer, seat, stopped).await,
+            Err(reason) => turn_away(&shared, &stream, reason),
         }
+    }));
+}
+
+/// Refuses a connection that has no place.
+fn turn_away(shared: &Listening, stream: &TcpStream, reason: RefusedFor) {
+    counts::refused(reason);
+    if shared.tls.is_none() {
+        refuse(stream, &refusal::busy());
     }
 }
 
