@@ -30,6 +30,7 @@ mod page;
 mod past;
 mod peer;
 mod permission;
+mod precondition;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;

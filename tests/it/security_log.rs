@@ -171,3 +171,24 @@ fn a_reload_that_changes_credentials_is_logged_without_them() {
     let text = folder.read(LOG);
     assert!(!text.contains("hunter2") && !text.contains("deploy"), "{text}");
 }
+
+#[test]
+fn changes_of_roles_and_refused_ones_are_logged() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let (id, token) = key_of(&serve, &json!({"owner_id": "usr_ed"}));
+    let role = |token: &str, role: &str| {
+        serve.call_as(token, "PATCH", "/owners/usr_ed", &json!({"role": role}).to_string()).status
+    };
+    assert_eq!(role(&token, "admin"), 403);
+    assert_eq!(role(&serve.token, "viewer"), 200);
+    let found = wait_for(&folder, "role_changed");
+    let changed = of(&found, "role_changed");
+    assert_eq!((changed.len(), &changed[0]["target"], &changed[0]["role"]), (1, &json!("usr_ed"), &json!("viewer")));
+    assert_eq!(
+        (&changed[0]["method"], &changed[0]["path"], &changed[0]["status"]),
+        (&json!("PATCH"), &json!("/owners/{p0}"), &json!(200))
+    );
+    let refused = of(&found, "permission_refused");
+    assert_eq!((refused.len(), &refused[0]["key"], &refused[0]["owner"]), (1, &json!(id), &json!("usr_ed")));
+}

@@ -243,6 +243,16 @@ fn a_mapped_certificate_acts_as_its_owner_and_a_token_wins() {
         assert_eq!(https(&serve, &authority, Some(&identity(uri)), &post(2)).unwrap().0, status, "{uri}");
     }
     assert_eq!(https(&serve, &authority, None, &post(2)).unwrap().0, 401);
+    // An editor changes keys of editors and viewers.
+    let (status, key) =
+        https(&serve, &authority, Some(&identity("urn:ci")), &without_token(&serve, "POST", "/api_keys", "{}"))
+            .unwrap();
+    assert_eq!(status, 201, "{key}");
+    assert_eq!(key["owner_id"], "bot_ci");
+    let path = format!("/api_keys/{}", key["id"].as_str().unwrap());
+    let delete = without_token(&serve, "DELETE", &path, "");
+    assert_eq!(https(&serve, &authority, Some(&identity("urn:reader")), &delete).unwrap().0, 403);
+    assert_eq!(https(&serve, &authority, Some(&identity("urn:ci")), &delete).unwrap().0, 204);
     // The admin's token, over the connection of a viewer.
     let as_admin_too = as_admin(&serve, "POST", "/edges/https", &create(3));
     assert_eq!(https(&serve, &authority, Some(&identity("urn:reader")), &as_admin_too).unwrap().0, 201);
