@@ -192,3 +192,19 @@ fn changes_of_roles_and_refused_ones_are_logged() {
     let refused = of(&found, "permission_refused");
     assert_eq!((refused.len(), &refused[0]["key"], &refused[0]["owner"]), (1, &json!(id), &json!("usr_ed")));
 }
+
+#[test]
+fn a_log_that_was_removed_goes_on_and_its_loss_is_found() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    wait_for(&folder, "started");
+    std::fs::remove_file(folder.path(LOG)).unwrap();
+    assert_eq!(http(&serve.address, "GET", "/api_keys", &[], "").status, 401);
+    until("a new file", || folder.path(LOG).exists().then_some(()));
+    serve.stop();
+    let found = lines(&folder);
+    assert_eq!(found[0]["event"], "log_continued");
+    assert_eq!((&found[0]["seq"], of(&found, "authentication_failed").len()), (&json!(3), 1));
+    let run = verified(&folder);
+    assert!(run.code == 1 && run.err.contains("lines 1 to 2 were removed or moved"), "{}", run.all());
+}
