@@ -83,8 +83,9 @@ pub(super) async fn git(app: Arc<App>, request: Request<Body>) -> Result<Respons
     if !parts.headers.contains_key(TOKEN) && !DIGESTS.iter().any(|(name, _)| parts.headers.contains_key(*name)) {
         return Err(unsigned());
     }
-    let length = parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    let is_small = length.is_some_and(|length: usize| length <= SMALL);
+    let length: Option<usize> =
+        parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let is_small = length.is_some_and(|length| length <= SMALL);
     let (receiving, bytes) = if is_small { (None, SMALL) } else { (Some(app.large_hooks.place()?), LIMITS.bytes) };
     let bytes = body::take(&parts.headers, body, Limits { bytes, ..LIMITS }).await?;
     let place = app.hooks.place()?;
