@@ -87,6 +87,8 @@ fn docs_run_only_their_own_scripts_and_are_not_framed() {
     let body = page.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
     let scripts = body.split("<script").skip(1);
     assert!(scripts.clone().count() > 0 && scripts.clone().all(|it| it.contains("src=\"./")), "{body}");
+    let missing = raw(&serve, "GET /docs/nothing", &[]);
+    assert!(status(&missing) == 404 && missing.contains("no endpoint at this path"), "{missing}");
     let api = raw(&serve, "GET /api_keys", &[]);
     assert!(!api.contains("content-security-policy") && api.contains("x-content-type-options: nosniff"), "{api}");
 }
