@@ -275,6 +275,10 @@ mod tests {
         let path = folder.path().join("security.log");
         let (log, thread) = open(&path).unwrap();
         assert!(!log.is_failing());
+        // The thread writes its first line, and would make the file again.
+        while log.sequence() < 2 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
         drop(thread);
