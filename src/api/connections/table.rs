@@ -227,7 +227,7 @@ impl WaitingConnection {
                 }
             }
         }
-        let _search = Search::begin(&table.searching);
+        let _search = PlaceSearch::begin(&table.searching);
         loop {
             let patience = match table.make_places() {
                 MadeRoom::Soon => LEAVING,
@@ -254,16 +254,16 @@ impl Drop for WaitingConnection {
 }
 
 /// A search for any place, until it is dropped.
-struct Search<'a>(&'a AtomicUsize);
+struct PlaceSearch<'a>(&'a AtomicUsize);
 
-impl<'a> Search<'a> {
+impl<'a> PlaceSearch<'a> {
     fn begin(searching: &'a AtomicUsize) -> Self {
         searching.fetch_add(1, Ordering::Relaxed);
         Self(searching)
     }
 }
 
-impl Drop for Search<'_> {
+impl Drop for PlaceSearch<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
