@@ -61,6 +61,10 @@ impl ClientCertificates {
                 let fault = fault("subject_alt_name", Code::InvalidFormat, "expected a name with its kind");
                 return Err(fault.help("write `dns:`, `uri:` or `email:` before the name in the certificate"));
             }
+            if name.starts_with("dns:") && name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+                let fault = fault("subject_alt_name", Code::InvalidFormat, "a DNS name must be in lower case");
+                return Err(fault.help("write the name in lower case; certificates match whatever their case"));
+            }
             if entries.iter().take(at).any(|other| other.subject_alt_name == *name) {
                 return Err(fault("subject_alt_name", Code::DuplicateName, "this name is listed twice"));
             }
@@ -186,6 +190,8 @@ mod tests {
         assert_eq!(faulty(&[entry("deploy.example.com", "bot_a")]), "/0/subject_alt_name");
         assert_eq!(faulty(&[entry("dns:", "bot_a")]), "/0/subject_alt_name");
         assert_eq!(faulty(&[entry("dns:a b", "bot_a")]), "/0/subject_alt_name");
+        assert_eq!(faulty(&[entry("dns:CI.example.com", "bot_a")]), "/0/subject_alt_name");
+        assert!(ClientCertificates::check(&[entry("uri:urn:CI", "bot_a")]).is_ok());
         assert_eq!(faulty(&[entry("dns:a", "deploy")]), "/0/owner");
         assert_eq!(faulty(&[entry("dns:a", "bot_a"), entry("dns:a", "bot_b")]), "/1/subject_alt_name");
         assert!(ClientCertificates::check(&[entry("dns:a", "bot_a"), entry("email:a@b", "bot_a")]).is_ok());

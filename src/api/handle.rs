@@ -279,10 +279,7 @@ impl ApiRequest<'_> {
     ) -> Result<Arc<Snapshot>, ApiError> {
         // A resource that does not exist yet has no ETag.
         let conditional = !matches!(operations.last(), Some(Operation::Create { .. }));
-        let conditions = self.headers.get_all(header::IF_MATCH).iter().filter(|_| conditional);
-        let conditions = conditions.map(|value| value.to_str().unwrap_or_default());
-        let conditions: Vec<String> =
-            conditions.flat_map(|value| value.split(',')).map(|tag| tag.trim().to_owned()).collect();
+        let precondition = if conditional { Precondition::of(&self.headers) } else { Precondition::none() };
         let (app, caller, key) = (Arc::clone(self.app), self.caller.clone(), key.clone());
         let (attempt, role) = (Attempt::new(caller.author()), caller.role);
         let changes = people_changes(&operations);
@@ -290,17 +287,10 @@ impl ApiRequest<'_> {
             app.store.commit_with(attempt, |current| -> Result<Vec<Operation>, ApiError> {
                 permission::check((&caller.key, &caller.owner), current, &operations)
                     .map_err(|fault| caller.refused(fault))?;
-                if !conditions.is_empty() {
-                    let now = match slot {
-                        Some(slot) => render_module(&app, role, current, &key, slot)?,
-                        None => current.get(&key).map(|entry| render(&app, role, current, entry)).transpose()?,
-                    };
-                    let holds = now.is_some_and(|now| conditions.iter().any(|tag| tag == "*" || **tag == *now.etag));
-                    if !holds {
-                        let message = "`If-Match` does not match the current state of the resource";
-                        return Err(ApiError::of(Code::PreconditionFailed, message));
-                    }
-                }
+                precondition.check(|| match slot {
+                    Some(slot) => render_module(&app, role, current, &key, slot),
+                    None => current.get(&key).map(|entry| render(&app, role, current, entry)).transpose(),
+                })?;
                 Ok(operations)
             })
         };

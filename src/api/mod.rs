@@ -30,6 +30,7 @@ mod page;
 mod past;
 mod peer;
 mod permission;
+mod precondition;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;
@@ -99,6 +100,8 @@ pub struct App {
     searches: Work,
     /// Limits webhooks, which nobody has authenticated yet.
     hooks: Work,
+    /// Limits the large bodies of webhooks that are received.
+    large_hooks: Work,
     renderings: Renderings,
     pages: KeptPages,
     /// The texts of sent manifests.
@@ -154,6 +157,7 @@ impl App {
         let work = Work::new("reconciliations", WAITING_RECONCILIATIONS);
         let searches = Work::new("filtered lists", WAITING_SEARCHES);
         let hooks = Work::new("webhooks", WAITING_HOOKS);
+        let large_hooks = Work::new("large webhooks", WAITING_HOOKS);
         let (renderings, pages) = (Renderings::new(), KeptPages::default());
         let files = FileCache::new(DEFAULT_MIB << 20);
         let watchers = Watchers::new(DEFAULT_WATCHERS);
@@ -166,6 +170,7 @@ impl App {
             work,
             searches,
             hooks,
+            large_hooks,
             renderings,
             pages,
             files,

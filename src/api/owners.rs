@@ -19,13 +19,16 @@ use super::{
     handle::not_found,
     openapi::{extension::ExtensionOperation, schemas::Schemas},
     page::{self, DEFAULT_LIMIT, Page},
+    precondition::Precondition,
     query,
+    security::note::{SecurityNote, people_changes},
 };
 use crate::{
     model::{
         Kind,
         code::Code,
         decode::decode,
+        fault::Fault,
         id::Id,
         json,
         key::Key,
@@ -33,7 +36,7 @@ use crate::{
         operation::Operation,
         secret::Secrets,
         site::Site,
-        snapshot::{Entry, Snapshot},
+        snapshot::{Entry, Rendered, Snapshot},
     },
     store::{Attempt, Declined},
 };
@@ -116,8 +119,7 @@ pub(super) async fn get(app: Arc<App>, id: String, request: Request<Body>) -> Re
     query::check(request.uri().query(), &[])?;
     let key = Key::new(Kind::Owner, Id::new(&id));
     let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
-    let rendered = answer::rendered(json::bytes(&OwnerView::of(entry, &app.site), Secrets::Masked)?);
-    Ok(answer::conditional(request.headers(), &rendered))
+    Ok(answer::conditional(request.headers(), &render(entry, &app.site)?))
 }
 
 /// Sets the role of an owner.
@@ -125,6 +127,7 @@ pub(super) async fn patch(app: Arc<App>, id: String, request: Request<Body>) -> 
     let (parts, body) = request.into_parts();
     let caller = admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
+    let precondition = Precondition::of(&parts.headers);
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     if content.root().is_null() {
         return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
@@ -137,11 +140,13 @@ pub(super) async fn patch(app: Arc<App>, id: String, request: Request<Body>) -> 
     };
     let key = Key::new(Kind::Owner, Id::new(&id));
     let operations = vec![set_role(key.id.clone(), update.role)];
+    let note = SecurityNote::changes(caller.key.clone(), caller.owner.clone(), people_changes(&operations));
     let respond = move || -> Result<Response, ApiError> {
         let made =
             app.store.commit_with(Attempt::new(caller.author()), |current| -> Result<Vec<Operation>, ApiError> {
                 // The key may have been revoked, or its owner demoted, while the body was received.
-                admit(&app, current, &parts.method, &parts.headers)?;
+                admin(auth::admit_again(&app, current, &parts.method, &parts.headers)?)?;
+                precondition.check(|| current.get(&key).map(|entry| render(entry, &app.site)).transpose())?;
                 Ok(operations)
             });
         let snapshot = match made {
@@ -150,8 +155,9 @@ pub(super) async fn patch(app: Arc<App>, id: String, request: Request<Body>) -> 
             Err(Declined::Commit(error)) => return Err(error.into()),
         };
         let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
-        let rendered = answer::rendered(json::bytes(&OwnerView::of(entry, &app.site), Secrets::Masked)?);
-        Ok(answer::resource(StatusCode::OK, &rendered))
+        let mut response = answer::resource(StatusCode::OK, &render(entry, &app.site)?);
+        response.extensions_mut().insert(note);
+        Ok(response)
     };
     // The engine blocks until the data is on disk.
     let answer = tokio::task::spawn_blocking(respond).await;
@@ -159,11 +165,22 @@ pub(super) async fn patch(app: Arc<App>, id: String, request: Request<Body>) -> 
 }
 
 fn admit(app: &App, snapshot: &Snapshot, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let caller = auth::admit(app, snapshot, method, headers)?;
+    admin(auth::admit(app, snapshot, method, headers)?)
+}
+
+/// Refuses callers that are no admins.
+fn admin(caller: Caller) -> Result<Caller, ApiError> {
     match caller.role {
         Role::Admin => Ok(caller),
-        _ => Err(ApiError::of(Code::Forbidden, "only admins can read owners and change their roles")),
+        _ => {
+            let fault = Fault::new(Code::Forbidden, "only admins can read owners and change their roles");
+            Err(caller.refused(fault))
+        }
     }
+}
+
+fn render(entry: &Entry, site: &Site) -> Result<Rendered, ApiError> {
+    Ok(answer::rendered(json::bytes(&OwnerView::of(entry, site), Secrets::Masked)?))
 }
 
 /// The paths with their operations.
@@ -199,7 +216,13 @@ pub(super) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     .body(update, json!({"role": "viewer"}))
     .ok(one)
     .tagged()
-    .fails(&["400", "401", "403", "404", "408", "409", "413", "415", "500"]);
+    .parameter(json!({
+        "name": "If-Match",
+        "in": "header",
+        "description": "The ETag of the resource that the change is based on.",
+        "schema": {"type": "string"},
+    }))
+    .fails(&["400", "401", "403", "404", "408", "409", "412", "413", "415", "500"]);
     vec![
         (PATH.to_owned(), json!({"get": list.build()})),
         (format!("{PATH}/{{id}}"), json!({"get": get.build(), "patch": patch.build()})),

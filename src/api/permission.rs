@@ -12,7 +12,7 @@ use crate::model::{
         api_key::ApiKey,
         owner::{Owner, Role},
     },
-    operation::Operation,
+    operation::{CERTIFICATE, Operation},
     rules,
     snapshot::Snapshot,
 };
@@ -40,7 +40,9 @@ pub(super) fn check<O: Borrow<Operation>>(
         return Ok(());
     }
     let (key, owner) = caller;
-    let has_key = current.get(&Key::new(Kind::ApiKey, key.clone())).is_some();
+    // A certificate is in no store.
+    let is_certificate = key.as_str().starts_with(CERTIFICATE);
+    let has_key = is_certificate || current.get(&Key::new(Kind::ApiKey, key.clone())).is_some();
     let Some(role) = rules::role_of(current, owner.as_str()).filter(|_| has_key) else {
         return Err(Fault::new(Code::Unauthenticated, "the API key was deleted during the request"));
     };
@@ -167,6 +169,21 @@ mod tests {
                 let created = allowed(caller, &snapshot, new_key("ak_new", owner_of(target).id.as_str()));
                 assert_eq!(created.is_ok(), own, "{caller:?} creates a key for {target:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_certificate_has_the_role_of_its_owner() {
+        let (snapshot, key) = (snapshot(), Id::new("certificate:uri:urn:ci"));
+        let delete = [Operation::Delete { key: key_of(Role::Viewer), with_children: true }];
+        for (owner, expected) in [
+            ("usr_admin", None),
+            ("usr_editor", None),
+            ("usr_viewer", Some(Code::Forbidden)),
+            ("usr_gone", Some(Code::Unauthenticated)),
+        ] {
+            let found = check((&key, &Id::new(owner)), &snapshot, &delete).err();
+            assert_eq!(found.map(|fault| fault.code), expected, "{owner}");
         }
     }
 

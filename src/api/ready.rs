@@ -45,6 +45,9 @@ fn page_of(app: &App) -> Response {
         warnings +=
             "warning: the TLS files are not loaded, and the last good ones stay in use; the log has the error\n";
     }
+    if app.guards.is_log_failing() {
+        warnings += "warning: the security log cannot be written, and its events are lost; the log has the error\n";
+    }
     match missing.as_slice() {
         [] => format!("ready\n{warnings}").into_response(),
         _ => not_ready(&missing.join("; ")),

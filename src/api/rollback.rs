@@ -81,7 +81,6 @@ pub(super) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<
     let (parts, body) = request.into_parts();
     auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
-    let place = app.work.place()?;
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     if content.root().is_null() {
         return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
@@ -97,7 +96,8 @@ pub(super) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<
     {
         return Err(ApiError::new(Fault::new(Code::InvalidFormat, reason).at(Path::root().join("source"))));
     }
-    place.run(move |_| RollbackJob { app: &app, headers: &parts.headers, request }.run()).await
+    // A client that is slow to send keeps nobody from a place.
+    app.work.place()?.run(move |_| RollbackJob { app: &app, headers: &parts.headers, request }.run()).await
 }
 
 /// A valid request.

@@ -189,7 +189,7 @@ pub fn router(app: App) -> Router {
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
         .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))
         .route("/readyz", get(async move || ready::page(Arc::clone(&probed)).await).fallback(method_not_allowed))
-        .fallback(async || ApiError::of(Code::NotFound, "not found: no endpoint at this path"))
+        .fallback(async || not_found())
         .layer(middleware::from_fn(with_one_error_body))
         .layer(middleware::from_fn(metrics::observe));
     let router = endpoints.merge(others);
@@ -273,7 +273,7 @@ impl<S: Send + Sync> axum::extract::FromRequestParts<S> for Parameters {
             RawPathParams::from_request_parts(parts, state).await;
         Ok(Self(match params {
             Ok(params) => Ok(params.iter().map(|(_, value)| value.to_owned()).collect()),
-            Err(_) => Err(ApiError::of(Code::NotFound, "not found: no endpoint at this path")),
+            Err(_) => Err(not_found()),
         }))
     }
 }
@@ -311,6 +311,10 @@ fn only(path: &str) -> MethodRouter {
     })
 }
 
+fn not_found() -> ApiError {
+    ApiError::of(Code::NotFound, "not found: no endpoint at this path")
+}
+
 /// Responds to an unsupported method; the router adds the Allow header.
 async fn method_not_allowed() -> ApiError {
     ApiError::of(Code::MethodNotAllowed, "method not allowed for this path")
@@ -319,15 +323,15 @@ async fn method_not_allowed() -> ApiError {
 /// Gives errors of third-party handlers the common error body (D9).
 async fn with_one_error_body(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
-    let code = match response.status() {
-        StatusCode::NOT_FOUND => Code::NotFound,
-        StatusCode::METHOD_NOT_ALLOWED => Code::MethodNotAllowed,
+    let error = match response.status() {
+        StatusCode::NOT_FOUND => not_found(),
+        StatusCode::METHOD_NOT_ALLOWED => method_not_allowed().await,
         _ => return response,
     };
     if response.headers().contains_key(REQUEST_ID) {
         return response;
     }
-    let mut error = ApiError::of(code, "method not allowed for this path").into_response();
+    let mut error = error.into_response();
     if let Some(allow) = response.headers().get(header::ALLOW) {
         error.headers_mut().insert(header::ALLOW, allow.clone());
     }

@@ -28,8 +28,9 @@ const LEAVE: Duration = Duration::from_secs(1);
 /// The connections that may wait until they are accepted, unless the system allows fewer. While others are closed to make
 /// room, many may wait.
 const BACKLOG: i32 = 4096;
-/// The memory of the system for bytes that a client has not acknowledged. It is doubled by Linux.
-const SEND_BUFFER: usize = 256 << 10;
+/// The memory of the system for bytes that a client has not acknowledged. It is doubled by Linux, which tells that there is
+/// room only when a third is free: a slow reader must get there within the time for a stall.
+const SEND_BUFFER: usize = 64 << 10;
 /// The signal for a file over the limit of `ulimit -f`.
 const SIGXFSZ: i32 = 25;
 /// The most threads for blocking work, such as commits.
@@ -195,4 +196,21 @@ fn serve(
     // A blocked run must not delay the shutdown: commits are atomic.
     runtime.shutdown_timeout(LEAVE);
     served
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_reader_makes_room_before_it_counts_as_stalled() {
+        let server = bind("127.0.0.1:0").unwrap();
+        let _client = std::net::TcpStream::connect(server.address().unwrap()).unwrap();
+        server.listener.set_nonblocking(false).unwrap();
+        let (accepted, _) = server.listener.accept().unwrap();
+        let third = rustix::net::sockopt::socket_send_buffer_size(&accepted).unwrap() / 3;
+        let taken = 4000 * server.limits.stall.as_secs();
+        assert!(u64::try_from(third).unwrap() < taken, "{third} {taken}");
+    }
 }

@@ -18,7 +18,10 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::WebPkiClientVerifier,
 };
-use tokio::{sync::Notify, time::timeout};
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
 use tokio_rustls::TlsAcceptor;
 use zeroize::Zeroizing;
 
@@ -60,6 +63,12 @@ impl TlsTexts {
     }
 }
 
+impl TlsTexts {
+    fn authorities(&self) -> blake3::Hash {
+        blake3::hash(self.client_ca.as_deref().unwrap_or_default().as_bytes())
+    }
+}
+
 fn read(path: &Path) -> Result<String, Fault> {
     fs::read_to_string(path).map_err(|error| {
         let message = format!("cannot read the TLS file `{}`: {error}", path.display());
@@ -78,6 +87,8 @@ pub(crate) struct Tls {
     /// Asks for a reload.
     asked: Notify,
     seen: Mutex<SeenFiles>,
+    /// A digest of the authorities of clients' certificates.
+    authorities: watch::Sender<blake3::Hash>,
 }
 
 /// What tells one state of the files from the next.
@@ -92,6 +103,7 @@ impl Tls {
     pub(crate) fn load(files: TlsFiles) -> Result<Arc<Self>, Fault> {
         let texts = TlsTexts::read(&files)?;
         let (config, expiry) = configured(&files, &texts)?;
+        let authorities = watch::Sender::new(texts.authorities());
         let digest = digest(&Ok(texts));
         Ok(Arc::new(Self {
             files,
@@ -100,12 +112,18 @@ impl Tls {
             is_outdated: AtomicBool::new(false),
             asked: Notify::new(),
             seen: Mutex::new(SeenFiles { last: digest, tried: digest }),
+            authorities,
         }))
     }
 
     /// Performs handshakes with the current certificate.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.current.load_full())
+    }
+
+    /// Tells when the authorities of clients' certificates change after now.
+    pub(super) fn authorities(&self) -> watch::Receiver<blake3::Hash> {
+        self.authorities.subscribe()
     }
 
     /// Whether an earlier certificate is in use, because the files have an error.
@@ -133,6 +151,16 @@ impl Tls {
         }
     }
 
+    /// Refuses a certificate that has expired in the place of one that has not.
+    fn check_expiry(&self, next: i64, now: i64) -> Result<(), Fault> {
+        if next >= now || self.expiry() < now {
+            return Ok(());
+        }
+        let at = Timestamp::from_second(next).map(|at| at.to_string()).unwrap_or_default();
+        let message = format!("the certificate in `{}` expired at {at}", self.files.certificate.display());
+        Err(Fault::new(Code::InvalidPem, message).help("replace it with a certificate that is valid"))
+    }
+
     /// Reads the files, and loads them if they have changed and stay the same, or if somebody asks.
     fn look(&self, is_asked: bool) {
         let texts = TlsTexts::read(&self.files);
@@ -146,9 +174,20 @@ impl Tls {
             }
             seen.tried = now;
         }
-        match texts.and_then(|texts| configured(&self.files, &texts)) {
-            Ok((config, expiry)) => {
+        let loaded = texts.and_then(|texts| {
+            let (config, expiry) = configured(&self.files, &texts)?;
+            self.check_expiry(expiry, Timestamp::now().as_second())?;
+            Ok((config, expiry, texts.authorities()))
+        });
+        match loaded {
+            Ok((config, expiry, authorities)) => {
                 self.current.store(config);
+                // Connections that begin from now on have the new ones.
+                self.authorities.send_if_modified(|now| {
+                    let is_new = *now != authorities;
+                    *now = authorities;
+                    is_new
+                });
                 self.expiry.store(expiry, Ordering::Relaxed);
                 self.is_outdated.store(false, Ordering::Relaxed);
                 let until = Timestamp::from_second(expiry).map(|at| at.to_string()).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Failure;
+use super::{Failure, listen::at_least_one};
 use crate::{
     api::{
         guard::{DEFAULT_IN_FLIGHT, GuardSettings, cors::CorsOrigin, proxy::Network},
@@ -19,7 +19,8 @@ pub(super) struct GuardArgs {
     #[arg(long, value_name = "ORIGIN", env = "EDGEWRIGHT_CORS_ORIGIN", value_delimiter = ',')]
     cors_origin: Vec<CorsOrigin>,
     /// Maximum number of requests that are handled at a time; others get 503.
-    #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_REQUESTS", default_value_t = DEFAULT_IN_FLIGHT)]
+    #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_REQUESTS", default_value_t = DEFAULT_IN_FLIGHT,
+        value_parser = at_least_one)]
     max_requests: usize,
     /// Maximum number of requests of an API key in a second, and twice as many at once; others get 429. 0 sets no limit.
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_RATE_LIMIT", default_value_t = 0)]

@@ -119,7 +119,7 @@ impl ListenArgs {
     }
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "expected a number greater than 0".to_owned())
 }

@@ -1,6 +1,6 @@
 //! `edgewright security-log`: the security log of a server (D99).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
@@ -55,8 +55,12 @@ struct LogPlace {
 }
 
 impl LogPlace {
+    fn path(&self) -> PathBuf {
+        self.security_log.clone().unwrap_or_else(|| self.store.join(SECURITY_LOG))
+    }
+
     fn read(&self) -> Result<ReadLog, Failure> {
-        let path = self.security_log.clone().unwrap_or_else(|| self.store.join(SECURITY_LOG));
+        let path = self.path();
         read(&path).map_err(|error| match error {
             LogError::Io(error) => unusable(&path, &error, "set --store or --security-log"),
             LogError::Broken(reason) => {
@@ -68,12 +72,27 @@ impl LogPlace {
     }
 }
 
+fn without_beginning(path: &Path, log: &ReadLog) -> Failure {
+    let message = format!(
+        "the security log `{}` begins with line {}: files with lines 1 to {} were removed or moved",
+        path.display(),
+        log.first,
+        log.first.saturating_sub(1)
+    );
+    let help = "put the files back as `.1`, `.2` and so on, the newest first, or restore them from a backup";
+    Diagnostic::error(Code::StoreCorrupt, message).help(help).into()
+}
+
 impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         match self.command {
             Command::Verify { place } => {
-                let ReadLog { first, last, files, torn, hash, is_unfinished, .. } = place.read()?;
+                let log = place.read()?;
+                if log.lacks_beginning() {
+                    return Err(without_beginning(&place.path(), &log));
+                }
+                let ReadLog { first, last, files, torn, hash, is_unfinished, .. } = log;
                 let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
                 let mut text = format!("Lines {first} to {last} in {files} are as they were written.\nhash: {hash}\n");
                 if torn > 0 {

@@ -1,9 +1,13 @@
 //! What a server refuses to protect itself and browsers: rates, failures without end, foreign pages (D98).
 
-use std::{io::Write, net::TcpStream, time::Duration};
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
 
 use crate::{
-    cli::{Folder, Serve},
+    cli::{Folder, Serve, http},
     server::read_answer,
 };
 
@@ -83,6 +87,8 @@ fn docs_run_only_their_own_scripts_and_are_not_framed() {
     let body = page.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
     let scripts = body.split("<script").skip(1);
     assert!(scripts.clone().count() > 0 && scripts.clone().all(|it| it.contains("src=\"./")), "{body}");
+    let missing = raw(&serve, "GET /docs/nothing", &[]);
+    assert!(status(&missing) == 404 && missing.contains("no endpoint at this path"), "{missing}");
     let api = raw(&serve, "GET /api_keys", &[]);
     assert!(!api.contains("content-security-policy") && api.contains("x-content-type-options: nosniff"), "{api}");
 }
@@ -145,10 +151,30 @@ fn failures_are_limited_and_a_valid_token_from_the_same_address_is_served() {
     assert!(serve.get("/metrics").body.contains("edgewright_authentication_failures_total 12"));
 }
 
+/// A request whose handler waits for the body.
+fn waiting(serve: &Serve, call: &str, headers: &[(&str, &str)]) -> TcpStream {
+    let mut connection = TcpStream::connect(&serve.address).unwrap();
+    connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut text =
+        format!("{call} HTTP/1.1\r\nHost: {}\r\nContent-Length: 2\r\nExpect: 100-continue\r\n", serve.address);
+    for (name, value) in headers {
+        text += &format!("{name}: {value}\r\n");
+    }
+    connection.write_all((text + "\r\n").as_bytes()).unwrap();
+    let mut go_on = [0; 25];
+    connection.read_exact(&mut go_on).unwrap();
+    assert!(go_on.starts_with(b"HTTP/1.1 100 Continue"), "{}", String::from_utf8_lossy(&go_on));
+    connection
+}
+
 #[test]
 fn a_server_with_no_room_sheds_requests_and_answers_probes() {
     let folder = Folder::new();
-    let serve = folder.serve("--max-requests 0");
+    let none = folder.run("serve --max-requests 0");
+    assert!(none.code == 1 && none.err.contains("--max-requests"), "{}", none.all());
+    let serve = folder.serve("--max-requests 1");
+    let bearer = format!("Bearer {}", serve.token);
+    let held = waiting(&serve, "POST /edges/https", &[("Authorization", &bearer), ("Service-Version", "2")]);
     let shed = raw(&serve, "GET /api_keys", &[]);
     assert!(status(&shed) == 503 && shed.contains("\r\nretry-after: 1\r\n"), "{shed}");
     assert!(shed.contains("err_edgewright_unavailable"), "{shed}");
@@ -157,5 +183,20 @@ fn a_server_with_no_room_sheds_requests_and_answers_probes() {
     }
     let page = serve.get("/metrics").body;
     assert!(page.contains("edgewright_http_requests_shed_total 1\n"), "{page}");
-    assert!(page.contains("edgewright_http_requests_in_flight 1\n"), "its own request: {page}");
+    assert!(page.contains("edgewright_http_requests_in_flight 2\n"), "the waiting one and its own: {page}");
+    drop(held);
+}
+
+#[test]
+fn webhooks_whose_bodies_never_come_keep_no_others_out() {
+    let folder = Folder::new();
+    folder.write("secret", "hook");
+    folder.write("config.yaml", "hooks: {git: {secret_file: secret}}\n");
+    let serve = folder.serve_with("", &[("EDGEWRIGHT_CONFIG", "config.yaml")]);
+    let forged = [("X-Gitlab-Token", "wrong"), ("Content-Type", "application/json")];
+    // More than webhooks that are handled or wait.
+    let held: Vec<TcpStream> = (0..12).map(|_| waiting(&serve, "POST /hooks/git", &forged)).collect();
+    let answer = http(&serve.address, "POST", "/hooks/git", &[("X-Gitlab-Token", "hook")], "{}");
+    assert_eq!(answer.status, 202, "{}", answer.body);
+    drop(held);
 }

@@ -171,3 +171,40 @@ fn a_reload_that_changes_credentials_is_logged_without_them() {
     let text = folder.read(LOG);
     assert!(!text.contains("hunter2") && !text.contains("deploy"), "{text}");
 }
+
+#[test]
+fn changes_of_roles_and_refused_ones_are_logged() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let (id, token) = key_of(&serve, &json!({"owner_id": "usr_ed"}));
+    let role = |token: &str, role: &str| {
+        serve.call_as(token, "PATCH", "/owners/usr_ed", &json!({"role": role}).to_string()).status
+    };
+    assert_eq!(role(&token, "admin"), 403);
+    assert_eq!(role(&serve.token, "viewer"), 200);
+    let found = wait_for(&folder, "role_changed");
+    let changed = of(&found, "role_changed");
+    assert_eq!((changed.len(), &changed[0]["target"], &changed[0]["role"]), (1, &json!("usr_ed"), &json!("viewer")));
+    assert_eq!(
+        (&changed[0]["method"], &changed[0]["path"], &changed[0]["status"]),
+        (&json!("PATCH"), &json!("/owners/{p0}"), &json!(200))
+    );
+    let refused = of(&found, "permission_refused");
+    assert_eq!((refused.len(), &refused[0]["key"], &refused[0]["owner"]), (1, &json!(id), &json!("usr_ed")));
+}
+
+#[test]
+fn a_log_that_was_removed_goes_on_and_its_loss_is_found() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    wait_for(&folder, "started");
+    std::fs::remove_file(folder.path(LOG)).unwrap();
+    assert_eq!(http(&serve.address, "GET", "/api_keys", &[], "").status, 401);
+    until("a new file", || folder.path(LOG).exists().then_some(()));
+    serve.stop();
+    let found = lines(&folder);
+    assert_eq!(found[0]["event"], "log_continued");
+    assert_eq!((&found[0]["seq"], of(&found, "authentication_failed").len()), (&json!(3), 1));
+    let run = verified(&folder);
+    assert!(run.code == 1 && run.err.contains("lines 1 to 2 were removed or moved"), "{}", run.all());
+}

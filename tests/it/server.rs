@@ -27,7 +27,7 @@ pub(crate) const BASE_URL: &str = "http://gateway.test";
 /// The version header of the servers that are started here.
 pub(crate) const VERSION_HEADER: &str = "Service-Version";
 /// How many clients can watch changes.
-pub(crate) const MOST_WATCHERS: usize = 16;
+pub(crate) const MOST_WATCHERS: usize = 64;
 /// The secret of the webhook of the servers that are started here.
 pub(crate) const HOOK_SECRET: &str = "hook secret";
 /// Who owns the three keys that every store begins with.

@@ -102,13 +102,12 @@ impl Authority {
 
 const TLS: &str = "--tls-cert cert.pem --tls-key key.pem";
 
-/// The answer to a request over TLS, or why there is none.
-fn https(
+/// A connection whose handshake has not begun.
+fn dial(
     serve: &Serve,
     authority: &Authority,
     identity: Option<&(String, String)>,
-    text: &str,
-) -> Result<(u16, Value), String> {
+) -> StreamOwned<ClientConnection, TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(authority.certificate.der().clone()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()));
@@ -124,7 +123,17 @@ fn https(
     let connection = ClientConnection::new(Arc::new(config), name).unwrap();
     let socket = TcpStream::connect(&serve.address).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let mut stream = StreamOwned::new(connection, socket);
+    StreamOwned::new(connection, socket)
+}
+
+/// The answer to a request over TLS, or why there is none.
+fn https(
+    serve: &Serve,
+    authority: &Authority,
+    identity: Option<&(String, String)>,
+    text: &str,
+) -> Result<(u16, Value), String> {
+    let mut stream = dial(serve, authority, identity);
     stream.write_all(text.as_bytes()).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     let read = stream.read_to_end(&mut bytes);
@@ -243,6 +252,16 @@ fn a_mapped_certificate_acts_as_its_owner_and_a_token_wins() {
         assert_eq!(https(&serve, &authority, Some(&identity(uri)), &post(2)).unwrap().0, status, "{uri}");
     }
     assert_eq!(https(&serve, &authority, None, &post(2)).unwrap().0, 401);
+    // An editor changes keys of editors and viewers.
+    let (status, key) =
+        https(&serve, &authority, Some(&identity("urn:ci")), &without_token(&serve, "POST", "/api_keys", "{}"))
+            .unwrap();
+    assert_eq!(status, 201, "{key}");
+    assert_eq!(key["owner_id"], "bot_ci");
+    let path = format!("/api_keys/{}", key["id"].as_str().unwrap());
+    let delete = without_token(&serve, "DELETE", &path, "");
+    assert_eq!(https(&serve, &authority, Some(&identity("urn:reader")), &delete).unwrap().0, 403);
+    assert_eq!(https(&serve, &authority, Some(&identity("urn:ci")), &delete).unwrap().0, 204);
     // The admin's token, over the connection of a viewer.
     let as_admin_too = as_admin(&serve, "POST", "/edges/https", &create(3));
     assert_eq!(https(&serve, &authority, Some(&identity("urn:reader")), &as_admin_too).unwrap().0, 201);
@@ -256,6 +275,49 @@ fn a_mapped_certificate_acts_as_its_owner_and_a_token_wins() {
     let by = &origin["changed_by"];
     assert_eq!((&by["owner_id"], &by["key_id"]), (&Value::from("bot_ci"), &Value::from("certificate:uri:urn:ci")));
     assert!(serve.said().contains("actor=\"certificate:uri:urn:ci\""), "{}", serve.said());
+}
+
+#[test]
+fn a_new_authority_of_clients_ends_the_connections_of_the_old_one() {
+    let folder = Folder::new();
+    let (authority, other) = (Authority::new("clients"), Authority::new("others"));
+    authority.certify(&folder);
+    folder.write("clients.pem", &authority.certificate.pem());
+    let serve = folder.serve(&format!("{TLS} --tls-client-ca clients.pem"));
+    let mut kept = dial(&serve, &authority, Some(&authority.sign("urn:one")));
+    kept.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut read = Vec::new();
+    while !read.ends_with(b"ok\n") {
+        let mut byte = [0];
+        kept.read_exact(&mut byte).unwrap();
+        read.extend(byte);
+    }
+    folder.write("clients.pem", &other.certificate.pem());
+    serve.signal("HUP");
+    let ended = kept.read(&mut [0]);
+    let timed_out = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+    assert!(matches!(&ended, Ok(0)) || ended.as_ref().is_err_and(|error| !timed_out(error)), "{ended:?}");
+    let healthz = without_token(&serve, "GET", "/healthz", "");
+    assert_eq!(https(&serve, &authority, Some(&other.sign("urn:one")), &healthz).unwrap().0, 200);
+    assert!(https(&serve, &authority, Some(&authority.sign("urn:one")), &healthz).is_err());
+}
+
+#[test]
+fn an_expired_certificate_does_not_replace_a_good_one() {
+    let folder = Folder::new();
+    let authority = Authority::new("one");
+    authority.certify(&folder);
+    let serve = folder.serve(TLS);
+    let key = TestKey::new();
+    let mut expired = params("expired");
+    expired.not_after = date_time_ymd(2025, 2, 1);
+    expired.subject_alt_names = vec![SanType::IpAddress([127, 0, 0, 1].into())];
+    folder.write("cert.pem", &expired.signed_by(&key, &authority.issuer).unwrap().pem());
+    folder.write("key.pem", &key.pem());
+    serve.signal("HUP");
+    serve.wait_for("expired at 2025-02-01T00:00:00Z");
+    let probe = https(&serve, &authority, None, &without_token(&serve, "GET", "/readyz", "")).unwrap();
+    assert!(probe.0 == 200 && probe.1.as_str().unwrap().contains("warning: the TLS files"), "{probe:?}");
 }
 
 #[test]

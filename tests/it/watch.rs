@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use edgewright::resources::{AnyResource, IpRestriction, Kind, MASK, Traffic};
+use edgewright::resources::{AnyResource, IpRestriction, Kind, MASK, Role, Traffic};
 use serde_json::{Value, json};
 
 use crate::{
@@ -260,7 +260,8 @@ fn nothing_is_missed_or_doubled_while_writers_commit_and_clients_reconnect() {
 #[test]
 fn the_number_of_clients_is_limited() {
     let server = Server::start();
-    let clients: Vec<Client> = (0..MOST_WATCHERS).map(|_| Client::open(&server, &server.viewer, "", &[])).collect();
+    let gateway = server.key_of("bot_gateway", Role::Gateway);
+    let clients: Vec<Client> = (0..MOST_WATCHERS).map(|_| Client::open(&server, &gateway, "", &[])).collect();
     assert!(clients.iter().all(|client| client.status == 200));
     let refused = Client::open(&server, &server.admin, "", &[]);
     assert_eq!((refused.status, refused.error()["error_code"].as_str()), (503, Some("ERR_EDGEWRIGHT_UNAVAILABLE")));
@@ -301,7 +302,8 @@ fn streams_end_when_the_server_stops() {
 fn a_client_that_does_not_read_is_disconnected() {
     let server = Server::start();
     let mut client = Client::open(&server, &server.admin, "", &[]);
-    let idle = || Client::open(&server, &server.viewer, "?kind=TlsEdge", &[]);
+    let gateway = server.key_of("bot_gateway", Role::Gateway);
+    let idle = || Client::open(&server, &gateway, "?kind=TlsEdge", &[]);
     let _others: Vec<Client> = (1..MOST_WATCHERS).map(|_| idle()).collect();
     assert_eq!(idle().status, 503);
     let spec = IpRestriction { r#type: Some(Traffic::Api), metadata: "x".repeat(4000), ..IpRestriction::default() };

@@ -16,8 +16,6 @@ const FREE: usize = 8;
 const MOST_UNSENT: usize = 1 << 20;
 /// What a request counts for until its response is known.
 const EXPECTED: usize = 64 << 10;
-/// How long a client that takes nothing keeps its connection when others need it.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a refused client has to read why.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -172,9 +170,8 @@ impl Activity {
         self.doing().close
     }
 
-    /// Whether and how soon the connection gives its place to another: first those without a request, the longest first,
-    /// then idle ones, then those whose clients take nothing.
-    pub(super) fn eviction(&self, now: Instant) -> Option<(CloseReason, Instant)> {
+    /// Why the connection can give its place to another, and since when: it has no request, or its client takes nothing.
+    pub(super) fn eviction(&self) -> Option<(CloseReason, Instant)> {
         let doing = self.doing();
         if doing.close.is_some() {
             return None;
@@ -183,9 +180,7 @@ impl Activity {
             return Some((CloseReason::EvictedSilent, self.accepted));
         }
         match doing.stalled_since() {
-            Some(since) if now.saturating_duration_since(since) >= PATIENCE => {
-                Some((CloseReason::EvictedStalled, since))
-            }
+            Some(since) => Some((CloseReason::EvictedStalled, since)),
             None if doing.in_flight == 0 => Some((CloseReason::EvictedIdle, doing.since)),
             _ => None,
         }

@@ -43,6 +43,7 @@ use tower::ServiceExt;
 
 use super::tls::{PeerCertificate, Tls};
 use activity::Activity;
+use counts::RefusedFor;
 use sent_body::SentBody;
 use stream::WatchedStream;
 use table::{ConnectionTable, Seat};
@@ -65,6 +66,8 @@ const MOST_PENDING_RESETS: usize = 20;
 const MOST_RESETS: usize = 128;
 /// How often an HTTP/2 client is asked for a sign of life, and how long it may take.
 const PING: Duration = Duration::from_secs(20);
+/// How long a client with a certificate has for the responses that are on their way when its authorities are replaced.
+const LAST_RESPONSES: Duration = Duration::from_secs(5);
 /// The first byte of a TLS handshake.
 const HANDSHAKE: u8 = 22;
 
@@ -145,14 +148,28 @@ async fn accept(listener: &TcpListener, shared: &Arc<Listening>, stopped: &watch
             return;
         }
     };
-    match shared.table.admit(peer.ip()).await {
-        Ok(seat) => drop(tokio::spawn(attend(Arc::clone(shared), stream, peer, seat, stopped.clone()))),
-        Err(reason) => {
-            counts::refused(reason);
-            if shared.tls.is_none() {
-                refuse(&stream, &refusal::busy());
-            }
+    if let Some(seat) = shared.table.seat(peer.ip()) {
+        drop(tokio::spawn(attend(Arc::clone(shared), stream, peer, seat, stopped.clone())));
+        return;
+    }
+    // Whoever waits for a place must not keep others from coming in.
+    let Some(waiting) = shared.table.queue(peer.ip()).await else {
+        return turn_away(shared, &stream, RefusedFor::Address);
+    };
+    let (shared, stopped) = (Arc::clone(shared), stopped.clone());
+    drop(tokio::spawn(async move {
+        match waiting.seat().await {
+            Ok(seat) => attend(shared, stream, peer, seat, stopped).await,
+            Err(reason) => turn_away(&shared, &stream, reason),
         }
+    }));
+}
+
+/// Refuses a connection that has no place.
+fn turn_away(shared: &Listening, stream: &TcpStream, reason: RefusedFor) {
+    counts::refused(reason);
+    if shared.tls.is_none() {
+        refuse(stream, &refusal::busy());
     }
 }
 
@@ -207,7 +224,7 @@ async fn talk(
 ) {
     // A response is written as a whole, and the last part of it must not wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
-    let mut client = Peer { address: peer, is_secured: false, certificate: None };
+    let mut client = Peer { address: peer, is_secured: false, certificate: None, authorities: None };
     let Some(tls) = &shared.tls else { return converse(shared, stream, client, activity, stopped).await };
     let first = tokio::select! {
         biased;
@@ -222,6 +239,8 @@ async fn talk(
             return counts::handshake_failed();
         }
     }
+    // Before the handshake, so that no change is missed.
+    let authorities = tls.authorities();
     let secured = tokio::select! {
         biased;
         () = stop_of(&mut stopped) => return,
@@ -229,7 +248,9 @@ async fn talk(
     };
     let Ok(secured) = secured else { return counts::handshake_failed() };
     activity.note_secured(Instant::now());
-    client = Peer { is_secured: true, certificate: PeerCertificate::of(secured.get_ref().1), ..client };
+    let certificate = PeerCertificate::of(secured.get_ref().1);
+    let authorities = certificate.is_some().then_some(authorities);
+    client = Peer { is_secured: true, certificate, authorities, ..client };
     converse(shared, secured, client, activity, stopped).await;
 }
 
@@ -250,10 +271,11 @@ async fn stop_of(stopped: &mut watch::Receiver<bool>) {
 async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     shared: &Listening,
     stream: S,
-    peer: Peer,
+    mut peer: Peer,
     activity: &Arc<Activity>,
     mut stopped: watch::Receiver<bool>,
 ) {
+    let mut authorities = peer.authorities.take();
     let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(activity)));
     let service = Answering { router: shared.router.clone(), peer, activity: Arc::clone(activity) };
     let connection = shared.builder.serve_connection(io, service);
@@ -262,9 +284,29 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         biased;
         ended = connection.as_mut() => return log_end(ended),
         () = stop_of(&mut stopped) => {}
+        () = replaced(&mut authorities) => {
+            // Its certificate may no longer be worth anything. Streams of events would never end by themselves.
+            connection.as_mut().graceful_shutdown();
+            if let Ok(ended) = timeout(LAST_RESPONSES, connection.as_mut()).await {
+                log_end(ended);
+            }
+            return;
+        }
     }
     connection.as_mut().graceful_shutdown();
     log_end(connection.await);
+}
+
+/// Completes when the authorities of a client's certificate are replaced, if it has one.
+async fn replaced(authorities: &mut Option<watch::Receiver<blake3::Hash>>) {
+    let is_replaced = match authorities {
+        Some(authorities) => authorities.changed().await.is_ok(),
+        None => false,
+    };
+    // Without a sender, the server is gone.
+    if !is_replaced {
+        std::future::pending::<()>().await;
+    }
 }
 
 fn log_end(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
@@ -279,6 +321,8 @@ struct Peer {
     address: SocketAddr,
     is_secured: bool,
     certificate: Option<PeerCertificate>,
+    /// Tells when the authorities of the certificate are replaced.
+    authorities: Option<watch::Receiver<blake3::Hash>>,
 }
 
 /// Passes requests of a connection to the router.

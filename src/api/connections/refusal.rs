@@ -20,7 +20,9 @@ pub(super) fn instead_of(response: &[u8]) -> Option<Vec<u8>> {
     }
     let error = match status {
         "400" => ApiError::of(Code::MalformedRequest, "the bytes are not an HTTP request"),
-        "414" | "431" => ApiError::of(Code::HeadTooLarge, "the URL and the headers of the request are too large"),
+        "414" | "431" => {
+            ApiError::of(Code::HeadTooLarge, "the URL and the headers of the request are too large or too many")
+        }
         _ => return None,
     };
     Some(error.to_http1())
@@ -65,6 +67,8 @@ mod tests {
             let body = body(&response);
             assert_eq!(body["error_code"], format!("ERR_EDGEWRIGHT_{code}"));
             assert_eq!(body["status_code"], status);
+            // The parser does not say which it was.
+            assert_eq!(body["msg"].as_str().unwrap().contains("too large or too many"), status == 431);
         }
         assert_eq!(body(&busy())["status_code"], 503);
         assert_eq!(body(&plain())["status_code"], 400);

@@ -1,15 +1,19 @@
 //! The open connections, and which of them gives its place to a new one.
 
 use std::{
+    cmp::Reverse,
     collections::HashMap,
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::{
@@ -20,10 +24,18 @@ use super::{
 
 /// How long a new connection keeps its place at least, so that its first request can arrive.
 const LEAST_AGE: Duration = Duration::from_millis(20);
+/// How long a client that takes nothing keeps its connection when others need it.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The same if all other connections have requests.
+const SHORT_PATIENCE: Duration = Duration::from_millis(100);
 /// How long to wait until a closed connection has left.
 const LEAVING: Duration = Duration::from_secs(1);
-/// One in so many connections gives its place at once if none of them has had a request: to look for them takes time.
+/// How long a new connection waits for a place.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// One in so many connections gives its place at once if none of them has a request: to look for them takes time.
 const BATCH: usize = 64;
+/// The most new connections that wait for a place. Each has a descriptor.
+const MOST_WAITING: usize = 64;
 
 /// The open connections of a server.
 #[derive(Debug)]
@@ -31,6 +43,11 @@ pub(super) struct ConnectionTable {
     limits: ConnectionLimits,
     /// One permit for each connection that there may be.
     places: Arc<Semaphore>,
+    /// One permit for each new connection that may wait for a place.
+    queue: Arc<Semaphore>,
+    most_waiting: usize,
+    /// The waiting connections that any place would do for.
+    searching: AtomicUsize,
     open: Mutex<OpenConnections>,
 }
 
@@ -39,6 +56,8 @@ struct OpenConnections {
     all: HashMap<u64, (IpAddr, Arc<Activity>)>,
     /// The connections of each address.
     of_address: HashMap<IpAddr, usize>,
+    /// The connections of each address that wait for a place.
+    waiting: HashMap<IpAddr, usize>,
     next: u64,
 }
 
@@ -47,7 +66,7 @@ struct OpenConnections {
 enum MadeRoom {
     /// Connections are being closed.
     Soon,
-    /// The oldest connections are so new that their first requests may still arrive.
+    /// The oldest connections are so new that their first requests may still arrive, or have stalled for a moment only.
     After(Duration),
     /// All connections have a request.
     Never,
@@ -56,57 +75,57 @@ enum MadeRoom {
 impl ConnectionTable {
     /// An empty table.
     pub(super) fn new(limits: ConnectionLimits) -> Arc<Self> {
-        let places = Arc::new(Semaphore::new(limits.most.clamp(1, Semaphore::MAX_PERMITS)));
-        Arc::new(Self { limits, places, open: Mutex::default() })
+        let most = limits.most.clamp(1, Semaphore::MAX_PERMITS);
+        let most_waiting = (most / 8).clamp(1, MOST_WAITING);
+        Arc::new(Self {
+            limits,
+            places: Arc::new(Semaphore::new(most)),
+            queue: Arc::new(Semaphore::new(most_waiting)),
+            most_waiting,
+            searching: AtomicUsize::new(0),
+            open: Mutex::default(),
+        })
     }
 
     fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds a place for a connection. If there is none, others without a request are closed.
-    pub(super) async fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Seat, RefusedFor> {
+    /// Returns a place for a connection, if one is free.
+    pub(super) fn seat(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
         let address = counted(address);
         let most = self.limits.most_of(address);
         if most < self.limits.most && self.open().of_address.get(&address).is_some_and(|count| *count >= most) {
-            // The places of others are not touched. A new connection may wait a moment, so that it does not close one
-            // that has just come.
-            while let MadeRoom::After(time) = self.make_room(Some(address)) {
-                tokio::time::sleep(time).await;
-            }
-            if self.is_full_of_requests(address, most) {
-                return Err(RefusedFor::Address);
-            }
-            // The place of the connection that is being closed, so that no other one is closed as well.
-            if let Ok(Ok(permit)) = timeout(LEAVING, Arc::clone(&self.places).acquire_owned()).await {
-                return Ok(self.enter(address, permit));
-            }
+            return None;
         }
-        loop {
-            if let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() {
-                return Ok(self.enter(address, permit));
-            }
-            let patience = match self.make_room(None) {
-                MadeRoom::Soon => LEAVING,
-                MadeRoom::After(time) => time,
-                MadeRoom::Never => return Err(RefusedFor::Full),
-            };
-            if let Ok(Ok(permit)) = timeout(patience, Arc::clone(&self.places).acquire_owned()).await {
-                return Ok(self.enter(address, permit));
-            }
+        let permit = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        Some(self.enter(address, permit))
+    }
+
+    /// Lets a connection wait for a place, beside the loop that accepts others. An address with a limit can take a quarter
+    /// of the queue; more of its connections are refused at once. None if the connection is refused.
+    pub(super) async fn queue(self: &Arc<Self>, address: IpAddr) -> Option<WaitingConnection> {
+        let address = counted(address);
+        let is_limited = self.limits.most_of(address) < self.limits.most;
+        let share = if is_limited { (self.most_waiting / 4).max(1) } else { self.most_waiting };
+        let waiting = self.open().waiting.get(&address).copied().unwrap_or_default();
+        if share < self.most_waiting && waiting >= share {
+            return None;
         }
+        let permit = Arc::clone(&self.queue).acquire_owned().await.ok()?;
+        *self.open().waiting.entry(address).or_default() += 1;
+        Some(WaitingConnection { table: Arc::clone(self), address, _permit: permit })
     }
 
     /// Closes a connection without a request, if there is one: the process needs its descriptor.
     pub(super) fn shed(&self) {
-        self.make_room(None);
+        self.make_room(None, 1, Instant::now());
     }
 
-    /// Whether an address has as many connections as it may, and none of them is being closed.
-    fn is_full_of_requests(&self, address: IpAddr, most: usize) -> bool {
+    /// The connections of an address that are not being closed.
+    fn staying(&self, address: IpAddr) -> usize {
         let open = self.open();
-        let staying = open.all.values().filter(|(other, it)| *other == address && it.close_reason().is_none());
-        staying.count() >= most
+        open.all.values().filter(|(other, it)| *other == address && it.close_reason().is_none()).count()
     }
 
     fn enter(self: &Arc<Self>, address: IpAddr, permit: OwnedSemaphorePermit) -> Seat {
@@ -121,22 +140,54 @@ impl ConnectionTable {
         Seat { table: Arc::clone(self), number, activity, _permit: permit }
     }
 
-    /// Closes the connections that need their places least: those that have been without a request for the longest.
-    fn make_room(&self, of: Option<IpAddr>) -> MadeRoom {
-        let (open, now) = (self.open(), Instant::now());
-        let asked = open.all.values().filter(|(address, _)| of.is_none_or(|of| of == *address));
-        let free =
-            asked.filter_map(|(_, it)| it.eviction(now).map(|(reason, since)| (rank(reason), since, reason, it)));
-        let mut free: Vec<_> = free.collect();
-        free.sort_unstable_by_key(|(rank, since, ..)| (*rank, *since));
-        let Some((_, since, first, _)) = free.first() else { return MadeRoom::Never };
-        let (is_silent, age) = (*first == CloseReason::EvictedSilent, now.saturating_duration_since(*since));
-        if is_silent && age < LEAST_AGE {
-            return MadeRoom::After(LEAST_AGE - age);
+    /// Closes as many connections as are searching for a place, unless others are being closed already.
+    fn make_places(&self) -> MadeRoom {
+        let closing = self.open().all.values().filter(|(_, it)| it.close_reason().is_some()).count();
+        let expected = closing + self.places.available_permits();
+        match self.searching.load(Ordering::Relaxed).saturating_sub(expected) {
+            0 => MadeRoom::Soon,
+            needed => self.make_room(None, needed, Instant::now()),
         }
-        let most = if is_silent { (open.all.len() / BATCH).max(1) } else { 1 };
-        for (_, since, reason, activity) in free.iter().take(most) {
-            if reason == first && (!is_silent || now.saturating_duration_since(*since) >= LEAST_AGE) {
+    }
+
+    /// Closes the connections that need their places least: those that have been without a request for the longest.
+    fn make_room(&self, of: Option<IpAddr>, needed: usize, now: Instant) -> MadeRoom {
+        let open = self.open();
+        let mut free = Vec::new();
+        let (mut silent_left, mut stalled_left): (Option<Duration>, Option<Duration>) = (None, None);
+        for (address, activity) in open.all.values() {
+            if of.is_some_and(|of| of != *address) {
+                continue;
+            }
+            let Some((reason, since)) = activity.eviction() else { continue };
+            let age = now.saturating_duration_since(since);
+            let (least, left) = match reason {
+                CloseReason::EvictedSilent => (LEAST_AGE, &mut silent_left),
+                CloseReason::EvictedStalled => (SHORT_PATIENCE, &mut stalled_left),
+                _ => (Duration::ZERO, &mut stalled_left),
+            };
+            if age < least {
+                *left = Some(left.map_or(least - age, |left| left.min(least - age)));
+                continue;
+            }
+            let rank = rank(reason, age);
+            // Whoever has the most connections loses one first.
+            let crowd = if rank == LAST { open.of_address.get(address).copied().unwrap_or_default() } else { 0 };
+            free.push((rank, Reverse(crowd), since, reason, activity));
+        }
+        free.sort_unstable_by_key(|(rank, crowd, since, ..)| (*rank, *crowd, *since));
+        let first = match free.first() {
+            // A silent connection is soon old enough, and is worth less than one with a response.
+            Some((LAST, ..)) if silent_left.is_some() => return silent_left.map_or(MadeRoom::Never, MadeRoom::After),
+            Some((rank, ..)) => *rank,
+            None => {
+                let left = silent_left.into_iter().chain(stalled_left).min();
+                return left.map_or(MadeRoom::Never, MadeRoom::After);
+            }
+        };
+        let batch = if first <= IDLE { (open.all.len() / BATCH).max(needed) } else { needed };
+        for (number, (rank, _, _, reason, activity)) in free.iter().take(batch).enumerate() {
+            if number < needed || *rank == first {
                 activity.close(*reason);
             }
         }
@@ -144,12 +195,91 @@ impl ConnectionTable {
     }
 }
 
+/// A new connection that waits for its place.
+#[derive(Debug)]
+pub(super) struct WaitingConnection {
+    table: Arc<ConnectionTable>,
+    address: IpAddr,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl WaitingConnection {
+    /// Finds a place. If there is none, others without a request are closed.
+    pub(super) async fn seat(self) -> Result<Seat, RefusedFor> {
+        timeout(LONGEST_WAIT, self.find()).await.unwrap_or(Err(RefusedFor::Full))
+    }
+
+    async fn find(&self) -> Result<Seat, RefusedFor> {
+        let (table, address) = (&self.table, self.address);
+        let most = table.limits.most_of(address);
+        // The places of others are not touched. A new connection may wait a moment, so that it does not close one that
+        // has just come.
+        if most < table.limits.most {
+            loop {
+                let excess = (table.staying(address) + 1).saturating_sub(most);
+                if excess == 0 {
+                    break;
+                }
+                match table.make_room(Some(address), excess, Instant::now()) {
+                    MadeRoom::Soon => break,
+                    MadeRoom::After(time) => sleep(time).await,
+                    MadeRoom::Never => return Err(RefusedFor::Address),
+                }
+            }
+        }
+        let _search = PlaceSearch::begin(&table.searching);
+        loop {
+            let patience = match table.make_places() {
+                MadeRoom::Soon => LEAVING,
+                MadeRoom::After(time) => time,
+                MadeRoom::Never => return Err(RefusedFor::Full),
+            };
+            if let Ok(Ok(permit)) = timeout(patience, Arc::clone(&table.places).acquire_owned()).await {
+                return Ok(table.enter(address, permit));
+            }
+        }
+    }
+}
+
+impl Drop for WaitingConnection {
+    fn drop(&mut self) {
+        let mut open = self.table.open();
+        if let Some(count) = open.waiting.get_mut(&self.address) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                open.waiting.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// A search for any place, until it is dropped.
+struct PlaceSearch<'a>(&'a AtomicUsize);
+
+impl<'a> PlaceSearch<'a> {
+    fn begin(searching: &'a AtomicUsize) -> Self {
+        searching.fetch_add(1, Ordering::Relaxed);
+        Self(searching)
+    }
+}
+
+impl Drop for PlaceSearch<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The ranks of idle connections, and of those that have stalled for a moment.
+const IDLE: u8 = 1;
+const LAST: u8 = 3;
+
 /// The order in which connections are closed.
-fn rank(reason: CloseReason) -> u8 {
+fn rank(reason: CloseReason, age: Duration) -> u8 {
     match reason {
         CloseReason::EvictedSilent => 0,
-        CloseReason::EvictedIdle => 1,
-        _ => 2,
+        CloseReason::EvictedIdle => IDLE,
+        _ if age >= PATIENCE => 2,
+        _ => LAST,
     }
 }
 

@@ -145,6 +145,11 @@ impl Guards {
         }
     }
 
+    /// Whether the security log cannot be written.
+    pub(super) fn is_log_failing(&self) -> bool {
+        self.log.as_ref().is_some_and(SecurityLog::is_failing)
+    }
+
     /// The number of the last line of the security log, if there is one.
     pub(super) fn log_sequence(&self) -> Option<u64> {
         self.log.as_ref().map(SecurityLog::sequence)

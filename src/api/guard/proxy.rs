@@ -1,7 +1,7 @@
 //! The address of a client: that of the socket, or what a trusted proxy says (D98).
 
 use std::{
-    net::{IpAddr, Ipv6Addr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
     str::FromStr,
 };
 
@@ -67,6 +67,13 @@ pub(crate) fn site_of(address: IpAddr) -> IpAddr {
     }
 }
 
+/// The address of a hop. Some proxies add the port of their client.
+fn hop_of(text: &str) -> Option<IpAddr> {
+    let in_brackets = || text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+    let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
+    text.parse().ok().or_else(with_port).or_else(in_brackets)
+}
+
 /// Where a request comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ClientAddress {
@@ -88,7 +95,7 @@ impl ClientAddress {
             headers.get_all(FORWARDED_FOR).iter().map(|line| line.to_str().unwrap_or_default()).collect();
         let mut address = peer;
         for hop in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
-            let Ok(hop) = hop.trim().parse::<IpAddr>() else { break };
+            let Some(hop) = hop_of(hop.trim()) else { break };
             address = hop.to_canonical();
             if !is_trusted(address) {
                 break;
@@ -135,6 +142,9 @@ mod tests {
         assert_eq!(of("10.0.0.1", &["198.51.100.7"]), proxied("198.51.100.7"));
         assert_eq!(of("::ffff:10.0.0.1", &["198.51.100.7"]), proxied("198.51.100.7"));
         assert_eq!(of("2001:db8::1", &["2001:db9::1"]), proxied("2001:db9::1"));
+        assert_eq!(of("10.0.0.1", &["198.51.100.7:1234"]), proxied("198.51.100.7"));
+        assert_eq!(of("10.0.0.1", &["[2001:db9::1]:1234"]), proxied("2001:db9::1"));
+        assert_eq!(of("10.0.0.1", &["[2001:db9::1], 10.0.0.2:80"]), proxied("2001:db9::1"));
         // The client has written the first one itself.
         assert_eq!(of("10.0.0.1", &["203.0.113.9, 198.51.100.7"]), proxied("198.51.100.7"));
         assert_eq!(of("10.0.0.1", &["203.0.113.9", "198.51.100.7, 10.0.0.2"]), proxied("198.51.100.7"));

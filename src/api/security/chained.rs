@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -31,9 +31,11 @@ impl Default for FileBounds {
 }
 
 /// A FIFO is opened without waiting for its other end, and a link is not followed.
-const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
+pub(super) const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
 /// How much of the end of a file is read to find its last line, which is much shorter.
 const TAIL: u64 = 1 << 20;
+/// The reason in the first line of a file after one that was taken away.
+const REPLACED: &str = "the file before was removed or replaced";
 /// What every line begins with.
 const BEGINNING: &[u8] = b"{\"seq\":";
 
@@ -149,6 +151,9 @@ impl ChainedFile {
 
     /// Appends lines durably. After an error the file must be opened again: a part of them may have been written.
     pub(super) fn append(&mut self, entries: &[LogEntry]) -> io::Result<()> {
+        if !self.is_in_place()? {
+            self.replace()?;
+        }
         if self.length > self.bounds.bytes {
             self.rotate()?;
         }
@@ -174,6 +179,32 @@ impl ChainedFile {
         let event = if self.end.seq == 0 { SecurityEvent::LogCreated } else { SecurityEvent::LogContinued };
         let (record, previous) = (SecurityRecord::new(event), Some(hex(&self.end.hash)));
         self.end.add(LogLine { previous, ..LogLine::new(&record) }, bytes)
+    }
+
+    /// Whether the path still leads to the open file. Lines in a file that was removed would be lost.
+    fn is_in_place(&self) -> io::Result<bool> {
+        let there = match fs::symlink_metadata(&self.path) {
+            Ok(there) => there,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let open = self.file.metadata()?;
+        Ok((there.dev(), there.ino()) == (open.dev(), open.ino()))
+    }
+
+    /// Continues in a new file, whose first line says that the one before was taken away.
+    fn replace(&mut self) -> io::Result<()> {
+        let file = open_locked(&self.path)?;
+        if file.metadata()?.len() > 0 {
+            return Err(io::Error::other("another file is in the place of the security log"));
+        }
+        tracing::error!(file = %self.path.display(), "the security log was removed or replaced; it goes on in a new file");
+        (self.file, self.length) = (file, 0);
+        let mut record = SecurityRecord::new(SecurityEvent::LogContinued);
+        record.reason = REPLACED.into();
+        let (mut bytes, previous) = (Vec::new(), Some(hex(&self.end.hash)));
+        self.end.add(LogLine { previous, ..LogLine::new(&record) }, &mut bytes)?;
+        self.write(&bytes)
     }
 
     /// Continues in a new file, and drops the oldest one.
@@ -212,10 +243,24 @@ fn open_locked(path: &Path) -> io::Result<File> {
         return Err(io::Error::other("not a regular file"));
     }
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => {
+            keep_private(&file, path)?;
+            Ok(file)
+        }
         Err(TryLockError::WouldBlock) => Err(io::Error::other("another process writes to it")),
         Err(TryLockError::Error(error)) => Err(error),
     }
+}
+
+/// Takes the permissions of others away from a file that was there before.
+fn keep_private(file: &File, path: &Path) -> io::Result<()> {
+    if file.metadata()?.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    if let Err(error) = file.set_permissions(fs::Permissions::from_mode(0o600)) {
+        tracing::warn!(file = %path.display(), reason = %error, "cannot make the security log readable by its owner only");
+    }
+    Ok(())
 }
 
 /// The end of a file.

@@ -1,14 +1,15 @@
 //! Reading the security log: its lines, and whether the chain of their hashes holds. A server may write to it meanwhile.
 
 use std::{
-    fs::File,
+    fs::{self, OpenOptions},
     io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
 use serde::Deserialize;
 
-use super::chained::numbered;
+use super::chained::{CAREFULLY, FileBounds, numbered};
 use crate::store::{engine::Hash, history::chain};
 
 /// The most older files that are looked for.
@@ -83,6 +84,13 @@ pub(crate) struct ReadLog {
     pub is_unfinished: bool,
 }
 
+impl ReadLog {
+    /// Whether lines before the first one are missing, although the server would have kept their files.
+    pub(crate) fn lacks_beginning(&self) -> bool {
+        self.first > 1 && self.files <= FileBounds::default().files as usize
+    }
+}
+
 /// Why a log cannot be trusted.
 #[derive(Debug)]
 pub(crate) enum LogError {
@@ -96,8 +104,11 @@ pub(crate) enum LogError {
 pub(crate) fn read(path: &Path) -> Result<ReadLog, LogError> {
     let mut read = Err(LogError::Broken(String::new()));
     for _ in 0..ATTEMPTS {
-        let files = files(path).map_err(LogError::Io)?;
-        read = check(&files).map_err(LogError::Broken);
+        let (files, gap) = files(path).map_err(LogError::Io)?;
+        read = match gap {
+            Some(gap) => Err(LogError::Broken(gap)),
+            None => check(&files).map_err(LogError::Broken),
+        };
         if read.is_ok() {
             break;
         }
@@ -105,23 +116,38 @@ pub(crate) fn read(path: &Path) -> Result<ReadLog, LogError> {
     read
 }
 
-/// The contents of the files, the oldest one first.
-fn files(path: &Path) -> io::Result<Vec<Vec<u8>>> {
-    let read = |path: &Path| -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let mut files = vec![read(path)?];
+/// The contents of the files, the oldest one first, and which one is missing between them.
+fn files(path: &Path) -> io::Result<(Vec<Vec<u8>>, Option<String>)> {
+    let mut files = vec![read_file(path)?];
     for number in 1..MOST_FILES {
-        match read(&numbered(path, number)) {
+        match read_file(&numbered(path, number)) {
             Ok(file) => files.push(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let is_there = |number: &u32| fs::symlink_metadata(numbered(path, *number)).is_ok();
+                let gap = (number + 1..MOST_FILES).find(is_there).map(|older| {
+                    let names = [number, older].map(|number| numbered(path, number));
+                    let [missing, older] = names.map(|path| path.display().to_string());
+                    format!("`{missing}` is missing, and the older `{older}` is there")
+                });
+                files.reverse();
+                return Ok((files, gap));
+            }
             Err(error) => return Err(error),
         }
     }
     files.reverse();
-    Ok(files)
+    Ok((files, None))
+}
+
+/// A FIFO in the place of a file would keep its reader waiting.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let file = OpenOptions::new().read(true).custom_flags(CAREFULLY).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Checks the chain through all files.
@@ -198,7 +224,7 @@ fn check_torn(torn: &mut Vec<u8>, head: &LineHead) -> Result<(), String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 mod tests {
-    use std::{fs, io::Write, os::unix::fs::PermissionsExt};
+    use std::{io::Write, os::unix::fs::PermissionsExt};
 
     use super::*;
     use crate::api::security::{
@@ -290,6 +316,11 @@ mod tests {
         assert!(log.first > 1 && log.last > 100, "{} {}", log.first, log.last);
         let middle = numbered(&path, 1);
         let text = fs::read(&middle).unwrap();
+        fs::remove_file(&middle).unwrap();
+        match read(&path) {
+            Err(LogError::Broken(reason)) => assert!(reason.contains("security.log.1` is missing"), "{reason}"),
+            other => panic!("{other:?}"),
+        }
         fs::rename(numbered(&path, 2), &middle).unwrap();
         assert!(matches!(read(&path), Err(LogError::Broken(_))), "a file is missing");
         // A server that stopped between the two steps of a rotation.
@@ -314,5 +345,45 @@ mod tests {
         fs::write(&other, "notes\n").unwrap();
         assert!(ChainedFile::open(&other, FileBounds::default()).is_err(), "not a log");
         assert_eq!(fs::read_to_string(&other).unwrap(), "notes\n");
+    }
+
+    #[test]
+    fn a_log_that_is_moved_away_goes_on_in_a_new_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, moved) = (folder.path().join("security.log"), folder.path().join("moved"));
+        let mut file = ChainedFile::open(&path, FileBounds::default()).unwrap();
+        file.append(&entries(2)).unwrap();
+        fs::rename(&path, &moved).unwrap();
+        file.append(&entries(1)).unwrap();
+        let log = read(&path).unwrap();
+        assert_eq!((log.first, log.last, log.lines[0].0.as_str()), (4, 5, "log_continued"));
+        assert!(log.lines[0].1.contains("removed or replaced"), "{:?}", log.lines);
+        assert!(log.lacks_beginning() && !read(&moved).unwrap().lacks_beginning());
+        // The chain is still the same.
+        fs::rename(&moved, numbered(&path, 1)).unwrap();
+        let log = read(&path).unwrap();
+        assert_eq!((log.first, log.last, log.lacks_beginning()), (1, 5, false));
+        fs::remove_file(&path).unwrap();
+        file.append(&entries(1)).unwrap();
+        assert_eq!(read(&path).map(|log| log.last).ok(), None, "the lines 4 and 5 are missing");
+        // Another log in its place is not continued with this chain.
+        let other = folder.path().join("other");
+        append(&other, 1);
+        fs::rename(&other, &path).unwrap();
+        assert!(file.append(&entries(1)).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 2);
+    }
+
+    #[test]
+    fn only_its_owner_can_read_a_log_that_is_there_already_and_a_fifo_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("security.log");
+        append(&path, 1);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        append(&path, 1);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let fifo = folder.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        assert!(matches!(read(&fifo), Err(LogError::Io(_))));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     net::IpAddr,
     time::{Duration, Instant},
 };
@@ -15,7 +15,7 @@ use crate::{api::guard::proxy::site_of, model::id::Id};
 
 /// How long events are counted before their number is logged.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// The most clients that are told apart in an interval.
+/// The most clients that are told apart in an interval, for each event: one that anybody can cause must not hide others.
 const MOST: usize = 100;
 /// The reason in the line about all other clients.
 const OTHERS: &str = "other clients";
@@ -37,7 +37,10 @@ pub(super) struct Repeats {
     ends: Option<Instant>,
     /// Clients whose first event was logged.
     known: HashMap<Sameness, Option<CountedEvents>>,
-    others: BTreeMap<SecurityEvent, CountedEvents>,
+    /// The number of these clients for each event.
+    clients: HashMap<SecurityEvent, usize>,
+    /// All others, of each key.
+    others: HashMap<(SecurityEvent, Option<Id>), CountedEvents>,
 }
 
 impl Repeats {
@@ -55,16 +58,19 @@ impl Repeats {
             }
             return None;
         }
-        if self.known.len() < MOST {
+        let clients = self.clients.entry(record.event).or_default();
+        if *clients < MOST {
+            *clients += 1;
             self.known.insert(same, None);
             return Some(record);
         }
-        // Nothing of them may stand for all.
-        let event = record.event;
-        let other = SecurityRecord { at: record.at, reason: Cow::Borrowed(OTHERS), ..SecurityRecord::new(event) };
-        match self.others.get_mut(&event) {
+        // Only what is the same for all of them may stand for all.
+        let SecurityRecord { at, event, key, owner, .. } = record;
+        let others = (event, key.clone());
+        let other = SecurityRecord { at, key, owner, reason: Cow::Borrowed(OTHERS), ..SecurityRecord::new(event) };
+        match self.others.get_mut(&others) {
             Some(counted) => counted.add(other),
-            None => drop(self.others.insert(event, CountedEvents::one(other))),
+            None => drop(self.others.insert(others, CountedEvents::one(other))),
         }
         None
     }
@@ -129,6 +135,24 @@ mod tests {
         let repeated = counted.first().and_then(|(_, repeated)| repeated.as_ref());
         assert_eq!((counted.len(), repeated.map(|it| it.count)), (1, Some(256 - MOST as u64)));
         assert!(counted.iter().all(|(record, _)| record.peer.is_none() && record.reason == OTHERS));
+    }
+
+    #[test]
+    fn a_flood_of_one_event_hides_no_other_and_no_key() {
+        let (mut repeats, now) = (Repeats::default(), Instant::now());
+        for last in 0..=u8::MAX {
+            repeats.add(failed([192, 0, 2, last]), now);
+        }
+        let read = |last: u8| {
+            let (key, owner) = (Some(Id::new("ak_gateway")), Some(Id::new("bot_gateway")));
+            SecurityRecord { key, owner, event: SecurityEvent::GatewayRead, ..failed([198, 51, 100, last]) }
+        };
+        let logged = (0..=u8::MAX).filter(|last| repeats.add(read(*last), now).is_some()).count();
+        assert_eq!(logged, MOST);
+        let counted = repeats.end();
+        let reads: Vec<_> = counted.iter().filter(|(it, _)| it.event == SecurityEvent::GatewayRead).collect();
+        assert_eq!((counted.len(), reads.len()), (2, 1));
+        assert!(reads.iter().all(|(it, _)| it.key == read(0).key && it.owner == read(0).owner));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread::JoinHandle,
@@ -39,6 +39,8 @@ struct LogState {
     queued: AtomicUsize,
     dropped: AtomicU64,
     sequence: AtomicU64,
+    /// Whether the last attempt to write has failed.
+    is_failing: AtomicBool,
 }
 
 /// A handle to log events with.
@@ -67,7 +69,8 @@ pub(crate) fn open(path: &Path) -> io::Result<(SecurityLog, SecurityLogThread)> 
         Err(error) => return Err(error),
     };
     let sequence = AtomicU64::new(file.as_ref().map_or(0, ChainedFile::sequence));
-    let state = Arc::new(LogState { sequence, ..LogState::default() });
+    let is_failing = AtomicBool::new(file.is_none());
+    let state = Arc::new(LogState { sequence, is_failing, ..LogState::default() });
     let (sender, receiver) = sync_channel(QUEUE);
     let writer = LogWriter {
         path: path.to_owned(),
@@ -104,6 +107,11 @@ impl SecurityLog {
     /// The number of the last line that was written.
     pub(crate) fn sequence(&self) -> u64 {
         self.state.sequence.load(Ordering::Relaxed)
+    }
+
+    /// Whether the file cannot be written, so that events are lost.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.state.is_failing.load(Ordering::Relaxed)
     }
 }
 
@@ -202,10 +210,12 @@ impl LogWriter {
         match appended {
             Ok(file) => {
                 self.state.sequence.store(file.sequence(), Ordering::Relaxed);
+                self.state.is_failing.store(false, Ordering::Relaxed);
                 (self.file, self.retry) = (Some(file), None);
                 Ok(())
             }
             Err(error) => {
+                self.state.is_failing.store(true, Ordering::Relaxed);
                 self.retry = Some(Instant::now() + RETRY);
                 Err(Some(error))
             }
@@ -257,5 +267,21 @@ mod tests {
         drop(thread);
         let lines = read(&path).unwrap().lines;
         assert_eq!(lines.iter().filter(|(_, line)| line.contains("\"dropped\":3")).count(), 1, "{lines:?}");
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_is_failing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("security.log");
+        let (log, thread) = open(&path).unwrap();
+        assert!(!log.is_failing());
+        // The thread writes its first line, and would make the file again.
+        while log.sequence() < 2 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        drop(thread);
+        assert!(log.is_failing());
     }
 }

@@ -11,6 +11,7 @@ mod request;
 mod tests;
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -29,7 +30,7 @@ use super::{
     change::ChangeFilter,
 };
 use crate::{
-    model::code::Code,
+    model::{code::Code, id::Id, kind::owner::Role},
     store::{Revision, recent::NextRevision},
 };
 use body::EventBody;
@@ -42,6 +43,8 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// The chunks in the buffer of a client. Each has some events, or one that is larger than usual.
 const CHUNKS: usize = 4;
+/// An owner that is no gateway can have one in so many of the clients.
+const SHARE: usize = 4;
 /// The Retry-After of a rejected request, in seconds.
 const RETRY_AFTER: &str = "30";
 
@@ -49,6 +52,8 @@ const RETRY_AFTER: &str = "30";
 pub(super) struct Watchers {
     most: usize,
     places: Arc<Semaphore>,
+    /// The clients of each owner.
+    of_owner: Arc<Mutex<HashMap<Id, usize>>>,
 }
 
 impl Watchers {
@@ -56,7 +61,7 @@ impl Watchers {
     pub(super) fn new(most: usize) -> Self {
         // A semaphore has a limit of its own.
         let most = most.min(Semaphore::MAX_PERMITS);
-        Self { most, places: Arc::new(Semaphore::new(most)) }
+        Self { most, places: Arc::new(Semaphore::new(most)), of_owner: Arc::default() }
     }
 
     /// The number of clients.
@@ -64,11 +69,42 @@ impl Watchers {
         self.most - self.places.available_permits()
     }
 
-    fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            ApiError::of(Code::Unavailable, format!("{} clients watch already", self.most))
-                .header(header::RETRY_AFTER, RETRY_AFTER)
-        })
+    /// The most clients of an owner that is no gateway: one that reads nothing must not keep gateways out.
+    fn share(&self) -> usize {
+        (self.most / SHARE).max(1)
+    }
+
+    fn place(&self, Caller { owner, role, .. }: &Caller) -> Result<WatchPlace, ApiError> {
+        let full = |message: String| ApiError::of(Code::Unavailable, message).header(header::RETRY_AFTER, RETRY_AFTER);
+        let mut of_owner = self.of_owner.lock().unwrap_or_else(PoisonError::into_inner);
+        let share = self.share();
+        if *role != Role::Gateway && of_owner.get(owner).is_some_and(|count| *count >= share) {
+            return Err(full(format!("{share} clients of this owner watch already")));
+        }
+        let permit = Arc::clone(&self.places)
+            .try_acquire_owned()
+            .map_err(|_| full(format!("{} clients watch already", self.most)))?;
+        *of_owner.entry(owner.clone()).or_default() += 1;
+        Ok(WatchPlace { owner: owner.clone(), of_owner: Arc::clone(&self.of_owner), _permit: permit })
+    }
+}
+
+/// The place of a client, until it is dropped.
+struct WatchPlace {
+    owner: Id,
+    of_owner: Arc<Mutex<HashMap<Id, usize>>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for WatchPlace {
+    fn drop(&mut self) {
+        let mut of_owner = self.of_owner.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = of_owner.get_mut(&self.owner) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                of_owner.remove(&self.owner);
+            }
+        }
     }
 }
 
@@ -76,13 +112,13 @@ impl Watchers {
 pub(super) async fn watch(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, _) = request.into_parts();
     let current = app.store.snapshot();
-    auth::admit_any(&app, &current, &parts.headers)?;
+    let caller = auth::admit_any(&app, &current, &parts.headers)?;
     let wanted = request::WatchRequest::new(parts.uri.query(), &parts.headers)?;
     let known = wanted.known.unwrap_or(current.revision);
     if known > current.revision || matches!(app.store.next_revision(known), NextRevision::Gone) {
         return Err(ApiError::revision_gone(known, app.store.snapshot().revision));
     }
-    let place = app.watchers.place()?;
+    let place = app.watchers.place(&caller)?;
     let (chunks, received) = mpsc::channel(CHUNKS);
     let last = Arc::new(Mutex::new(None));
     let body = EventBody::new(received, Arc::clone(&last));

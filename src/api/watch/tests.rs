@@ -103,3 +103,18 @@ fn a_client_that_does_not_read_is_disconnected_and_told() {
         assert!(chunks.pop().unwrap().contains(&format!("id: {CHUNKS}\nevent: revision\n")));
     });
 }
+
+#[test]
+fn one_owner_has_a_share_and_gateways_have_the_rest() {
+    let caller = |owner: &str, role: Role| Caller { key: Id::new("ak_1"), owner: Id::new(owner), role };
+    let watchers = Watchers::new(8);
+    let (viewer, gateway) = (caller("usr_viewer", Role::Viewer), caller("bot_gateway", Role::Gateway));
+    let mut places: Vec<WatchPlace> = (0..8).filter_map(|_| watchers.place(&viewer).ok()).collect();
+    assert_eq!(places.len(), 8 / SHARE);
+    assert!(watchers.place(&caller("usr_other", Role::Viewer)).is_ok());
+    places.extend((0..8).filter_map(|_| watchers.place(&gateway).ok()));
+    assert_eq!((places.len(), watchers.count()), (8, 8));
+    drop(places);
+    assert!(watchers.of_owner.lock().unwrap().is_empty());
+    assert!(watchers.place(&viewer).is_ok());
+}

@@ -13,7 +13,7 @@ fn owners() {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    vec![read_row(), role_row(), last_admin_row(), permission_row(), refused_row()]
+    vec![read_row(), role_row(), last_admin_row(), permission_row(), refused_row(), precondition_row()]
 }
 
 /// A row with an owner of its own, who has a key.
@@ -123,4 +123,23 @@ fn refused_row() -> Row {
         .fails(400, "PARAMETER", "/before_id")
         .call("DELETE /owners/{editor}")
         .fails(405, "METHOD_NOT_ALLOWED", "")
+}
+
+fn precondition_row() -> Row {
+    with_owner("a role is only set if the owner is as the client has read it")
+        .call("GET /owners/{owner}")
+        .succeeds(200)
+        .keep_etag("etag")
+        .send("PATCH /owners/{owner}", json!({"role": "viewer"}))
+        .with("If-Match", "{etag}")
+        .succeeds(200)
+        .send("PATCH /owners/{owner}", json!({"role": "admin"}))
+        .with("If-Match", "{etag}")
+        .fails(412, "PRECONDITION_FAILED", "")
+        .call("GET /owners/{owner}")
+        .succeeds(200)
+        .shows("/role", json!("viewer"))
+        .send("PATCH /owners/usr_nobody", json!({"role": "viewer"}))
+        .with("If-Match", "*")
+        .fails(412, "PRECONDITION_FAILED", "")
 }

@@ -15,7 +15,7 @@ fn limits() -> ConnectionLimits {
 fn a_silent_client_has_time_for_the_first_head() {
     let start = Instant::now();
     let activity = Activity::new(start);
-    assert_eq!(activity.eviction(start), Some((CloseReason::EvictedSilent, start)));
+    assert_eq!(activity.eviction(), Some((CloseReason::EvictedSilent, start)));
     assert_eq!(activity.overdue(&limits(), at(start, 15)), None);
     assert_eq!(activity.overdue(&limits(), at(start, 16)), Some(CloseReason::Head));
     // A handshake has a time of its own.
@@ -29,18 +29,17 @@ fn a_request_keeps_its_connection_unless_the_client_takes_nothing() {
     let start = Instant::now();
     let activity = Arc::new(Activity::new(start));
     let mut flight = activity.begin(false);
-    assert_eq!(activity.eviction(at(start, 100)), None, "the server is at work");
+    assert_eq!(activity.eviction(), None, "the server is at work");
     assert_eq!(activity.overdue(&limits(), at(start, 1000)), None);
     assert!(flight.enter());
     flight.answered(100, start);
-    assert_eq!(activity.eviction(start), None);
-    assert_eq!(activity.eviction(at(start, 2)), Some((CloseReason::EvictedStalled, start)));
+    assert_eq!(activity.eviction(), Some((CloseReason::EvictedStalled, start)));
     assert_eq!(activity.overdue(&limits(), at(start, 31)), Some(CloseReason::Stalled));
     flight.handed(10, at(start, 20));
     assert_eq!(activity.overdue(&limits(), at(start, 31)), None, "it takes something");
     // A stream of events has sent everything there is.
     flight.caught_up();
-    assert_eq!((activity.eviction(at(start, 900)), activity.overdue(&limits(), at(start, 900))), (None, None));
+    assert_eq!((activity.eviction(), activity.overdue(&limits(), at(start, 900))), (None, None));
     // The socket takes nothing, although there is no response to take.
     activity.note_written(false, at(start, 900));
     activity.note_written(false, at(start, 910));
@@ -54,7 +53,7 @@ fn an_idle_client_has_time_for_the_next_request_and_less_for_its_head() {
     let activity = Arc::new(Activity::new(Instant::now()));
     drop(activity.begin(false));
     let idle = Instant::now();
-    assert!(matches!(activity.eviction(idle), Some((CloseReason::EvictedIdle, _))));
+    assert!(matches!(activity.eviction(), Some((CloseReason::EvictedIdle, _))));
     assert_eq!(activity.overdue(&limits(), at(idle, 59)), None);
     assert_eq!(activity.overdue(&limits(), at(idle, 61)), Some(CloseReason::Idle));
     activity.note_read(at(idle, 10));
@@ -71,7 +70,7 @@ fn an_idle_client_has_time_for_the_next_request_and_less_for_its_head() {
 fn a_connection_is_evicted_once() {
     let activity = Activity::new(Instant::now());
     activity.close(CloseReason::EvictedSilent);
-    assert_eq!(activity.eviction(Instant::now()), None);
+    assert_eq!(activity.eviction(), None);
     assert_eq!(activity.close_reason(), Some(CloseReason::EvictedSilent));
 }
 

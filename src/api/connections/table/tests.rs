@@ -13,6 +13,13 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
 
+async fn admit(table: &Arc<ConnectionTable>, address: IpAddr) -> Result<Seat, RefusedFor> {
+    match (table.seat(address), table.queue(address)) {
+        (Some(seat), _) => Ok(seat),
+        (None, queue) => queue.await.ok_or(RefusedFor::Address)?.seat().await,
+    }
+}
+
 /// Drops a seat when its connection is to be closed, as its task does.
 fn attend(seat: Seat) {
     tokio::spawn(async move {
@@ -25,26 +32,28 @@ fn attend(seat: Seat) {
 fn a_full_table_closes_the_connection_that_never_had_a_request() {
     run(async {
         let table = table(3, None);
-        let busy = table.admit(HOME).await.ok();
+        let busy = admit(&table, HOME).await.ok();
         let _request = busy.as_ref().map(|seat| seat.activity().begin(false));
-        let idle = table.admit(HOME).await.ok();
+        let idle = admit(&table, HOME).await.ok();
         drop(idle.as_ref().map(|seat| seat.activity().begin(false)));
-        let silent = table.admit(HOME).await.ok();
+        let silent = admit(&table, HOME).await.ok();
         let states: Vec<Arc<Activity>> =
             [&busy, &idle, &silent].into_iter().flatten().map(|it| Arc::clone(it.activity())).collect();
         [idle, silent].into_iter().flatten().for_each(attend);
+        // A younger one would keep its place.
+        sleep(LEAST_AGE).await;
         let reasons = || states.iter().map(|it| it.close_reason()).collect::<Vec<_>>();
 
-        let next = table.admit(HOME).await;
+        let next = admit(&table, HOME).await;
         assert!(next.is_ok());
         assert_eq!(reasons(), [None, None, Some(CloseReason::EvictedSilent)]);
         let _next = next.map(|seat| (seat.activity().begin(false), seat));
-        let last = table.admit(HOME).await;
+        let last = admit(&table, HOME).await;
         assert_eq!(reasons(), [None, Some(CloseReason::EvictedIdle), Some(CloseReason::EvictedSilent)]);
         let _last = last.map(|seat| (seat.activity().begin(false), seat));
-        assert_eq!(table.admit(HOME).await.err(), Some(RefusedFor::Full));
+        assert_eq!(admit(&table, HOME).await.err(), Some(RefusedFor::Full));
         drop(busy);
-        assert!(table.admit(HOME).await.is_ok());
+        assert!(admit(&table, HOME).await.is_ok());
     });
 }
 
@@ -52,10 +61,10 @@ fn a_full_table_closes_the_connection_that_never_had_a_request() {
 fn an_address_over_its_limit_closes_its_own_connections() {
     run(async {
         let table = table(100, Some(2));
-        let stranger = table.admit(HOME).await.ok();
+        let stranger = admit(&table, HOME).await.ok();
         let mut own = Vec::new();
         for _ in 0..20 {
-            if let Ok(seat) = table.admit(OTHER).await {
+            if let Ok(seat) = admit(&table, OTHER).await {
                 own.push(Arc::clone(seat.activity()));
                 attend(seat);
             }
@@ -65,8 +74,8 @@ fn an_address_over_its_limit_closes_its_own_connections() {
         assert!(staying <= 2, "{staying}");
         assert_eq!(stranger.as_ref().and_then(|seat| seat.activity().close_reason()), None);
         let _requests: Vec<_> = own.iter().map(|it| it.begin(false)).collect();
-        assert_eq!(table.admit(OTHER).await.err(), Some(RefusedFor::Address));
-        assert!(table.admit(HOME).await.is_ok());
+        assert_eq!(admit(&table, OTHER).await.err(), Some(RefusedFor::Address));
+        assert!(admit(&table, HOME).await.is_ok());
     });
 }
 
@@ -75,11 +84,68 @@ fn a_place_is_free_when_its_connection_has_ended() {
     run(async {
         let table = table(1, Some(1));
         for _ in 0..50 {
-            let seat = table.admit(OTHER).await.ok();
+            let seat = admit(&table, OTHER).await.ok();
             let _request = seat.as_ref().map(|seat| seat.activity().begin(false));
             assert!(seat.is_some());
             drop(seat);
         }
         assert!(table.open().all.is_empty() && table.open().of_address.is_empty());
     });
+}
+
+#[test]
+fn idle_connections_give_way_at_once_while_new_ones_are_silent() {
+    let table = table(256, None);
+    let before = Instant::now();
+    let idle: Vec<Seat> = (0..255).filter_map(|_| table.seat(HOME)).collect();
+    idle.iter().for_each(|seat| drop(seat.activity().begin(false)));
+    let silent = table.seat(HOME).unwrap();
+    assert!(table.seat(HOME).is_none(), "it is full");
+    // No time has passed since the silent one came.
+    assert_eq!(table.make_room(None, 1, before), MadeRoom::Soon);
+    let closed = idle.iter().filter(|seat| seat.activity().close_reason() == Some(CloseReason::EvictedIdle)).count();
+    assert_eq!(closed, 256 / BATCH);
+    assert_eq!(silent.activity().close_reason(), None);
+    // Those that are being closed are enough for one that searches.
+    let _search = PlaceSearch::begin(&table.searching);
+    assert_eq!(table.make_places(), MadeRoom::Soon);
+    let closing = idle.iter().filter(|seat| seat.activity().close_reason().is_some()).count();
+    assert_eq!(closing, closed);
+}
+
+#[test]
+fn one_address_cannot_fill_the_queue() {
+    run(async {
+        let table = table(1000, Some(2));
+        let mut waiting = Vec::new();
+        while let Some(next) = table.queue(OTHER).await {
+            waiting.push(next);
+        }
+        assert_eq!(waiting.len(), MOST_WAITING / 4);
+        assert!(table.queue(HOME).await.is_some());
+        waiting.pop();
+        assert!(table.queue(OTHER).await.is_some());
+        waiting.clear();
+        assert!(table.open().waiting.is_empty());
+    });
+}
+
+#[test]
+fn a_full_table_has_less_patience_with_clients_that_take_nothing() {
+    let table = table(3, None);
+    let (start, moment) = (Instant::now(), Duration::from_millis(1));
+    let answered = |address: IpAddr, at: Instant| {
+        let seat = table.seat(address).unwrap();
+        let mut flight = seat.activity().begin(false);
+        flight.answered(100, at);
+        (seat, flight)
+    };
+    let alone = answered(OTHER, start);
+    let crowd = [answered(HOME, start + moment), answered(HOME, start + 2 * moment)];
+    assert_eq!(table.make_room(None, 1, start), MadeRoom::After(SHORT_PATIENCE));
+    assert_eq!(table.make_room(None, 1, start + 2 * moment + SHORT_PATIENCE), MadeRoom::Soon);
+    // The oldest one of the address with the most connections.
+    let reason = |(seat, _): &(Seat, _)| seat.activity().close_reason();
+    assert_eq!((reason(&alone), reason(&crowd[1])), (None, None));
+    assert_eq!(reason(&crowd[0]), Some(CloseReason::EvictedStalled));
 }
