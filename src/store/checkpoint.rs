@@ -78,11 +78,13 @@ impl Store {
         }
     }
 
-    /// Writes a checkpoint, and waits for it. Waits for other writers and for a checkpoint that is being written.
-    pub(super) fn checkpoint_now(&self) -> Result<(), StoreError> {
+    /// Writes a checkpoint, and waits for it. Waits for other writers and for a checkpoint that is being written, and then
+    /// calls `prepare`: what it asks of the checkpoint must not be taken for granted by an earlier one.
+    pub(super) fn checkpoint_now(&self, prepare: impl FnOnce()) -> Result<(), StoreError> {
         let write = loop {
             let mut line = self.queue.line();
             if !line.led && !self.checkpointing.swap(true, Ordering::AcqRel) {
+                prepare();
                 break self.begin_checkpoint(&mut line);
             }
             drop(line);

@@ -68,6 +68,12 @@ impl PastStates {
         kept.iter().find(|state| state.revision == revision).cloned()
     }
 
+    /// Drops all of them.
+    pub(super) fn clear(&self) {
+        let dropped = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(dropped);
+    }
+
     fn keep(&self, state: &Arc<Snapshot>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.iter().all(|known| known.revision != state.revision) {

@@ -21,7 +21,40 @@ impl Store {
             let master: MasterKey = source.read(None)?.ok_or_else(missing)?;
             keyring.change_master(master)?;
         }
-        keyring.want_new(forgets);
-        self.checkpoint_now()
+        self.checkpoint_now(|| keyring.want_new(forgets))?;
+        if !forgets {
+            return Ok(());
+        }
+        // They share Specs with the secrets that were just destroyed.
+        self.past.clear();
+        match keyring.former_keys() {
+            0 => Ok(()),
+            left => {
+                let message = format!("{left} former data keys are still in `keys`: run the command again");
+                Err(StoreError::new(Code::StoreFailed, message))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::store::history::Retention;
+
+    #[test]
+    fn a_checkpoint_that_is_being_written_does_not_keep_a_former_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        for _ in 0..20 {
+            let store = Store::open_briefly(&path, Retention::default(), &MasterKeySource::Beside).unwrap();
+            let keyring = store.keyring.as_ref().unwrap();
+            // As when the data key is old: this checkpoint makes a new one, too.
+            keyring.want_new(false);
+            store.checkpoint_if_wanted(&mut store.queue.line());
+            store.rekey(None, true).unwrap();
+            assert_eq!(keyring.former_keys(), 0);
+        }
     }
 }

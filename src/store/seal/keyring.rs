@@ -130,8 +130,9 @@ impl DataKey {
     }
 
     fn has_expired(&self, now: Timestamp, forgets: bool) -> bool {
-        let after = if forgets { SignedDuration::ZERO } else { DECRYPTS_FOR };
-        self.key.is_some() && self.retired_at.is_some_and(|retired| now.duration_since(retired) >= after)
+        // A clock that was set back must not keep a key that is to be destroyed at once.
+        let is_over = |retired: Timestamp| forgets || now.duration_since(retired) >= DECRYPTS_FOR;
+        self.key.is_some() && self.retired_at.is_some_and(is_over)
     }
 }
 
@@ -301,7 +302,9 @@ impl Keyring {
 
     /// Whether another data key should encrypt from now on.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
-        let is_old = |current: &DataKey| now.duration_since(current.created_at) >= ENCRYPTS_FOR;
+        // A key from the future, made while the clock was wrong, would not be replaced before that time.
+        let is_old =
+            |current: &DataKey| current.created_at > now || now.duration_since(current.created_at) >= ENCRYPTS_FOR;
         self.wanted.load(Ordering::Acquire) || self.ring.load().current().is_none_or(is_old)
     }
 
@@ -310,6 +313,9 @@ impl Keyring {
         self.change(|ring| {
             if let Some(current) = ring.keys.last_mut() {
                 current.retired_at = Some(now);
+            }
+            for retired in ring.keys.iter_mut().filter_map(|key| key.retired_at.as_mut()) {
+                *retired = now.min(*retired);
             }
             ring.keys.push(DataKey::random(now));
         })?;
@@ -331,8 +337,15 @@ impl Keyring {
                 key.key = None;
             }
         })?;
-        self.forgets.store(false, Ordering::Release);
+        if forgets {
+            self.forgets.store(false, Ordering::Release);
+        }
         Ok(())
+    }
+
+    /// The number of former data keys that still decrypt.
+    pub(crate) fn former_keys(&self) -> usize {
+        self.ring.load().keys.iter().filter(|key| key.key.is_some()).count().saturating_sub(1)
     }
 
     /// Replaces the master key. Whenever this is interrupted, the former key or the new one opens the store.
