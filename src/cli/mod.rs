@@ -62,7 +62,9 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::report::Report,
-    store::{Store, StoreError, fault::faults, history::Retention, probe, seal::MasterKeySource},
+    store::{
+        Store, StoreError, engine::OnDisk, fault::faults, history::Retention, on_disk, probe, seal::MasterKeySource,
+    },
 };
 
 /// Reconciles an edge gateway with manifests in Git.
@@ -345,6 +347,11 @@ impl StoreArgs {
     /// The folder of the store.
     fn folder(&self) -> &std::path::Path {
         &self.store
+    }
+
+    /// Returns the store on the disk, if it exists, without reading its state.
+    fn on_disk(&self) -> Result<Option<OnDisk>, Failure> {
+        Ok(on_disk(&self.store, &self.master_key.source()?)?)
     }
 
     /// Opens the store for reading if it exists.

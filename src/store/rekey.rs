@@ -1,7 +1,7 @@
 //! New keys for the secrets at rest (D96): a new data key, and a new master key if one is given.
 
 use super::{
-    Store, StoreError,
+    Store, StoreError, forget_runs,
     seal::{MasterKey, MasterKeySource},
 };
 use crate::model::code::Code;
@@ -22,6 +22,9 @@ impl Store {
             keyring.change_master(master)?;
         }
         self.checkpoint_now(|| keyring.want_new(forgets))?;
+        if let Some(on_disk) = self.beside() {
+            forget_runs(&on_disk.folder)?;
+        }
         if !forgets {
             return Ok(());
         }

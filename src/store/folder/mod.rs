@@ -67,7 +67,7 @@ use librarian::Librarian;
 use reader::{LogReader, Rest};
 use resealing::Resealing;
 
-pub(crate) use beside::{read_beside, write_beside};
+pub(crate) use beside::{forget_runs, read_beside, write_beside};
 pub(crate) use fingerprint::on_disk;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use frame::fuzzed as fuzzed_frame;
@@ -308,7 +308,7 @@ impl Engine for FolderEngine {
     fn on_disk(&self) -> Option<(OnDisk, u64)> {
         // Nothing is appended meanwhile.
         let writing = self.writing();
-        Some((fingerprint::of_files(&self.folder).ok()?, writing.tip.revision))
+        Some((fingerprint::of_files(&self.folder, Some(self.keyring.digest_key())).ok()?, writing.tip.revision))
     }
 
     fn backup(&self) -> Result<Backup, StoreError> {

@@ -21,7 +21,7 @@ use super::{
     name_of,
 };
 use crate::{
-    model::code::Code,
+    model::{code::Code, digest_key::DigestKey},
     store::{StoreError, mint},
 };
 
@@ -292,6 +292,11 @@ impl Keyring {
     /// Notes that no file of the store has secrets in clear any more.
     pub(crate) fn set_sealed(&self) -> Result<(), StoreError> {
         self.change(|ring| ring.unsealed = false)
+    }
+
+    /// The key of digests that are kept beside the store.
+    pub(crate) fn digest_key(&self) -> DigestKey {
+        self.ring.load().master.digest_key()
     }
 
     /// Asks for a new data key at the next checkpoint. If `forgets` is set, former ones are destroyed then.
