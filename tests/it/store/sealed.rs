@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    io::{BufRead, BufReader, Read},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
@@ -319,4 +320,24 @@ fn a_rollback_does_not_bring_back_destroyed_secrets() {
     delete(&Store::open(folder.path("store")).unwrap());
     folder.ok(&format!("rollback --to {before} --max-deletes 9"));
     assert_eq!(secret_at(before), "hunter2-third");
+}
+
+#[test]
+fn a_master_key_command_ends_with_the_program_and_has_none_of_its_secrets() {
+    let folder = Folder::new();
+    let fifo = folder.path("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut command = folder.command("keys create --role admin");
+    command.env("EDGEWRIGHT_TOKEN", "hunter2-token");
+    command.env("EDGEWRIGHT_MASTER_KEY_COMMAND", "exec 4>fifo; env >&4; sleep 60; echo late >&4");
+    let mut program = command.spawn().unwrap();
+    // This waits for the command.
+    let mut said = BufReader::new(fs::File::open(&fifo).unwrap());
+    let mut text = String::new();
+    said.read_line(&mut text).unwrap();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    // This waits for the end of every process that can write.
+    said.read_to_string(&mut text).unwrap();
+    assert!(!text.contains("late") && !text.contains("hunter2") && !text.contains("4>fifo"), "{text}");
 }
