@@ -38,6 +38,7 @@ pub(super) fn encrypt(
     content: FolderContent,
     keyring: &Keyring,
 ) -> Result<(), StoreError> {
+    keyring.set_root(&content.state.root_secret);
     let is_continued = content.base_key.is_some();
     let generation = if is_continued { content_base(folder)? } else { write_base(folder, head, content, keyring)? };
     let mut seal = |(key, value): &mut RecordChange| -> Result<(), StoreError> {

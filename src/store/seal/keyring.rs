@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -46,6 +46,8 @@ pub struct Keyring {
     wanted: AtomicBool,
     /// Whether former data keys are destroyed without waiting.
     forgets: AtomicBool,
+    /// The key of the digests of secrets, once the root secret is known: unlike data keys, it stays.
+    secret_digests: OnceLock<DigestKey>,
     /// The file of the master key, if it was made with this keyring.
     new_master: Option<PathBuf>,
     save: SaveKeys,
@@ -226,6 +228,7 @@ impl Keyring {
             changing: Mutex::default(),
             wanted: AtomicBool::new(false),
             forgets: AtomicBool::new(false),
+            secret_digests: OnceLock::new(),
             new_master: None,
             save,
         }
@@ -251,6 +254,18 @@ impl Keyring {
         let ring = Ring { master, keys: vec![DataKey::random(mint::now())], unsealed };
         save(&ring.bytes(&store, &[&ring.master])?)?;
         Ok(Self::new(store, ring, save))
+    }
+
+    /// Takes the key of the digests of secrets from the root secret of the store.
+    pub(crate) fn set_root(&self, root_secret: &[u8; 32]) {
+        self.secret_digests
+            .get_or_init(|| DigestKey::new(context("edgewright 2026 digests of sealed secrets", &[root_secret])));
+    }
+
+    /// The digest of a secret of a record, which tells whether another state has the same one after its data key is
+    /// destroyed. None as long as the root secret is not known.
+    pub(crate) fn secret_digest(&self, record: &str, secret: &str) -> Option<blake3::Hash> {
+        Some(self.secret_digests.get()?.digest("secret", &[record.as_bytes(), secret.as_bytes()]))
     }
 
     /// Encrypts bytes, and binds them to the store and to `bound_to`.

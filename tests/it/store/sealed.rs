@@ -297,7 +297,8 @@ fn a_rollback_does_not_bring_back_destroyed_secrets() {
     folder.ok("rollback --to 2");
     let run = folder.ok("store rekey --forget-secrets");
     assert!(run.err.contains("Destroyed the former data keys"), "{}", run.all());
-    assert_eq!((secret_at(4), secret_at(2).as_str()), ("hunter2-second".into(), "********"));
+    assert_eq!((secret_at(4), secret_at(3).as_str()), ("hunter2-second".into(), "********"));
+    assert_eq!(secret_at(2), "hunter2-second", "the current state has the same one");
     assert!(folder.ok("get routes --at 1 -o json").out.contains("********"));
     for dry in ["", "--dry-run"] {
         let run = folder.run(&format!("rollback --to 1 {dry}"));
@@ -340,4 +341,22 @@ fn a_master_key_command_ends_with_the_program_and_has_none_of_its_secrets() {
     // This waits for the end of every process that can write.
     said.read_to_string(&mut text).unwrap();
     assert!(!text.contains("late") && !text.contains("hunter2") && !text.contains("4>fifo"), "{text}");
+}
+
+#[test]
+fn a_rollback_keeps_a_secret_that_has_not_changed() {
+    let folder = with_secret("hunter2-first");
+    for description in ["one", "two", "three"] {
+        folder.write("m/a.yaml", &ROUTE.replace("match: /,", &format!("match: /, description: {description},")));
+        folder.ok("reconcile m");
+    }
+    folder.ok("store rekey --forget-secrets");
+    let run = folder.ok("rollback --to 2");
+    assert!(!run.all().contains("(secret, changed)"), "{}", run.all());
+    let store = Store::open_to_read(folder.path("store")).unwrap();
+    let state = store.snapshot();
+    let route = state.iter().find(|entry| entry.key.kind == Kind::HttpsEdgeRoute).unwrap();
+    let spec = route.spec().to_json(Secrets::Revealed).unwrap();
+    assert_eq!(spec["webhook_verification"]["secret"], "hunter2-first");
+    assert_eq!(spec["description"], "one");
 }
