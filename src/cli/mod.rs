@@ -359,7 +359,12 @@ impl StoreArgs {
         if !probe(&self.store)? {
             return Ok(None);
         }
-        Ok(Some(Store::open_encrypted_to_read(&self.store, &self.master_key.source()?)?))
+        let store = Store::open_encrypted_to_read(&self.store, &self.master_key.source()?)?;
+        // A store of the first format is migrated before it can be read.
+        if let Some(file) = store.new_master_key() {
+            show::say(&master_key::announcement(file));
+        }
+        Ok(Some(store))
     }
 }
 

@@ -6,9 +6,14 @@ use clap::Subcommand;
 
 use super::{CommandResult, Exit, Failure, StoreArgs, check, progress::during, show::say};
 use crate::{
-    model::code::Code,
-    store::{Store, seal::MasterKeySource},
+    model::{code::Code, diagnostic::Diagnostic},
+    store::{Store, folder::default_master_key, seal::MasterKeySource},
+    text::escaped,
 };
+
+/// What to do about a new master key that cannot be used.
+const NEW_KEY: &str = "set the new key to 32 random bytes, for example with `openssl rand -base64 32`; a file must be a regular one \
+                       that only its owner can read";
 
 /// Maintain a store.
 #[derive(Debug, clap::Args)]
@@ -82,13 +87,28 @@ impl Args {
 
 fn rekey(store: &StoreArgs, new_master: Option<&MasterKeySource>, forget_secrets: bool) -> CommandResult {
     let opened = open(store, new_master)?;
-    during("Encrypting", || opened.rekey(new_master, forget_secrets))?;
+    let former = opened.master_key_id();
+    during("Encrypting", || opened.rekey(new_master, forget_secrets)).map_err(|error| match new_master {
+        // The help of this code is about the key that the store has.
+        Some(_) if error.code == Code::MasterKey => Diagnostic::error(error.code, error.message).help(NEW_KEY).into(),
+        _ => Failure::from(error),
+    })?;
     say("Encrypted the secrets with a new data key.");
     if forget_secrets {
         say("Destroyed the former data keys: earlier revisions have no secrets any more.");
     }
-    if new_master.is_some() {
-        say("The new master key opens the store from now on. Keep the former one as long as backups need it.");
+    if let Some(source) = new_master {
+        if opened.master_key_id() == former {
+            say("The store already has this master key.");
+        } else {
+            say("The new master key opens the store from now on. Keep the former one as long as backups need it.");
+        }
+        if let (Some(default), MasterKeySource::File(file)) = (default_master_key(store.folder()), source)
+            && std::fs::canonicalize(file).ok() != std::fs::canonicalize(&default).ok()
+        {
+            let [file, default] = [file, &default].map(|path| escaped(&path.display().to_string()).into_owned());
+            say(&format!("Move {file} to {default}, or set --master-key-file from now on."));
+        }
     }
     Ok(Exit::Done)
 }

@@ -2,11 +2,16 @@
 
 use super::{
     Store, StoreError, forget_runs,
-    seal::{MasterKey, MasterKeySource},
+    seal::{KeyId, MasterKey, MasterKeySource},
 };
 use crate::model::code::Code;
 
 impl Store {
+    /// The id of the master key.
+    pub(crate) fn master_key_id(&self) -> Option<KeyId> {
+        Some(self.keyring.as_ref()?.master_id())
+    }
+
     /// Encrypts all secrets of the current state with a new data key. With a source, its master key takes the place of the
     /// current one first. If `forgets` is set, all former data keys are destroyed: earlier states lose their secrets.
     ///

@@ -48,6 +48,11 @@ pub(super) fn open_for(
     encrypted.decrypt(&path, master, save(path.clone())).map(Some)
 }
 
+/// The file with the master key of a store, if it is where it is expected by default.
+pub(crate) fn default_master_key(folder: &Path) -> Option<PathBuf> {
+    KeyPlaces::of(folder).existing().ok()?
+}
+
 /// The key of digests that are kept beside a store, if its master key can be had for it. A command is not run for this:
 /// what it would save can be less than it takes.
 pub(super) fn digest_key(folder: &Path, source: &MasterKeySource) -> Option<DigestKey> {

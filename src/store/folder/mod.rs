@@ -72,6 +72,7 @@ pub(crate) use fingerprint::on_disk;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use frame::fuzzed as fuzzed_frame;
 pub(crate) use inspect::index_agrees;
+pub(crate) use keys::default_master_key;
 pub(crate) use readonly::FolderReader;
 pub(crate) use repair::Repair;
 pub(crate) use restore::{PointInTime, restore};

@@ -309,6 +309,11 @@ impl Keyring {
         self.change(|ring| ring.unsealed = false)
     }
 
+    /// The id of the master key.
+    pub(crate) fn master_id(&self) -> KeyId {
+        self.ring.load().master.id()
+    }
+
     /// The key of digests that are kept beside the store.
     pub(crate) fn digest_key(&self) -> DigestKey {
         self.ring.load().master.digest_key()

@@ -360,3 +360,42 @@ fn a_rollback_keeps_a_secret_that_has_not_changed() {
     assert_eq!(spec["webhook_verification"]["secret"], "hunter2-first");
     assert_eq!(spec["description"], "one");
 }
+
+#[test]
+fn rekey_says_where_the_new_master_key_belongs() {
+    let folder = with_secret("hunter2-first");
+    let key = |name: &str, digits: &str, mode: u32| {
+        folder.write(name, &digits.repeat(16));
+        fs::set_permissions(folder.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    key("open.key", "3f2e", 0o644);
+    let run = folder.run("store rekey --new-master-key-file open.key");
+    assert!(run.code == 1 && run.err.contains("openssl rand") && !run.err.contains("is lost"), "{}", run.all());
+    key("new.key", "1f2e", 0o600);
+    let run = folder.ok("store rekey --new-master-key-file new.key");
+    let told = ["Move new.key to ", "store.master.key, or set --master-key-file"];
+    assert!(told.iter().all(|told| run.err.contains(told)), "{}", run.all());
+    fs::rename(folder.path("new.key"), beside(&folder.path("store"))).unwrap();
+    folder.ok("get routes");
+    let run = folder.ok("store rekey --new-master-key-file store.master.key");
+    assert!(run.err.contains("already has this master key") && !run.err.contains("Move"), "{}", run.all());
+}
+
+#[test]
+fn empty_variables_of_the_master_key_count_as_unset() {
+    let folder = with_secret("hunter2-first");
+    let mut command = folder.command("get routes");
+    for name in ["EDGEWRIGHT_MASTER_KEY", "EDGEWRIGHT_MASTER_KEY_FILE", "EDGEWRIGHT_MASTER_KEY_COMMAND"] {
+        command.env(name, "");
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_reading_command_that_makes_a_master_key_says_so() {
+    let folder = Folder::new();
+    copy(&Path::new(REPOSITORY).join("tests/it/data/edgewright-1"), &folder.path("store"));
+    assert!(folder.ok("history").err.contains("Created the master key"));
+    assert!(!folder.ok("history").err.contains("master key"));
+}
