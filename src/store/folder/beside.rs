@@ -2,7 +2,7 @@
 
 use std::{fs, io, io::Read, path::Path};
 
-use super::files;
+use super::{files, keys};
 use crate::store::{StoreError, engine::OnDisk};
 
 /// Reads a file beside a store, if it is a regular file of at most `most` bytes.
@@ -31,4 +31,17 @@ pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
         removed.map_err(|error| StoreError::io("remove", &path, &error))?;
     }
     Ok(())
+}
+
+/// Returns whether a folder has files other than those of an interrupted creation.
+pub(super) fn holds_something_else(folder: &Path) -> bool {
+    let ours = |name: &str| {
+        let beside = ["remembered", "suspensions", "notifications", keys::KEYS, keys::MASTER];
+        ["lock", "index", "kept", "head.tmp", "security.log"].contains(&name)
+            || beside.contains(&name.strip_suffix(".tmp").unwrap_or(name))
+            || ["base.", "journal.", "history.", "security.log."].iter().any(|part| name.starts_with(part))
+    };
+    fs::read_dir(folder).is_ok_and(|mut entries| {
+        entries.any(|entry| entry.is_ok_and(|it| it.file_name().to_str().is_none_or(|name| !ours(name))))
+    })
 }

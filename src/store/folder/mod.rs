@@ -145,7 +145,7 @@ impl FolderEngine {
     /// format before.
     pub(crate) fn open(folder: &Path, stay: Stay, source: &MasterKeySource) -> Result<Self, StoreError> {
         restore::check_complete(folder)?;
-        if !Self::exists(folder)? && holds_something_else(folder) {
+        if !Self::exists(folder)? && beside::holds_something_else(folder) {
             let message = format!("{} contains other files and is not a store", folder.display());
             return Err(StoreError::new(Code::StoreFormat, message));
         }
@@ -490,17 +490,4 @@ fn read(folder: &Path, acknowledged: Head, keyring: Option<&Keyring>) -> Result<
         return Err(StoreError::corrupt(&Part::Journal.path(folder, last), found));
     }
     Ok(FolderContent { state, base_key, generation: last, end, since_base })
-}
-
-/// Returns whether a folder has files other than those of an interrupted creation.
-fn holds_something_else(folder: &Path) -> bool {
-    let ours = |name: &str| {
-        let beside = ["remembered", "suspensions", "notifications", keys::KEYS, keys::MASTER];
-        ["lock", "index", "kept", "head.tmp", "security.log"].contains(&name)
-            || beside.contains(&name.strip_suffix(".tmp").unwrap_or(name))
-            || ["base.", "journal.", "history.", "security.log."].iter().any(|part| name.starts_with(part))
-    };
-    fs::read_dir(folder).is_ok_and(|mut entries| {
-        entries.any(|entry| entry.is_ok_and(|it| it.file_name().to_str().is_none_or(|name| !ours(name))))
-    })
 }

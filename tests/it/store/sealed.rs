@@ -377,6 +377,8 @@ fn rekey_says_where_the_new_master_key_belongs() {
     assert!(told.iter().all(|told| run.err.contains(told)), "{}", run.all());
     fs::rename(folder.path("new.key"), beside(&folder.path("store"))).unwrap();
     folder.ok("get routes");
+    let run = folder.run("get routes --store store.master.key");
+    assert!(run.code == 1 && run.err.contains("store.master.key is not a folder"), "{}", run.all());
     let run = folder.ok("store rekey --new-master-key-file store.master.key");
     assert!(run.err.contains("already has this master key") && !run.err.contains("Move"), "{}", run.all());
 }
