@@ -1,6 +1,9 @@
 //! Where the master key of a store comes from (D96).
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use super::Failure;
 use crate::{
@@ -16,8 +19,8 @@ const VARIABLE: &str = "EDGEWRIGHT_MASTER_KEY";
 pub(super) struct MasterKeyArgs {
     /// File with the master key, which encrypts the secrets in the store: 32 bytes, raw or in base64 or hexadecimal
     /// (default: beside the store's folder, with `.master.key` after its name).
-    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_MASTER_KEY_FILE")]
-    master_key_file: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_MASTER_KEY_FILE", value_hint = clap::ValueHint::FilePath)]
+    master_key_file: Option<OsString>,
     /// Shell command that prints the master key in base64 or hexadecimal, for example a client of a key service.
     #[arg(long, value_name = "COMMAND", env = "EDGEWRIGHT_MASTER_KEY_COMMAND", hide_env_values = true)]
     master_key_command: Option<String>,
@@ -26,10 +29,13 @@ pub(super) struct MasterKeyArgs {
 impl MasterKeyArgs {
     /// Where the key comes from: one of the options, EDGEWRIGHT_MASTER_KEY, or the file beside the store.
     pub(super) fn source(&self) -> Result<MasterKeySource, Failure> {
+        // Empty variables count as unset.
         let value = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
-        match (&self.master_key_file, &self.master_key_command, value) {
+        let file = self.master_key_file.as_ref().filter(|file| !file.is_empty());
+        let command = self.master_key_command.as_ref().filter(|command| !command.is_empty());
+        match (file, command, value) {
             (None, None, None) => Ok(MasterKeySource::Beside),
-            (Some(file), None, None) => Ok(MasterKeySource::File(file.clone())),
+            (Some(file), None, None) => Ok(MasterKeySource::File(PathBuf::from(file))),
             (None, Some(command), None) => Ok(MasterKeySource::Command(command.clone())),
             (None, None, Some(value)) => {
                 Ok(MasterKeySource::Value(Secret::new(value.to_string_lossy()), VARIABLE.to_owned()))

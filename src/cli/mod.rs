@@ -62,7 +62,9 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::report::Report,
-    store::{Store, StoreError, fault::faults, history::Retention, probe, seal::MasterKeySource},
+    store::{
+        Store, StoreError, engine::OnDisk, fault::faults, history::Retention, on_disk, probe, seal::MasterKeySource,
+    },
 };
 
 /// Reconciles an edge gateway with manifests in Git.
@@ -350,12 +352,22 @@ impl StoreArgs {
         &self.store
     }
 
+    /// Returns the store on the disk, if it exists, without reading its state.
+    fn on_disk(&self) -> Result<Option<OnDisk>, Failure> {
+        Ok(on_disk(&self.store, &self.master_key.source()?)?)
+    }
+
     /// Opens the store for reading if it exists.
     fn read_if_there(&self) -> Result<Option<Store>, Failure> {
         if !probe(&self.store)? {
             return Ok(None);
         }
-        Ok(Some(Store::open_encrypted_to_read(&self.store, &self.master_key.source()?)?))
+        let store = Store::open_encrypted_to_read(&self.store, &self.master_key.source()?)?;
+        // A store of the first format is migrated before it can be read.
+        if let Some(file) = store.new_master_key() {
+            show::say(&master_key::announcement(file));
+        }
+        Ok(Some(store))
     }
 }
 

@@ -11,8 +11,13 @@ use super::{
 use crate::{
     api::rekey::{RekeyReport, RekeyRequest},
     model::{code::Code, diagnostic::Diagnostic},
-    store::{MasterChange, Store, seal::MasterKeySource},
+    store::{MasterChange, Store, folder::default_master_key, seal::MasterKeySource},
+    text::escaped,
 };
+
+/// What to do about a new master key that cannot be used.
+const NEW_KEY: &str = "set the new key to 32 random bytes, for example with `openssl rand -base64 32`; a file must be a regular one \
+                       that only its owner can read";
 
 /// Maintain a store.
 #[derive(Debug, clap::Args)]
@@ -103,10 +108,28 @@ impl Args {
             (None, new_master) => {
                 let opened = open(&place.store, new_master.as_ref())?;
                 let change = new_master.as_ref().map_or(MasterChange::Keep, MasterChange::To);
-                RekeyReport::of(&during("Encrypting", || opened.rekey(change, forget_secrets))?)
+                let rekeyed = during("Encrypting", || opened.rekey(change, forget_secrets));
+                RekeyReport::of(&rekeyed.map_err(|error| match new_master {
+                    // The help of this code is about the key that the store has.
+                    Some(_) if error.code == Code::MasterKey => {
+                        Diagnostic::error(error.code, error.message).help(NEW_KEY).into()
+                    }
+                    _ => Failure::from(error),
+                })?)
             }
         };
         tell(&report);
+        if let Some(source) = &new_master {
+            if !report.master_key_changed {
+                say("The store already has this master key.");
+            }
+            if let (Some(default), MasterKeySource::File(file)) = (default_master_key(place.store.folder()), source)
+                && std::fs::canonicalize(file).ok() != std::fs::canonicalize(&default).ok()
+            {
+                let [file, default] = [file, &default].map(|path| escaped(&path.display().to_string()).into_owned());
+                say(&format!("Move {file} to {default}, or set --master-key-file from now on."));
+            }
+        }
         Ok(Exit::Done)
     }
 }

@@ -18,7 +18,7 @@ use super::{
     resolve::{Resolved, resolve},
     tree::Tree,
 };
-use crate::model::{Kind, desired::Desired, id::Id, key::Key, snapshot::Snapshot};
+use crate::model::{Kind, desired::Desired, digest_key::DigestKey, id::Id, key::Key, snapshot::Snapshot};
 
 /// The most files that a change concerns. A larger one is planned from scratch.
 const MOST_FILES: usize = 64;
@@ -36,9 +36,10 @@ pub(crate) struct SourceTies {
 #[derive(Debug, Serialize, Deserialize)]
 struct FileTies {
     name: String,
-    /// The digest of the name and text.
+    /// The digest of the name and text, with a secret key: the file may have a secret.
     digest: String,
-    /// The key of its entry in the cache of parsed files. None if it is too short to have one.
+    /// The key of its entry in the cache of parsed files, hidden because it is a hash of the text. None if the file is too
+    /// short to have one.
     entry: Option<String>,
     /// The digest of the resources that others can refer to.
     standing: String,
@@ -87,10 +88,10 @@ pub(crate) fn is_of_edge(kind: Kind) -> bool {
 }
 
 impl SourceTies {
-    /// Finds the ties of a source. `run` is what tells the run from others, `digests` are those of the files, and
-    /// `groups` has the edges that share hosts. Returns none if the source has too many files.
+    /// Finds the ties of a source. `run` is what tells the run from others, with the key of its digests, `digests` are those
+    /// of the files, and `groups` has the edges that share hosts. Returns none if the source has too many files.
     pub(crate) fn of(
-        run: &str,
+        (run, digest_key): (&str, &DigestKey),
         files: &[Arc<ManifestFile>],
         digests: &[blake3::Hash],
         desired: &BTreeMap<Key, Desired>,
@@ -138,7 +139,7 @@ impl SourceTies {
         let files = files.map(|((file, digest), ties)| FileTies {
             name: file.source.name.clone(),
             digest: digest.to_hex().to_string(),
-            entry: parsed.key_of(file).map(|key| key.to_hex().to_string()),
+            entry: parsed.key_of(file).map(|entry| hidden(&entry, digest_key, run, file).to_hex().to_string()),
             standing: digest_of(ties.own.iter().copied().filter(|it| is_standing(it.key.kind))),
             apart: ties.is_apart.then(|| ApartFile {
                 resources: digest_of(ties.own.iter().copied()),
@@ -160,6 +161,7 @@ impl SourceTies {
         &self,
         files: &[Arc<ManifestFile>],
         digests: &[blake3::Hash],
+        digest_key: &DigestKey,
         tree: &dyn Tree,
         caches: &[ParsedFiles],
     ) -> Option<ChangedPart> {
@@ -181,6 +183,7 @@ impl SourceTies {
                 }
                 former = without_text(file);
                 let entry = blake3::Hash::from_hex(ties.entry.as_deref()?).ok()?;
+                let entry = hidden(&entry, digest_key, &self.run, file);
                 let declared = caches.iter().find_map(|parsed| parsed.declared(&entry, &former))?;
                 before.push(Arc::new(FileRead { declared, ..FileRead::default() }));
                 now.push(Arc::new(later));
@@ -306,6 +309,11 @@ fn uses(
     let mut files: Vec<Option<usize>> = sets.collect();
     wanted.spec.references(&mut |reference| files.push(origins.get(&reference.target).and_then(&index)));
     files.into_iter().collect()
+}
+
+/// The key of a file's entry while it is kept, or the kept one as it was.
+fn hidden(entry: &blake3::Hash, digest_key: &DigestKey, run: &str, file: &ManifestFile) -> blake3::Hash {
+    digest_key.hidden(entry, "entry", &[run.as_bytes(), file.source.name.as_bytes()])
 }
 
 /// A file with the name and place of another, for what an earlier text declared.

@@ -5,6 +5,7 @@ pub(crate) mod code;
 pub(crate) mod decode;
 pub(crate) mod desired;
 pub(crate) mod diagnostic;
+pub(crate) mod digest_key;
 pub(crate) mod drift;
 pub(crate) mod fault;
 pub(crate) mod id;

@@ -25,6 +25,7 @@ use crate::{
         code::Code,
         desired::Desired,
         diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
+        digest_key::DigestKey,
     },
     store::{engine::OnDisk, mint, read_beside, write_beside},
 };
@@ -52,6 +53,9 @@ pub(crate) struct RememberedRun {
     revision: u64,
     unchanged: usize,
     warnings: Vec<RememberedWarning>,
+    /// The key of its digests, which is not kept with it.
+    #[serde(skip)]
+    digest_key: Option<DigestKey>,
 }
 
 /// A warning, with places as byte ranges in files by index.
@@ -89,12 +93,13 @@ impl RememberedRun {
         let (question, state) = (question(options)?, store.fingerprint.to_hex());
         let run = read(store).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
         let now = mint::now();
-        (run.at <= now && run.until.is_none_or(|until| now < until)).then_some(run)
+        let holds = run.at <= now && run.until.is_none_or(|until| now < until);
+        holds.then(|| Self { digest_key: store.digest_key.clone(), ..run })
     }
 
     /// Returns the answer if no file or value has changed. Reads them through `recorder`.
     pub(crate) fn recalled(&self, recorder: &Recorder) -> Option<Recalled> {
-        let files = recorder.reads_again(&self.reading)?;
+        let files = recorder.reads_again(self.digest_key.as_ref()?, &self.reading)?;
         let warnings = self.warnings.iter().map(|warning| warning.clone().diagnostic(&files));
         let warnings = warnings.collect::<Option<_>>()?;
         Some(Recalled { warnings, unchanged: self.unchanged, revision: self.revision, files })
@@ -104,15 +109,16 @@ impl RememberedRun {
     /// Returns none if only a run from scratch can tell the outcome. `caches` have the parsed files; the first is the one
     /// beside the store.
     pub(crate) fn changed(&self, options: &Options, recorder: &Recorder, caches: &[ParsedFiles]) -> Option<Planned> {
+        let key = self.digest_key.as_ref()?;
         let ties = caches.first()?.ties(&self.question)?;
         if !ties.are_of(self.reading.salt()) {
             return None;
         }
-        let (files, digests) = recorder.read_ahead()?;
-        if !recorder.takes(&files, &self.reading) {
+        let (files, digests) = recorder.read_ahead(key, self.reading.salt())?;
+        if !recorder.takes(&files, key, &self.reading) {
             return None;
         }
-        let part = ties.changed_part(&files, &digests, recorder, caches)?;
+        let part = ties.changed_part(&files, &digests, key, recorder, caches)?;
         // Warnings about other files do not depend on the part, in which there must be none.
         if self.warnings.iter().any(|warning| warning.may_be_about(&part)) {
             return None;
@@ -137,9 +143,11 @@ pub(crate) fn remember(
     revision: u64,
     apart: Option<&ParsedFiles>,
 ) {
-    let Some(run) = run_of(store, options, recorder, planned, revision) else { return };
+    // Without a key, the digests would give away short secrets.
+    let Some(key) = &store.digest_key else { return };
+    let Some(run) = run_of(store, key, options, recorder, planned, revision) else { return };
     if let Some(parsed) = apart
-        && let Some(ties) = ties_of(&run, recorder, planned, parsed)
+        && let Some(ties) = ties_of(&run, key, recorder, planned, parsed)
     {
         parsed.keep_ties(&run.question, &ties);
     }
@@ -148,11 +156,12 @@ pub(crate) fn remember(
     runs.insert(0, run);
     runs.truncate(MOST_RUNS);
     // Without it, the next run takes longer.
-    let _ = lines_of(&runs).map(|text| write_beside(store, FILE, &text));
+    let _ = lines_of(&runs, key).map(|text| write_beside(store, FILE, &text));
 }
 
 fn run_of(
     store: &OnDisk,
+    key: &DigestKey,
     options: &Options,
     recorder: &Recorder,
     planned: &Planned,
@@ -168,20 +177,28 @@ fn run_of(
     Some(RememberedRun {
         question: question(options)?,
         state: store.fingerprint.to_hex().to_string(),
-        reading: recorder.reading(mint::salt())?,
+        reading: recorder.reading(key, mint::salt())?,
         at: now,
         until: holds_until(&planned.desired, now, days),
         revision,
         unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },
         warnings: planned.diagnostics.iter().map(|it| RememberedWarning::new(it, &indices)).collect::<Option<_>>()?,
+        digest_key: None,
     })
 }
 
-fn ties_of(run: &RememberedRun, recorder: &Recorder, planned: &Planned, parsed: &ParsedFiles) -> Option<SourceTies> {
+fn ties_of(
+    run: &RememberedRun,
+    key: &DigestKey,
+    recorder: &Recorder,
+    planned: &Planned,
+    parsed: &ParsedFiles,
+) -> Option<SourceTies> {
     let desired: Vec<&Desired> = planned.desired.values().collect();
     let groups = groups_of_edges(&desired);
-    let (salt, digests) = (run.reading.salt(), recorder.digests());
-    SourceTies::of(salt, &planned.files, &digests, &planned.desired, &planned.origins, &groups, parsed)
+    let salt = run.reading.salt();
+    let digests = recorder.digests(key, salt);
+    SourceTies::of((salt, key), &planned.files, &digests, &planned.desired, &planned.origins, &groups, parsed)
 }
 
 impl RememberedWarning {
@@ -251,24 +268,29 @@ pub(crate) fn program() -> Option<String> {
     Some(format!("{} {} {modified:?}", env!("CARGO_PKG_VERSION"), program.len()))
 }
 
-/// Reads the runs: one a line, each behind its checksum. A damaged line is none.
+/// Reads the runs: one a line, each behind its checksum. A line that is damaged, or was written with another key, is none.
 fn read(store: &OnDisk) -> Vec<RememberedRun> {
+    let Some(key) = &store.digest_key else { return Vec::new() };
     let text = read_beside(store, FILE, MOST_BYTES as u64).unwrap_or_default();
     let runs = text.split(|byte| *byte == b'\n').filter_map(|line| {
         let (sum, run) = line.split_at_checked(64)?;
-        (blake3::hash(run).to_hex().as_bytes() == sum).then(|| serde_json::from_slice(run).ok()).flatten()
+        (checksum(key, run).to_hex().as_bytes() == sum).then(|| serde_json::from_slice(run).ok()).flatten()
     });
     runs.collect()
 }
 
-fn lines_of(runs: &[RememberedRun]) -> Result<Vec<u8>, serde_json::Error> {
+fn checksum(key: &DigestKey, run: &[u8]) -> blake3::Hash {
+    key.digest("remembered run", &[run])
+}
+
+fn lines_of(runs: &[RememberedRun], key: &DigestKey) -> Result<Vec<u8>, serde_json::Error> {
     let mut text = Vec::new();
     for run in runs {
         let line = serde_json::to_vec(run)?;
         if text.len() + line.len() > MOST_BYTES - 65 * MOST_RUNS {
             break;
         }
-        text.extend_from_slice(blake3::hash(&line).to_hex().as_bytes());
+        text.extend_from_slice(checksum(key, &line).to_hex().as_bytes());
         text.extend_from_slice(&line);
         text.push(b'\n');
     }

@@ -226,7 +226,8 @@ impl Former {
         has_undo
     }
 
-    /// Returns the state at an earlier revision. Secrets whose data key is destroyed are lost in it.
+    /// Returns the state at an earlier revision. Secrets whose data key is destroyed are lost in it, unless the current
+    /// state has the same ones.
     pub(super) fn before(
         self,
         current: &Snapshot,
@@ -240,7 +241,11 @@ impl Former {
         let deleted = deleted.collect::<Result<BTreeMap<Key, Tombstone>, String>>().map_err(damaged)?;
         let records = records.into_par_iter().map(|(key, value)| match value {
             Some(value) => {
-                let entry = record::decode(key.as_bytes(), &value, keyring, Lost::Masked);
+                let decode = |lost: Lost<'_>| record::decode(key.as_bytes(), &value, keyring, lost);
+                let entry = decode(Lost::Masked).and_then(|entry| match current.get(&entry.key) {
+                    Some(now) if entry.lazy_spec.has_lost_secrets() => decode(Lost::SameAs(now)),
+                    _ => Ok(entry),
+                });
                 entry.map(|entry| (entry.key.clone(), Some(entry)))
             }
             None => decode_key(RECORD, key.as_bytes()).map(|key| (key, None)),

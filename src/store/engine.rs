@@ -4,7 +4,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use super::{StoreError, backup::Backup, history::Retention, seal::Keyring};
-use crate::model::code::Code;
+use crate::model::{code::Code, digest_key::DigestKey};
 
 /// A blake3 hash.
 pub type Hash = [u8; 32];
@@ -47,6 +47,16 @@ pub struct OnDisk {
     pub folder: PathBuf,
     /// A hash that changes with every write to its files.
     pub fingerprint: blake3::Hash,
+    /// The key of digests that are kept beside the store. It comes from the master key, so a copy of the folder does not
+    /// have it.
+    pub(crate) digest_key: Option<DigestKey>,
+}
+
+impl OnDisk {
+    /// Describes a store without encryption.
+    pub fn new(folder: PathBuf, fingerprint: blake3::Hash) -> Self {
+        Self { folder, fingerprint, digest_key: None }
+    }
 }
 
 /// The end of a log.

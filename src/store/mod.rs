@@ -60,7 +60,7 @@ use crate::model::{
 };
 use engine::OnDisk;
 use engine::{Engine, Hash, Query, Statistics, Tip};
-use folder::{FolderEngine, FolderReader};
+use folder::{FolderEngine, FolderReader, forget_runs};
 pub(crate) use folder::{on_disk, read_beside, write_beside};
 use group::Queue;
 use history::{Outcome, Places, Record, RecordOutline, Retention, Verified};

@@ -1,6 +1,6 @@
 //! The record of a resource: JSON, with its secrets encrypted (D96).
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
@@ -64,17 +64,22 @@ struct SealedSecrets {
     /// Whether the last secret is the hash of the resource's token.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     token: bool,
+    /// A digest of each secret, in the same order. Missing in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    digests: Vec<String>,
     /// Each secret with its length before it.
     value: Sealed,
 }
 
 /// What to do about secrets whose data key is destroyed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lost {
+#[derive(Clone, Copy)]
+pub(super) enum Lost<'a> {
     /// They are an error, because the current state must have all of its secrets.
     Refused,
     /// Masks take their places, in an earlier state.
     Masked,
+    /// Those of another state of the resource take their places if they are the same, and otherwise masks.
+    SameAs(&'a Entry),
 }
 
 /// A Spec with its secrets, and the hash of a token.
@@ -104,8 +109,10 @@ pub(super) fn encode(entry: &Entry, keyring: Option<&Keyring>) -> Result<Vec<u8>
     let split = split(text, places, entry.token.as_ref());
     let (public, at, secrets) = split.ok_or_else(|| unstorable("its secrets are not where they should be"))?;
     let (name, token) = (encode_key(RECORD, &entry.key), entry.token.is_some());
-    let value = keyring.seal(&secrets, &[b"record", name.as_bytes(), public.as_bytes(), &places_of(&at, token)])?;
-    to_bytes(entry, &public, None, Some(SealedSecrets { at, token, value })).map_err(failed)
+    let digests = digests_of(&name, &secrets, keyring).unwrap_or_default();
+    let places = places_of(&at, token, &digests);
+    let value = keyring.seal(&secrets, &[b"record", name.as_bytes(), public.as_bytes(), &places])?;
+    to_bytes(entry, &public, None, Some(SealedSecrets { at, token, digests, value })).map_err(failed)
 }
 
 fn to_bytes(
@@ -132,12 +139,8 @@ fn split(
     let token = token.map(Secret::expose);
     let size = places.iter().map(ExactSizeIterator::len).sum::<usize>() + token.map_or(0, str::len);
     // A vector that grows would leave secrets in freed memory.
-    let mut secrets = Zeroizing::new(Vec::with_capacity(size + 4 * (places.len() + 1)));
-    let mut keep = |secret: &str| -> Option<()> {
-        secrets.extend_from_slice(&u32::try_from(secret.len()).ok()?.to_le_bytes());
-        secrets.extend_from_slice(secret.as_bytes());
-        Some(())
-    };
+    let mut secrets = Zeroizing::new(Vec::<u8>::with_capacity(size + 4 * (places.len() + 1)));
+    let mut keep = |secret: &str| append(&mut secrets, secret);
     let (mut public, mut at, mut from) = (String::with_capacity(text.len()), Vec::with_capacity(places.len()), 0);
     for place in places {
         public.push_str(text.get(from..place.start)?);
@@ -153,14 +156,38 @@ fn split(
     Some((public, at, secrets))
 }
 
+/// Adds a secret, with its length before it.
+fn append(secrets: &mut Vec<u8>, secret: &str) -> Option<()> {
+    secrets.extend_from_slice(&u32::try_from(secret.len()).ok()?.to_le_bytes());
+    secrets.extend_from_slice(secret.as_bytes());
+    Some(())
+}
+
+/// The secrets that [`append`] has added.
+fn secrets_in(secrets: &[u8]) -> impl Iterator<Item = &str> {
+    let mut rest = secrets;
+    std::iter::from_fn(move || {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let (secret, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        rest = after;
+        std::str::from_utf8(secret).ok()
+    })
+}
+
+/// The digest of each secret of a record, or none if they have no key.
+fn digests_of(name: &str, secrets: &[u8], keyring: &Keyring) -> Option<Vec<String>> {
+    let digest = |secret: &str| Some(format!("{:.32}", keyring.secret_digest(name, secret)?.to_hex()));
+    secrets_in(secrets).map(digest).collect()
+}
+
 /// What secrets are bound to besides the key and the Spec of their record.
-fn places_of(at: &[usize], token: bool) -> Vec<u8> {
+fn places_of(at: &[usize], token: bool, digests: &[String]) -> Vec<u8> {
     let places = at.iter().flat_map(|place| (*place as u64).to_le_bytes());
-    places.chain([u8::from(token)]).collect()
+    places.chain([u8::from(token)]).chain(digests.iter().flat_map(|digest| digest.bytes())).collect()
 }
 
 /// Reads a record. The error says what is wrong with it, without its content.
-pub(super) fn decode(key: &[u8], value: &[u8], keyring: Option<&Keyring>, lost: Lost) -> Result<Entry, String> {
+pub(super) fn decode(key: &[u8], value: &[u8], keyring: Option<&Keyring>, lost: Lost<'_>) -> Result<Entry, String> {
     let name = String::from_utf8_lossy(key);
     let key = decode_key(RECORD, key)?;
     let unreadable = |error: serde_json::Error| {
@@ -196,18 +223,27 @@ pub(super) fn decode(key: &[u8], value: &[u8], keyring: Option<&Keyring>, lost: 
 }
 
 impl SealedSecrets {
-    fn open(&self, name: &str, public: &str, keyring: Option<&Keyring>, lost: Lost) -> Result<OpenedRecord, String> {
+    fn open(
+        &self,
+        name: &str,
+        public: &str,
+        keyring: Option<&Keyring>,
+        lost: Lost<'_>,
+    ) -> Result<OpenedRecord, String> {
         let Some(keyring) = keyring else {
             return Err(format!("the record {name} has encrypted secrets, and the store has no data keys"));
         };
-        let places = places_of(&self.at, self.token);
+        let places = places_of(&self.at, self.token, &self.digests);
         let bound_to: [&[u8]; 4] = [b"record", name.as_bytes(), public.as_bytes(), &places];
         let opened = match keyring.open(&self.value, &bound_to) {
             Ok(secrets) => self.with(public, &secrets),
-            Err(NotOpened::Destroyed) if lost == Lost::Masked => self.masked(public),
-            Err(NotOpened::Destroyed) => {
-                return Err(format!("the data key {} of the record {name} was destroyed", self.value.key()));
-            }
+            Err(NotOpened::Destroyed) => match lost {
+                Lost::Refused => {
+                    return Err(format!("the data key {} of the record {name} was destroyed", self.value.key()));
+                }
+                Lost::Masked => self.masked(public),
+                Lost::SameAs(other) => self.same_as(other, name, public, keyring).or_else(|| self.masked(public)),
+            },
             Err(NotOpened::UnknownKey(id)) => {
                 return Err(format!("the data key {id} of the record {name} is missing in `keys`"));
             }
@@ -220,16 +256,25 @@ impl SealedSecrets {
 
     /// The Spec with its secrets.
     fn with(&self, public: &str, secrets: &[u8]) -> Option<OpenedRecord> {
-        let mut rest = secrets;
-        let mut secrets_in_order = std::iter::from_fn(|| {
-            let (length, after) = rest.split_first_chunk::<4>()?;
-            let (secret, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-            rest = after;
-            std::str::from_utf8(secret).ok()
-        });
+        let mut secrets_in_order = secrets_in(secrets);
         let (text, places) = self.joined(public, secrets.len(), &mut secrets_in_order)?;
         let token = if self.token { Some(Secret::new(secrets_in_order.next()?)) } else { None };
         Some(OpenedRecord { text, token, secrets: StoredSecrets::At(places.into_boxed_slice()) })
+    }
+
+    /// The Spec with secrets of another state, if it has all of them.
+    fn same_as(&self, other: &Entry, name: &str, public: &str, keyring: &Keyring) -> Option<OpenedRecord> {
+        let spec = other.lazy_spec.with_known_secrets();
+        let StoredSecrets::At(places) = spec.secrets().ok()? else { return None };
+        let (_, _, secrets) = split(spec.stored().ok()?, places, other.token.as_ref())?;
+        let digests = digests_of(name, &secrets, keyring)?;
+        let known: HashMap<String, &str> = digests.into_iter().zip(secrets_in(&secrets)).collect();
+        let found = self.digests.iter().map(|digest| known.get(digest).copied());
+        let found = found.collect::<Option<Vec<&str>>>()?;
+        let size = found.iter().map(|secret| secret.len() + 4).sum::<usize>();
+        let mut same = Zeroizing::new(Vec::<u8>::with_capacity(size));
+        found.into_iter().try_for_each(|secret| append(&mut same, secret))?;
+        self.with(public, &same)
     }
 
     /// The Spec with masks in the places of its secrets.
@@ -294,7 +339,10 @@ mod tests {
     };
 
     fn keyring() -> Keyring {
-        Keyring::create([5; 16], MasterKey::random("a test".into()), false, Box::new(|_: &[u8]| Ok(()))).unwrap()
+        let master = MasterKey::random("a test".into());
+        let keyring = Keyring::create([5; 16], master, false, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        keyring.set_root(&[6; 32]);
+        keyring
     }
 
     fn route(id: &str, token: Option<Secret>) -> Entry {
@@ -310,7 +358,7 @@ mod tests {
         encode_key(RECORD, &entry.key)
     }
 
-    fn read(of: &Entry, bytes: &[u8], keyring: &Keyring, lost: Lost) -> Result<Entry, String> {
+    fn read(of: &Entry, bytes: &[u8], keyring: &Keyring, lost: Lost<'_>) -> Result<Entry, String> {
         decode(name(of).as_bytes(), bytes, Some(keyring), lost)
     }
 
@@ -373,6 +421,30 @@ mod tests {
         let secret = format!("\"secret\":\"{MASK}\"");
         assert!(lost.lazy_spec.stored().unwrap().contains(&secret));
         assert!(encode(&lost, Some(&keyring)).is_err(), "masks never get into a store");
+    }
+
+    #[test]
+    fn lost_secrets_come_back_from_a_state_that_has_the_same() {
+        let keyring = keyring();
+        let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
+        let bytes = encode(&entry, Some(&keyring)).unwrap();
+        keyring.want_new(true);
+        keyring.rotate(crate::store::mint::now()).unwrap();
+        keyring.destroy_expired(crate::store::mint::now(), &|_| false).unwrap();
+        let spec = entry.lazy_spec.stored().unwrap().to_owned();
+        let later = |from: &str, to: &str| {
+            assert!(spec.contains(from), "{spec}");
+            let spec = (entry.key.kind.info().restore)(&spec.replace(from, to)).unwrap();
+            Entry { lazy_spec: LazySpec::new(spec), ..entry.clone() }
+        };
+        let same = later("\"b\"", "\"another description\"");
+        let known = read(&entry, &bytes, &keyring, Lost::SameAs(&same)).unwrap();
+        assert_eq!((known.lazy_spec.stored().unwrap(), &known.token), (spec.as_str(), &entry.token));
+        assert!(!known.lazy_spec.has_lost_secrets() && encode(&known, Some(&keyring)).is_ok());
+        let others = [later("er2", "er3"), Entry { token: None, ..same.clone() }];
+        for other in others {
+            assert!(read(&entry, &bytes, &keyring, Lost::SameAs(&other)).unwrap().lazy_spec.has_lost_secrets());
+        }
     }
 
     #[test]

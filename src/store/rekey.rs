@@ -1,7 +1,7 @@
 //! New keys for the secrets at rest (D96): a new data key, and a new master key if there is one.
 
 use super::{
-    Store, StoreError,
+    Store, StoreError, forget_runs,
     seal::{FormerKey, KeyId, MasterKeySource},
 };
 use crate::model::code::Code;
@@ -64,10 +64,18 @@ impl Store {
         // A later checkpoint, which commits may overtake, must not do what this one has failed to do.
         keyring.want_nothing();
         let records = written?;
+        if let Some(on_disk) = self.beside() {
+            forget_runs(&on_disk.folder)?;
+        }
         if forgets {
+            // They share Specs with the secrets that were just destroyed.
             self.past.forget();
         }
         let former = keyring.former();
+        if forgets && !former.is_empty() {
+            let message = format!("{} former data keys are still in `keys`: run the command again", former.len());
+            return Err(StoreError::new(Code::StoreFailed, message));
+        }
         let retired = before.iter().map(|key| key.id).chain([former_key]);
         let destroyed = retired.filter(|id| former.iter().all(|key| key.id != *id)).collect();
         let master = keyring.master();
@@ -79,5 +87,27 @@ impl Store {
             former,
             destroyed,
         })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::store::history::Retention;
+
+    #[test]
+    fn a_checkpoint_that_is_being_written_does_not_keep_a_former_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        for _ in 0..20 {
+            let store = Store::open_briefly(&path, Retention::default(), &MasterKeySource::Beside).unwrap();
+            let keyring = store.keyring.as_ref().unwrap();
+            // As when the data key is old: this checkpoint makes a new one, too.
+            keyring.want_new(false);
+            store.checkpoint_if_wanted(&mut store.queue.line());
+            store.rekey(MasterChange::Keep, true).unwrap();
+            assert_eq!(keyring.former(), []);
+        }
     }
 }

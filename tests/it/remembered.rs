@@ -260,3 +260,62 @@ fn a_server_starts_from_what_is_remembered() {
     assert_ne!(applied, first);
     assert_eq!(started("--manifests storefront"), applied);
 }
+
+/// The texts of 64 hexadecimal digits in the files at a path.
+fn digests_in(folder: &Folder, path: &str) -> Vec<String> {
+    let files = walkdir::WalkDir::new(folder.path(path)).into_iter().map(Result::unwrap);
+    let texts = files.filter(|file| file.file_type().is_file()).map(|file| fs::read(file.path()).unwrap());
+    let texts: Vec<String> = texts.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect();
+    let words = texts.iter().flat_map(|text| text.split(|letter: char| !letter.is_ascii_hexdigit()));
+    words.filter(|word| word.len() >= 64).map(|word| word[..64].to_owned()).collect()
+}
+
+#[test]
+fn nothing_that_is_kept_confirms_a_guess() {
+    let folder = Folder::new();
+    let route = "    - match_type: path_prefix\n      match: /\n      backend: {backend_id: bkd_1}\n";
+    let manifest = |name: &str, secret: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec:\n  hostports: ['{name}.example.com:443']\n  \
+             routes:\n{route}      webhook_verification: {{provider: github, secret: {secret}}}\n"
+        )
+    };
+    let inline = manifest("a", "hunter2-of-a-webhook");
+    folder.write("m/a.yaml", &inline);
+    folder.write("m/b.yaml", &manifest("b", "{from_file: b.txt}"));
+    folder.write("m/b.txt", "hunter2-in-a-file");
+    folder.ok("reconcile m");
+    let kept = [digests_in(&folder, MEMORY), digests_in(&folder, "store/ties")];
+    assert!(kept.iter().all(|digests| !digests.is_empty()), "{kept:?}");
+    let text = folder.read(MEMORY);
+    let (_, salt) = text.split_once("\"salt\":\"").unwrap();
+    let salt = salt.split('"').next().unwrap();
+    let mut value = blake3::Hasher::new_derive_key("edgewright 2026 value of a remembered run");
+    value.update(salt.as_bytes()).update(b"hunter2-in-a-file");
+    let mut guesses = vec![value.finalize()];
+    for name in ["a.yaml", "m/a.yaml"] {
+        let mut file = blake3::Hasher::new();
+        file.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes()).update(inline.as_bytes());
+        guesses.push(file.finalize());
+    }
+    for guess in guesses {
+        assert!(!kept.concat().contains(&guess.to_hex().to_string()), "{guess}");
+    }
+    // A run that was remembered with another master key, or that was made up without one, is none.
+    folder.ok("plan m");
+    damage_state(&folder);
+    folder.ok("plan m");
+    fs::rename(folder.path("store.master.key"), folder.path("elsewhere.key")).unwrap();
+    assert_ne!(folder.run("plan m").code, 0);
+}
+
+#[test]
+fn new_keys_leave_nothing_of_earlier_runs() {
+    let folder = with_edges();
+    folder.ok("plan m");
+    assert!(folder.path(MEMORY).exists() && folder.path("store/ties").exists());
+    folder.ok("store rekey --forget-secrets");
+    assert!(!folder.path(MEMORY).exists() && !folder.path("store/ties").exists());
+    assert!(folder.ok("plan m").out.starts_with("No changes"));
+    assert!(folder.path(MEMORY).exists());
+}

@@ -18,7 +18,7 @@ use crate::{
         drift, plan_with,
         remembered::{self, Recalled, RememberedRun},
     },
-    store::{self, Attempt, CommitError, Store, history::Outcome, mint},
+    store::{Attempt, CommitError, Store, history::Outcome, mint},
 };
 
 /// Plans against a local store, which is created only when a valid plan is applied.
@@ -58,7 +58,7 @@ impl Local {
     /// Answers from an earlier run, or plans.
     fn dry_run(&mut self) -> Result<Proposal, Failure> {
         if let Some(recorder) = &self.recorder
-            && let Some(on_disk) = store::on_disk(self.args.folder())?
+            && let Some(on_disk) = self.args.on_disk()?
             && let Some(run) = RememberedRun::find(&on_disk, &self.options)
         {
             if let Some(recalled) = run.recalled(recorder) {

@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use super::{FileStamp, SentValue, SharedFile, Tree};
 use crate::{
     manifest::{Loaded, load, origin::ManifestFile},
-    model::{diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor, secret::Secret},
+    model::{diagnostic::Diagnostic, digest_key::DigestKey, fault::Fault, operation::CommitAuthor, secret::Secret},
 };
 
-/// What was read, by digests.
+/// What was read, by digests with a secret key: manifests and values can have secrets that are short enough to guess.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReadDigests {
     /// The digest of the manifests' names and texts.
     manifests: String,
-    /// The key of the digests of values.
+    /// Makes equal texts of different readings have different digests.
     salt: String,
     values: Vec<ReadValue>,
 }
@@ -42,11 +42,14 @@ impl ReadDigests {
 }
 
 impl ReadValue {
-    fn digest(salt: &str, value: &str) -> String {
-        let mut hasher = blake3::Hasher::new_derive_key("edgewright 2026 value of a remembered run");
-        hasher.update(salt.as_bytes()).update(value.as_bytes());
-        hasher.finalize().to_hex().to_string()
+    fn digest(key: &DigestKey, salt: &str, value: &str) -> String {
+        key.digest("value", &[salt.as_bytes(), value.as_bytes()]).to_hex().to_string()
     }
+}
+
+/// The digest of one or all manifests as it is kept.
+fn kept(key: &DigestKey, salt: &str, digest: &blake3::Hash) -> blake3::Hash {
+    key.digest("manifests", &[salt.as_bytes(), digest.as_bytes()])
 }
 
 /// A tree with a record of the last read.
@@ -121,8 +124,8 @@ impl Recorder {
         })
     }
 
-    /// What was read last, or none if that had failures. `salt` makes the digests of values useless elsewhere.
-    pub(crate) fn reading(&self, salt: String) -> Option<ReadDigests> {
+    /// What was read last, or none if that had failures.
+    pub(crate) fn reading(&self, key: &DigestKey, salt: String) -> Option<ReadDigests> {
         let memory = self.memory();
         if memory.faulty {
             return None;
@@ -132,19 +135,20 @@ impl Recorder {
             manifest: manifest.clone(),
             from_file: it.from_file.clone(),
             from_env: it.from_env.clone(),
-            digest: ReadValue::digest(&salt, it.value.expose()),
+            digest: ReadValue::digest(key, &salt, it.value.expose()),
         });
         let values = values.collect();
-        Some(ReadDigests { manifests: memory.manifests?.to_hex().to_string(), values, salt })
+        let manifests = kept(key, &salt, &memory.manifests?).to_hex().to_string();
+        Some(ReadDigests { manifests, values, salt })
     }
 
     /// Reads the manifests and values of an earlier reading. Returns the files if nothing has changed. Otherwise, the next
     /// read returns the same manifests.
-    pub(crate) fn reads_again(&self, earlier: &ReadDigests) -> Option<Vec<Arc<ManifestFile>>> {
+    pub(crate) fn reads_again(&self, key: &DigestKey, earlier: &ReadDigests) -> Option<Vec<Arc<ManifestFile>>> {
         let (files, diagnostics) = self.manifests();
-        let same = |digest: blake3::Hash| digest.to_hex().as_str() == earlier.manifests;
+        let same = |digest: blake3::Hash| kept(key, &earlier.salt, &digest).to_hex().as_str() == earlier.manifests;
         let is_same =
-            diagnostics.is_empty() && self.memory().manifests.is_some_and(same) && self.takes(&files, earlier);
+            diagnostics.is_empty() && self.memory().manifests.is_some_and(same) && self.takes(&files, key, earlier);
         if !is_same {
             self.memory().ahead = Some((files, diagnostics));
             return None;
@@ -152,20 +156,21 @@ impl Recorder {
         Some(files)
     }
 
-    /// The manifests that were read ahead, with the digest of each, if that had no failure.
-    pub(crate) fn read_ahead(&self) -> Option<DigestedFiles> {
+    /// The manifests that were read ahead, with the digest of each as [`Recorder::digests`] has it, if that had no failure.
+    pub(crate) fn read_ahead(&self, key: &DigestKey, salt: &str) -> Option<DigestedFiles> {
+        let digests = self.digests(key, salt);
         let memory = self.memory();
         let (files, diagnostics) = memory.ahead.as_ref()?;
-        diagnostics.is_empty().then(|| (files.clone(), memory.digests.clone()))
+        diagnostics.is_empty().then(|| (files.clone(), digests))
     }
 
-    /// The digest of each manifest that was read last.
-    pub(crate) fn digests(&self) -> Vec<blake3::Hash> {
-        self.memory().digests.clone()
+    /// The digest of each manifest that was read last, to keep it.
+    pub(crate) fn digests(&self, key: &DigestKey, salt: &str) -> Vec<blake3::Hash> {
+        self.memory().digests.iter().map(|digest| kept(key, salt, digest)).collect()
     }
 
     /// Whether manifests take the values of an earlier reading.
-    pub(crate) fn takes(&self, files: &[Arc<ManifestFile>], earlier: &ReadDigests) -> bool {
+    pub(crate) fn takes(&self, files: &[Arc<ManifestFile>], key: &DigestKey, earlier: &ReadDigests) -> bool {
         let by_name: HashMap<&str, &ManifestFile> =
             files.iter().map(|file| (file.source.name.as_str(), file.as_ref())).collect();
         earlier.values.iter().all(|it| {
@@ -174,7 +179,7 @@ impl Recorder {
                 "" => self.variable(manifest, &it.from_env),
                 file => self.file(manifest, file),
             };
-            value.is_ok_and(|value| ReadValue::digest(&earlier.salt, &value) == it.digest)
+            value.is_ok_and(|value| ReadValue::digest(key, &earlier.salt, &value) == it.digest)
         })
     }
 

@@ -17,7 +17,7 @@ use crate::{
         ParsedFiles,
         tree::{Disk, Recorder, Tree},
     },
-    model::{diagnostic::Diagnostic, operation::Operation, snapshot::Snapshot},
+    model::{diagnostic::Diagnostic, digest_key::DigestKey, operation::Operation, snapshot::Snapshot},
     reconcile::{
         LintLevels, Options, Planned, Prepared,
         changed_part::is_settled_alone,
@@ -148,7 +148,10 @@ fn after_any_edits_a_dry_run_from_what_was_left_is_as_from_scratch() {
         let mut dice = Dice(seed);
         let (folder, store) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut runs = DryRuns {
-            store: OnDisk { folder: store.path().to_owned(), fingerprint: blake3::hash(b"empty") },
+            store: OnDisk {
+                digest_key: Some(DigestKey::new([7; 32])),
+                ..OnDisk::new(store.path().to_owned(), blake3::hash(b"empty"))
+            },
             manifests: folder.path().to_owned(),
             lints: match seed % 3 {
                 0 => levels(&[]),

@@ -122,7 +122,10 @@ impl Base {
         let opened = keyring.open(sealed, &ROOT).ok();
         let root = opened.and_then(|opened| <[u8; 32]>::try_from(opened.as_slice()).ok());
         match root.filter(|root| id_of(root) == self.store) {
-            Some(root) => Ok((root, Some(sealed.key()))),
+            Some(root) => {
+                keyring.set_root(&root);
+                Ok((root, Some(sealed.key())))
+            }
             None => Err(StoreError::corrupt(path, "its root secret cannot be decrypted")),
         }
     }

@@ -1,8 +1,8 @@
 //! Files of others beside those of a store: what is derived from it and can be lost at any time, and suspended sources.
 
-use std::io::Read;
+use std::{fs, io, io::Read, path::Path};
 
-use super::files;
+use super::{files, keys};
 use crate::store::{StoreError, engine::OnDisk};
 
 /// Reads a file beside a store, if it is a regular file of at most `most` bytes.
@@ -16,4 +16,32 @@ pub(crate) fn read_beside(store: &OnDisk, name: &str, most: u64) -> Option<Vec<u
 /// Replaces a file beside a store, durably.
 pub(crate) fn write_beside(store: &OnDisk, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
     files::write_whole(&store.folder.join(name), |writer| writer.write_all(bytes))
+}
+
+/// Removes what dry runs left beside a store: digests of manifests and values, whose secrets are not to be kept.
+pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
+    for name in ["remembered", "remembered.tmp", "ties"] {
+        let path = folder.join(name);
+        let removed = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
+            Ok(_) => fs::remove_file(&path),
+            Err(error) => Err(error),
+        };
+        removed.map_err(|error| StoreError::io("remove", &path, &error))?;
+    }
+    Ok(())
+}
+
+/// Returns whether a folder has files other than those of an interrupted creation.
+pub(super) fn holds_something_else(folder: &Path) -> bool {
+    let ours = |name: &str| {
+        let beside = ["remembered", "suspensions", "notifications", keys::KEYS, keys::MASTER];
+        ["lock", "index", "kept", "head.tmp", "security.log"].contains(&name)
+            || beside.contains(&name.strip_suffix(".tmp").unwrap_or(name))
+            || ["base.", "journal.", "history.", "security.log."].iter().any(|part| name.starts_with(part))
+    };
+    fs::read_dir(folder).is_ok_and(|mut entries| {
+        entries.any(|entry| entry.is_ok_and(|it| it.file_name().to_str().is_none_or(|name| !ours(name))))
+    })
 }

@@ -78,7 +78,8 @@ impl Part {
 /// Creates a folder that only its owner can access. An existing folder keeps its mode.
 pub(super) fn create_folder(path: &Path) -> Result<(), StoreError> {
     if path.exists() {
-        return Ok(());
+        let other = || StoreError::new(Code::StoreFormat, format!("{} is not a folder", path.display()));
+        return if path.is_dir() { Ok(()) } else { Err(other()) };
     }
     let missing = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists());
     let missing: Vec<&Path> = missing.collect();

@@ -4,21 +4,24 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 use super::{
     files::{self, Part},
-    head,
+    head, keys,
 };
-use crate::store::{StoreError, engine::OnDisk};
+use crate::{
+    model::digest_key::DigestKey,
+    store::{StoreError, engine::OnDisk, seal::MasterKeySource},
+};
 
 /// Returns the store in a folder, or none if there is none. Fails while another process has it open for writing.
-pub(crate) fn on_disk(folder: &Path) -> Result<Option<OnDisk>, StoreError> {
+pub(crate) fn on_disk(folder: &Path, source: &MasterKeySource) -> Result<Option<OnDisk>, StoreError> {
     if !files::exists(&head::path(folder))? {
         return Ok(None);
     }
     let _lock = files::lock_shared(folder)?;
-    of_files(folder).map(Some)
+    of_files(folder, keys::digest_key(folder, source)).map(Some)
 }
 
 /// The fingerprint of a store that this process has open.
-pub(super) fn of_files(folder: &Path) -> Result<OnDisk, StoreError> {
+pub(super) fn of_files(folder: &Path, digest_key: Option<DigestKey>) -> Result<OnDisk, StoreError> {
     let mut hasher = blake3::Hasher::new();
     let head = head::path(folder);
     hasher.update(&files::read(&head).map_err(|error| StoreError::io("read", &head, &error))?);
@@ -33,5 +36,5 @@ pub(super) fn of_files(folder: &Path) -> Result<OnDisk, StoreError> {
             }
         }
     }
-    Ok(OnDisk { folder: folder.to_owned(), fingerprint: hasher.finalize() })
+    Ok(OnDisk { digest_key, ..OnDisk::new(folder.to_owned(), hasher.finalize()) })
 }

@@ -10,7 +10,7 @@ use std::{
 
 use super::{base::StoreId, files};
 use crate::{
-    model::code::Code,
+    model::{code::Code, digest_key::DigestKey},
     store::{
         StoreError, fault,
         seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, ReadMaster, SaveKeys},
@@ -59,6 +59,22 @@ fn again(folder: &Path, source: &MasterKeySource) -> Option<ReadMaster> {
     }
     let (folder, source) = (folder.to_owned(), source.clone());
     Some(Box::new(move || read_master(&folder, &source)))
+}
+
+/// The file with the master key of a store, if it is where it is expected by default.
+pub(crate) fn default_master_key(folder: &Path) -> Option<PathBuf> {
+    KeyPlaces::of(folder).existing().ok()?
+}
+
+/// The key of digests that are kept beside a store, if its master key can be had for it. A command is not run for this:
+/// what it would save can be less than it takes.
+pub(super) fn digest_key(folder: &Path, source: &MasterKeySource) -> Option<DigestKey> {
+    if matches!(source, MasterKeySource::Command(_)) || !files::exists(&folder.join(KEYS)).ok()? {
+        return None;
+    }
+    // Whoever opens the store reports what is wrong with the key.
+    let beside = KeyPlaces::of(folder).existing().ok()?;
+    source.read(beside.as_deref()).ok()?.map(|master| master.digest_key())
 }
 
 /// Makes the data keys of a store, and a master key if it is expected beside the store and does not exist. `unsealed` says

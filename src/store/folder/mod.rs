@@ -69,11 +69,12 @@ use librarian::Librarian;
 use reader::LogReader;
 use resealing::Resealing;
 
-pub(crate) use beside::{read_beside, write_beside};
+pub(crate) use beside::{forget_runs, read_beside, write_beside};
 pub(crate) use fingerprint::on_disk;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use frame::fuzzed as fuzzed_frame;
 pub(crate) use inspect::index_agrees;
+pub(crate) use keys::default_master_key;
 pub(crate) use readonly::FolderReader;
 pub(crate) use repair::Repair;
 pub(crate) use restore::{PointInTime, restore};
@@ -135,7 +136,7 @@ impl FolderEngine {
     /// format before.
     pub(crate) fn open(folder: &Path, stay: Stay, source: &MasterKeySource) -> Result<Self, StoreError> {
         restore::check_complete(folder)?;
-        if !Self::exists(folder)? && holds_something_else(folder) {
+        if !Self::exists(folder)? && beside::holds_something_else(folder) {
             let message = format!("{} contains other files and is not a store", folder.display());
             return Err(StoreError::new(Code::StoreFormat, message));
         }
@@ -299,7 +300,7 @@ impl Engine for FolderEngine {
     fn on_disk(&self) -> Option<(OnDisk, u64)> {
         // Nothing is appended meanwhile.
         let writing = self.writing();
-        Some((fingerprint::of_files(&self.folder).ok()?, writing.tip.revision))
+        Some((fingerprint::of_files(&self.folder, Some(self.keyring.digest_key())).ok()?, writing.tip.revision))
     }
 
     fn backup(&self) -> Result<Backup, StoreError> {
@@ -405,17 +406,4 @@ fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring, StoreError
     Journal::create(Part::Journal.path(folder, FIRST_GENERATION), store, Tip::default())?;
     HeadFile::create(folder, Head { position: 0, generation: FIRST_GENERATION, hash: [0; 32], store })?;
     Ok(keyring)
-}
-
-/// Returns whether a folder has files other than those of an interrupted creation.
-fn holds_something_else(folder: &Path) -> bool {
-    let ours = |name: &str| {
-        let beside = ["remembered", "suspensions", "notifications", keys::KEYS, keys::MASTER];
-        ["lock", "index", "kept", "head.tmp", "security.log"].contains(&name)
-            || beside.contains(&name.strip_suffix(".tmp").unwrap_or(name))
-            || ["base.", "journal.", "history.", "security.log."].iter().any(|part| name.starts_with(part))
-    };
-    fs::read_dir(folder).is_ok_and(|mut entries| {
-        entries.any(|entry| entry.is_ok_and(|it| it.file_name().to_str().is_none_or(|name| !ours(name))))
-    })
 }

@@ -112,7 +112,8 @@ impl Engine for FolderReader {
     }
 
     fn on_disk(&self) -> Option<(OnDisk, u64)> {
-        Some((fingerprint::of_files(&self.folder).ok()?, self.tip.revision))
+        let digest_key = self.keyring.as_ref().map(|keyring| keyring.digest_key());
+        Some((fingerprint::of_files(&self.folder, digest_key).ok()?, self.tip.revision))
     }
 
     fn backup(&self) -> Result<Backup, StoreError> {

@@ -39,7 +39,9 @@ impl Resealing {
     /// Whether a base should be written with another data key.
     pub(super) fn is_due(&self, keyring: &Keyring) -> bool {
         let base = self.base();
-        let is_due = keyring.is_due(mint::now()) || base.key != Some(keyring.current());
+        let now = mint::now();
+        // Only a checkpoint destroys the keys that have expired.
+        let is_due = keyring.is_due(now) || keyring.has_expired(now) || base.key != Some(keyring.current());
         is_due && base.after.is_none_or(|after| Instant::now() >= after)
     }
 
@@ -67,5 +69,24 @@ impl Resealing {
             }
         }
         keyring.destroy_expired(now, &|id| used.contains(&id))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::store::seal::MasterKey;
+
+    #[test]
+    fn a_key_that_has_expired_makes_a_checkpoint_due() {
+        let master = MasterKey::random("a test".into());
+        let keyring = Keyring::create([5; 16], master, false, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        keyring.want_new(true);
+        keyring.rotate(mint::now()).unwrap();
+        let resealing = Resealing::new(Some(keyring.current()));
+        assert!(resealing.is_due(&keyring));
+        keyring.destroy_expired(mint::now(), &|_| false).unwrap();
+        assert!(!resealing.is_due(&keyring));
     }
 }

@@ -11,7 +11,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use super::{
     FolderContent,
     base::{self, Header},
-    content_base,
+    beside, content_base,
     files::{self, Part},
     fold,
     head::{self, Head, HeadFile},
@@ -38,6 +38,7 @@ pub(super) fn encrypt(
     content: FolderContent,
     keyring: &Keyring,
 ) -> Result<(), StoreError> {
+    keyring.set_root(&content.state.root_secret);
     let is_continued = content.base_key.is_some();
     let generation = if is_continued { content_base(folder)? } else { write_base(folder, head, content, keyring)? };
     let mut seal = |(key, value): &mut RecordChange| -> Result<(), StoreError> {
@@ -67,6 +68,7 @@ pub(super) fn encrypt(
         }
     }
     remove_leftovers(folder)?;
+    beside::forget_runs(folder)?;
     // The records are elsewhere in their files now.
     Index::remove(&folder.join("index"))?;
     files::sync_folder(&head::path(folder))?;
@@ -267,8 +269,9 @@ mod tests {
         let path = folder.path().join("store");
         old_store(&path);
         fs::write(path.join("history.tmp"), "hunter2 of an interrupted checkpoint").unwrap();
+        fs::write(path.join("remembered"), "hunter2 of a dry run").unwrap();
         has_everything(&Store::open_to_read(&path).unwrap());
-        assert_eq!(clear_files(&path).len(), 4, "a reader changes nothing");
+        assert_eq!(clear_files(&path).len(), 5, "a reader changes nothing");
         assert!(!folder.path().join("store.master.key").exists());
         for _ in 0..2 {
             has_everything(&Store::open(&path).unwrap());

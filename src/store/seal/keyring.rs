@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -21,7 +21,7 @@ use super::{
     name_of,
 };
 use crate::{
-    model::code::Code,
+    model::{code::Code, digest_key::DigestKey},
     store::{StoreError, mint},
 };
 
@@ -48,6 +48,8 @@ pub struct Keyring {
     wanted: AtomicBool,
     /// Whether former data keys are destroyed without waiting.
     forgets: AtomicBool,
+    /// The key of the digests of secrets, once the root secret is known: unlike data keys, it stays.
+    secret_digests: OnceLock<DigestKey>,
     /// The file of the master key, if it was made with this keyring.
     new_master: Option<PathBuf>,
     /// None if the master key cannot change while the process runs.
@@ -238,6 +240,7 @@ impl Keyring {
             changing: Mutex::default(),
             wanted: AtomicBool::new(false),
             forgets: AtomicBool::new(false),
+            secret_digests: OnceLock::new(),
             new_master: None,
             read_master: None,
             save,
@@ -276,6 +279,18 @@ impl Keyring {
         let ring = Ring { master, keys: vec![DataKey::random(mint::now())], unsealed };
         save(&ring.bytes(&store, &[&ring.master])?)?;
         Ok(Self::new(store, ring, save))
+    }
+
+    /// Takes the key of the digests of secrets from the root secret of the store.
+    pub(crate) fn set_root(&self, root_secret: &[u8; 32]) {
+        self.secret_digests
+            .get_or_init(|| DigestKey::new(context("edgewright 2026 digests of sealed secrets", &[root_secret])));
+    }
+
+    /// The digest of a secret of a record, which tells whether another state has the same one after its data key is
+    /// destroyed. None as long as the root secret is not known.
+    pub(crate) fn secret_digest(&self, record: &str, secret: &str) -> Option<blake3::Hash> {
+        Some(self.secret_digests.get()?.digest("secret", &[record.as_bytes(), secret.as_bytes()]))
     }
 
     /// Encrypts bytes, and binds them to the store and to `bound_to`.
@@ -334,6 +349,11 @@ impl Keyring {
         self.change(|ring| ring.unsealed = false)
     }
 
+    /// The key of digests that are kept beside the store.
+    pub(crate) fn digest_key(&self) -> DigestKey {
+        self.ring.load().master.digest_key()
+    }
+
     /// Asks for a new data key at the next checkpoint. If `forgets` is set, former ones are destroyed then.
     pub(crate) fn want_new(&self, forgets: bool) {
         self.forgets.fetch_or(forgets, Ordering::AcqRel);
@@ -348,7 +368,9 @@ impl Keyring {
 
     /// Whether another data key should encrypt from now on.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
-        let is_old = |current: &DataKey| now.duration_since(current.created_at) >= ENCRYPTS_FOR;
+        // A key from the future, made while the clock was wrong, would not be replaced before that time.
+        let is_old =
+            |current: &DataKey| current.created_at > now || now.duration_since(current.created_at) >= ENCRYPTS_FOR;
         self.wanted.load(Ordering::Acquire) || self.ring.load().current().is_none_or(is_old)
     }
 
@@ -357,6 +379,9 @@ impl Keyring {
         self.change(|ring| {
             if let Some(current) = ring.keys.last_mut() {
                 current.retired_at = Some(now);
+            }
+            for retired in ring.keys.iter_mut().filter_map(|key| key.retired_at.as_mut()) {
+                *retired = now.min(*retired);
             }
             ring.keys.push(DataKey::random(now));
         })?;
@@ -378,7 +403,9 @@ impl Keyring {
                 key.key = None;
             }
         })?;
-        self.forgets.store(false, Ordering::Release);
+        if forgets {
+            self.forgets.store(false, Ordering::Release);
+        }
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use super::{
     form,
 };
 use crate::{
-    model::code::Code,
+    model::{code::Code, digest_key::DigestKey},
     store::{StoreError, mint},
 };
 
@@ -56,6 +56,11 @@ impl MasterKey {
     /// Where it came from.
     pub(crate) fn origin(&self) -> &str {
         &self.origin
+    }
+
+    /// The key of digests that are kept beside a store.
+    pub(crate) fn digest_key(&self) -> DigestKey {
+        DigestKey::new(context("edgewright 2026 digests beside a store", &[self.key.as_slice()]))
     }
 
     /// Encrypts a data key of a store.

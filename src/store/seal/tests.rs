@@ -148,6 +148,32 @@ fn the_master_key_is_read_again_from_where_it_came_from() {
 }
 
 #[test]
+fn keys_from_the_future_are_replaced_and_get_no_more_time_than_others() {
+    let (file, key) = (MemoryFile::new(), master("one"));
+    let ring = keyring(&file, &key);
+    let start = mint::now();
+    let days = |days: i64| start.checked_add(SignedDuration::from_hours(24 * days)).unwrap();
+    ring.rotate(days(400)).unwrap();
+    // The clock is right again.
+    assert!(ring.is_due(start));
+    ring.rotate(start).unwrap();
+    assert!(!ring.is_due(start));
+    assert_eq!(ring.former().len(), 2);
+    ring.destroy_expired(days(31), &|_| false).unwrap();
+    assert_eq!(ring.former().len(), 0);
+}
+
+#[test]
+fn keys_that_are_forgotten_are_destroyed_whatever_the_clock_says() {
+    let ring = keyring(&MemoryFile::new(), &master("one"));
+    let start = mint::now();
+    ring.want_new(true);
+    ring.rotate(start).unwrap();
+    ring.destroy_expired(start.checked_sub(SignedDuration::from_hours(1)).unwrap(), &|_| false).unwrap();
+    assert_eq!(ring.former().len(), 0);
+}
+
+#[test]
 fn a_change_of_the_master_key_that_is_interrupted_leaves_one_that_opens() {
     for writes in 0..=2 {
         let (file, former, new) = (MemoryFile::new(), master("former"), master("new"));

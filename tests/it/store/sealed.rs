@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    io::{BufRead, BufReader, Read},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
@@ -296,7 +297,8 @@ fn a_rollback_does_not_bring_back_destroyed_secrets() {
     folder.ok("rollback --to 2");
     let run = folder.ok("store rekey --forget-secrets");
     assert!(run.err.contains("Destroyed the former data keys"), "{}", run.all());
-    assert_eq!((secret_at(4), secret_at(2).as_str()), ("hunter2-second".into(), "********"));
+    assert_eq!((secret_at(4), secret_at(3).as_str()), ("hunter2-second".into(), "********"));
+    assert_eq!(secret_at(2), "hunter2-second", "the current state has the same one");
     assert!(folder.ok("get routes --at 1 -o json").out.contains("********"));
     for dry in ["", "--dry-run"] {
         let run = folder.run(&format!("rollback --to 1 {dry}"));
@@ -319,4 +321,83 @@ fn a_rollback_does_not_bring_back_destroyed_secrets() {
     delete(&Store::open(folder.path("store")).unwrap());
     folder.ok(&format!("rollback --to {before} --max-deletes 9"));
     assert_eq!(secret_at(before), "hunter2-third");
+}
+
+#[test]
+fn a_master_key_command_ends_with_the_program_and_has_none_of_its_secrets() {
+    let folder = Folder::new();
+    let fifo = folder.path("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut command = folder.command("keys create --role admin");
+    command.env("EDGEWRIGHT_TOKEN", "hunter2-token");
+    command.env("EDGEWRIGHT_MASTER_KEY_COMMAND", "exec 4>fifo; env >&4; sleep 60; echo late >&4");
+    let mut program = command.spawn().unwrap();
+    // This waits for the command.
+    let mut said = BufReader::new(fs::File::open(&fifo).unwrap());
+    let mut text = String::new();
+    said.read_line(&mut text).unwrap();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    // This waits for the end of every process that can write.
+    said.read_to_string(&mut text).unwrap();
+    assert!(!text.contains("late") && !text.contains("hunter2") && !text.contains("4>fifo"), "{text}");
+}
+
+#[test]
+fn a_rollback_keeps_a_secret_that_has_not_changed() {
+    let folder = with_secret("hunter2-first");
+    for description in ["one", "two", "three"] {
+        folder.write("m/a.yaml", &ROUTE.replace("match: /,", &format!("match: /, description: {description},")));
+        folder.ok("reconcile m");
+    }
+    folder.ok("store rekey --forget-secrets");
+    let run = folder.ok("rollback --to 2");
+    assert!(!run.all().contains("(secret, changed)"), "{}", run.all());
+    let store = Store::open_to_read(folder.path("store")).unwrap();
+    let state = store.snapshot();
+    let route = state.iter().find(|entry| entry.key.kind == Kind::HttpsEdgeRoute).unwrap();
+    let spec = route.spec().to_json(Secrets::Revealed).unwrap();
+    assert_eq!(spec["webhook_verification"]["secret"], "hunter2-first");
+    assert_eq!(spec["description"], "one");
+}
+
+#[test]
+fn rekey_says_where_the_new_master_key_belongs() {
+    let folder = with_secret("hunter2-first");
+    let key = |name: &str, digits: &str, mode: u32| {
+        folder.write(name, &digits.repeat(16));
+        fs::set_permissions(folder.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    key("open.key", "3f2e", 0o644);
+    let run = folder.run("store rekey --new-master-key-file open.key");
+    assert!(run.code == 1 && run.err.contains("openssl rand") && !run.err.contains("is lost"), "{}", run.all());
+    key("new.key", "1f2e", 0o600);
+    let run = folder.ok("store rekey --new-master-key-file new.key");
+    let told = ["Move new.key to ", "store.master.key, or set --master-key-file"];
+    assert!(told.iter().all(|told| run.err.contains(told)), "{}", run.all());
+    fs::rename(folder.path("new.key"), beside(&folder.path("store"))).unwrap();
+    folder.ok("get routes");
+    let run = folder.run("get routes --store store.master.key");
+    assert!(run.code == 1 && run.err.contains("store.master.key is not a folder"), "{}", run.all());
+    let run = folder.ok("store rekey --new-master-key-file store.master.key");
+    assert!(run.err.contains("already has this master key") && !run.err.contains("Move"), "{}", run.all());
+}
+
+#[test]
+fn empty_variables_of_the_master_key_count_as_unset() {
+    let folder = with_secret("hunter2-first");
+    let mut command = folder.command("get routes");
+    for name in ["EDGEWRIGHT_MASTER_KEY", "EDGEWRIGHT_MASTER_KEY_FILE", "EDGEWRIGHT_MASTER_KEY_COMMAND"] {
+        command.env(name, "");
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_reading_command_that_makes_a_master_key_says_so() {
+    let folder = Folder::new();
+    copy(&Path::new(REPOSITORY).join("tests/it/data/edgewright-1"), &folder.path("store"));
+    assert!(folder.ok("history").err.contains("Created the master key"));
+    assert!(!folder.ok("history").err.contains("master key"));
 }

@@ -6,7 +6,7 @@
 //! with an empty line whenever it has received something, and with the outcome as a line of JSON.
 
 use std::{
-    fs,
+    env, fs,
     io::{self, BufRead, BufReader, Read, Write},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     POLL,
-    access::RemoteAccess,
+    access::{PasswordPlace, RemoteAccess},
     fetch::{FetchJob, FetchState},
     mirrors::remove_leftovers,
     url::RemoteUrl,
@@ -35,6 +35,29 @@ use crate::{
 pub(crate) const FETCH_ARGUMENT: &str = "__fetch";
 /// The most bytes that a fetch may allocate: the list of a million refs, or a large object.
 const MOST_MEMORY: u64 = 1 << 30;
+/// The variables that a connection can need.
+const PASSED_ON: [&str; 18] = [
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "LOCALDOMAIN",
+    "LOGNAME",
+    "NIX_SSL_CERT_FILE",
+    "OPENSSL_CONF",
+    "OPENSSL_MODULES",
+    "PATH",
+    "RES_OPTIONS",
+    "SSH_AUTH_SOCK",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CONFIG_HOME",
+];
+/// The same, in lower or upper case.
+const PROXIES: [&str; 4] = ["all_proxy", "http_proxy", "https_proxy", "no_proxy"];
 
 /// What to fetch. It has no secret: the process reads files and variables itself.
 #[derive(Serialize, Deserialize)]
@@ -89,6 +112,7 @@ pub(super) fn fetch_with(program: &Path, job: &FetchJob, state: &FetchState) -> 
     let request = serde_json::to_string(&FetchRequest::of(job)).map_err(|error| unstarted(error.to_string()))?;
     let mut command = Command::new(program);
     command.arg0("edgewright").arg(FETCH_ARGUMENT);
+    limit_environment(&mut command, &job.access);
     // The signals of a terminal are for the server, which then ends the process.
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     if let Some(file) = &job.access.ca_file {
@@ -127,6 +151,22 @@ pub(super) fn fetch_with(program: &Path, job: &FetchJob, state: &FetchState) -> 
     }
 }
 
+/// Passes on the variables that a fetch needs. The environment of a server can have the master key and other secrets, which
+/// a process that parses what others send must not have.
+fn limit_environment(command: &mut Command, access: &RemoteAccess) {
+    let password = match &access.password {
+        Some(PasswordPlace::Variable(name)) => Some(name.as_str()),
+        _ => None,
+    };
+    let is_needed = |name: &str| {
+        password == Some(name)
+            || PASSED_ON.contains(&name)
+            || PROXIES.iter().any(|proxy| proxy.eq_ignore_ascii_case(name))
+    };
+    let kept = env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_needed));
+    command.env_clear().envs(kept);
+}
+
 /// Fetches what a server asks for on `input`, and tells the outcome on `output`. Returns whether there is one.
 pub(crate) fn fetch_for_server(input: impl Read + Send + 'static, output: impl Write + Send + 'static) -> bool {
     let mut input = BufReader::new(input);
@@ -161,7 +201,7 @@ pub(crate) fn fetch_for_server(input: impl Read + Send + 'static, output: impl W
     }
     // An earlier fetch may have been killed.
     remove_leftovers(&job.folder);
-    limit_memory();
+    confine();
     let failure = job.run(&state).err().map(|failure| (failure.message, failure.help));
     let chosen = job.chosen.lock().unwrap_or_else(PoisonError::into_inner).take();
     let outcome = FetchOutcome { failure, chosen: chosen.map(|(commit, tag)| (commit.to_string(), tag)) };
@@ -174,10 +214,14 @@ fn write_line(output: &Mutex<impl Write>, line: &str) -> bool {
     writeln!(output, "{line}").and_then(|()| output.flush()).is_ok()
 }
 
-/// Limits what the process allocates from now on. Files in memory, such as packs, do not count.
-fn limit_memory() {
+/// Limits what the process allocates from now on, and who can read its memory and environment. Files in memory, such as
+/// packs, do not count.
+fn confine() {
     // If the memory of the machine runs out all the same, this process should be ended, and not the server.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
+    // Afterwards, this process cannot write to its files in /proc either.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     // What the allocator has reserved counts, too.
     let reserved = status.lines().find_map(|line| {
@@ -194,7 +238,7 @@ fn limit_memory() {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::manifest::tree::remote::{access::PasswordPlace, url::tests::url};
+    use crate::manifest::tree::remote::url::tests::url;
 
     #[test]
     fn a_request_describes_the_whole_fetch_and_has_no_authorities() {
@@ -215,6 +259,20 @@ mod tests {
             assert_eq!(same.head(), job.head(), "both name the commit to read alike");
             assert_eq!(same.access, RemoteAccess { ca_file: None, ..access.clone() });
         }
+    }
+
+    #[test]
+    fn a_fetch_has_no_variables_but_those_that_it_needs() {
+        // cargo sets these for tests.
+        let password = Some(PasswordPlace::Variable("CARGO_PKG_NAME".into()));
+        let environment = |password: Option<PasswordPlace>| {
+            let mut command = Command::new("env");
+            limit_environment(&mut command, &RemoteAccess { password, ..RemoteAccess::default() });
+            String::from_utf8(command.output().unwrap().stdout).unwrap()
+        };
+        let (with, without) = (environment(password), environment(None));
+        assert!(with.contains("CARGO_PKG_NAME=edgewright") && with.contains("PATH="), "{with}");
+        assert!(!with.contains("CARGO_MANIFEST_DIR") && !without.contains("CARGO_"), "{with}{without}");
     }
 
     #[test]
