@@ -145,7 +145,7 @@ fn shown(cell: String) -> String {
 }
 
 /// A commit's first digits, and the suffix of uncommitted changes.
-fn short(commit: &str) -> String {
+pub(super) fn short(commit: &str) -> String {
     match commit.split_once('-') {
         Some((hash, suffix)) => format!("{}-{suffix}", short(hash)),
         None => commit.chars().take(SHORT_COMMIT).collect(),

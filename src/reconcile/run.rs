@@ -378,7 +378,7 @@ impl RunReport {
             format!("{count} error{} in the manifests", if count == 1 { "" } else { "s" })
         };
         match self {
-            RunReport::Applied { plan, .. } => (Reason::Applied, plan.summary().to_string()),
+            RunReport::Applied { plan, .. } => (Reason::Applied, format!("applied: {}", plan.summary())),
             RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
             RunReport::Unfetched { failure, .. } => (Reason::FetchFailed, failure.message.clone()),
             RunReport::Invalid(planned) => unread(planned).unwrap_or_else(|| (Reason::Invalid, errors(planned))),

@@ -409,7 +409,8 @@ fn a_suspension_is_checked() {
     let token = viewer["token"].as_str().unwrap().to_owned();
     assert_eq!(serve.call_as(&token, "POST", "/sources/docs/resume", "").status, 200, "an editor may");
     assert_eq!(serve.stop().code, 0);
-    folder.ok("owners set-role bot_viewer viewer");
+    let set = folder.ok("owners set-role bot_viewer viewer");
+    assert!(set.err.contains("Set the role of bot_viewer to viewer."), "{}", set.all());
     let serve = folder.serve("");
     assert_eq!(serve.call_as(&token, "GET", "/sources", "").status, 200);
     assert_eq!(serve.call_as(&token, "POST", "/sources/docs/suspend", r#"{"reason": "x"}"#).status, 403);
