@@ -467,6 +467,10 @@ pub(super) fn digest(report: &RunReport, commit: Option<&str>) -> blake3::Hash {
         RunReport::Invalid(planned) => {
             fmt::Write::write_fmt(&mut writer, format_args!("invalid at {commit:?} {:?}", planned.diagnostics))
         }
+        // What was applied beside drift is news once, and not when it is no longer to be applied.
+        RunReport::Drifted { applied: _, drifted, resources, fight_until } => {
+            fmt::Write::write_fmt(&mut writer, format_args!("drifted {drifted} {resources:?} {fight_until:?}"))
+        }
         RunReport::Failed(found) => fmt::Write::write_fmt(&mut writer, format_args!("failed at {commit:?} {found:?}")),
         RunReport::Partly(planned) => {
             let changes = planned.plan.as_ref().map(|plan| plan.changes.len());

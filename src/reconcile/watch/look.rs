@@ -222,7 +222,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 health.has_resources();
             }
         }
-        if self.reported != Some(now) {
+        let has_applied = matches!(outcome, RunReport::Drifted { applied: Some(_), .. });
+        if self.reported != Some(now) || has_applied {
             // Set first: if `report` panics, it must not panic again in every run.
             self.reported = Some(now);
             self.note(&outcome, &author);
