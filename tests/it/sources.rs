@@ -389,6 +389,19 @@ fn the_configuration_file_suspends_a_source_until_it_is_changed() {
 }
 
 #[test]
+fn a_suspension_that_is_replaced_before_the_next_look_is_logged_too() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    for reason in ["first", "second"] {
+        let body = format!(r#"{{"reason": "{reason}"}}"#);
+        assert_eq!(serve.call("POST", "/sources/shop/suspend", &body).status, 200);
+    }
+    for reason in ["first", "second"] {
+        until_logged(&serve, "shop", &format!("reason=\"{reason}\""));
+    }
+}
+
+#[test]
 fn a_suspension_is_checked() {
     let folder = two_sources();
     let serve = folder.serve("");
