@@ -134,7 +134,7 @@ fn beside(last: impl FnOnce(Key) -> Operation) -> RunReport {
     assert!(matches!(run(&store, "a").report, RunReport::Applied { revision: 1, .. }));
     let mut last = Some(last(store.snapshot().iter().find(|it| it.key.kind == Kind::HttpsEdge).unwrap().key.clone()));
     let (others, holding, mut go_on) = (Arc::clone(&store), Arc::clone(&engine), None);
-    *engine.on_search.lock().unwrap() = Some(Box::new(move |search| match search {
+    *engine.on_search.lock().unwrap() = Some(Box::new(move |search: usize| match search {
         1 | 2 => commit(&others, another()),
         3 => {
             let (is_writing, end) = holding.hold();
