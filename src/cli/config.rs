@@ -211,10 +211,34 @@ impl Config {
 
     /// The error of a value that an option does not accept.
     pub(super) fn refused(&self, error: clap::Error) -> Failure {
+        let option = usage::invalid_value(&error).map(|(option, _)| option);
         let text = usage::tamed(error).to_string();
         let reason = text.lines().next().unwrap_or_default();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-        unusable(&self.path, &Fault::new(Code::Parameter, reason))
+        let fault = Fault::new(Code::Parameter, reason);
+        let values = text.lines().find_map(|line| line.trim().strip_prefix('[')?.strip_suffix(']'));
+        let fault = match values {
+            Some(values) => fault.help(values.to_owned()),
+            None => fault,
+        };
+        match option {
+            Some(option) if self.options.contains_key(&option) => self.of_option(&option, fault),
+            _ => unusable(&self.path, &fault),
+        }
+    }
+
+    /// Whether an error is about a value of this file.
+    pub(super) fn causes(&self, error: &clap::Error) -> bool {
+        usage::invalid_value(error).is_some_and(|(option, value)| self.options.get(&option) == Some(&value))
+    }
+
+    /// The error of an option, with its line.
+    fn of_option(&self, name: &str, fault: Fault) -> Failure {
+        let fault = fault.at(FieldPath::root().join("options").join(name));
+        match fs::read_to_string(&self.path) {
+            Ok(text) => unusable_at(&self.path, &text, &fault),
+            Err(_) => unusable(&self.path, &fault),
+        }
     }
 
     /// The path of the file, whether it exists or not.
@@ -300,7 +324,7 @@ impl Config {
             }
             if !known {
                 let fault = Fault::new(Code::UnknownField, format!("unknown option `{name}`"));
-                return Err(unusable(&self.path, &fault));
+                return Err(self.of_option(name, fault));
             }
         }
         Ok(command)

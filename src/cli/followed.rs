@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use jiff::SignedDuration;
+use jiff::{Span, SpanRelativeTo};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -283,10 +283,13 @@ fn interval_of(text: &str) -> Result<Duration, Fault> {
     Ok(interval)
 }
 
-/// Parses a duration: a number of seconds, or numbers with units such as `90s`, `5m` and `1h 30m`.
+/// Parses a duration: a number of seconds, or numbers with units such as `90s`, `5m`, `1h 30m` and `2d`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let seconds = text.trim().parse::<u64>().ok().map(Duration::from_secs);
-    let with_units = || Duration::try_from(text.trim().parse::<SignedDuration>().ok()?).ok();
+    let with_units = || {
+        let days = SpanRelativeTo::days_are_24_hours();
+        Duration::try_from(text.trim().parse::<Span>().ok()?.to_duration(days).ok()?).ok()
+    };
     seconds.or_else(with_units).ok_or_else(|| "expected a duration such as 30s, 5m or 2h".to_owned())
 }
 
@@ -299,7 +302,8 @@ mod tests {
     fn a_duration_has_a_unit_or_is_in_seconds() {
         let seconds = |text: &str| duration(text).map(|found| found.as_secs()).ok();
         assert_eq!(["45", "45s", "5m", "2h", "1h 30m"].map(seconds), [45, 45, 300, 7200, 5400].map(Some));
-        for other in ["", "-5s", "soon", "5 parsecs"] {
+        assert_eq!(["2d", "1d 1h", "1w"].map(seconds), [172_800, 90_000, 604_800].map(Some));
+        for other in ["", "-5s", "soon", "5 parsecs", "1 month", "2y"] {
             assert_eq!(seconds(other), None, "{other}");
         }
         assert!(interval_of("0").is_err() && interval_of("25h").is_err() && interval_of("1s").is_ok());

@@ -140,6 +140,10 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
                 if *resources == 1 { "" } else { "s" }
             ));
         }
+        RunReport::Invalid(planned) if planned.files.is_empty() => {
+            diagnostics(format, &planned.diagnostics, Some(author));
+            error("Nothing is applied; the last good state stays in service.".to_owned());
+        }
         RunReport::Invalid(planned) => {
             error(format!("{}. The manifests are not applied; the last good state stays in service.", found(planned)));
         }

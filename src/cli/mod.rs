@@ -189,6 +189,11 @@ fn run() -> CommandResult {
     let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
+        Err(error) if config.causes(&error) => {
+            let failure = config.refused(error);
+            report_unconfigured(&failure);
+            return Err(failure);
+        }
         Err(error) => {
             let error = usage::tamed(error);
             let printed = error.print();

@@ -6,6 +6,7 @@ use super::{
     CommandResult, Exit, Failure,
     keys::{commit, role},
     output::print,
+    show::say,
     store_or_server::StoreOrServer,
     target::ApiClient,
 };
@@ -73,14 +74,17 @@ impl Args {
                 let line = |(id, role): &(String, Role)| format!("{}  {}\n", escaped(id), role.as_str());
                 print(owners.iter().map(line).collect::<String>())?;
             }
-            Command::SetRole { place, owner, role } => match place.client()? {
-                Some(client) => {
-                    let body = json::bytes(&OwnerUpdate { role }, Secrets::Masked)?;
-                    let path = format!("{PATH}/{}", segment(&owner));
-                    client.patch::<OwnerView>(&path, &body).map_err(unknown)?;
+            Command::SetRole { place, owner, role } => {
+                match place.client()? {
+                    Some(client) => {
+                        let body = json::bytes(&OwnerUpdate { role }, Secrets::Masked)?;
+                        let path = format!("{PATH}/{}", segment(&owner));
+                        client.patch::<OwnerView>(&path, &body).map_err(unknown)?;
+                    }
+                    None => commit(&place.store.open_existing()?, vec![set_role(Id::new(&owner), role)])?,
                 }
-                None => commit(&place.store.open_existing()?, vec![set_role(Id::new(&owner), role)])?,
-            },
+                say(&format!("Set the role of {owner} to {}.", role.as_str()));
+            }
         }
         Ok(Exit::Done)
     }

@@ -24,16 +24,20 @@ pub(super) struct Args {
 impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        match self.place.client()? {
+        let was_suspended = match self.place.client()? {
             Some(client) => {
-                let _: SourceView = client.request(&format!("/sources/{}/resume", segment(&self.source)), b"")?;
+                let path = format!("/sources/{}/resume", segment(&self.source));
+                client.request::<SourceView>(&path, b"")?.replaced_suspension.is_some()
             }
             None => {
                 let store = Arc::new(self.place.store.open_existing()?);
-                Suspensions::open(store)?.set(&self.source, None, Author::Local)?;
+                Suspensions::open(store)?.set(&self.source, None, Author::Local)?.is_some()
             }
-        }
-        say(&format!("Resumed source {}.", self.source));
+        };
+        say(&match was_suspended {
+            true => format!("Resumed source {}.", self.source),
+            false => format!("Source {} was not suspended.", self.source),
+        });
         Ok(Exit::Done)
     }
 }

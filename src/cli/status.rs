@@ -85,13 +85,18 @@ fn text(sources: &[SourceView]) -> String {
     let has_news = |source: &&SourceView| source.state != SourceState::Synced || !source.diagnostics.is_empty();
     for source in sources.iter().filter(has_news) {
         let suspension = source.suspension.as_ref().map(suspended);
-        let conditions = source.conditions.iter().map(|condition| condition.message.clone());
+        let listed = || source.diagnostics.iter().take(MOST_SHOWN);
+        let conditions = source.conditions.iter().map(|condition| {
+            // A diagnostic below has the message with its code and place.
+            let is_listed = listed().any(|item| item.message == condition.message);
+            if is_listed { condition.reason.clone() } else { condition.message.clone() }
+        });
         let reasons = match source.state {
             SourceState::Synced => counted(source.counts.warnings),
             _ => suspension.into_iter().chain(conditions).collect::<Vec<_>>().join("; "),
         };
         let _ = writeln!(out, "\n{}: {}", escaped(&source.name).bold(), escaped(&reasons));
-        for item in source.diagnostics.iter().take(MOST_SHOWN) {
+        for item in listed() {
             let _ = writeln!(out, "  {}", finding(item));
         }
         let more = source.diagnostics.len().saturating_sub(MOST_SHOWN) + source.diagnostics_omitted;
@@ -145,7 +150,7 @@ fn shown(cell: String) -> String {
 }
 
 /// A commit's first digits, and the suffix of uncommitted changes.
-fn short(commit: &str) -> String {
+pub(super) fn short(commit: &str) -> String {
     match commit.split_once('-') {
         Some((hash, suffix)) => format!("{}-{suffix}", short(hash)),
         None => commit.chars().take(SHORT_COMMIT).collect(),
@@ -205,14 +210,19 @@ mod tests {
     }
 
     #[test]
-    fn a_source_in_sync_is_shown_with_its_warnings() {
+    fn a_source_in_sync_is_shown_with_its_warnings_and_no_message_is_shown_twice() {
         let message = "m/one.yaml is still being written";
         let warning = json!({
             "code": "ERR_EDGEWRIGHT_UNREADABLE", "severity": "warning", "message": message, "help": null,
             "file": "m/one.yaml", "line": null, "column": null, "end_line": null, "end_column": null, "related": [],
         });
         let mut view = source("");
+        view.conditions[0].message = message.to_owned();
+        view.diagnostics = vec![serde_json::from_value(warning.clone()).unwrap()];
+        let shown = anstream::adapter::strip_str(&text(std::slice::from_ref(&view))).to_string();
+        assert_eq!((shown.matches(message).count(), shown.contains("\nstorefront: Invalid\n")), (1, true), "{shown}");
         view.state = SourceState::Synced;
+        view.diagnostics.clear();
         assert_eq!(text(std::slice::from_ref(&view)).lines().count(), 2);
         view.counts.warnings = 1;
         view.diagnostics = vec![serde_json::from_value(warning).unwrap()];

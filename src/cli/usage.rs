@@ -33,6 +33,17 @@ pub(super) fn tamed(mut error: Error) -> Error {
     error
 }
 
+/// The long name of the option and the value that an error refuses, if it is such an error.
+pub(super) fn invalid_value(error: &Error) -> Option<(String, String)> {
+    let text = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (argument, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
+    let option = argument.strip_prefix("--")?.split([' ', '=']).next()?;
+    Some((option.to_owned(), value.to_owned()))
+}
+
 fn is_steering(value: &ContextValue) -> bool {
     match value {
         ContextValue::String(text) => text.contains(steers),
@@ -46,6 +57,23 @@ mod tests {
     use clap::{Arg, Command};
 
     use super::*;
+
+    #[test]
+    fn an_invalid_value_has_the_name_of_its_option() {
+        let role = Arg::new("role").short('r').long("role").value_name("ROLE").value_parser(["admin", "viewer"]);
+        let number = Arg::new("limit").long("limit").value_parser(clap::value_parser!(u16));
+        let command = Command::new("test").arg(role).arg(number);
+        for (arguments, expected) in [
+            (["test", "--role=king"].as_slice(), Some(("role", "king"))),
+            (&["test", "--limit", "few"], Some(("limit", "few"))),
+            (&["test", "--nothing"], None),
+        ] {
+            let error = command.clone().try_get_matches_from(arguments).err();
+            let found = error.as_ref().and_then(invalid_value);
+            let found = found.as_ref().map(|(option, value)| (option.as_str(), value.as_str()));
+            assert_eq!(found, expected);
+        }
+    }
 
     #[test]
     fn no_argument_reaches_the_terminal_as_it_is() {

@@ -35,35 +35,25 @@ use crate::{
 /// Much longer than anything takes that is waited for.
 const LONG: Duration = Duration::from_secs(60);
 
-/// An engine whose next write waits until its history was searched from the newest record so many times.
+/// What happens when the history is searched from the newest record, by the number of the search.
+type OnSearch = Box<dyn FnMut(usize) + Send>;
+
+/// An engine whose writes can be held, and that tells of searches.
+#[derive(Default)]
 struct HeldEngine {
     inner: MemoryEngine,
     searches: AtomicUsize,
-    /// Told when a write waits, and dropped when it goes on.
-    writing: Mutex<Option<Sender<()>>>,
-    go_on: Mutex<Option<Sender<()>>>,
-    waits: Mutex<Option<Receiver<()>>>,
+    on_search: Mutex<Option<OnSearch>>,
+    /// Told when the next write waits, and what it waits for.
+    held: Mutex<Option<(Sender<()>, Receiver<()>)>>,
 }
 
 impl HeldEngine {
-    fn new() -> Self {
-        Self {
-            inner: MemoryEngine::default(),
-            searches: AtomicUsize::new(0),
-            writing: Mutex::default(),
-            go_on: Mutex::default(),
-            waits: Mutex::default(),
-        }
-    }
-
-    /// Holds the next write. The receiver is told when it waits.
-    fn hold(&self, searches: usize) -> Receiver<()> {
+    /// Holds the next write. Returns who is told when it waits, and whose end it waits for.
+    fn hold(&self) -> (Receiver<()>, Sender<()>) {
         let ((writing, is_writing), (go_on, waits)) = (channel(), channel());
-        *self.writing.lock().unwrap() = Some(writing);
-        *self.go_on.lock().unwrap() = Some(go_on);
-        *self.waits.lock().unwrap() = Some(waits);
-        self.searches.store(searches, Ordering::SeqCst);
-        is_writing
+        *self.held.lock().unwrap() = Some((writing, waits));
+        (is_writing, go_on)
     }
 }
 
@@ -73,11 +63,9 @@ impl Engine for HeldEngine {
     }
 
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
-        let waits = self.waits.lock().unwrap().take();
-        if let Some(waits) = waits {
-            let writing = self.writing.lock().unwrap().take().unwrap();
+        let held = self.held.lock().unwrap().take();
+        if let Some((writing, waits)) = held {
             writing.send(()).unwrap();
-            // Ends when the other end is dropped.
             let _ = waits.recv_timeout(LONG);
         }
         self.inner.append(after, batches)
@@ -89,8 +77,10 @@ impl Engine for HeldEngine {
 
     fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
         let found = self.inner.history(query, before, limit);
-        if before == u64::MAX && self.searches.fetch_sub(1, Ordering::SeqCst) == 1 {
-            *self.go_on.lock().unwrap() = None;
+        if before == u64::MAX
+            && let Some(on_search) = self.on_search.lock().unwrap().as_mut()
+        {
+            on_search(self.searches.fetch_add(1, Ordering::SeqCst) + 1);
         }
         found
     }
@@ -122,37 +112,46 @@ fn run(store: &Store, metadata: &str) -> RunResult {
     run_once(store, &prepared(metadata), OnDrift::Report, &|| true, |_, _| {})
 }
 
-/// Runs while a commit of somebody else to an edge is held. The write goes on when the run has planned on its result.
-fn beside(of_key: impl FnOnce(Key) -> Operation) -> RunReport {
-    let engine = Arc::new(HeldEngine::new());
-    let store = Arc::new(Store::on(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap());
-    assert!(matches!(run(&store, "a").report, RunReport::Applied { revision: 1, .. }));
-    let operations =
-        vec![of_key(store.snapshot().iter().find(|it| it.key.kind == Kind::HttpsEdge).unwrap().key.clone())];
-    // It looks for drift once before it waits for the lock, which the other commit has.
-    let is_writing = engine.hold(1);
-    let other = Arc::clone(&store);
-    let commit =
-        thread::spawn(move || other.commit(Commit { base: None, operations, author: Author::Local, at: mint::now() }));
-    is_writing.recv_timeout(LONG).unwrap();
-    let run = run(&store, "b");
-    commit.join().unwrap().unwrap();
-    run.report
+fn commit(store: &Store, operation: Operation) {
+    let (operations, author) = (vec![operation], Author::Local);
+    store.commit(Commit { base: None, operations, author, at: mint::now() }).unwrap();
 }
 
 fn edge(description: &str) -> Arc<HttpsEdge> {
-    let hostports = vec!["two.example.com:443".to_owned()];
-    Arc::new(HttpsEdge { description: description.into(), hostports, ..HttpsEdge::default() })
+    Arc::new(HttpsEdge { description: description.into(), ..HttpsEdge::default() })
+}
+
+fn another() -> Operation {
+    let key = Key::new(Kind::HttpsEdge, mint::fresh_id(Kind::HttpsEdge));
+    Operation::Create { key, spec: edge(""), claim: None, token: None }
+}
+
+/// Runs while others commit after each of its plans. The commit after the last plan without the lock is not durable when
+/// the run plans again under the lock.
+fn beside(last: impl FnOnce(Key) -> Operation) -> RunReport {
+    let engine = Arc::new(HeldEngine::default());
+    let store = Arc::new(Store::on(Arc::clone(&engine) as Arc<dyn Engine>, Retention::default()).unwrap());
+    assert!(matches!(run(&store, "a").report, RunReport::Applied { revision: 1, .. }));
+    let mut last = Some(last(store.snapshot().iter().find(|it| it.key.kind == Kind::HttpsEdge).unwrap().key.clone()));
+    let (others, holding, mut go_on) = (Arc::clone(&store), Arc::clone(&engine), None);
+    *engine.on_search.lock().unwrap() = Some(Box::new(move |search: usize| match search {
+        1 | 2 => commit(&others, another()),
+        3 => {
+            let (is_writing, end) = holding.hold();
+            go_on = Some(end);
+            let (others, last) = (Arc::clone(&others), last.take().unwrap());
+            thread::spawn(move || commit(&others, last));
+            is_writing.recv_timeout(LONG).unwrap();
+        }
+        _ => drop(go_on.take()),
+    }));
+    run(&store, "b").report
 }
 
 #[test]
 fn a_source_that_reports_drift_is_applied_beside_commits_that_do_not_concern_it() {
-    let create = |one: Key| {
-        let key = Key::new(one.kind, mint::fresh_id(one.kind));
-        Operation::Create { key, spec: edge(""), claim: None, token: None }
-    };
-    let report = beside(create);
-    assert!(matches!(report, RunReport::Applied { revision: 3, .. }), "{report:?}");
+    let report = beside(|_| another());
+    assert!(matches!(report, RunReport::Applied { revision: 5, .. }), "{report:?}");
 }
 
 #[test]

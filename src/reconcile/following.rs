@@ -93,6 +93,8 @@ pub struct Following {
     /// The fetches of its repository, if that is a remote one.
     pub(super) fetching: Option<Arc<Fetching>>,
     suspensions: Arc<Suspensions>,
+    /// The suspension that was logged last, if the source was suspended then.
+    logged: Mutex<Option<Suspension>>,
     /// The suspension by the configuration file, if any.
     configured: Option<Suspension>,
     /// Held during a run. A loop that takes over shares it with the one before: only one of them runs at a time.
@@ -133,6 +135,7 @@ impl Following {
             status: before.filter(|_| is_same_place).map(|it| it.status.taken_over()).unwrap_or_default(),
             fetching: source.fetching.clone(),
             suspensions,
+            logged: Mutex::default(),
             configured: source.is_suspended.then(configured),
             running: before.map(|it| Arc::clone(&it.running)).unwrap_or_default(),
             run: Mutex::default(),
@@ -166,7 +169,8 @@ impl Following {
         if is_suspended {
             self.run().cancel();
         }
-        self.note_resumption();
+        // Before the next look, because it may be replaced until then.
+        self.note_suspension();
         self.look();
         Ok(before)
     }
@@ -200,11 +204,25 @@ impl Following {
         }
     }
 
-    /// Whoever sees the status of a source that is not suspended must not read that it is.
-    pub(super) fn note_resumption(&self) {
-        if self.suspension().is_none() {
+    /// Whether the source is suspended now; logs and shows when that has changed.
+    pub(super) fn note_suspension(&self) -> bool {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let (source, now) = (self.source.as_str(), self.suspension());
+        match (logged.as_ref(), &now) {
+            (before, Some(suspension)) if before != Some(suspension) => {
+                let Suspension { reason, by, since, until } = suspension;
+                let until = until.map_or_else(|| "it is resumed".to_owned(), |until| until.to_string());
+                tracing::warn!(source, by, %since, until, reason, "the source is suspended: changes are not applied");
+            }
+            (Some(_), None) => tracing::info!(source, "the source is no longer suspended"),
+            _ => {}
+        }
+        if now.is_none() {
+            // Whoever sees the status of a source that is not suspended must not read that it is.
             self.health.resume();
         }
+        *logged = now;
+        logged.is_some()
     }
 
     /// Counts resources that were put back.

@@ -378,7 +378,7 @@ impl RunReport {
             format!("{count} error{} in the manifests", if count == 1 { "" } else { "s" })
         };
         match self {
-            RunReport::Applied { plan, .. } => (Reason::Applied, plan.summary().to_string()),
+            RunReport::Applied { plan, .. } => (Reason::Applied, format!("applied: {}", plan.summary())),
             RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
             RunReport::Unfetched { failure, .. } => (Reason::FetchFailed, failure.message.clone()),
             RunReport::Invalid(planned) => unread(planned).unwrap_or_else(|| (Reason::Invalid, errors(planned))),
@@ -466,6 +466,10 @@ pub(super) fn digest(report: &RunReport, commit: Option<&str>) -> blake3::Hash {
         }
         RunReport::Invalid(planned) => {
             fmt::Write::write_fmt(&mut writer, format_args!("invalid at {commit:?} {:?}", planned.diagnostics))
+        }
+        // What was applied beside drift is news once, and not when it is no longer to be applied.
+        RunReport::Drifted { applied: _, drifted, resources, fight_until } => {
+            fmt::Write::write_fmt(&mut writer, format_args!("drifted {drifted} {resources:?} {fight_until:?}"))
         }
         RunReport::Failed(found) => fmt::Write::write_fmt(&mut writer, format_args!("failed at {commit:?} {found:?}")),
         RunReport::Partly(planned) => {

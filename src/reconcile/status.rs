@@ -210,7 +210,9 @@ impl StatusBoard {
 
     /// Records how long the loop waits from now.
     pub(super) fn waits(&self, now: Timestamp, time: Duration) {
-        self.status().next_look = now.checked_add(time).ok();
+        // Times are in whole seconds, and a look is not before its time.
+        let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
+        self.status().next_look = now.checked_add(Duration::from_secs(seconds)).ok();
     }
 
     /// Records warnings about files that are still being written.

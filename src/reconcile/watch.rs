@@ -26,7 +26,7 @@ use super::{
     schedule::{NextStep, Schedule},
     settled::Settled,
     stillness::Stillness,
-    suspension::{Suspension, Suspensions},
+    suspension::Suspensions,
     writes::Writes,
 };
 use crate::{
@@ -126,7 +126,6 @@ impl WatchedSource {
             reported: None,
             settled: None,
             prepared: None,
-            suspension: None,
             repairs: Repairs::default(),
             following,
             stillness,
@@ -149,8 +148,6 @@ pub(super) struct Loop<F> {
     settled: Option<Settled>,
     /// What the last run read.
     prepared: Option<Prepared>,
-    /// The suspension at the last look.
-    suspension: Option<Suspension>,
     /// What was put back lately.
     repairs: Repairs,
     following: Arc<Following>,

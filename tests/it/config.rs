@@ -64,7 +64,8 @@ fn a_mistake_in_it_is_an_error_with_a_cure() {
         ("lints: {route-without-backnd: deny}\n", "route-without-backend`?"),
         ("lints: {route-without-backend: no}\n", "use `allow`, `warn` or `deny`"),
         ("option: {}\n", "did you mean `options`?"),
-        ("options: {stor: x}\n", "unknown option `stor`"),
+        ("lints: {}\noptions:\n  stor: x\n", "at /options/stor (line 3): unknown option `stor`"),
+        ("options:\n  format: banana\n", "at /options/format (line 2): invalid value 'banana'"),
         ("lints: [\n", "ERR_EDGEWRIGHT_SYNTAX"),
     ] {
         folder.write("edgewright.config.yaml", text);

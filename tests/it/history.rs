@@ -146,6 +146,8 @@ fn the_author_and_the_message_of_the_commit_are_told() {
         assert_eq!(told[0]["author"]["commit_message"], "first");
         let text = folder.ok(&format!("history --limit 1 --store {store}")).out;
         assert!(text.contains(&format!("source `default` at {commit} by t <t@example.com>")), "{text}");
+        let wide = folder.ok(&format!("get edge one -o wide --store {store}")).out;
+        assert!(wide.contains(&commit[..8]) && !wide.contains(&commit), "{wide}");
         let blamed = folder.ok(&format!("blame edge one --store {store}")).out;
         let shown = folder.ok(&format!("history show {commit} --store {store}")).out;
         for text in [text, blamed, shown] {

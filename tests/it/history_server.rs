@@ -30,8 +30,8 @@ fn a_server_shows_what_its_store_shows() {
     folder.write("m/one.yaml", "kind: [");
     assert_eq!(folder.run("reconcile --source shop m").code, 3);
     folder.ok("suspend shop --reason emergency");
-    folder.ok("resume shop");
-    folder.ok("resume shop");
+    assert!(folder.ok("resume shop").err.contains("Resumed source shop."));
+    assert!(folder.ok("resume shop").err.contains("Source shop was not suspended."));
     let told: Vec<Value> = {
         let lines = folder.ok("history --format json").out;
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

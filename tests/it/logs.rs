@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     cli::{Folder, Run, Serve, http, until},
     serve::{edge, until_shown},
+    sources::status,
 };
 
 /// Waits until the server has logged a request to a path, and returns what it has said.
@@ -248,13 +249,20 @@ fn one_cause_is_one_line_or_block() {
     until_logged(&serve, "Not applied, because the source is suspended");
     assert_eq!(serve.call("POST", "/sources/shop/resume", "").status, 200);
     until_logged(&serve, "no longer suspended");
+    // What is applied beside drift is told with the drift, and not again by the next looks.
+    folder.write("m/one.yaml", &edge("first").replace("spec: {", "spec: {metadata: more, "));
+    until("the change", || serve.get(&path).body.contains("more").then_some(()));
+    for _ in 0..3 {
+        let looked_at = status(&serve, "shop")["last_attempt"]["at"].clone();
+        until("the next look", || (status(&serve, "shop")["last_attempt"]["at"] != looked_at).then_some(()));
+    }
     let run = serve.stop();
     let logged = |text: &str| run.err.lines().filter(|line| line.contains(text)).count();
     for (text, count) in [
         ("status=OutOfSync reason=Invalid", 1),
         ("In sync with the manifests", 1),
-        ("status=OutOfSync reason=Drifted", 2),
-        ("Drifted: HttpsEdge one", 2),
+        ("status=OutOfSync reason=Drifted", 3),
+        ("Drifted: HttpsEdge one", 3),
         ("status=OutOfSync reason=Suspended", 1),
         ("no longer suspended", 1),
         ("resuming", 0),

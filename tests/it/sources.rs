@@ -389,6 +389,19 @@ fn the_configuration_file_suspends_a_source_until_it_is_changed() {
 }
 
 #[test]
+fn a_suspension_that_is_replaced_before_the_next_look_is_logged_too() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    for reason in ["first", "second"] {
+        let body = format!(r#"{{"reason": "{reason}"}}"#);
+        assert_eq!(serve.call("POST", "/sources/shop/suspend", &body).status, 200);
+    }
+    for reason in ["first", "second"] {
+        until_logged(&serve, "shop", &format!("reason=\"{reason}\""));
+    }
+}
+
+#[test]
 fn a_suspension_is_checked() {
     let folder = two_sources();
     let serve = folder.serve("");
@@ -409,7 +422,8 @@ fn a_suspension_is_checked() {
     let token = viewer["token"].as_str().unwrap().to_owned();
     assert_eq!(serve.call_as(&token, "POST", "/sources/docs/resume", "").status, 200, "an editor may");
     assert_eq!(serve.stop().code, 0);
-    folder.ok("owners set-role bot_viewer viewer");
+    let set = folder.ok("owners set-role bot_viewer viewer");
+    assert!(set.err.contains("Set the role of bot_viewer to viewer."), "{}", set.all());
     let serve = folder.serve("");
     assert_eq!(serve.call_as(&token, "GET", "/sources", "").status, 200);
     assert_eq!(serve.call_as(&token, "POST", "/sources/docs/suspend", r#"{"reason": "x"}"#).status, 403);

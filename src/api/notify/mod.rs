@@ -183,6 +183,10 @@ impl Delivery {
             match self.step() {
                 Ok(true) => {
                     self.sent.increment(1);
+                    if failures > 0 {
+                        let recipient = name.as_str();
+                        tracing::info!(recipient, "notifications are delivered again after {failures} failures");
+                    }
                     failures = 0;
                 }
                 Ok(false) => self.outbox.store.wait_for_revision(self.cursor.revision, IDLE),

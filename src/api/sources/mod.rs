@@ -109,11 +109,10 @@ async fn set(
 ) -> Result<Response, ApiError> {
     blocking(app, move |app| {
         let following = app.following.iter().find(|it| it.source == name).ok_or_else(|| unknown(&name))?;
-        let is_suspended = suspension.is_some();
         let before = following.set_suspension(suspension, author)?;
         let mut found =
             views(app, Some(&name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
-        found.replaced_suspension = before.filter(|_| is_suspended).map(SuspensionView::of);
+        found.replaced_suspension = before.map(SuspensionView::of);
         let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
         Ok(answer::resource(StatusCode::OK, &rendered))
     })

@@ -45,11 +45,13 @@ pub(crate) struct SourceView {
     pub interval_seconds: u64,
     /// The last look; null before the first one has finished.
     pub last_attempt: Option<LookView>,
-    /// The last look after which the store matched the manifests, from the history after a restart or a rollback; null if there was none.
+    /// The last look after which the store matched the manifests, from the history after a restart or a rollback; null if
+    /// there was none.
     pub last_applied: Option<LookView>,
     /// Who suspended the source, if it is suspended: it is looked at and not applied.
     pub suspension: Option<SuspensionView>,
-    /// In the response to a suspension, the one that it replaces; null everywhere else.
+    /// In the response to a suspension, the one that it replaces, and to a resumption, the one that it ends; null everywhere
+    /// else.
     pub replaced_suspension: Option<SuspensionView>,
     /// When the next look is due, also without an event; empty during the first one, and if nobody follows the source.
     pub next_look_at: String,

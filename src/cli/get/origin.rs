@@ -11,6 +11,7 @@ use crate::{
     cli::{
         Exit, Failure,
         revision::{revision_in, revision_through, unreached},
+        status::short,
         store_or_server::StoreOrServer,
         target::ApiClient,
     },
@@ -157,7 +158,7 @@ impl GetOrigin {
             let (source, file, commit) = origin.map(|it| (it.source, it.file, it.commit)).unwrap_or_default();
             fields.insert("source".into(), source.into());
             fields.insert("file".into(), (file + &line.unwrap_or_default()).into());
-            fields.insert("commit".into(), commit.into());
+            fields.insert("commit".into(), short(&commit).into());
         }
         Ok(())
     }

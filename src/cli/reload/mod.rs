@@ -160,6 +160,10 @@ impl<'a> Reloader<'a> {
             let owner = source.as_str();
             let is_owned = |claim: &Claim| claim.source == owner;
             let resources = snapshot.iter().filter(|it| it.claim.as_ref().is_some_and(is_owned)).count();
+            if resources == 0 {
+                tracing::info!(source, resources, "The source is no longer followed. It owns no resources.");
+                continue;
+            }
             tracing::warn!(
                 source,
                 resources,

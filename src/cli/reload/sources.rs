@@ -125,7 +125,8 @@ impl<'a> LiveSources<'a> {
         }
         let has_failed = |handle: &Handle| {
             let reason = handle.following().health.condition().reason;
-            matches!(reason, Reason::Failed | Reason::FetchFailed | Reason::Panicked)
+            let refused = matches!(reason, Reason::Invalid | Reason::Refused);
+            refused || matches!(reason, Reason::Failed | Reason::FetchFailed | Reason::Panicked)
         };
         let seen = self.running.iter().filter(|(source, _)| is_new(&source.name) && !unseen.contains(&source.name));
         let failed = seen.filter(|(_, handle)| has_failed(handle)).map(|(source, _)| source.name.clone());

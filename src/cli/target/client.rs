@@ -229,11 +229,14 @@ pub(crate) fn refused(at: &str, status: u16, text: &[u8]) -> Failure {
         let help = match known {
             Some(Code::Unauthenticated) => "set EDGEWRIGHT_TOKEN to the token of an API key that is not revoked",
             Some(Code::VersionHeader) => "set --version-header to the name of the server's version header",
-            Some(Code::NotFound) => "check the path of the URL in --server",
+            Some(Code::NotFound) if msg.contains("no endpoint at this path") => "check the path of the URL in --server",
+            // The message ends with the server's advice, which knows more than the code.
+            Some(Code::NotFound | Code::Conflict | Code::Parameter) if msg.contains("; ") => "",
             Some(code) => code.info().cure,
             None => "use the same edgewright version as the server",
         };
-        Diagnostic::error(known.unwrap_or(Code::Internal), format!("rejected by the server: {msg}")).help(help)
+        let error = Diagnostic::error(known.unwrap_or(Code::Internal), format!("rejected by the server: {msg}"));
+        if help.is_empty() { error } else { error.help(help) }
     };
     let exit = match Code::from_name(&refusal.error_code) {
         Some(Code::Stale) => Exit::Stale,
@@ -301,7 +304,23 @@ fn is_this_machine(uri: &Uri) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Uri, is_this_machine};
+    use super::{Uri, is_this_machine, refused};
+
+    #[test]
+    fn the_advice_of_the_server_is_not_replaced_by_a_general_one() {
+        let help = |code: &str, msg: &str| {
+            let body = format!(r#"{{"error_code": "ERR_EDGEWRIGHT_{code}", "msg": "{msg}"}}"#);
+            let mut found = refused("http://127.0.0.1:1", 400, body.as_bytes()).diagnostics;
+            found.pop().and_then(|error| error.help)
+        };
+        assert_eq!(help("NOT_FOUND", "this server follows no source `x`; list the sources"), None);
+        assert_eq!(help("CONFLICT", "the configuration file suspends the source; remove `suspend`"), None);
+        let url = help("NOT_FOUND", "not found: no endpoint at this path");
+        assert_eq!(url.as_deref(), Some("check the path of the URL in --server"));
+        let other = help("NOT_FOUND", "edghts_1 does not exist");
+        assert!(other.is_some_and(|help| !help.contains("--server")));
+        assert!(help("REVISION_NOT_FOUND", "revision 9 does not exist; the store is at revision 3").is_some());
+    }
 
     #[test]
     fn only_a_loopback_address_is_this_machine() {

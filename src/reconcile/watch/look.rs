@@ -18,7 +18,6 @@ use super::{
         spans::SyncSpan,
         status::{LookRecord, RunFindings},
         stillness::ReadingCheck,
-        suspension::Suspension,
     },
     Loop,
 };
@@ -159,23 +158,10 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
     }
 
-    /// Whether the source is suspended; logs when that has changed.
-    fn check_suspension(&mut self) -> bool {
+    /// Whether the source is suspended.
+    fn check_suspension(&self) -> bool {
         self.following.end_suspension();
-        let now = self.following.suspension();
-        let source = self.options.source.as_str();
-        match (&self.suspension, &now) {
-            (before, Some(suspension)) if before.as_ref() != Some(suspension) => {
-                let Suspension { reason, by, since, until } = suspension;
-                let until = until.map_or_else(|| "it is resumed".to_owned(), |until| until.to_string());
-                tracing::warn!(source, by, %since, until, reason, "the source is suspended: changes are not applied");
-            }
-            (Some(_), None) => tracing::info!(source, "the source is no longer suspended"),
-            _ => {}
-        }
-        self.following.note_resumption();
-        self.suspension = now;
-        self.suspension.is_some()
+        self.following.note_suspension()
     }
 
     /// The result of a run that was remembered by an earlier process and still holds.
@@ -214,7 +200,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let health = &self.following.health;
         health.result(reason, message, snapshot.revision);
         // It may have been resumed during the run.
-        self.following.note_resumption();
+        self.following.note_suspension();
         if !health.is_applied() {
             let source = self.options.source.as_str();
             let owned = snapshot.iter().any(|it| it.claim.as_ref().is_some_and(|claim| claim.source == source));
@@ -222,7 +208,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 health.has_resources();
             }
         }
-        if self.reported != Some(now) {
+        let has_applied = matches!(outcome, RunReport::Drifted { applied: Some(_), .. });
+        if self.reported != Some(now) || has_applied {
             // Set first: if `report` panics, it must not panic again in every run.
             self.reported = Some(now);
             self.note(&outcome, &author);

@@ -98,10 +98,11 @@ fn suspension_row() -> Row {
         .call(RESUME)
         .succeeds(200)
         .shows("/suspension", Value::Null)
-        .shows("/replaced_suspension", Value::Null)
+        .shows("/replaced_suspension/reason", json!("a longer fix"))
         // There is nothing to resume any more, and nothing to record.
         .call(RESUME)
         .succeeds(200)
+        .shows("/replaced_suspension", Value::Null)
         .call("GET /history?source=shop")
         .succeeds(200)
         .shows("/history/0/outcome", json!("resumed"))
