@@ -170,7 +170,7 @@ pub fn hook_payloads(bytes: &[u8]) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
-    use std::{collections::BTreeSet, fs, path::Path, sync::LazyLock};
+    use std::{collections::BTreeSet, fs, io::Write as _, path::Path, sync::LazyLock};
 
     use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 
@@ -308,6 +308,7 @@ mod tests {
             Ok(())
         });
         bytes.unwrap();
-        eprintln!("hostile inputs: {} without a panic", 2 * cases as usize * TARGETS.len());
+        let inputs = 2 * cases as usize * TARGETS.len();
+        writeln!(std::io::stderr(), "hostile inputs: {inputs} without a panic").unwrap();
     }
 }

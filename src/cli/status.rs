@@ -217,7 +217,7 @@ mod tests {
             "file": "m/one.yaml", "line": null, "column": null, "end_line": null, "end_column": null, "related": [],
         });
         let mut view = source("");
-        view.conditions[0].message = message.to_owned();
+        view.conditions.first_mut().unwrap().message = message.to_owned();
         view.diagnostics = vec![serde_json::from_value(warning.clone()).unwrap()];
         let shown = anstream::adapter::strip_str(&text(std::slice::from_ref(&view))).to_string();
         assert_eq!((shown.matches(message).count(), shown.contains("\nstorefront: Invalid\n")), (1, true), "{shown}");

@@ -242,7 +242,7 @@ fn look(
     let mut rounds = 0;
     let applied = loop {
         let mut tokens = TokenFiles::default();
-        match apply_current(store, &plan, |_| Ok(author.clone()), &mut tokens, &mut accept, &permit) {
+        match apply_current(store, plan, |_| Ok(author.clone()), &mut tokens, &mut accept, permit) {
             Err(RunStop::Unseen { current, .. }) if rounds < MOST_ROUNDS => {
                 // Commits become visible only when this run does not hold the lock.
                 store.wait_for_revision(current.saturating_sub(1), LONGEST_WAIT);

@@ -62,7 +62,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 /// The file of a kind with the highest number.
 fn newest(folder: &Folder, kind: &str) -> PathBuf {
     let names = files(&folder.path("store"));
-    let name = names.keys().filter(|name| name.starts_with(&format!("{kind}."))).next_back().unwrap().clone();
+    let name = names.keys().rfind(|name| name.starts_with(&format!("{kind}."))).unwrap().clone();
     folder.path("store").join(name)
 }
 

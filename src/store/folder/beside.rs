@@ -3,7 +3,7 @@
 use std::{fs, io, io::Read, path::Path};
 
 use super::{files, keys};
-use crate::store::{StoreError, engine::OnDisk};
+use crate::store::{StoreError, engine::OnDisk, fault};
 
 /// Reads a file beside a store, if it is a regular file of at most `most` bytes.
 pub(crate) fn read_beside(store: &OnDisk, name: &str, most: u64) -> Option<Vec<u8>> {
@@ -25,7 +25,7 @@ pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
         let removed = match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
-            Ok(_) => fs::remove_file(&path),
+            Ok(_) => fault::point("file.remove").and_then(|()| fs::remove_file(&path)),
             Err(error) => Err(error),
         };
         removed.map_err(|error| StoreError::io("remove", &path, &error))?;

@@ -12,7 +12,7 @@ use super::{
     reader::{Framed, LogReader, read_at},
     scratch::Scratch,
 };
-use crate::store::StoreError;
+use crate::store::{StoreError, fault};
 
 /// Checks that the index leads to each record that it has. Returns the position of the last one, or none if there is no index.
 /// A copy of the index is read, because sled writes even to read.
@@ -66,7 +66,7 @@ pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<(), StoreError> {
             copy_folder(&path, &target)?;
         } else if kind.is_file() {
             fs::copy(&path, &target).map_err(|error| failed(&path, error))?;
-            let copied = fs::File::open(&target).and_then(|file| file.sync_all());
+            let copied = fault::point("file.sync").and_then(|()| fs::File::open(&target)?.sync_all());
             copied.map_err(|error| failed(&target, error))?;
         }
     }

@@ -28,6 +28,7 @@ use crate::{
     store::{
         PastError, Stay, Store, StoreError, codec,
         engine::{Tip, UNDO},
+        fault,
         history::{RecordOutline, Retention},
         seal::{Keyring, MasterKeySource},
     },
@@ -226,14 +227,15 @@ fn keep_until(mut from: LogReader, to: &Path, end: Tip) -> Result<(), StoreError
 /// Moves the verified files of a store to their folder, and creates the head there.
 fn place(staging: &Path, folder: &Path, head: Head) -> Result<(), StoreError> {
     let sync = |path: &Path| -> Result<(), StoreError> {
-        let synced = File::open(path).and_then(|folder| folder.sync_all());
+        let synced = fault::point("folder.sync").and_then(|()| File::open(path)?.sync_all());
         synced.map_err(|error| StoreError::io("sync", path, &error))
     };
     sync(staging)?;
     sync(folder)?;
     for name in names_of(staging)? {
         let (from, to): (PathBuf, PathBuf) = (staging.join(&name), folder.join(&name));
-        fs::rename(&from, &to).map_err(|error| StoreError::io("write", &to, &error))?;
+        let renamed = fault::point("file.rename").and_then(|()| fs::rename(&from, &to));
+        renamed.map_err(|error| StoreError::io("write", &to, &error))?;
     }
     sync(staging)?;
     sync(folder)?;

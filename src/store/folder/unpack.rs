@@ -20,6 +20,7 @@ use crate::{
     store::{
         Stay, Store, StoreError,
         backup::{BackupManifest, FORMAT, HASH, MAGIC},
+        fault,
         history::Retention,
         seal::{MasterKeySource, store_named},
     },
@@ -46,6 +47,9 @@ pub(crate) struct OpenBackup {
     pub store: Store,
     _scratch: Scratch,
 }
+
+/// Creates the file of a part by its name, or none if the part is only read.
+type CreatePart<'c> = dyn FnMut(&str) -> Result<Option<(File, PathBuf)>, StoreError> + 'c;
 
 impl BackupFile {
     /// Opens a backup and reads its manifest.
@@ -117,10 +121,7 @@ impl BackupFile {
     }
 
     /// Reads and verifies all parts, and writes each to the file that `create` returns.
-    fn read(
-        &self,
-        create: &mut dyn FnMut(&str) -> Result<Option<(File, PathBuf)>, StoreError>,
-    ) -> Result<(), StoreError> {
+    fn read(&self, create: &mut CreatePart<'_>) -> Result<(), StoreError> {
         let failed = |error: io::Error| StoreError::io("read", &self.path, &error);
         let mut file = file_at(&self.path)?;
         file.seek(SeekFrom::Start(self.parts_at)).map_err(failed)?;
@@ -148,7 +149,8 @@ impl BackupFile {
                 return Err(StoreError::corrupt(&self.path, found));
             }
             if let Some((file, path)) = output {
-                file.sync_all().map_err(|error| StoreError::io("sync", &path, &error))?;
+                let synced = fault::point("file.sync").and_then(|()| file.sync_all());
+                synced.map_err(|error| StoreError::io("sync", &path, &error))?;
             }
         }
         let mut end = Vec::with_capacity(HASH + 1);
