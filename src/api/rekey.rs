@@ -108,8 +108,8 @@ pub(super) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Resp
     let (parts, body) = request.into_parts();
     only_admins(auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?)?;
     query::check(parts.uri.query(), &[])?;
-    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
-    let wanted = if content.root().is_null() {
+    let (content, mut faults, size) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+    let wanted = if size == 0 {
         RekeyRequest::default()
     } else {
         let (wanted, found) = decode::<RekeyRequest>(content.root(), None);
