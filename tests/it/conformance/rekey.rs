@@ -69,6 +69,8 @@ fn refused_row() -> Row {
         .fails(400, "WRONG_TYPE", "/forget_secrets")
         .send(POST, json!({"forget": true}))
         .fails(400, "UNKNOWN_FIELD", "/forget")
+        .send_bytes(POST, "null")
+        .fails(400, "WRONG_TYPE", "")
         .send(POST, json!([]))
         .fails(400, "WRONG_TYPE", "")
         .send_bytes(POST, "{")
