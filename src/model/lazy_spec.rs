@@ -4,10 +4,11 @@
 use std::{
     any::Any,
     fmt,
-    ops::Range,
+    ops::{Deref, Range},
     sync::{Arc, OnceLock},
 };
 
+use bytestring::ByteString;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
@@ -43,8 +44,40 @@ struct Forms {
 /// The stored form.
 struct Stored {
     /// JSON with revealed secrets.
-    text: Zeroizing<Box<str>>,
+    text: StoredText,
     secrets: StoredSecrets,
+}
+
+/// The text of a stored form.
+#[derive(Clone)]
+pub(crate) enum StoredText {
+    /// A text of its own, which may have secrets.
+    Own(Zeroizing<Box<str>>),
+    /// A text without a secret, in memory that it shares with others.
+    Shared(ByteString),
+}
+
+impl Deref for StoredText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            StoredText::Own(text) => text,
+            StoredText::Shared(text) => text,
+        }
+    }
+}
+
+impl From<&str> for StoredText {
+    fn from(text: &str) -> Self {
+        StoredText::Own(Zeroizing::new(Box::from(text)))
+    }
+}
+
+impl From<ByteString> for StoredText {
+    fn from(text: ByteString) -> Self {
+        StoredText::Shared(text)
+    }
 }
 
 /// What is known about the secrets in a stored form.
@@ -68,9 +101,9 @@ impl LazySpec {
     }
 
     /// Wraps a Spec in its stored form, which must come from [`LazySpec::stored`].
-    pub(crate) fn from_stored(kind: Kind, references: Vec<Key>, stored: &str, secrets: StoredSecrets) -> Self {
+    pub(crate) fn from_stored(kind: Kind, references: Vec<Key>, text: StoredText, secrets: StoredSecrets) -> Self {
         let content = Forms::new(kind, references);
-        let stored = Stored { text: Zeroizing::new(Box::from(stored)), secrets };
+        let stored = Stored { text, secrets };
         Self(Arc::new(Forms { stored: OnceLock::from(stored), ..content }))
     }
 
@@ -96,7 +129,7 @@ impl LazySpec {
 
     /// The stored form: JSON with revealed secrets.
     pub fn stored(&self) -> Result<&str, JsonError> {
-        self.form().map(|form| &**form.text)
+        self.form().map(|form| &*form.text)
     }
 
     /// What is known about the secrets in the stored form.
@@ -117,7 +150,7 @@ impl LazySpec {
             return known;
         }
         let whole = StoredSecrets::At(std::iter::once(0..text.len()).collect());
-        Self::from_stored(self.0.kind, self.references().to_vec(), text, whole)
+        Self::from_stored(self.0.kind, self.references().to_vec(), text.clone(), whole)
     }
 
     fn form(&self) -> Result<&Stored, JsonError> {
@@ -127,7 +160,10 @@ impl LazySpec {
         let places = SecretPlaces::default();
         let text = String::from_utf8(self.spec().to_bytes(Secrets::Located(&places))?).map_err(JsonError::new)?;
         let secrets = StoredSecrets::At(places.into_inner().into_boxed_slice());
-        Ok(self.0.stored.get_or_init(|| Stored { text: Zeroizing::new(text.into_boxed_str()), secrets }))
+        Ok(self
+            .0
+            .stored
+            .get_or_init(|| Stored { text: StoredText::Own(Zeroizing::new(text.into_boxed_str())), secrets }))
     }
 
     /// The digest of the stored form.
@@ -256,7 +292,7 @@ mod tests {
 
     fn reread(content: &LazySpec) -> LazySpec {
         let stored = content.stored().unwrap_or_default();
-        LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored, StoredSecrets::Unknown)
+        LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored.into(), StoredSecrets::Unknown)
     }
 
     #[test]
@@ -272,14 +308,14 @@ mod tests {
     #[test]
     fn the_same_spec_in_another_form_is_the_same() {
         let stored = r#"{ "description": "one" }"#;
-        let other = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored, StoredSecrets::Unknown);
+        let other = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored.into(), StoredSecrets::Unknown);
         assert!(other.same(&edge("one")));
     }
 
     #[test]
     fn a_spec_that_cannot_be_decoded_is_neither_shown_nor_changed_nor_lost() {
         let stored = r#"{"description": 5}"#;
-        let broken = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored, StoredSecrets::Unknown);
+        let broken = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored.into(), StoredSecrets::Unknown);
         let spec = broken.spec();
         assert!(spec.to_json(Secrets::Masked).is_err() && spec.patched(edge("a").as_ref(), &[]).is_err());
         let mut faults = Faults::new();
@@ -295,7 +331,7 @@ mod tests {
     #[test]
     fn the_secrets_of_an_earlier_version_are_found() {
         let unit = r#"{"webhook_verification":{"enabled":true,"provider":"github","secret":"hunt\"er2"}}"#;
-        let route = LazySpec::from_stored(Kind::HttpsEdgeRoute, Vec::new(), unit, StoredSecrets::Unknown);
+        let route = LazySpec::from_stored(Kind::HttpsEdgeRoute, Vec::new(), unit.into(), StoredSecrets::Unknown);
         let known = route.with_known_secrets();
         let (text, Ok(StoredSecrets::At(places))) = (known.stored().unwrap_or_default(), known.secrets()) else {
             return assert!(known.stored().is_err(), "the secrets are not known");

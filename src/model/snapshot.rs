@@ -99,8 +99,8 @@ pub struct Snapshot {
     deleted: OrdMap<Key, Tombstone>,
     /// For deletions: the referrers of each resource.
     users: OrdMap<Key, OrdSet<Key>>,
-    /// For addresses without the parent: the parent of each child with an id of its own.
-    parents: OrdMap<(Kind, Id), Id>,
+    /// For addresses without the parent: the parent of each child with an id of its own. Most programs ask for none.
+    parents: OnceLock<OrdMap<(Kind, Id), Id>>,
     /// The manifests that a rollback left, by source (D78).
     rejected: OrdMap<String, Arc<[RejectedManifests]>>,
 }
@@ -152,16 +152,16 @@ impl Snapshot {
         // Sorted entries go to the end of each map, where the memory was just used.
         entries.par_sort_unstable_by(|one, other| one.key.cmp(&other.key));
         snapshot.next_order = entries.iter().map(|entry| entry.order + 1).fold(next_order, u64::max);
-        let (by_key, (by_order, (parents, users))) = rayon::join(
+        let (by_key, (by_order, users)) = rayon::join(
             || entries.iter().map(|entry| (entry.key.clone(), Arc::clone(entry))).collect(),
             || {
                 let place = |entry: &Arc<Entry>| (entry.key.kind, entry.key.parent.clone(), entry.order);
                 let mut places: Vec<_> = entries.iter().map(|entry| (place(entry), entry.key.clone())).collect();
                 places.sort_unstable();
-                (places.into_iter().collect(), (parents_of(&entries), users_of(&entries)))
+                (places.into_iter().collect(), users_of(&entries))
             },
         );
-        (snapshot.entries, snapshot.by_order, snapshot.parents, snapshot.users) = (by_key, by_order, parents, users);
+        (snapshot.entries, snapshot.by_order, snapshot.users) = (by_key, by_order, users);
         snapshot
     }
 
@@ -268,7 +268,8 @@ impl Snapshot {
 
     /// A child by its id alone, for addresses without the parent.
     pub fn find_child(&self, kind: Kind, id: &Id) -> Option<&Arc<Entry>> {
-        let parent = self.parents.get(&(kind, id.clone()))?;
+        let parents = self.parents.get_or_init(|| parents_of(self.entries.values()));
+        let parent = parents.get(&(kind, id.clone()))?;
         self.entries.get(&Key::child(kind, parent.clone(), id.clone()))
     }
 
@@ -324,8 +325,10 @@ impl Snapshot {
         self.next_order = self.next_order.max(entry.order + 1);
         self.by_order.insert((key.kind, key.parent.clone(), entry.order), key.clone());
         self.deleted.remove(&key);
-        if let Some(parent) = key.parent.clone().filter(|_| has_own_id(key.kind)) {
-            self.parents.insert((key.kind, key.id.clone()), parent);
+        if let Some(parents) = self.parents.get_mut()
+            && let Some(parent) = key.parent.clone().filter(|_| has_own_id(key.kind))
+        {
+            parents.insert((key.kind, key.id.clone()), parent);
         }
         self.entries.insert(key, Arc::new(entry));
     }
@@ -334,8 +337,10 @@ impl Snapshot {
         self.forget_references(key);
         let entry = self.entries.remove(key)?;
         self.by_order.remove(&(key.kind, key.parent.clone(), entry.order));
-        if has_own_id(key.kind) {
-            self.parents.remove(&(key.kind, key.id.clone()));
+        if let Some(parents) = self.parents.get_mut()
+            && has_own_id(key.kind)
+        {
+            parents.remove(&(key.kind, key.id.clone()));
         }
         Some(entry)
     }
@@ -362,8 +367,8 @@ impl Snapshot {
 }
 
 /// The parents of children with ids of their own.
-fn parents_of(entries: &[Arc<Entry>]) -> OrdMap<(Kind, Id), Id> {
-    let children = entries.iter().filter(|entry| has_own_id(entry.key.kind));
+fn parents_of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> OrdMap<(Kind, Id), Id> {
+    let children = entries.filter(|entry| has_own_id(entry.key.kind));
     children.filter_map(|entry| Some(((entry.key.kind, entry.key.id.clone()), entry.key.parent.clone()?))).collect()
 }
 

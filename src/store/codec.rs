@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
+use bytestring::ByteString;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
@@ -76,7 +78,7 @@ pub(super) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapsho
     let records = records.into_iter().filter(|(key, _)| is_state(key));
     let (rejected, records): (Vec<_>, Vec<_>) = records.partition(|(key, _)| key.starts_with(REJECTED));
     let (deleted, records): (Vec<_>, Vec<_>) = records.into_iter().partition(|(key, _)| key.starts_with(DELETED));
-    let entry = |(key, value): (String, Vec<u8>)| record::decode(key.as_bytes(), &value, keyring, Lost::Refused);
+    let entry = |(key, value): (ByteString, Bytes)| record::decode_in_place(key.as_bytes(), &value, keyring);
     let entries: Result<Vec<_>, String> = records.into_par_iter().map(entry).collect();
     let deleted: Result<Vec<_>, String> =
         deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value, tip.revision)).collect();
@@ -99,13 +101,13 @@ fn set_rejected(snapshot: &mut Snapshot, key: &str, value: Option<&[u8]>) -> Res
 /// Merges the batches of a state into its records: a Snapshot is built in less time than it grows.
 pub(super) fn merged(state: State) -> State {
     let State { mut tip, root_secret, records, batches } = state;
-    let mut records: HashMap<String, Vec<u8>> = records.into_iter().collect();
+    let mut records: HashMap<ByteString, Bytes> = records.into_iter().collect();
     for batch in batches {
         tip = Tip::after(&batch);
         for (key, value) in batch.changes.into_iter().filter(|(key, _)| is_state(key)) {
             match value {
-                Some(value) => records.insert(key, value),
-                None => records.remove(&key),
+                Some(value) => records.insert(key.into(), value.into()),
+                None => records.remove(key.as_str()),
             };
         }
     }

@@ -3,6 +3,9 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use bytes::Bytes;
+use bytestring::ByteString;
+
 use super::{StoreError, backup::Backup, history::Retention, seal::Keyring};
 use crate::model::{code::Code, digest_key::DigestKey};
 
@@ -86,8 +89,8 @@ pub struct State {
     pub tip: Tip,
     /// The random secret that was created with the store.
     pub root_secret: [u8; 32],
-    /// All records, unordered.
-    pub records: Vec<(String, Vec<u8>)>,
+    /// All records, unordered. They may share the memory of a file.
+    pub records: Vec<(ByteString, Bytes)>,
     /// The batches since those records were written, oldest first.
     pub batches: Vec<Batch>,
 }

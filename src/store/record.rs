@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
+use bytes::Bytes;
+use bytestring::ByteString;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
@@ -15,7 +17,7 @@ use super::{
 use crate::model::{
     code::Code,
     json::{self, JsonError},
-    lazy_spec::{LazySpec, StoredSecrets},
+    lazy_spec::{LazySpec, StoredSecrets, StoredText},
     operation::Claim,
     secret::{MASK, Secret, Secrets},
     snapshot::Entry,
@@ -188,6 +190,25 @@ fn places_of(at: &[usize], token: bool, digests: &[String]) -> Vec<u8> {
 
 /// Reads a record. The error says what is wrong with it, without its content.
 pub(super) fn decode(key: &[u8], value: &[u8], keyring: Option<&Keyring>, lost: Lost<'_>) -> Result<Entry, String> {
+    decode_with(key, value, keyring, lost, |text| StoredText::from(text))
+}
+
+/// Reads a record of the current state. A Spec without a secret stays in the memory of the record.
+pub(super) fn decode_in_place(key: &[u8], value: &Bytes, keyring: Option<&Keyring>) -> Result<Entry, String> {
+    decode_with(key, value, keyring, Lost::Refused, |text| {
+        let shared = ByteString::try_from(value.slice_ref(text.as_bytes()));
+        shared.map_or_else(|_| StoredText::from(text), StoredText::from)
+    })
+}
+
+/// `keep` makes the text of a Spec that has no secret from the one in the record.
+fn decode_with(
+    key: &[u8],
+    value: &[u8],
+    keyring: Option<&Keyring>,
+    lost: Lost<'_>,
+    keep: impl FnOnce(&str) -> StoredText,
+) -> Result<Entry, String> {
     let name = String::from_utf8_lossy(key);
     let key = decode_key(RECORD, key)?;
     let unreadable = |error: serde_json::Error| {
@@ -195,13 +216,11 @@ pub(super) fn decode(key: &[u8], value: &[u8], keyring: Option<&Keyring>, lost: 
     };
     let read: Read<'_> = serde_json::from_slice(value).map_err(unreadable)?;
     let opened = read.sealed.as_ref().map(|sealed| sealed.open(&name, read.spec.get(), keyring, lost)).transpose()?;
-    let (text, token, secrets) = match &opened {
-        Some(OpenedRecord { text, token, secrets }) => (text.as_str(), token.clone(), secrets.clone()),
-        None => {
-            let is_known = keyring.is_some_and(|keyring| !keyring.is_unsealed());
-            let secrets = if is_known { StoredSecrets::At(Box::default()) } else { StoredSecrets::Unknown };
-            (read.spec.get(), read.token, secrets)
-        }
+    let is_known = keyring.is_some_and(|keyring| !keyring.is_unsealed());
+    let (text, token, secrets) = match opened {
+        Some(OpenedRecord { text, token, secrets }) => (StoredText::from(text.as_str()), token, secrets),
+        None if is_known => (keep(read.spec.get()), read.token, StoredSecrets::At(Box::default())),
+        None => (StoredText::from(read.spec.get()), read.token, StoredSecrets::Unknown),
     };
     let lazy_spec = match read.references {
         Some(references) => {
@@ -209,7 +228,7 @@ pub(super) fn decode(key: &[u8], value: &[u8], keyring: Option<&Keyring>, lost: 
                 references.iter().map(|reference| decode_key("", reference.as_bytes())).collect();
             LazySpec::from_stored(key.kind, references?, text, secrets)
         }
-        None => LazySpec::new((key.kind.info().restore)(text).map_err(unreadable)?),
+        None => LazySpec::new((key.kind.info().restore)(&text).map_err(unreadable)?),
     };
     Ok(Entry {
         key,
@@ -453,7 +472,8 @@ mod tests {
         let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
         let spec = entry.lazy_spec.stored().unwrap().to_owned();
         for text in [spec.as_str(), r#"{"match": 5, "webhook_verification": {"secret": "hunt\"er2"}}"#] {
-            let lazy_spec = LazySpec::from_stored(Kind::HttpsEdgeRoute, Vec::new(), text, StoredSecrets::Unknown);
+            let lazy_spec =
+                LazySpec::from_stored(Kind::HttpsEdgeRoute, Vec::new(), text.into(), StoredSecrets::Unknown);
             let former = Entry { lazy_spec, ..entry.clone() };
             let bytes = encode(&former, Some(&keyring)).unwrap();
             assert!(is_sealed(&bytes) && !String::from_utf8(bytes.clone()).unwrap().contains("er2"));

@@ -2,11 +2,13 @@
 
 use std::{io, path::Path};
 
+use bytes::Bytes;
+use bytestring::ByteString;
 use serde::{Deserialize, Serialize};
 
 use super::{
     files::{self, write_whole},
-    frame::{decode_changes, encode_changes, number},
+    frame::{Changes, encode_changes, number},
     keys::KEYS,
 };
 use crate::{
@@ -93,8 +95,8 @@ pub(super) struct Base {
     pub store: StoreId,
     /// The store's own secret.
     root: RootSecret,
-    /// All records.
-    pub records: Vec<(String, Vec<u8>)>,
+    /// All records, in the memory that the file was read to.
+    pub records: Vec<(ByteString, Bytes)>,
 }
 
 /// The store's own secret, as a base has it.
@@ -160,10 +162,10 @@ pub(super) fn write(
 
 /// Reads a base and verifies every byte of it.
 pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
-    let bytes = files::read(path).map_err(|error| match error.kind() {
+    let bytes = Bytes::from(files::read(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
         _ => StoreError::io("read", path, &error),
-    })?;
+    })?);
     let damaged = || StoreError::corrupt(path, "its checksum does not match its content");
     // Checked before the checksum: a file of a newer format is not damaged.
     let is_known = |bytes: &[u8]| bytes.starts_with(&MAGIC) || bytes.starts_with(&CLEAR_MAGIC);
@@ -196,7 +198,13 @@ pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
         (None, Some(sealed)) => (store_named(&header.store).ok_or_else(damaged)?, RootSecret::Sealed(sealed)),
         _ => return Err(damaged()),
     };
-    let changes = decode_changes(content.get(12 + length..).unwrap_or_default()).map_err(|_| damaged())?;
+    let records = content.get(12 + length..).unwrap_or_default();
+    let records: Option<Vec<_>> = Changes::new(records)
+        .map(|change| {
+            let (key, value) = change.ok()?;
+            Some((ByteString::try_from(bytes.slice_ref(key.as_bytes())).ok()?, bytes.slice_ref(value?)))
+        })
+        .collect();
     Ok(Base {
         tip: Tip {
             position: header.position,
@@ -206,6 +214,6 @@ pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
         },
         store,
         root,
-        records: changes.into_iter().filter_map(|(key, value)| Some((key, value?))).collect(),
+        records: records.ok_or_else(damaged)?,
     })
 }

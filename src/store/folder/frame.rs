@@ -95,26 +95,44 @@ pub(super) fn encode_changes<'a>(changes: impl Iterator<Item = (&'a str, Option<
     }
 }
 
-/// Parses the output of [`encode_changes`].
-pub(super) fn decode_changes(mut bytes: &[u8]) -> Result<Vec<RecordChange>, Unreadable> {
-    let mut changes = Vec::new();
-    while !bytes.is_empty() {
-        let key_length = number::<4>(bytes, 0).ok_or(Unreadable::Damaged)? as usize;
-        let value_length = number::<8>(bytes, 4).ok_or(Unreadable::Damaged)?;
-        let rest = bytes.get(CHANGE_HEAD..).ok_or(Unreadable::Damaged)?;
-        let (key, rest) = rest.split_at_checked(key_length).ok_or(Unreadable::Damaged)?;
-        let key = String::from_utf8(key.to_vec()).map_err(|_| Unreadable::Damaged)?;
-        if value_length == u64::MAX {
-            changes.push((key, None));
-            bytes = rest;
-            continue;
-        }
-        let length = usize::try_from(value_length).map_err(|_| Unreadable::Damaged)?;
-        let (value, rest) = rest.split_at_checked(length).ok_or(Unreadable::Damaged)?;
-        changes.push((key, Some(value.to_vec())));
-        bytes = rest;
+/// Parses the output of [`encode_changes`]. After an error there is nothing more.
+pub(super) struct Changes<'b> {
+    rest: &'b [u8],
+}
+
+impl<'b> Changes<'b> {
+    /// Starts at the first change.
+    pub(super) fn new(bytes: &'b [u8]) -> Self {
+        Self { rest: bytes }
     }
-    Ok(changes)
+
+    fn read(&mut self) -> Option<(&'b str, Option<&'b [u8]>)> {
+        let bytes = std::mem::take(&mut self.rest);
+        let key_length = number::<4>(bytes, 0)? as usize;
+        let value_length = number::<8>(bytes, 4)?;
+        let (key, rest) = bytes.get(CHANGE_HEAD..)?.split_at_checked(key_length)?;
+        let key = std::str::from_utf8(key).ok()?;
+        if value_length == u64::MAX {
+            self.rest = rest;
+            return Some((key, None));
+        }
+        let (value, rest) = rest.split_at_checked(usize::try_from(value_length).ok()?)?;
+        self.rest = rest;
+        Some((key, Some(value)))
+    }
+}
+
+impl<'b> Iterator for Changes<'b> {
+    type Item = Result<(&'b str, Option<&'b [u8]>), Unreadable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        (!self.rest.is_empty()).then(|| self.read().ok_or(Unreadable::Damaged))
+    }
+}
+
+/// Parses the output of [`encode_changes`] as a whole.
+fn decode_changes(bytes: &[u8]) -> Result<Vec<RecordChange>, Unreadable> {
+    Changes::new(bytes).map(|change| change.map(|(key, value)| (key.to_owned(), value.map(<[u8]>::to_vec)))).collect()
 }
 
 /// Returns the length of the frame at the start of `bytes`, which only need to have its head.

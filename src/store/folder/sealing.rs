@@ -6,6 +6,8 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
+use bytestring::ByteString;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::{
@@ -94,9 +96,9 @@ fn write_base(
     let synced = acknowledged.and_then(|()| head.sync());
     synced.map_err(|error| StoreError::io("write", &head::path(folder), &error))?;
     let State { records, .. } = codec::merged(state);
-    let seal = |(key, value): (String, Vec<u8>)| -> Result<(String, Vec<u8>), StoreError> {
+    let seal = |(key, value): (ByteString, Bytes)| -> Result<(String, Vec<u8>), StoreError> {
         let sealed = codec::sealed(&key, &value, keyring)?;
-        Ok((key, sealed.unwrap_or(value)))
+        Ok((key.to_string(), sealed.unwrap_or_else(|| value.to_vec())))
     };
     let records = records.into_par_iter().map(seal).collect::<Result<Vec<_>, StoreError>>()?;
     let header = Header::new(tip, &root_secret, keyring)?;
