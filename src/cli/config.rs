@@ -40,7 +40,7 @@ pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 const LIVE: [&str; 4] = ["lints", "allowed_labels", "certificate_expiry_days", "sources"];
 
 /// The options that a file found in the working folder must not set.
-const UNTRUSTED: [&str; 10] = [
+const UNTRUSTED: [&str; 12] = [
     "server",
     "allow-outside-files",
     "cors-origin",
@@ -51,6 +51,8 @@ const UNTRUSTED: [&str; 10] = [
     "master-key-command",
     "new-master-key-file",
     "new-master-key-command",
+    "data-key-days",
+    "secret-days",
 ];
 
 /// The contents of a configuration file.

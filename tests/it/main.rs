@@ -56,6 +56,7 @@ mod rollback;
 mod safety;
 mod saved;
 mod scenarios;
+mod secret_days;
 mod secrets;
 mod security_log;
 mod serve;
