@@ -19,6 +19,7 @@ mod export;
 mod failed_looks;
 mod faults;
 mod feed;
+mod floods;
 mod fmt;
 mod formats;
 mod full_disk;
