@@ -29,23 +29,23 @@ struct Refusals {
 
 /// What becomes of a request.
 #[derive(Debug, PartialEq, Eq)]
-struct Counted {
+struct RefusalLine {
     has_line: bool,
     /// Whether it is the first of an interval.
     begins: bool,
 }
 
 impl Refusals {
-    fn add(&mut self, client: Option<IpAddr>, now: Instant) -> Counted {
+    fn add(&mut self, client: Option<IpAddr>, now: Instant) -> RefusalLine {
         let begins = self.ends.is_none();
         self.ends.get_or_insert(now + INTERVAL);
         if self.known.len() >= MOST && !self.known.contains_key(&client) {
             self.others += 1;
-            return Counted { has_line: false, begins };
+            return RefusalLine { has_line: false, begins };
         }
         let count = self.known.entry(client).or_default();
         *count += 1;
-        Counted { has_line: *count <= LINES, begins }
+        RefusalLine { has_line: *count <= LINES, begins }
     }
 
     fn has_ended(&self, now: Instant) -> bool {
@@ -75,7 +75,7 @@ impl AccessFloods {
     pub(super) fn add(self: &Arc<Self>, client: Option<IpAddr>) -> bool {
         let now = Instant::now();
         self.end(now);
-        let Counted { has_line, begins } = self.0.lock().unwrap_or_else(PoisonError::into_inner).add(client, now);
+        let RefusalLine { has_line, begins } = self.0.lock().unwrap_or_else(PoisonError::into_inner).add(client, now);
         if begins && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let floods = Arc::downgrade(self);
             // Otherwise a flood that ends would have its number logged only with the next one.
@@ -119,10 +119,10 @@ mod tests {
     #[test]
     fn a_flood_has_some_lines_and_a_count() {
         let (mut refusals, now) = (Refusals::default(), Instant::now());
-        assert_eq!(refusals.add(address(1), now), Counted { has_line: true, begins: true });
+        assert_eq!(refusals.add(address(1), now), RefusalLine { has_line: true, begins: true });
         let lines = (1..1000).filter(|_| refusals.add(address(1), now).has_line).count();
         assert_eq!(lines as u64, LINES - 1);
-        assert_eq!(refusals.add(address(2), now), Counted { has_line: true, begins: false });
+        assert_eq!(refusals.add(address(2), now), RefusalLine { has_line: true, begins: false });
         assert_eq!(refusals.unlogged(), [("0.0.0.1".to_owned(), 1000 - LINES)]);
         assert!(!refusals.has_ended(now) && refusals.has_ended(now + INTERVAL));
     }

@@ -18,6 +18,7 @@ mod guards;
 mod history;
 mod keys;
 mod listen;
+mod local_log;
 mod log;
 mod master_key;
 #[cfg(feature = "otlp")]
