@@ -29,6 +29,7 @@ mod git_signed;
 mod guards;
 mod history;
 mod history_server;
+mod hostile;
 mod identity;
 mod isolate;
 mod jail;
