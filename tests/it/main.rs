@@ -26,6 +26,7 @@ mod full_disk;
 mod get;
 mod git_remote;
 mod git_signed;
+mod growth;
 mod guards;
 mod history;
 mod history_server;
