@@ -186,7 +186,7 @@ fn honest_clients_are_answered_among_hostile_connections() {
         connection.set_read_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
         connection.write_all(text.as_bytes()).map_err(|error| error.to_string())?;
         let answer = String::from_utf8_lossy(&read_answer(&mut connection)).into_owned();
-        answer.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(|| "no answer".to_owned())
+        answer.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok()).ok_or_else(|| "no answer".to_owned())
     };
     let metrics = || {
         let mut connection = TcpStream::connect(&serve.address).ok()?;
