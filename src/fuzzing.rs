@@ -269,8 +269,31 @@ mod tests {
         bytes
     }
 
+    /// `EDGEWRIGHT_FUZZ_CORPUS` is the folder that gets the seeds of each target, for cargo-fuzz.
+    #[test]
+    fn the_seeds_of_each_target_can_be_written() {
+        let temporary = tempfile::tempdir().unwrap();
+        let named = std::env::var_os("EDGEWRIGHT_FUZZ_CORPUS").map(std::path::PathBuf::from);
+        // Tests run in the root of the repository.
+        let corpus = named.unwrap_or_else(|| temporary.path().to_owned());
+        for ((name, _), seeds) in TARGETS.iter().zip(SEEDS.iter()) {
+            let folder = corpus.join(name);
+            fs::create_dir_all(&folder).unwrap();
+            let names: BTreeSet<String> = seeds.iter().map(|seed| blake3::hash(seed).to_hex().to_string()).collect();
+            for seed in seeds {
+                fs::write(folder.join(blake3::hash(seed).to_hex().as_str()), seed).unwrap();
+            }
+            assert!(!names.is_empty() && names.iter().all(|name| folder.join(name).is_file()), "{name}");
+        }
+    }
+
     #[test]
     fn every_target_has_a_program_and_holds_for_its_seeds() {
+        let manifest = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/Cargo.toml")).unwrap();
+        for (name, _) in TARGETS {
+            let entry = format!("[[bin]]\nname = \"{name}\"\npath = \"fuzz_targets/{name}.rs\"\n");
+            assert!(manifest.contains(&entry), "fuzz/Cargo.toml has no program {name}");
+        }
         for ((name, target), seeds) in TARGETS.iter().zip(SEEDS.iter()) {
             let program = format!("{}/fuzz/fuzz_targets/{name}.rs", env!("CARGO_MANIFEST_DIR"));
             let code = fs::read_to_string(&program).unwrap();

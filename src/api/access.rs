@@ -1,16 +1,16 @@
 //! The access log: one line for each request, without anything secret of it (D87).
 
-use std::{cell::OnceCell, convert::Infallible, sync::Arc, time::Instant};
+use std::{cell::OnceCell, convert::Infallible, net::IpAddr, sync::Arc, time::Instant};
 
 use axum::{extract::Request, http::StatusCode, response::Response};
 use hyper::body::Body as HttpBody;
 use tracing::Level;
 
-use super::{answer::REQUEST_ID, metrics, request_span::RequestSpan};
+use super::{access_floods::AccessFloods, answer::REQUEST_ID, metrics, request_span::RequestSpan};
 use crate::model::id::Id;
 
 /// The log target of requests.
-const TARGET: &str = "edgewright::access";
+pub(super) const TARGET: &str = "edgewright::access";
 /// The actor of a request without a valid token.
 const ANONYMOUS: &str = "anonymous";
 /// The path template of a request that no endpoint matches. Its path is not logged: it may contain anything.
@@ -23,6 +23,7 @@ const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 struct Noted {
     path: OnceCell<Arc<str>>,
     actor: OnceCell<Id>,
+    client: OnceCell<IpAddr>,
 }
 
 tokio::task_local! {
@@ -39,8 +40,19 @@ pub(super) fn note_actor(key: &Id) {
     let _ = NOTED.try_with(|noted| noted.actor.set(key.clone()));
 }
 
+/// Notes the address of the client of the current request.
+pub(super) fn note_client(client: Option<IpAddr>) {
+    if let Some(client) = client {
+        let _ = NOTED.try_with(|noted| noted.client.set(client));
+    }
+}
+
 /// Handles a request, logs it, and ends its span.
-pub(super) async fn logged<A>(request: Request, handle: impl FnOnce(Request) -> A) -> Result<Response, Infallible>
+pub(super) async fn logged<A>(
+    request: Request,
+    floods: Arc<AccessFloods>,
+    handle: impl FnOnce(Request) -> A,
+) -> Result<Response, Infallible>
 where
     A: Future<Output = Result<Response, Infallible>>,
 {
@@ -53,19 +65,25 @@ where
     let handling = handle(request);
     let noting = async move {
         let response = handling.await;
-        let noted = NOTED.try_with(|noted| (noted.path.get().cloned(), noted.actor.get().cloned()));
+        let noted = NOTED
+            .try_with(|noted| (noted.path.get().cloned(), noted.actor.get().cloned(), noted.client.get().copied()));
         (response, noted.unwrap_or_default())
     };
-    let (response, (path, actor)) = NOTED.scope(Noted::default(), noting).await;
+    let (response, (path, actor, client)) = NOTED.scope(Noted::default(), noting).await;
     let response = response?;
     let status = response.status();
     let path = path.as_deref().unwrap_or(NO_PATH);
+    // Those of clients without a key, and those that are shed before the key is checked.
+    let is_refused = actor.is_none() && (status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE);
     let actor = actor.as_ref().map_or(ANONYMOUS, Id::as_str);
     let duration_ms = (began.elapsed().as_secs_f64() * 1e6).round() / 1e3;
     let bytes = response.body().size_hint().exact();
     let request_id = response.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
     if let Some(span) = span {
         span.end(path, status, request_id);
+    }
+    if is_refused && !PROBES.contains(&path) && !floods.add(client) {
+        return Ok(response);
     }
     macro_rules! log_line {
         ($level:expr) => {

@@ -77,6 +77,7 @@ pub(super) async fn git(app: Arc<App>, request: Request<Body>) -> Result<Respons
         return Err(ApiError::of(Code::NotFound, "not found: this server accepts no webhooks"));
     };
     query::check(request.uri().query(), &[])?;
+    let sender = app.guards.site(&request);
     let (parts, body) = request.into_parts();
     // What is not signed is not received. Whether a signature is right is only known with the whole body, so only a few
     // large bodies are received at a time.
@@ -86,7 +87,10 @@ pub(super) async fn git(app: Arc<App>, request: Request<Body>) -> Result<Respons
     let length: Option<usize> =
         parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let is_small = length.is_some_and(|length| length <= SMALL);
-    let (receiving, bytes) = if is_small { (None, SMALL) } else { (Some(app.large_hooks.place()?), LIMITS.bytes) };
+    let (receiving, bytes) = match is_small {
+        true => (None, SMALL),
+        false => (Some((app.hook_senders.place(sender)?, app.large_hooks.place()?)), LIMITS.bytes),
+    };
     let bytes = body::take(&parts.headers, body, Limits { bytes, ..LIMITS }).await?;
     let place = app.hooks.place()?;
     drop(receiving);

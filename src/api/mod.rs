@@ -3,6 +3,7 @@
 //! [`endpoint`] lists the endpoints of all kinds and slots; `handle` implements each action once.
 
 mod access;
+mod access_floods;
 mod answer;
 mod auth;
 pub(crate) mod backup;
@@ -41,6 +42,7 @@ pub(crate) mod rollback;
 mod router;
 mod saml;
 pub(crate) mod security;
+mod sender_places;
 mod serve;
 pub(crate) mod sources;
 mod tls;
@@ -71,6 +73,7 @@ use notify::Outbox;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
 use rekey::RekeyTurn;
 use security::SecurityLog;
+use sender_places::SenderPlaces;
 use watch::{DEFAULT_WATCHERS, Watchers};
 use work::{Renderings, Work};
 
@@ -102,6 +105,8 @@ pub struct App {
     hooks: Work,
     /// Limits the large bodies of webhooks that are received.
     large_hooks: Work,
+    /// Limits those of one address.
+    hook_senders: SenderPlaces,
     renderings: Renderings,
     pages: KeptPages,
     /// The texts of sent manifests.
@@ -137,6 +142,8 @@ pub struct App {
 const WAITING_RECONCILIATIONS: usize = 8;
 /// The filtered lists that may wait.
 const WAITING_SEARCHES: usize = 64;
+/// The large bodies of webhooks that are received from one address.
+const LARGE_HOOKS_OF_SENDER: usize = 2;
 /// The webhooks that may wait; their bodies are in memory before their signatures are checked.
 const WAITING_HOOKS: usize = 6;
 
@@ -171,6 +178,7 @@ impl App {
             searches,
             hooks,
             large_hooks,
+            hook_senders: SenderPlaces::new(LARGE_HOOKS_OF_SENDER),
             renderings,
             pages,
             files,

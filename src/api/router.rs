@@ -15,7 +15,9 @@ use tower::ServiceExt;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::{
-    App, access,
+    App,
+    access::{self, note_client},
+    access_floods::AccessFloods,
     answer::{ApiError, REQUEST_ID},
     backup, drain,
     endpoint::{Endpoint, endpoints},
@@ -193,7 +195,7 @@ pub fn router(app: App) -> Router {
         .layer(middleware::from_fn(with_one_error_body))
         .layer(middleware::from_fn(metrics::observe));
     let router = endpoints.merge(others);
-    let known = Arc::clone(&app);
+    let (known, floods) = (Arc::clone(&app), Arc::<AccessFloods>::default());
     let preflights = app.guards.cors.preflights().map(|layer| router.clone().layer(layer));
     Router::new().fallback_service(tower::service_fn(move |mut request: Request| {
         known.client_certificates.vouch(&mut request);
@@ -202,7 +204,7 @@ pub fn router(app: App) -> Router {
         let preflights = preflights.as_ref().filter(|_| preflight);
         let (app, router) = (Arc::clone(&app), preflights.unwrap_or(&router).clone());
         let answered_by_layer = preflights.is_some();
-        access::logged(request, move |request| respond(app, router, answered_by_layer, request))
+        access::logged(request, Arc::clone(&floods), move |request| respond(app, router, answered_by_layer, request))
     }))
 }
 
@@ -213,6 +215,7 @@ async fn respond(app: Arc<App>, router: Router, is_preflight: bool, request: Req
     let place = guards.in_flight.enter(request.uri().path());
     let is_page = guard::is_page(request.uri().path());
     let client = guards.origin(&request, metrics::known_method(request.method()));
+    note_client(client.site());
     let web_origin = guards.cors.origin(request.headers());
     let mut response = match place {
         Ok(place) => {

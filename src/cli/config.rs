@@ -20,7 +20,7 @@ use crate::{
         client_certificates::{CertificateOwner, ClientCertificates},
         notify::config::{NotificationConfig, NotificationTarget},
     },
-    manifest::{ManifestFile, syntax},
+    manifest::{ManifestFile, bounds, syntax},
     model::{
         code::Code,
         decode::decode,
@@ -40,7 +40,7 @@ pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 const LIVE: [&str; 4] = ["lints", "allowed_labels", "certificate_expiry_days", "sources"];
 
 /// The options that a file found in the working folder must not set.
-const UNTRUSTED: [&str; 10] = [
+const UNTRUSTED: [&str; 12] = [
     "server",
     "allow-outside-files",
     "cors-origin",
@@ -51,6 +51,8 @@ const UNTRUSTED: [&str; 10] = [
     "master-key-command",
     "new-master-key-file",
     "new-master-key-command",
+    "data-key-days",
+    "secret-days",
 ];
 
 /// The contents of a configuration file.
@@ -248,6 +250,9 @@ impl Config {
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         let fail = |fault: Fault| unusable_at(path, text, &fault);
+        if let Some(fault) = bounds::fault_of_yaml(text) {
+            return Err(fail(fault));
+        }
         let mut content: Tape = serde_yaml::from_str(text)
             .map_err(|error| fail(Fault::new(Code::Syntax, syntax::reason_and_place(&error))))?;
         if content.root().is_null() {
@@ -411,6 +416,12 @@ mod tests {
             Ok(config)
         });
         checked.map_err(|failure| failure.diagnostics.into_iter().map(|it| it.message).collect())
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_before_it_is_read() {
+        let error = parsed(&format!("lints: {{}}\noptions: {}", "[".repeat(100_000))).err().unwrap_or_default();
+        assert!(error.contains("nest more than 128 levels deep, at line 2"), "{error}");
     }
 
     #[test]

@@ -6,10 +6,12 @@ use clap::Subcommand;
 
 use super::{
     CommandResult, Exit, Failure, StoreArgs,
+    local_log::LocalLogArgs,
     output::{hand_over, print},
     show::say,
 };
 use crate::{
+    api::security::{LocalChanges, LocalLog},
     model::{
         Kind,
         code::Code,
@@ -52,6 +54,8 @@ enum Command {
         /// Description of the key.
         #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_DESCRIPTION", default_value = "")]
         description: String,
+        #[command(flatten)]
+        log: LocalLogArgs,
     },
     /// List the keys, newest first.
     List {
@@ -65,6 +69,8 @@ enum Command {
         /// ID of the key, `ak_…`.
         #[arg(value_name = "ID")]
         id: String,
+        #[command(flatten)]
+        log: LocalLogArgs,
     },
 }
 
@@ -83,10 +89,11 @@ impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         match self.command {
-            Command::Create { store, role, owner, description } => {
+            Command::Create { store, role, owner, description, log } => {
                 let mut shown = false;
                 let opened = store.open().map_err(|failure| while_served(failure, "POST /api_keys"))?;
-                let created = create(&opened, role, owner, description, |token| {
+                let log = log.open(&store)?;
+                let created = create(&opened, log, role, owner, description, |token| {
                     hand_over(format!("{}\n", token.expose())).inspect_err(|_| say("No key was created."))?;
                     shown = true;
                     Ok(())
@@ -100,10 +107,10 @@ impl Args {
                 let store = store.read_existing().map_err(|failure| while_served(failure, "GET /api_keys"))?;
                 print(list(&store))?;
             }
-            Command::Revoke { store, id } => {
+            Command::Revoke { store, id, log } => {
                 let key = Key::new(Kind::ApiKey, Id::new(&id));
-                let store = store.open_existing().map_err(|failure| while_served(failure, "DELETE /api_keys/ID"))?;
-                commit(&store, vec![Operation::Delete { key, with_children: true }])?;
+                let opened = store.open_existing().map_err(|failure| while_served(failure, "DELETE /api_keys/ID"))?;
+                commit(&opened, log.open(&store)?, vec![Operation::Delete { key, with_children: true }])?;
             }
         }
         Ok(Exit::Done)
@@ -122,6 +129,7 @@ fn while_served(mut failure: Failure, request: &str) -> Failure {
 /// that no key is created whose token was lost.
 pub(super) fn create(
     store: &Store,
+    log: LocalLog,
     role: Option<Role>,
     owner: Option<String>,
     description: String,
@@ -150,13 +158,18 @@ pub(super) fn create(
     let (token, hash) = mint::token(&key.id);
     operations.push(Operation::Create { key, spec: Arc::new(spec), claim: None, token: Some(hash) });
     hand_out(&token)?;
-    commit(store, operations)
+    commit(store, log, operations)
 }
 
-/// Commits changes made on the command line.
-pub(super) fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), Failure> {
+/// Commits changes made on the command line, and logs those of keys and owners.
+pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation>) -> Result<(), Failure> {
+    let changes = LocalChanges::of(&operations);
     let commit = Commit { base: None, operations, author: Author::Local, at: mint::now() };
-    store.commit(commit).map(|_| ()).map_err(|error| ApplyError::Commit(error).diagnostic().into())
+    store.commit(commit).map_err(|error| ApplyError::Commit(error).diagnostic())?;
+    if let Err(error) = log.append(&changes) {
+        say(&format!("The change is made, and in the history, but not in the security log: {error}"));
+    }
+    Ok(())
 }
 
 fn list(store: &Store) -> String {

@@ -1,14 +1,14 @@
 //! Where the master key of a store comes from (D96).
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, path::PathBuf};
 
 use super::Failure;
 use crate::{
     model::{code::Code, diagnostic::Diagnostic, secret::Secret},
-    store::seal::MasterKeySource,
+    store::{
+        Store,
+        seal::{MasterKeySource, NewMaster},
+    },
 };
 
 /// The environment variable with the key itself. It is no option: the arguments of a process are public.
@@ -48,11 +48,18 @@ impl MasterKeyArgs {
     }
 }
 
-/// Says that a master key was made, and what that means for backups.
-pub(super) fn announcement(file: &Path) -> String {
-    format!(
-        "Created the master key {}, which encrypts the secrets in the store. It protects backups of the store only if it is \
+/// Says that a store has a new master key, and what that means for backups, unless that was said before.
+pub(super) fn announce(store: &Store, say: impl FnOnce(&str)) {
+    let Some((file, new)) = store.new_master_key() else { return };
+    let verb = match new {
+        NewMaster::Created => "Created",
+        NewMaster::Found => "Using",
+    };
+    say(&format!(
+        "{verb} the master key {}, which encrypts the secrets in the store. It protects backups of the store only if it is \
          kept apart from them; if it is lost, so are the secrets.",
         crate::text::escaped(&file.display().to_string())
-    )
+    ));
+    // If this fails, the next start says it again.
+    let _ = store.set_master_key_announced();
 }

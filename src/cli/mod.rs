@@ -18,6 +18,7 @@ mod guards;
 mod history;
 mod keys;
 mod listen;
+mod local_log;
 mod log;
 mod master_key;
 #[cfg(feature = "otlp")]
@@ -32,6 +33,7 @@ mod resume;
 mod revision;
 mod rollback;
 mod schema;
+mod secret_days;
 mod security_log;
 mod serve;
 mod show;
@@ -293,6 +295,8 @@ struct StoreArgs {
     history_days: u32,
     #[command(flatten)]
     master_key: master_key::MasterKeyArgs,
+    #[command(flatten)]
+    secret_days: secret_days::SecretDays,
 }
 
 impl StoreArgs {
@@ -303,18 +307,16 @@ impl StoreArgs {
 
     fn open_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
         let store = Store::open_briefly(&self.store, self.retention(), source)?;
-        if let Some(file) = store.new_master_key() {
-            show::say(&master_key::announcement(file));
-        }
+        master_key::announce(&store, show::say);
+        store.set_key_lifetimes(self.secret_days.lifetimes())?;
         Ok(store)
     }
 
     /// Opens the store for as long as the server runs.
     fn open_to_serve(&self) -> Result<Store, Failure> {
         let store = Store::open_encrypted(&self.store, self.retention(), &self.master_key.source()?)?;
-        if let Some(file) = store.new_master_key() {
-            tracing::warn!("{}", master_key::announcement(file));
-        }
+        master_key::announce(&store, |announcement| tracing::warn!("{announcement}"));
+        store.set_key_lifetimes(self.secret_days.lifetimes())?;
         Ok(store)
     }
 
@@ -369,9 +371,7 @@ impl StoreArgs {
         }
         let store = Store::open_encrypted_to_read(&self.store, &self.master_key.source()?)?;
         // A store of the first format is migrated before it can be read.
-        if let Some(file) = store.new_master_key() {
-            show::say(&master_key::announcement(file));
-        }
+        master_key::announce(&store, show::say);
         Ok(Some(store))
     }
 }

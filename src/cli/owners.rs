@@ -5,6 +5,7 @@ use clap::Subcommand;
 use super::{
     CommandResult, Exit, Failure,
     keys::{commit, role},
+    local_log::LocalLogArgs,
     output::print,
     show::say,
     store_or_server::StoreOrServer,
@@ -52,6 +53,8 @@ enum Command {
         /// New role: gateway, viewer, editor or admin.
         #[arg(value_name = "ROLE", value_parser = role)]
         role: Role,
+        #[command(flatten)]
+        log: LocalLogArgs,
     },
 }
 
@@ -74,14 +77,17 @@ impl Args {
                 let line = |(id, role): &(String, Role)| format!("{}  {}\n", escaped(id), role.as_str());
                 print(owners.iter().map(line).collect::<String>())?;
             }
-            Command::SetRole { place, owner, role } => {
+            Command::SetRole { place, owner, role, log } => {
                 match place.client()? {
                     Some(client) => {
                         let body = json::bytes(&OwnerUpdate { role }, Secrets::Masked)?;
                         let path = format!("{PATH}/{}", segment(&owner));
                         client.patch::<OwnerView>(&path, &body).map_err(unknown)?;
                     }
-                    None => commit(&place.store.open_existing()?, vec![set_role(Id::new(&owner), role)])?,
+                    None => {
+                        let store = place.store.open_existing()?;
+                        commit(&store, log.open(&place.store)?, vec![set_role(Id::new(&owner), role)])?;
+                    }
                 }
                 say(&format!("Set the role of {owner} to {}.", role.as_str()));
             }

@@ -211,7 +211,9 @@ impl Args {
             handed_out = true;
             Ok(())
         };
-        let created = keys::create(store, Some(Role::Admin), None, "first admin".into(), hand_out);
+        // The server's log begins after its first admin.
+        let log = crate::api::security::LocalLog::default();
+        let created = keys::create(store, log, Some(Role::Admin), None, "first admin".into(), hand_out);
         match (&created, &self.admin_token_file) {
             (Ok(()), Some(file)) => {
                 tracing::info!("The admin token is in {}.", escaped(&file.display().to_string()));

@@ -51,8 +51,8 @@ enum Command {
     },
     /// Encrypt the secrets in the store with a new data key and, if there is one, a new master key.
     ///
-    /// The former data key decrypts the secrets of earlier revisions for 30 more days. If the command is interrupted, the
-    /// store opens with the former or the new master key: run it again.
+    /// The former data key decrypts the secrets of earlier revisions for as long as --secret-days says. If the command is
+    /// interrupted, the store opens with the former or the new master key: run it again.
     ///
     /// Works on a store that no server has open, or through a server with --server and the token of an admin. A server takes
     /// a new master key from where it reads its own: replace the key there first, and keep the former one until the command

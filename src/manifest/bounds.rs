@@ -11,6 +11,7 @@ use saphyr_parser::{Event, Parser, ScanError, Span};
 use super::locate::without_tabs_after_colons;
 use crate::model::{
     code::Code,
+    fault::Fault,
     node::BYTES_OF_A_VALUE,
     unbounded::{self, Excess},
 };
@@ -69,6 +70,13 @@ pub(super) fn of_yaml(text: &str) -> Option<Overrun> {
         Look::MaybeDeep => survey(text, usize::MAX),
         Look::Many(at) => Some(Overrun::values(at..at + 1)),
     }
+}
+
+/// The limit that a YAML text exceeds that is no manifest, if any: its reader has the same costs.
+pub(crate) fn fault_of_yaml(text: &str) -> Option<Fault> {
+    let Overrun { code, message, span, help } = of_yaml(text)?;
+    let line = 1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count();
+    Some(Fault::new(code, format!("{message}, at line {line}")).help(help))
 }
 
 /// The alias that exceeds a YAML text's allowance.

@@ -4,7 +4,7 @@
 //! return partial results together with every [`Diagnostic`], so that one bad file does not hide the errors of others.
 
 pub(crate) mod again;
-mod bounds;
+pub(crate) mod bounds;
 mod cache;
 mod declaration;
 mod document;

@@ -5,6 +5,7 @@ mod rejected;
 
 use std::{
     collections::BTreeSet,
+    fmt,
     sync::{Arc, OnceLock},
 };
 
@@ -53,12 +54,19 @@ pub struct RenderedForms {
 }
 
 /// A serialised response form; cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Rendered {
     /// JSON.
     pub body: Bytes,
     /// The strong ETag of these bytes (D25).
     pub etag: Arc<str>,
+}
+
+/// Omits the body, which may have secrets.
+impl fmt::Debug for Rendered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rendered({} bytes)", self.body.len())
+    }
 }
 
 /// Entries are compared by identity: each change makes a new one.

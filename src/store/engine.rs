@@ -1,7 +1,7 @@
 //! The storage engine: it keeps a log of batches and the state that results from them. The [`Store`](super::Store)
 //! decides what a batch contains; an engine makes batches durable, in order, and returns them.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -27,7 +27,7 @@ pub type Visit<'v> = dyn FnMut(&Hash, &[u8], &Hash) -> Result<(), StoreError> + 
 pub type UndoVisit<'v> = dyn FnMut(Tip, Batch) -> Result<(), StoreError> + 'v;
 
 /// An entry of the log: a history record and its changes of the state.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Batch {
     /// The number of the batch: 1 for the first, without gaps.
     pub position: u64,
@@ -41,6 +41,13 @@ pub struct Batch {
     pub hash: Hash,
     /// The changes of the state.
     pub changes: Vec<RecordChange>,
+}
+
+/// Omits the record and the values, which have secrets in clear if there is no keyring.
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Batch({}, revision {}, {} changes)", self.position, self.revision, self.changes.len())
+    }
 }
 
 /// A store on the disk, told from earlier and later states without reading it.
@@ -83,7 +90,7 @@ impl Tip {
 }
 
 /// A complete state, as an engine keeps it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct State {
     /// The batch that `records` includes.
     pub tip: Tip,
@@ -93,6 +100,14 @@ pub struct State {
     pub records: Vec<(ByteString, Bytes)>,
     /// The batches since those records were written, oldest first.
     pub batches: Vec<Batch>,
+}
+
+/// Omits the root secret, and the values as in [`Batch`].
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tip, records, batches, .. } = self;
+        write!(f, "State({}, {} records, {} batches)", tip.position, records.len(), batches.len())
+    }
 }
 
 /// A query for history records.
@@ -199,5 +214,32 @@ pub trait Engine: Send + Sync {
         _retention: &Retention,
     ) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_prints_no_secret() {
+        let record = || ("r/a".to_owned(), b"hunter2".to_vec());
+        let batch = Batch {
+            position: 7,
+            revision: 3,
+            next_order: 1,
+            record: Arc::from(b"hunter2".as_slice()),
+            hash: [0; 32],
+            changes: vec![(record().0, Some(record().1))],
+        };
+        let state = State {
+            root_secret: *b"hunter2hunter2hunter2hunter2hunt",
+            records: vec![record()],
+            batches: vec![batch],
+            ..State::default()
+        };
+        let printed = format!("{state:?} {:?}", state.batches);
+        assert!(!printed.contains("104, 117, 110") && !printed.contains("hunter2"), "{printed}");
+        assert!(printed.contains("Batch(7, revision 3, 1 changes)"), "{printed}");
     }
 }

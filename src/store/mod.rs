@@ -66,7 +66,7 @@ use group::Queue;
 use history::{Outcome, Places, Record, RecordOutline, Retention, Verified};
 use past::PastStates;
 use recent::{ChangedResource, NextRevision, Recent};
-use seal::{Keyring, MasterKeySource};
+use seal::{Keyring, MasterKeySource, NewMaster};
 
 /// The address of a store in memory, which ends with the process.
 pub const MEMORY: &str = "memory:";
@@ -353,8 +353,8 @@ impl Store {
         self.recent.wait(known, timeout);
     }
 
-    /// Returns the file of the store's master key, if it was just made.
-    pub(crate) fn new_master_key(&self) -> Option<&Path> {
+    /// Returns the file of the store's master key, if nobody was told of it yet.
+    pub(crate) fn new_master_key(&self) -> Option<(&Path, NewMaster)> {
         self.keyring.as_ref()?.new_master()
     }
 

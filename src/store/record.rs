@@ -359,7 +359,7 @@ mod tests {
 
     fn keyring() -> Keyring {
         let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 16], master, false, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        let keyring = Keyring::create([5; 16], master, false, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
         keyring.set_root(&[6; 32]);
         keyring
     }

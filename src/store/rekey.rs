@@ -2,7 +2,7 @@
 
 use super::{
     Store, StoreError, forget_runs,
-    seal::{FormerKey, KeyId, MasterKeySource},
+    seal::{FormerKey, KeyId, KeyLifetimes, MasterKeySource},
 };
 use crate::model::code::Code;
 
@@ -35,6 +35,16 @@ pub(crate) struct Rekeyed {
 }
 
 impl Store {
+    /// Notes that somebody was told of the store's master key.
+    pub(crate) fn set_master_key_announced(&self) -> Result<(), StoreError> {
+        self.keyring.as_ref().map_or(Ok(()), |keyring| keyring.set_announced())
+    }
+
+    /// Changes how long data keys encrypt and decrypt, where that is set.
+    pub(crate) fn set_key_lifetimes(&self, lifetimes: KeyLifetimes) -> Result<(), StoreError> {
+        self.keyring.as_ref().map_or(Ok(()), |keyring| keyring.set_lifetimes(lifetimes))
+    }
+
     /// Encrypts all secrets of the current state with a new data key, after a change of the master key. If `forgets` is set,
     /// all former data keys are destroyed: earlier states lose their secrets.
     ///

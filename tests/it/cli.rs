@@ -308,6 +308,11 @@ impl Serve {
         http(&self.address, method, path, &headers, body)
     }
 
+    /// The number of the process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks it to end, as an init system does.
     pub(crate) fn terminate(&self) {
         self.signal("TERM");

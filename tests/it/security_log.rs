@@ -144,6 +144,54 @@ fn it_can_be_elsewhere_and_belongs_to_one_server() {
 }
 
 #[test]
+fn commands_append_to_the_log_of_a_server_that_has_stopped() {
+    let folder = Folder::new();
+    // Only a server creates the log.
+    folder.ok("keys create --role admin");
+    assert!(!folder.path(LOG).exists());
+    folder.serve("").stop();
+    let id = folder.ok("keys list").out.split_whitespace().next().unwrap().to_owned();
+    folder.ok("keys create --role editor --owner usr_ed");
+    folder.ok("owners set-role usr_ed viewer");
+    let before = lines(&folder).len();
+    assert_ne!(folder.run("keys revoke ak_nobody").code, 0);
+    assert_eq!(lines(&folder).len(), before, "what is refused changes nothing");
+    let created = folder.ok("keys list").out;
+    let second = created.split_whitespace().find(|word| word.starts_with("ak_") && *word != id).unwrap().to_owned();
+    folder.ok(&format!("keys revoke {second}"));
+    let found = lines(&folder);
+    let by_command: Vec<&str> =
+        found.iter().filter(|line| line["reason"] == "command line").map(|it| it["event"].as_str().unwrap()).collect();
+    assert_eq!(by_command, ["owner_created", "key_created", "role_changed", "key_deleted"]);
+    assert_eq!(
+        (&of(&found, "role_changed")[0]["target"], &found[before - 1]["role"]),
+        (&json!("usr_ed"), &json!("viewer"))
+    );
+    assert_eq!(of(&found, "key_deleted")[0]["target"], json!(second));
+    assert_eq!(verified(&folder).code, 0, "the chain goes on");
+    folder.serve("").stop();
+    assert_eq!(verified(&folder).code, 0);
+}
+
+#[test]
+fn a_command_that_cannot_log_changes_nothing() {
+    let folder = Folder::new();
+    let serve = folder.serve("--security-log elsewhere.log");
+    let other = "keys create --role admin --store other --security-log elsewhere.log";
+    let run = folder.run(other);
+    assert!(run.code == 1 && run.out.is_empty() && run.err.contains("another process writes to it"), "{}", run.all());
+    assert_eq!(folder.ok("keys list --store other").out, "");
+    serve.stop();
+    folder.ok(other);
+    folder.ok("security-log verify --security-log elsewhere.log");
+    assert!(folder.read("elsewhere.log").contains("\"reason\":\"command line\""));
+    assert!(!folder.path("other/security.log").exists());
+    folder.write("store/security.log", "not a log\n");
+    let run = folder.run("keys create --role admin");
+    assert!(run.code == 1 && run.out.is_empty() && run.err.contains("not a security log"), "{}", run.all());
+}
+
+#[test]
 fn the_client_behind_a_trusted_proxy_is_named() {
     let folder = Folder::new();
     let serve = folder.serve("--trusted-proxy 127.0.0.1");

@@ -69,13 +69,13 @@ fn params(name: &str) -> CertificateParams {
 }
 
 /// An authority that signs certificates.
-struct Authority {
+pub(crate) struct Authority {
     certificate: Certificate,
     issuer: Issuer<'static, TestKey>,
 }
 
 impl Authority {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let key = TestKey::new();
         let mut params = params(name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -93,14 +93,14 @@ impl Authority {
     }
 
     /// Writes a certificate for a server and its key into a folder.
-    fn certify(&self, folder: &Folder) {
+    pub(crate) fn certify(&self, folder: &Folder) {
         let (certificate, key) = self.sign("urn:server");
         folder.write("cert.pem", &certificate);
         folder.write("key.pem", &key);
     }
 }
 
-const TLS: &str = "--tls-cert cert.pem --tls-key key.pem";
+pub(crate) const TLS: &str = "--tls-cert cert.pem --tls-key key.pem";
 
 /// A connection whose handshake has not begun.
 fn dial(
@@ -127,7 +127,7 @@ fn dial(
 }
 
 /// The answer to a request over TLS, or why there is none.
-fn https(
+pub(crate) fn https(
     serve: &Serve,
     authority: &Authority,
     identity: Option<&(String, String)>,
@@ -147,7 +147,7 @@ fn https(
 }
 
 /// A request of the admin.
-fn as_admin(serve: &Serve, method: &str, path: &str, body: &str) -> String {
+pub(crate) fn as_admin(serve: &Serve, method: &str, path: &str, body: &str) -> String {
     let bearer = format!("Bearer {}", serve.token);
     request(&serve.address, method, path, &[("Authorization", &bearer), ("Service-Version", "2")], body)
 }

@@ -7,7 +7,7 @@ mod in_flight;
 pub(crate) mod proxy;
 mod rates;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::{
     extract::{ConnectInfo, Request},
@@ -26,7 +26,7 @@ use crate::model::id::Id;
 use cors::{Cors, CorsOrigin};
 use failures::Failures;
 use in_flight::InFlight;
-use proxy::{ClientAddress, Network};
+use proxy::{ClientAddress, Network, site_of};
 use rates::Rates;
 
 pub(crate) use in_flight::DEFAULT_IN_FLIGHT;
@@ -82,6 +82,13 @@ pub(super) struct RequestOrigin {
     method: &'static str,
 }
 
+impl RequestOrigin {
+    /// The address that the request counts for: a /64 for IPv6.
+    pub(super) fn site(&self) -> Option<IpAddr> {
+        self.client.as_ref().map(|client| site_of(client.address()))
+    }
+}
+
 impl Guards {
     /// Creates the limits.
     pub(super) fn new(settings: GuardSettings, log: Option<SecurityLog>) -> Self {
@@ -109,6 +116,11 @@ impl Guards {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let client = peer.map(|ConnectInfo(peer)| ClientAddress::of(peer.ip(), request.headers(), &self.trusted));
         RequestOrigin { client, method }
+    }
+
+    /// The address that a request counts for: a /64 for IPv6.
+    pub(super) fn site(&self, request: &Request) -> Option<IpAddr> {
+        self.origin(request, "").site()
     }
 
     /// Slows down the answer to a request that failed to authenticate. Returns another answer if there were too many. A

@@ -3,12 +3,14 @@
 
 mod chained;
 pub(crate) mod event;
+mod local;
 pub(crate) mod note;
 pub(crate) mod reading;
 mod repeats;
 mod sources;
 mod writer;
 
+pub(crate) use local::{LocalChanges, LocalLog};
 pub(crate) use writer::{SecurityLog, SecurityLogThread, open};
 
 pub(crate) use sources::log_sources;

@@ -6,7 +6,7 @@
 
 mod build;
 
-use std::{collections::HashSet, ops::Range};
+use std::{collections::HashSet, fmt, ops::Range};
 
 pub(super) use build::without_tabs_after_colons;
 
@@ -17,11 +17,17 @@ use crate::model::fault::{Aim, Path, Segment};
 const MAX_ALIAS_KEY: usize = 256;
 
 /// The positions of all nodes in one file.
-#[derive(Debug)]
 pub(crate) struct SourceMap {
     nodes: Vec<LocatedNode>,
     documents: Vec<LocatedDocument>,
     length: usize,
+}
+
+/// Omits the texts of keys and anchored values, which may be secrets.
+impl fmt::Debug for SourceMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SourceMap({} nodes)", self.nodes.len())
+    }
 }
 
 #[derive(Debug)]

@@ -463,7 +463,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         Code::SecretsGone,
         "SECRETS_GONE",
         410,
-        "A resource had secrets that can no longer be decrypted: the data key of an earlier revision is destroyed after 30 days, or by `edgewright store rekey --forget-secrets`.",
+        "A resource had secrets that can no longer be decrypted: the data key of an earlier revision is destroyed after 30 days (`--secret-days`), or by `edgewright store rekey --forget-secrets`.",
         "Roll back to a later revision, or roll back one source with `--source`. Set the secrets again by reconciling manifests or through the API.",
     ),
     info(Code::Internal, "INTERNAL", 500, "A bug in edgewright.", "Report the bug with the response's operation ID."),

@@ -13,7 +13,7 @@ use crate::{
     model::{code::Code, digest_key::DigestKey},
     store::{
         StoreError, fault,
-        seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, ReadMaster, SaveKeys},
+        seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, NewMaster, ReadMaster, SaveKeys},
     },
 };
 
@@ -86,12 +86,24 @@ pub(super) fn create(
     unsealed: bool,
 ) -> Result<Keyring, StoreError> {
     let places = KeyPlaces::of(folder);
-    let (master, made) = match source.read(places.existing()?.as_deref())? {
-        Some(master) => (master, None),
-        None => places.make().map(|(master, path)| (master, Some(path)))?,
+    let existing = places.existing()?;
+    let (master, announced) = match source.read(existing.as_deref())? {
+        // A process that made the key may have been killed before it made the data keys.
+        Some(master) => (master, existing.filter(|_| is_beside(source)).map(|path| (path, NewMaster::Found))),
+        None => places.make().map(|(master, path)| (master, Some((path, NewMaster::Created))))?,
     };
-    let keyring = Keyring::create(store, master, unsealed, save(folder.join(KEYS)))?;
-    Ok(keyring.with_new_master(made).with_source(again(folder, source)))
+    let (file, announce) = announced.unzip();
+    let keyring = Keyring::create(store, master, unsealed, announce, save(folder.join(KEYS)))?;
+    Ok(keyring.with_new_master(file).with_source(again(folder, source)))
+}
+
+/// Adds the file of the master key to a keyring, for the case that nobody was told of it when the store was created.
+pub(super) fn announcing(keyring: Keyring, folder: &Path, source: &MasterKeySource) -> Keyring {
+    keyring.with_new_master(default_master_key(folder).filter(|_| is_beside(source)))
+}
+
+fn is_beside(source: &MasterKeySource) -> bool {
+    matches!(source, MasterKeySource::Beside)
 }
 
 fn save(path: PathBuf) -> SaveKeys {
@@ -185,7 +197,8 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         let source = MasterKeySource::Beside;
         let made = create(&folder, [1; 16], &source, false).unwrap();
-        let path = made.new_master().unwrap().to_owned();
+        let (path, new) = made.new_master().map(|(path, new)| (path.to_owned(), new)).unwrap();
+        assert_eq!(new, NewMaster::Created);
         assert_eq!(path, fs::canonicalize(outer.path()).unwrap().join("edge.db.master.key"));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let sealed = made.seal(b"secret", &[]).unwrap();
@@ -193,7 +206,10 @@ mod tests {
         assert!(again.open(&sealed, &[]).is_ok() && again.new_master().is_none());
         // The store is made again, for example after its folder was deleted.
         let key = fs::read(&path).unwrap();
-        assert!(create(&folder, [2; 16], &source, false).unwrap().new_master().is_none());
+        let again = create(&folder, [2; 16], &source, false).unwrap();
+        assert_eq!(again.new_master(), Some((path.as_path(), NewMaster::Found)));
+        let elsewhere = create(&folder, [2; 16], &MasterKeySource::File(path.clone()), false).unwrap();
+        assert_eq!(elsewhere.new_master(), None);
         assert_eq!(fs::read(&path).unwrap(), key);
         assert_eq!(open(&folder, [1; 16], &source).err().unwrap().code, Code::StoreCorrupt);
         fs::rename(&path, folder.join(MASTER)).unwrap();

@@ -152,7 +152,7 @@ impl FolderEngine {
         migrate::remove_old(folder);
         let (mut head, acknowledged) = HeadFile::open(folder)?;
         if keyring.is_none() {
-            keyring = keys::open(folder, acknowledged.store, source)?;
+            keyring = keys::open(folder, acknowledged.store, source)?.map(|it| keys::announcing(it, folder, source));
         }
         let mut content = read(folder, acknowledged, keyring.as_ref())?;
         let keyring = match keyring {

@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn a_key_that_has_expired_makes_a_checkpoint_due() {
         let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 16], master, false, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        let keyring = Keyring::create([5; 16], master, false, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
         keyring.want_new(true);
         keyring.rotate(mint::now()).unwrap();
         let resealing = Resealing::new(Some(keyring.current()));

@@ -9,7 +9,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -17,6 +17,7 @@ use super::{
     KeyId, Sealed, StoreId,
     cipher::{self, KEY, context},
     form,
+    lifetimes::KeyLifetimes,
     master::{MasterKey, unusable},
     name_of,
 };
@@ -24,11 +25,6 @@ use crate::{
     model::{code::Code, digest_key::DigestKey},
     store::{StoreError, mint},
 };
-
-/// How long a data key encrypts.
-const ENCRYPTS_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// How long a former data key decrypts: earlier states have their secrets for this long.
-const DECRYPTS_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 const MAGIC: [u8; 8] = *b"ewkeys1\n";
 const PURPOSE: &str = "edgewright 2026 sealed bytes";
@@ -50,7 +46,7 @@ pub struct Keyring {
     forgets: AtomicBool,
     /// The key of the digests of secrets, once the root secret is known: unlike data keys, it stays.
     secret_digests: OnceLock<DigestKey>,
-    /// The file of the master key, if it was made with this keyring.
+    /// The file of the master key, if nobody was told of it yet.
     new_master: Option<PathBuf>,
     /// None if the master key cannot change while the process runs.
     read_master: Option<ReadMaster>,
@@ -73,6 +69,19 @@ struct Ring {
     keys: Vec<DataKey>,
     /// Whether files of the store may still have secrets in clear.
     unsealed: bool,
+    /// Set until somebody was told of a master key that edgewright has made or found beside the store.
+    announce: Option<NewMaster>,
+    lifetimes: KeyLifetimes,
+}
+
+/// What to tell of the master key beside a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NewMaster {
+    /// It was made with the store.
+    Created,
+    /// It was there before the store.
+    Found,
 }
 
 #[derive(Clone)]
@@ -103,6 +112,10 @@ struct KeysFile {
     store: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unsealed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    announce: Option<NewMaster>,
+    #[serde(default, skip_serializing_if = "KeyLifetimes::is_default")]
+    lifetimes: KeyLifetimes,
     keys: Vec<WrittenKey>,
 }
 
@@ -143,9 +156,9 @@ impl DataKey {
         masters.iter().map(wrap).collect()
     }
 
-    fn has_expired(&self, now: Timestamp, forgets: bool) -> bool {
+    fn has_expired(&self, now: Timestamp, lifetimes: KeyLifetimes, forgets: bool) -> bool {
         // The clock may have gone back since a key was retired, which must not keep one that is to be forgotten.
-        let has_expired = |retired: Timestamp| forgets || now.duration_since(retired) >= DECRYPTS_FOR;
+        let has_expired = |retired: Timestamp| forgets || now.duration_since(retired) >= lifetimes.decrypts_for();
         self.key.is_some() && self.retired_at.is_some_and(has_expired)
     }
 }
@@ -157,7 +170,8 @@ impl Ring {
             Ok(WrittenKey { id, created_at, retired_at, wrapped: key.wrapped(store, masters)? })
         };
         let keys = self.keys.iter().map(written).collect::<Result<Vec<WrittenKey>, StoreError>>()?;
-        let content = KeysFile { store: name_of(store), unsealed: self.unsealed, keys };
+        let Self { unsealed, announce, lifetimes, .. } = *self;
+        let content = KeysFile { store: name_of(store), unsealed, announce, lifetimes, keys };
         let content =
             serde_json::to_vec(&content).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
         let mut bytes = [MAGIC.as_slice(), &content].concat();
@@ -202,12 +216,13 @@ impl EncryptedKeys {
     }
 
     /// Decrypts the data keys with the master key.
-    pub(crate) fn decrypt(self, path: &Path, master: MasterKey, save: SaveKeys) -> Result<Keyring, StoreError> {
+    pub(crate) fn decrypt(mut self, path: &Path, master: MasterKey, save: SaveKeys) -> Result<Keyring, StoreError> {
         if self.content.keys.iter().any(|key| key.wrapped.len() > 1) {
             tracing::warn!("A change of the master key was interrupted: run `edgewright store rekey` again.");
         }
-        let mut keys = Vec::with_capacity(self.content.keys.len());
-        for WrittenKey { id, created_at, retired_at, wrapped } in self.content.keys {
+        let written = std::mem::take(&mut self.content.keys);
+        let mut keys = Vec::with_capacity(written.len());
+        for WrittenKey { id, created_at, retired_at, wrapped } in written {
             if wrapped.is_empty() {
                 keys.push(DataKey { id, created_at, retired_at, key: None });
                 continue;
@@ -228,7 +243,8 @@ impl EncryptedKeys {
         if keys.last().is_none_or(|last| last.key.is_none()) {
             return Err(StoreError::corrupt(path, "it has no data key to encrypt with"));
         }
-        Ok(Keyring::new(self.store, Ring { master, keys, unsealed: self.content.unsealed }, save))
+        let KeysFile { unsealed, announce, lifetimes, .. } = self.content;
+        Ok(Keyring::new(self.store, Ring { master, keys, unsealed, announce, lifetimes }, save))
     }
 }
 
@@ -259,24 +275,41 @@ impl Keyring {
         Ok(Some(master).filter(|master| master.id() != self.master()))
     }
 
-    /// Notes the file of a master key that was just made.
+    /// Notes the file of the master key, for whoever tells of it.
     pub(crate) fn with_new_master(self, file: Option<PathBuf>) -> Self {
         Self { new_master: file, ..self }
     }
 
-    /// Returns the file of the master key, if it was just made.
-    pub(crate) fn new_master(&self) -> Option<&Path> {
-        self.new_master.as_deref()
+    /// Returns the file of a master key that nobody was told of yet.
+    pub(crate) fn new_master(&self) -> Option<(&Path, NewMaster)> {
+        Some((self.new_master.as_deref()?, self.ring.load().announce?))
     }
 
-    /// Makes the first data key of a store. `unsealed` says that files of the store have secrets in clear.
+    /// Notes that somebody was told of the master key. Until then, each start tells of it: one can be killed before it does.
+    pub(crate) fn set_announced(&self) -> Result<(), StoreError> {
+        self.change(|ring| ring.announce = None)
+    }
+
+    /// Changes the lifetimes of data keys that are set in `wanted`.
+    pub(crate) fn set_lifetimes(&self, wanted: KeyLifetimes) -> Result<(), StoreError> {
+        let former = self.ring.load().lifetimes;
+        if wanted.or(former) == former {
+            return Ok(());
+        }
+        self.change(|ring| ring.lifetimes = wanted.or(ring.lifetimes))
+    }
+
+    /// Makes the first data key of a store. `unsealed` says that files of the store have secrets in clear, and `announce`
+    /// what to tell of the master key.
     pub(crate) fn create(
         store: StoreId,
         master: MasterKey,
         unsealed: bool,
+        announce: Option<NewMaster>,
         save: SaveKeys,
     ) -> Result<Self, StoreError> {
-        let ring = Ring { master, keys: vec![DataKey::random(mint::now())], unsealed };
+        let (keys, lifetimes) = (vec![DataKey::random(mint::now())], KeyLifetimes::default());
+        let ring = Ring { master, keys, unsealed, announce, lifetimes };
         save(&ring.bytes(&store, &[&ring.master])?)?;
         Ok(Self::new(store, ring, save))
     }
@@ -327,8 +360,9 @@ impl Keyring {
     /// The former data keys that still decrypt, oldest first.
     pub(crate) fn former(&self) -> Vec<FormerKey> {
         let ring = self.ring.load();
+        let lasting = ring.lifetimes.decrypts_for();
         let former = ring.keys.iter().filter(|key| key.key.is_some()).filter_map(|key| {
-            let until = key.retired_at?.checked_add(DECRYPTS_FOR).unwrap_or(Timestamp::MAX);
+            let until = key.retired_at?.checked_add(lasting).unwrap_or(Timestamp::MAX);
             Some(FormerKey { id: key.id, until })
         });
         former.collect()
@@ -368,10 +402,11 @@ impl Keyring {
 
     /// Whether another data key should encrypt from now on.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        let ring = self.ring.load();
+        let lasting = ring.lifetimes.encrypts_for();
         // A key from the future, made while the clock was wrong, would not be replaced before that time.
-        let is_old =
-            |current: &DataKey| current.created_at > now || now.duration_since(current.created_at) >= ENCRYPTS_FOR;
-        self.wanted.load(Ordering::Acquire) || self.ring.load().current().is_none_or(is_old)
+        let is_old = |current: &DataKey| current.created_at > now || now.duration_since(current.created_at) >= lasting;
+        self.wanted.load(Ordering::Acquire) || ring.current().is_none_or(is_old)
     }
 
     /// Makes the data key that encrypts from now on.
@@ -392,14 +427,16 @@ impl Keyring {
     /// Whether a former data key can be destroyed.
     pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
         let forgets = self.forgets.load(Ordering::Acquire);
-        self.ring.load().keys.iter().any(|key| key.has_expired(now, forgets))
+        let ring = self.ring.load();
+        ring.keys.iter().any(|key| key.has_expired(now, ring.lifetimes, forgets))
     }
 
     /// Destroys the former data keys that have expired, except those that are used.
     pub(crate) fn destroy_expired(&self, now: Timestamp, is_used: &dyn Fn(KeyId) -> bool) -> Result<(), StoreError> {
         let forgets = self.forgets.load(Ordering::Acquire);
         self.change(|ring| {
-            for key in ring.keys.iter_mut().filter(|key| key.has_expired(now, forgets) && !is_used(key.id)) {
+            let lifetimes = ring.lifetimes;
+            for key in ring.keys.iter_mut().filter(|key| key.has_expired(now, lifetimes, forgets) && !is_used(key.id)) {
                 key.key = None;
             }
         })?;
@@ -412,9 +449,10 @@ impl Keyring {
     /// Replaces the master key. Whenever this is interrupted, the former key or the new one opens the store.
     pub(crate) fn change_master(&self, master: MasterKey) -> Result<(), StoreError> {
         let _changing = self.changing();
-        let ring = Ring { master, ..Ring::clone(&self.ring.load()) };
+        let mut ring = Ring { master, ..Ring::clone(&self.ring.load()) };
         let former = self.ring.load();
         if former.master.id() != ring.master.id() {
+            ring.announce = None;
             (self.save)(&ring.bytes(&self.store, &[&former.master, &ring.master])?)?;
         }
         (self.save)(&ring.bytes(&self.store, &[&ring.master])?)?;

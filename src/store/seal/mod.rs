@@ -6,6 +6,7 @@
 mod cipher;
 mod form;
 mod keyring;
+mod lifetimes;
 mod master;
 mod source;
 #[cfg(test)]
@@ -16,7 +17,8 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub use keyring::Keyring;
-pub(crate) use keyring::{EncryptedKeys, FormerKey, NotOpened, ReadMaster, SaveKeys};
+pub(crate) use keyring::{EncryptedKeys, FormerKey, NewMaster, NotOpened, ReadMaster, SaveKeys};
+pub(crate) use lifetimes::{KeyLifetimes, MOST_DAYS};
 pub(crate) use master::MasterKey;
 pub use source::MasterKeySource;
 

@@ -54,7 +54,7 @@ impl MemoryFile {
 }
 
 fn keyring(file: &MemoryFile, master: &MasterKey) -> Keyring {
-    Keyring::create(STORE, master.clone(), false, file.save()).unwrap()
+    Keyring::create(STORE, master.clone(), false, None, file.save()).unwrap()
 }
 
 #[test]
@@ -199,4 +199,45 @@ fn a_key_that_could_not_be_saved_is_not_used() {
     *file.writes_left.lock().unwrap() = 0;
     assert!(ring.rotate(mint::now()).is_err());
     assert_eq!((ring.current(), ring.open(&ring.seal(b"a", &[]).unwrap(), &[]).is_ok()), (first, true));
+}
+
+#[test]
+fn lifetimes_that_were_set_stay_until_others_are_set() {
+    let (file, key) = (MemoryFile::new(), master("one"));
+    let ring = keyring(&file, &key);
+    let start = mint::now();
+    let days = |days: i64| start.checked_add(SignedDuration::from_hours(days * 24)).unwrap();
+    ring.set_lifetimes(KeyLifetimes { encrypts: Some(1), decrypts: Some(90) }).unwrap();
+    // A command without the options changes nothing, and writes nothing.
+    *file.writes_left.lock().unwrap() = 0;
+    ring.set_lifetimes(KeyLifetimes::default()).unwrap();
+    *file.writes_left.lock().unwrap() = usize::MAX;
+    let ring = file.open(&key).unwrap();
+    assert!(ring.is_due(days(2)));
+    ring.rotate(days(2)).unwrap();
+    assert!(!ring.has_expired(days(91)) && ring.has_expired(days(92)));
+    let until = days(92);
+    assert!(ring.former().iter().all(|former| former.until == until), "{:?}", ring.former());
+    ring.set_lifetimes(KeyLifetimes { encrypts: None, decrypts: Some(10) }).unwrap();
+    let ring = file.open(&key).unwrap();
+    assert!(ring.has_expired(days(12)) && ring.is_due(days(3)) && !ring.is_due(days(2)));
+}
+
+#[test]
+fn a_master_key_is_announced_until_somebody_was_told() {
+    let (file, key) = (MemoryFile::new(), master("one"));
+    let told = |ring: &Keyring| ring.new_master().map(|(_, new)| new);
+    let at = |ring: Keyring| ring.with_new_master(Some("one.master.key".into()));
+    Keyring::create(STORE, key.clone(), false, Some(NewMaster::Created), file.save()).unwrap();
+    for _ in 0..2 {
+        // The process was killed before it told of the key.
+        assert_eq!(told(&at(file.open(&key).unwrap())), Some(NewMaster::Created));
+    }
+    let ring = at(file.open(&key).unwrap());
+    ring.set_announced().unwrap();
+    assert_eq!((told(&ring), told(&at(file.open(&key).unwrap()))), (None, None));
+    // Whoever replaces the key knows of the new one.
+    let ring = Keyring::create(STORE, key, false, Some(NewMaster::Found), file.save()).unwrap();
+    ring.change_master(master("two")).unwrap();
+    assert_eq!(told(&at(ring)), None);
 }

@@ -50,6 +50,8 @@ impl Needles {
             needles.insert(each(|byte| format!("%{byte:02x}")));
             needles.insert(each(|byte| format!("\\u{byte:04x}")));
             needles.insert(each(|byte| format!("{byte:02x}")));
+            // As Rust prints bytes.
+            needles.insert(secret.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(", "));
             // What is around a text moves its base64 by 0, 1 or 2 bytes; the ends depend on the neighbours.
             for before in 0..3 {
                 let padded = [vec![0; before], secret.as_bytes().to_vec()].concat();
@@ -87,7 +89,7 @@ fn a_mark_is_found_in_every_encoding() {
         let mark = mark(look, "client_secret", 7);
         let percent: String = mark.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let escaped: String = mark.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
-        let mut forms = vec![mark.clone(), mark.to_uppercase(), percent, escaped];
+        let mut forms = vec![mark.clone(), mark.to_uppercase(), percent, escaped, format!("{:?}", mark.as_bytes())];
         for before in ["", "a", "ab"] {
             forms.push(STANDARD.encode(format!("{before}{mark}: behind")));
         }

@@ -3,6 +3,7 @@
 //! The fields come from the product's own schemas, so a new secret field is part of these tests without a change here,
 //! or fails one of them until it has a valid example.
 
+mod debugging;
 mod mark;
 mod mistakes;
 mod server;

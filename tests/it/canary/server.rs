@@ -35,7 +35,7 @@ const PUBLIC: [&str; 9] = [
 ];
 
 /// A server with every secret field set, and changed once.
-fn server() -> Server {
+pub(super) fn server() -> Server {
     let server = Server::start();
     for number in [0, 1] {
         let [from_env, from_file] = sourced();

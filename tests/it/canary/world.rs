@@ -198,6 +198,13 @@ fn no_command_and_no_file_tells_a_valid_secret() {
         "rollback --to 1 --dry-run",
         "rollback --to 1",
         "store rekey",
+        "backup all.backup",
+        "store check",
+        "store check all.backup",
+        "store repair",
+        "restore all.backup --store restored --master-key-file store.master.key",
+        "store check --store restored --master-key-file store.master.key",
+        "export again --store restored --master-key-file store.master.key",
         "keys list",
         "owners list",
         "reconcile --dry-run m",
@@ -206,6 +213,18 @@ fn no_command_and_no_file_tells_a_valid_secret() {
     ] {
         ask(line, &[0]);
     }
+    // A store that is damaged, and what is saved of it.
+    crate::cli::copy(&folder.path("store"), &folder.path("damaged"));
+    let history = folder.path("damaged/history.0000000001");
+    let mut bytes = fs::read(&history).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&history, bytes).unwrap();
+    ask("store check --store damaged", &[1]);
+    ask("history verify --store damaged", &[1]);
+    ask("store repair --store damaged", &[2]);
+    ask("store repair --apply --store damaged", &[0]);
+    ask("store check --store damaged", &[0]);
     ask(&format!("blame tls-certificate r{} --format json", secret_fields().len() - 1), &[0]);
     ask("fmt m", &[0, 1]);
     // A secret in the place of an argument.
@@ -216,7 +235,7 @@ fn no_command_and_no_file_tells_a_valid_secret() {
     }
     told.extend(telling_files(&folder, &needles));
     assert!(told.is_empty(), "{}", told.join("\n"));
-    for name in ["plan.json", "out", "validate_m.sarif", "diff_m_changed.markdown"] {
+    for name in ["plan.json", "out", "again", "all.backup", "validate_m.sarif", "diff_m_changed.markdown"] {
         assert!(folder.path(name).exists(), "{name}");
     }
     store_is_searched(&folder, &needles, &["base.0000000002", "history.0000000001", "keys"]);
