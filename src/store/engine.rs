@@ -234,7 +234,7 @@ mod tests {
         };
         let state = State {
             root_secret: *b"hunter2hunter2hunter2hunter2hunt",
-            records: vec![record()],
+            records: vec![(record().0.into(), record().1.into())],
             batches: vec![batch],
             ..State::default()
         };
