@@ -188,7 +188,13 @@ impl Snapshot {
             });
         }
         if !faults.is_empty() {
-            return Err(Refusal { key: entry.key, faults });
+            let (key, mut next) = (entry.key.clone(), self.clone());
+            next.place(entry);
+            // One response reports all faults (D9), also those of the rules that are checked last.
+            if let Some((_, found)) = rules::check(self, &next, &BTreeSet::from([key.clone()])) {
+                faults.extend(found);
+            }
+            return Err(Refusal { key, faults });
         }
         touched.insert(entry.key.clone());
         self.place(entry);
