@@ -21,7 +21,7 @@ pub(super) fn readable_name(entry: &Entry, description: &str) -> String {
     let hostport = entry.spec_as::<HttpsEdge>().and_then(|edge| edge.hostports.first());
     let host = hostport.map(|hostport| host_name(hostport)).unwrap_or_default();
     let root = if entry.spec_as::<HttpsEdgeRoute>().is_some() { "root".to_owned() } else { String::new() };
-    let candidates = [matched, brief, host, slug(description), root];
+    let candidates = [matched, brief, host, root, slug(description)];
     candidates.into_iter().find(|name| !name.is_empty()).unwrap_or_else(|| from_id(entry))
 }
 
@@ -73,11 +73,13 @@ mod tests {
         Kind,
         id::Id,
         key::Key,
-        kind::{https_edge_route::MatchType, ip_restriction::IpRestriction},
+        kind::{
+            https_edge_route::MatchType,
+            ip_restriction::{IpRestriction, Traffic},
+        },
         operation::Operation,
         resource::AnyResource,
         snapshot::Snapshot,
-        traffic::Traffic,
     };
 
     fn name_of(kind: Kind, spec: Arc<dyn AnyResource>, description: &str) -> String {
@@ -123,7 +125,7 @@ mod tests {
             ("/api/v2/", "", "api-v2"),
             ("/", "Front page", "front-page"),
             ("/", "", "root"),
-            ("/", long, "all-of-the-pages-that-customers-of-the-s"),
+            ("/", long, "root"),
         ] {
             assert_eq!(name_of(Kind::HttpsEdgeRoute, route(matched), description), expected);
         }
