@@ -269,7 +269,8 @@ fn is_given(matches: &ArgMatches, name: &str) -> bool {
 fn report_unconfigured(failure: &Failure) {
     let Ok(matches) = Cli::command().try_get_matches() else { return };
     let Some((name, arguments)) = matches.subcommand() else { return };
-    let command = ["destroy", "diff", "plan", "reconcile", "rollback", "validate"].into_iter().find(|known| *known == name);
+    let command =
+        ["destroy", "diff", "plan", "reconcile", "rollback", "validate"].into_iter().find(|known| *known == name);
     let (Some(command), Some(output)) = (command, Output::for_programs(arguments)) else { return };
     let report = Report {
         command,
