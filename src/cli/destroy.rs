@@ -124,7 +124,7 @@ impl Args {
             return Ok(());
         }
         let stdin = io::stdin();
-        if !stdin.is_terminal() {
+        if !stdin.is_terminal() || !io::stderr().is_terminal() {
             return Err(self.unconfirmed("the name of the source is not confirmed, and there is no terminal to ask on"));
         }
         let mut stderr = anstream::stderr();
