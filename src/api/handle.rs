@@ -267,8 +267,8 @@ impl ApiRequest<'_> {
             return Err(not_found(&host.to_string()));
         }
         let rendered = self.render_module(&self.snapshot, host, slot)?;
-        let rendered =
-            rendered.ok_or_else(|| ApiError::of(Code::NotFound, format!("{host} has no {} module", slot.name)))?;
+        let missing = || format!("{} has no {} module", self.snapshot.name_of(host), slot.name);
+        let rendered = rendered.ok_or_else(|| ApiError::of(Code::NotFound, missing()))?;
         Ok(self.conditional(&rendered))
     }
 

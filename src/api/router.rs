@@ -120,6 +120,14 @@ pub fn router(app: App) -> Router {
         };
         post(answer).fallback(method_not_allowed)
     };
+    let destroy_source = {
+        let app = Arc::clone(&app);
+        let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
+            let name = parameters?.into_iter().next().unwrap_or_default();
+            sources::destroy::create(app, name, request).await
+        };
+        post(answer).fallback(method_not_allowed)
+    };
     let watch = {
         let app = Arc::clone(&app);
         get(move |request: Request<Body>| watch::watch(app, request)).fallback(method_not_allowed)
@@ -179,6 +187,7 @@ pub fn router(app: App) -> Router {
         .route("/sources/{p0}", get_source)
         .route("/sources/{p0}/suspend", suspend_source)
         .route("/sources/{p0}/resume", resume_source)
+        .route("/sources/{p0}/destroy", destroy_source)
         .route("/resources/{p0}", get_origin)
         .route("/owners", list_owners)
         .route("/owners/{p0}", owner)

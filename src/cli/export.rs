@@ -12,10 +12,10 @@ use crate::{
 /// Write the store's state as manifests that plan to no changes.
 ///
 /// Exports the resources of one source by name. Resources that no source owns can only be matched by ID: they are
-/// skipped unless you pass --adopt, which exports them with `metadata.id` so that the next reconcile adopts them. API
-/// keys that no source owns are always skipped, because their tokens cannot be exported. Secrets become `from_env`; the
-/// variables are listed on stderr, without their values. The store has no labels, annotations or module sets: modules
-/// are written into their routes.
+/// skipped unless you pass --adopt, which exports them with `metadata.id` so that the next reconcile adopts them. They are
+/// named after their match, hostport or description; change the names before that as you like. API keys that no source owns
+/// are always skipped, because their tokens cannot be exported. Secrets become `from_env`; the variables are listed on
+/// stderr, without their values. The store has no labels, annotations or module sets: modules are written into their routes.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Folder to write to, created if missing, or `-` for standard output.

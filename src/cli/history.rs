@@ -315,8 +315,9 @@ fn author(author: &Author) -> String {
             let _ = through.as_ref().map(|(key, owner)| write!(text, " with {}", key_of(key.as_str(), owner.as_str())));
             text
         }
-        Author::Source { source, commit, commit_author, commit_message, through } => {
-            let mut text = format!("source `{source}`");
+        Author::Source { source, commit, commit_author, commit_message, through, destroyed } => {
+            let deed = if *destroyed { "destroy of " } else { "" };
+            let mut text = format!("{deed}source `{source}`");
             let _ = commit.as_ref().map(|commit| write!(text, " at {commit}"));
             let _ = commit_author.as_ref().map(|who| write!(text, " by {} <{}>", who.name, who.email));
             let _ = through.as_ref().map(|(key, owner)| write!(text, " with {}", key_of(key.as_str(), owner.as_str())));

@@ -7,6 +7,7 @@ mod check;
 mod completions;
 mod config;
 mod core_dumps;
+mod destroy;
 mod diff;
 mod excerpt;
 mod explain;
@@ -92,6 +93,7 @@ enum Command {
     Export(export::Args),
     Fmt(fmt::Args),
     Rollback(rollback::Args),
+    Destroy(destroy::Args),
     Serve(serve::Args),
     Status(status::Args),
     Suspend(suspend::Args),
@@ -219,6 +221,7 @@ fn run() -> CommandResult {
         Command::Reconcile(mut args) => args.common.place.choose(&by_flag).and_then(|()| args.run(lints)),
         Command::Plan(mut args) => args.place.choose(&by_flag).and_then(|()| args.run(lints)),
         Command::Rollback(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
+        Command::Destroy(mut args) => args.place.choose(&by_flag).and_then(|()| args.run(&config)),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
         Command::Serve(args) => args.run(config, &|name: &str| is_given(&matches, name)),
@@ -268,7 +271,8 @@ fn is_given(matches: &ArgMatches, name: &str) -> bool {
 fn report_unconfigured(failure: &Failure) {
     let Ok(matches) = Cli::command().try_get_matches() else { return };
     let Some((name, arguments)) = matches.subcommand() else { return };
-    let command = ["diff", "plan", "reconcile", "rollback", "validate"].into_iter().find(|known| *known == name);
+    let command =
+        ["destroy", "diff", "plan", "reconcile", "rollback", "validate"].into_iter().find(|known| *known == name);
     let (Some(command), Some(output)) = (command, Output::for_programs(arguments)) else { return };
     let report = Report {
         command,

@@ -9,17 +9,21 @@ use std::{
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::{Loaded, declaration::Declaration};
-use crate::model::{
-    Kind,
-    code::Code,
-    diagnostic::Diagnostic,
-    fault::{Aim, Fault, Path},
-    id::Id,
-    json::JsonError,
-    key::Key,
-    resource::AnyResource,
-    secret::Secrets,
-    snapshot::{Entry, Snapshot},
+use crate::{
+    model::{
+        Kind,
+        code::Code,
+        diagnostic::Diagnostic,
+        fault::{Aim, Fault, Path},
+        id::Id,
+        json::JsonError,
+        key::Key,
+        kind::api_key::ApiKey,
+        resource::AnyResource,
+        secret::Secrets,
+        snapshot::{Entry, Snapshot},
+    },
+    text::printable,
 };
 
 /// Owned resources by kind, parent and name. A name can be used by two sources, or by a replacement and its predecessor
@@ -261,7 +265,11 @@ impl<'k, 'a> Chooser<'k, 'a> {
             let key = it.key(Id::new(id));
             match known.snapshot.get(&key) {
                 // Different immutable content makes it another resource.
-                Some(entry) if !it.fits(entry) => {}
+                Some(entry) if !it.fits(entry) => {
+                    if let Some(fault) = other_owner(known.snapshot, it, entry) {
+                        self.faults.insert(index, fault);
+                    }
+                }
                 Some(entry) => self.take_entry(index, entry.as_ref()),
                 None if self.is_misnamed(it) => {
                     let fault = Fault::new(Code::UnknownReference, format!("cannot adopt {key}: not found"));
@@ -411,6 +419,15 @@ fn circles(items: &[usize], next: impl Fn(usize) -> Option<usize>) -> Vec<Vec<us
         circles.push(circle);
     }
     circles
+}
+
+/// The error of an API key that is adopted under another owner: it would be another key, which nobody would expect.
+fn other_owner(snapshot: &Snapshot, it: &Wanted<'_>, entry: &Entry) -> Option<Diagnostic> {
+    let owner = printable(&entry.spec_as::<ApiKey>()?.owner_id);
+    let message = format!("the owner of {} is `{owner}` and cannot change", snapshot.name_of(&entry.key));
+    let fault = Fault::new(Code::Immutable, message).at(Path::root().join("owner_id"));
+    let help = format!("use `{owner}`, or remove `metadata.id` to create another key");
+    Some(it.declaration.origin.diagnostic(fault.help(help)))
 }
 
 fn renamed_twice(it: &Wanted<'_>, rival: &Wanted<'_>) -> Diagnostic {

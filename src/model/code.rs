@@ -43,6 +43,7 @@ pub enum Code {
     OwnerConflict,
     PreventDestroy,
     TooManyDeletions,
+    NotConfirmed,
     NullModule,
     LintDenied,
     NotFound,

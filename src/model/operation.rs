@@ -182,6 +182,9 @@ pub enum Author {
         /// The API key and its owner, if the reconciliation ran through the API.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         through: Option<(Id, Id)>,
+        /// Whether the source was destroyed: all of its resources were deleted (D108).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        destroyed: bool,
     },
     /// A rollback.
     Rollback {
@@ -228,7 +231,21 @@ pub struct RejectedManifests {
 impl Author {
     /// Creates the author of a local reconciliation.
     pub fn source(source: &str, commit: Option<String>) -> Self {
-        Author::Source { source: source.to_owned(), commit, commit_author: None, commit_message: None, through: None }
+        let source = source.to_owned();
+        Author::Source { source, commit, commit_author: None, commit_message: None, through: None, destroyed: false }
+    }
+
+    /// Creates the author of the end of a source (D108).
+    pub(crate) fn end_of(source: &str) -> Self {
+        let source = source.to_owned();
+        Author::Source {
+            source,
+            commit: None,
+            commit_author: None,
+            commit_message: None,
+            through: None,
+            destroyed: true,
+        }
     }
 
     /// Sets the API key and its owner, if the reconciliation or rollback ran through the API.
@@ -273,6 +290,7 @@ mod tests {
             r#"{"by":"rollback","to":3,"source":"shop","rejected":[{"source":"shop","commit":"4f2a","digest":"00"}]}"#,
             r#"{"by":"source","source":"shop","commit":"4f2a","commit_author":{"name":"Ada","email":"ada@example.com"}}"#,
             r#"{"by":"source","source":"shop","commit":"4f2a","commit_message":"Fix the login"}"#,
+            r#"{"by":"source","source":"shop","destroyed":true}"#,
         ] {
             let author: Author = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::to_string(&author).unwrap(), text);

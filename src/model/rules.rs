@@ -1,6 +1,6 @@
 //! Rules that span several resources, which a single Spec cannot check.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Kind,
@@ -15,7 +15,7 @@ use super::{
     module::{Slot, tls_termination::TerminateAt},
     reference::Reference,
     resource::AnyResource,
-    snapshot::Snapshot,
+    snapshot::{Entry, Snapshot},
 };
 
 /// Returns the first of the changed resources that is wrong together with its neighbours, and its faults. Paths are
@@ -105,7 +105,8 @@ fn edge_faults(before: &Snapshot, after: &Snapshot, key: &Key) -> Vec<Fault> {
     }
     for route in after.children(key, Kind::HttpsEdgeRoute) {
         faults.extend(unreadable_modules(edge, route.spec().as_ref()).into_iter().take(1).map(|fault| {
-            Fault::new(Code::NotAllowed, format!("{}: {}", route.key, fault.message)).at(terminate_at.clone())
+            let message = format!("{}: {}", after.name_of(&route.key), fault.message);
+            Fault::new(Code::NotAllowed, message).at(terminate_at.clone())
         }));
     }
     faults
@@ -122,18 +123,23 @@ fn route_faults(after: &Snapshot, key: &Key) -> Vec<Fault> {
 /// Rejects the removal of the last admin key: nobody could manage the gateway without it.
 fn last_admin_faults(before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
     if has_admin(before) && !has_admin(after) {
-        return vec![
-            Fault::new(Code::LastAdmin, "the last admin key cannot be removed").help("create another admin key first"),
-        ];
+        let keys: Vec<Key> = admin_keys(before).cloned().collect();
+        let message = format!("the last admin key cannot be removed: {}", before.names_of(&keys));
+        return vec![Fault::new(Code::LastAdmin, message).help("create another admin key first")];
     }
     Vec::new()
 }
 
 fn has_admin(snapshot: &Snapshot) -> bool {
-    snapshot
-        .newest_first(Kind::ApiKey, None, u64::MAX)
-        .filter_map(|entry| entry.spec_as::<ApiKey>())
-        .any(|key| role_of(snapshot, &key.owner_id) == Some(Role::Admin))
+    admin_keys(snapshot).next().is_some()
+}
+
+fn admin_keys(snapshot: &Snapshot) -> impl Iterator<Item = &Key> {
+    let is_admin = move |entry: &&Arc<Entry>| {
+        let key = entry.spec_as::<ApiKey>();
+        key.is_some_and(|key| role_of(snapshot, &key.owner_id) == Some(Role::Admin))
+    };
+    snapshot.newest_first(Kind::ApiKey, None, u64::MAX).filter(is_admin).map(|entry| &entry.key)
 }
 
 /// Whether no admin key exists yet.

@@ -1,6 +1,7 @@
 //! All resources at one revision: immutable, cheap to clone, shared by every reader.
 
 mod apply;
+mod names;
 mod rejected;
 
 use std::{

@@ -202,13 +202,7 @@ impl Planner<'_> {
         for (entry, claim, name) in gone {
             let key = &entry.key;
             self.refuse_if_kept(entry, claim, &name);
-            let info = key.kind.info();
-            let operations = if info.implicit {
-                let full = info.slots.iter().filter(|slot| entry.spec().module(slot).is_some());
-                full.map(|slot| Operation::DeleteModule { host: key.clone(), slot }).collect()
-            } else {
-                vec![Operation::Delete { key: key.clone(), with_children: false }]
-            };
+            let operations = deletion(entry);
             let before = Some(Arc::clone(entry.spec()));
             let (key, notes) = (key.clone(), Vec::new());
             let (effect, token_file, drift) = (Effect::Delete, None, None);
@@ -235,11 +229,11 @@ impl Planner<'_> {
             );
         }
         let Some(kind) = key.kind.info().children else { return };
-        let others: Vec<String> = self
+        let others: Vec<Key> = self
             .snapshot
             .children(key, kind)
-            .filter(|child| child.claim.as_ref().is_none_or(|claim| claim.source != self.source))
-            .map(|child| child.key.to_string())
+            .filter(|child| !child.is_owned_by(self.source))
+            .map(|child| child.key.clone())
             .collect();
         if !others.is_empty() {
             self.plan.refusals.push(
@@ -249,7 +243,7 @@ impl Planner<'_> {
                         "{} {name} ({}) would be deleted, but contains resources of other owners: {}",
                         key.kind,
                         key.id,
-                        others.join(", ")
+                        self.snapshot.names_of(&others)
                     ),
                 )
                 .help("delete or move these resources first, or keep it"),
@@ -294,6 +288,16 @@ impl Planner<'_> {
 /// Whether the names in a resource's claim change.
 fn is_renamed(old: &Claim, wanted: &Desired) -> bool {
     old.name != wanted.claim.name || old.renamed_from != wanted.claim.renamed_from
+}
+
+/// The calls that delete a resource. An implicit resource goes with its last module (D34).
+pub(super) fn deletion(entry: &Entry) -> Vec<Operation> {
+    let (key, info) = (&entry.key, entry.key.kind.info());
+    if !info.implicit {
+        return vec![Operation::Delete { key: key.clone(), with_children: false }];
+    }
+    let full = info.slots.iter().filter(|slot| entry.spec().module(slot).is_some());
+    full.map(|slot| Operation::DeleteModule { host: key.clone(), slot }).collect()
 }
 
 /// The calls that turn one spec into another: one PATCH with the changed plain fields, a PUT for each new or changed

@@ -1,5 +1,6 @@
 //! Planning: the operations that turn a snapshot into the desired state. Pure: the same input gives the same plan.
 
+mod destroy;
 mod diff;
 pub(crate) mod format;
 pub(crate) mod outline;
@@ -11,6 +12,7 @@ pub(crate) mod saved;
 
 use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 
+pub(crate) use destroy::destroy;
 pub(crate) use diff::diff;
 pub(crate) use revert::revert;
 

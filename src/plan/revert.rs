@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Change, Effect, Plan,
-    diff::changes,
+    diff::{changes, deletion},
     safety::{Budget, CountedResources, over_budget},
 };
 use crate::model::{
@@ -84,7 +84,8 @@ impl RevertPlanner<'_> {
     fn refuse_without_secrets(&mut self, then: &Entry) {
         if then.lazy_spec.has_lost_secrets() {
             let (key, revision) = (&then.key, self.target.revision);
-            let message = format!("{key} cannot be rolled back: its secrets at revision {revision} were destroyed");
+            let named = format!("{} {} ({})", key.kind, self.name(then), key.id);
+            let message = format!("{named} cannot be rolled back: its secrets at revision {revision} were destroyed");
             self.refuse(Diagnostic::error(Code::SecretsGone, message).help(Code::SecretsGone.info().cure));
         }
     }
@@ -100,7 +101,8 @@ impl RevertPlanner<'_> {
             (None, None) => return,
         };
         let Some(entry) = now.or(then) else { return };
-        let message = format!("{} {when} owned by source `{}`", entry.key, claim.source);
+        let (kind, id) = (entry.key.kind, &entry.key.id);
+        let message = format!("{kind} {} ({id}) {when} owned by source `{}`", self.name(entry), claim.source);
         let help = "roll back the whole store, or exclude the resource by reconciling both sources";
         self.refuse(Diagnostic::error(Code::OwnerConflict, message).help(help));
     }
@@ -171,21 +173,14 @@ impl RevertPlanner<'_> {
 
     fn delete(&mut self, now: &Arc<Entry>) {
         self.refuse_if_taken(Some(now), None);
-        let (key, info) = (&now.key, now.key.kind.info());
+        let key = &now.key;
         if now.claim.as_ref().is_some_and(|claim| claim.prevent_destroy) {
             let message =
                 format!("{} {} ({}) has `prevent_destroy` and would be deleted", key.kind, self.name(now), key.id);
             let help = "keep it, or remove `prevent_destroy` in a separate change first";
             self.refuse(Diagnostic::error(Code::PreventDestroy, message).help(help));
         }
-        let operations: Vec<Operation> = match info.implicit {
-            true => {
-                let full = info.slots.iter().filter(|slot| now.spec().module(slot).is_some());
-                full.map(|slot| Operation::DeleteModule { host: key.clone(), slot }).collect()
-            }
-            false => vec![Operation::Delete { key: key.clone(), with_children: false }],
-        };
-        self.push(now, Effect::Delete, Vec::new(), Some(now), operations);
+        self.push(now, Effect::Delete, Vec::new(), Some(now), deletion(now));
     }
 
     /// Adds the operations on a resource. An implicit resource without modules comes and goes with its children (D34).

@@ -6,6 +6,7 @@ pub(crate) mod changed_part;
 mod clock;
 #[cfg(test)]
 mod contended;
+pub(crate) mod destroy;
 pub(crate) mod drift;
 pub(crate) mod fetching;
 mod fight;

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     model::{diagnostic::Diagnostic, id::Id, operation::Author, snapshot::Snapshot},
-    plan::{revert, safety::Budget},
+    plan::{Plan, revert, safety::Budget},
     store::{CommitError, Store},
 };
 
@@ -27,24 +27,7 @@ pub(crate) struct Rollback {
 impl Rollback {
     /// Plans the changes from `current` to `target`, the state of the revision. Changes nothing.
     pub(crate) fn plan(&self, current: &Snapshot, target: &Snapshot) -> Planned {
-        let mut plan = revert(current, target, self.source.as_deref(), self.budget);
-        let tried = try_on(current, &plan).unwrap_or_else(|refusal| {
-            let refused = refusal.faults.iter().map(|fault| {
-                let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
-                Diagnostic::error(fault.code, about(&refusal.key, fault)).help(help)
-            });
-            plan.refusals.extend(refused);
-            None
-        });
-        Planned {
-            diagnostics: Vec::new(),
-            plan: Some(plan),
-            desired: Arc::default(),
-            left_out: Vec::new(),
-            files: Vec::new(),
-            origins: Arc::default(),
-            tried,
-        }
+        planned(current, revert(current, target, self.source.as_deref(), self.budget))
     }
 
     /// Plans on the current revision, and applies the plan if `accept` returns it. `caller` is the API key of the request
@@ -84,5 +67,26 @@ impl Rollback {
             Some((key, owner)) => author.through(key.clone(), owner.clone()),
             None => author,
         }
+    }
+}
+
+/// Tries a plan without manifests, and adds what a commit would refuse.
+pub(super) fn planned(current: &Snapshot, mut plan: Plan) -> Planned {
+    let tried = try_on(current, &plan).unwrap_or_else(|refusal| {
+        let refused = refusal.faults.iter().map(|fault| {
+            let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
+            Diagnostic::error(fault.code, about(&refusal.key, fault)).help(help)
+        });
+        plan.refusals.extend(refused);
+        None
+    });
+    Planned {
+        diagnostics: Vec::new(),
+        plan: Some(plan),
+        desired: Arc::default(),
+        left_out: Vec::new(),
+        files: Vec::new(),
+        origins: Arc::default(),
+        tried,
     }
 }

@@ -301,7 +301,7 @@ fn at_their_lines(refusal: Refusal, resolved: &Resolved) -> Vec<Diagnostic> {
 /// Returns a fault's message, prefixed with the resource unless the message names it.
 pub(super) fn about(key: &Key, fault: &Fault) -> String {
     let subject = key.to_string();
-    if fault.message.contains(&subject) {
+    if fault.message.contains(&subject) || fault.message.contains(&format!("({})", key.id)) {
         return fault.message.clone();
     }
     let place = if fault.path == Path::root() { String::new() } else { format!(" at {}", fault.path) };

@@ -57,12 +57,16 @@ impl<'a> SyncOrigin<'a> {
     }
 }
 
-/// Logs an applied plan, of manifests or of a rollback: a line with the counts, and a line for each of the first changes.
+/// Logs an applied plan, of manifests, of a rollback or of the end of a source: a line with the counts, and a line for each of the first changes.
 pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
     let origin = SyncOrigin::of(author);
     let to = match author {
         Author::Rollback { to, .. } => Some(*to),
         _ => None,
+    };
+    let deed = match author {
+        Author::Source { destroyed: true, .. } => "Destroyed the source".to_owned(),
+        _ => deed(to, plan),
     };
     let summary = plan.summary();
     tracing::info!(
@@ -80,8 +84,7 @@ pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
         deleted = summary.delete,
         unchanged = summary.unchanged,
         drift = summary.drift,
-        "{} as revision {revision}: {summary}.",
-        deed(to, plan)
+        "{deed} as revision {revision}: {summary}."
     );
     changes(origin.source, plan, revision);
 }

@@ -88,12 +88,20 @@ impl Store {
             let Some(oldest) = records.last().map(|record| record.position) else { break };
             read += records.len();
             for record in records {
-                let (Author::Source { source: of, commit, .. }, Some(revision)) = (record.author, record.revision)
+                let (Author::Source { source: of, commit, destroyed, .. }, Some(revision)) =
+                    (record.author, record.revision)
                 else {
                     continue;
                 };
                 if of != source {
                     continue;
+                }
+                if destroyed {
+                    // No manifests led to this state.
+                    match &live {
+                        None => return Ok(None),
+                        Some(_) => continue,
+                    }
                 }
                 let is_in_effect = match &live {
                     None => true,

@@ -45,7 +45,7 @@ fn the_example_comes_back_and_plans_to_nothing() {
     assert_eq!(export.out, "", "files are written, nothing is printed");
     let variables = variables(&folder, &export);
     assert_eq!(variables.len(), SECRETS.len(), "{}", export.err);
-    assert!(variables.contains_key("HTTPS_EDGE_ROUTE_STOREFRONT_ACCOUNT_OIDC_CLIENT_SECRET"), "{variables:?}");
+    assert!(variables.contains_key("STOREFRONT_ACCOUNT_CLIENT_SECRET"), "{variables:?}");
     assert_eq!(out_with(&folder, "plan --detailed-exitcode out", &variables), "No changes: 24 unchanged.\n");
 
     let stream = folder.ok("export");
@@ -94,7 +94,7 @@ fn the_texts_are_what_a_person_would_write() {
         "  prevent_destroy: true\n",
         "    - name: search\n",
         "      compression: {}\n",
-        "          from_env: HTTPS_EDGE_ROUTE_STOREFRONT_STRIPE_WEBHOOK_WEBHOOK_VERIFICATION_SECRET\n",
+        "          from_env: STOREFRONT_STRIPE_WEBHOOK_SECRET\n",
     ] {
         assert!(shop.contains(part), "{part}\n{shop}");
     }
@@ -167,4 +167,34 @@ fn keys_routes_without_names_and_routes_of_other_edges_come_back() {
     let text = folder.read("theirs/routes-of-other-edges.yaml");
     assert!(text.contains("  edge: edghts_") && text.contains("prevent_destroy: true"), "{text}");
     assert_eq!(folder.ok("plan --source team theirs").out, "No changes: 1 unchanged.\n");
+}
+
+#[test]
+fn what_is_adopted_has_readable_names_that_stay() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let edge = r#"{"hostports":["shop.example.com:443"],"description":"All that customers of the shop ever see"}"#;
+    for _ in 0..2 {
+        let id = serve.call("POST", "/edges/https", edge).json()["id"].as_str().unwrap().to_owned();
+        for path in ["/checkout", "/checkout/", "/"] {
+            let route = format!(
+                r#"{{"match_type":"path_prefix","match":"{path}","backend":{{"backend_id":"bkd_1"}},
+                "webhook_verification":{{"provider":"github","secret":"s-{path}"}}}}"#
+            );
+            assert_eq!(serve.call("POST", &format!("/edges/https/{id}/routes"), &route).status, 201);
+        }
+    }
+    drop(serve);
+
+    let first = folder.ok("export --adopt");
+    assert_eq!(folder.ok("export --adopt").all(), first.all(), "a second export gives the same");
+    let names: Vec<&str> = first.out.lines().filter_map(|line| line.strip_prefix("  name: ")).collect();
+    let routes = ["checkout", "checkout-2", "root"];
+    let expected = [&["shop-example-com-2"], &routes[..], &["shop-example-com"], &routes[..]].concat();
+    assert_eq!(names, expected, "{}", first.out);
+    let variables: Vec<&str> =
+        first.err.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    let expected = ["CHECKOUT", "CHECKOUT_2", "ROOT"];
+    let of = |edge: &str| expected.map(|route| format!("{edge}_{route}_SECRET"));
+    assert_eq!(variables, [of("SHOP_EXAMPLE_COM"), of("SHOP_EXAMPLE_COM_2")].concat());
 }

@@ -112,3 +112,12 @@ fn a_link_stays_a_link_and_standard_input_is_a_file_too() {
     assert_eq!((piped.code, piped.out.as_str()), (0, "a:\n  b: 1\n"));
     assert_eq!(folder.run_with("fmt --check -", "a:\n    b: 1\n").code, 1);
 }
+
+#[test]
+fn a_lone_carriage_return_is_gone_after_one_run() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", "a: 1 # c\rb:\r    - 2\r\n\r");
+    assert_eq!(folder.ok("fmt m").out, "m/a.yaml\n");
+    assert_eq!(folder.read("m/a.yaml"), "a: 1 # c\nb:\n  - 2\n");
+    assert_eq!(folder.ok("fmt --check m").out, "");
+}

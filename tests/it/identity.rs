@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use edgewright::resources::{ApiKey, Kind};
+
 use crate::cli::{Folder, Run};
 
 const PEM: &str = include_str!("../../examples/storefront/certs/staff-devices.pem");
@@ -247,4 +249,20 @@ fn the_order_of_files_means_nothing() {
         names(&folder, "store")
     });
     assert_eq!(ids[0], ids[1]);
+}
+
+#[test]
+fn an_api_key_is_not_adopted_under_another_owner() {
+    let folder = Folder::new();
+    folder.ok("keys create --role admin");
+    let state = folder.snapshot("store");
+    let key = state.iter().find(|entry| entry.key.kind == Kind::ApiKey).unwrap();
+    let (id, owner) = (format!(", id: {}", key.key.id), key.spec_as::<ApiKey>().unwrap().owner_id.clone());
+    write(&folder, &[("ApiKey", &id, "ci", "{token_file: ../ci.token, owner_id: bot_other}")]);
+    let refused = folder.run("reconcile m");
+    let told = [format!("the owner of ApiKey {} is `{owner}`", key.key.id), "m/all.yaml:4:".into(), "IMMUTABLE".into()];
+    assert!(refused.code == 3 && told.iter().all(|part| refused.err.contains(part)), "{}", refused.all());
+    assert_eq!(folder.snapshot("store").len(), state.len(), "no other key is created");
+    write(&folder, &[("ApiKey", &id, "ci", &format!("{{token_file: ../ci.token, owner_id: {owner}}}"))]);
+    assert!(folder.ok("reconcile m").summary().contains("1 to adopt"));
 }

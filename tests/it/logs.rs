@@ -102,6 +102,7 @@ fn what_identifies_a_source_or_a_revision_is_no_part_of_a_logged_path() {
         ("GET", "/sources/shop", "/sources/{p0}"),
         ("POST", "/sources/nothing/suspend", "/sources/{p0}/suspend"),
         ("POST", "/sources/shop/resume", "/sources/{p0}/resume"),
+        ("POST", "/sources/nothing/destroy", "/sources/{p0}/destroy"),
     ];
     for (method, path, _) in endpoints {
         serve.call(method, path, "");

@@ -44,6 +44,9 @@ pub(crate) struct HistoryAuthor {
     pub commit_message: String,
     /// The revision that a rollback brought back, or null.
     pub rollback_to: Option<u64>,
+    /// Whether the source was destroyed: all of its resources were deleted.
+    #[serde(default)]
+    pub destroyed: bool,
 }
 
 impl HistoryAuthor {
@@ -60,7 +63,7 @@ impl HistoryAuthor {
             Author::Rollback { to, source, through, .. } => {
                 Self { source: source.clone().unwrap_or_default(), rollback_to: Some(*to), ..by("rollback", through) }
             }
-            Author::Source { source, commit, commit_author, commit_message, through } => {
+            Author::Source { source, commit, commit_author, commit_message, through, destroyed } => {
                 let who = commit_author.as_ref();
                 Self {
                     source: source.clone(),
@@ -68,6 +71,7 @@ impl HistoryAuthor {
                     commit_author_name: who.map(|who| who.name.clone()).unwrap_or_default(),
                     commit_author_email: who.map(|who| who.email.clone()).unwrap_or_default(),
                     commit_message: commit_message.clone().unwrap_or_default(),
+                    destroyed: *destroyed,
                     ..by("source", through)
                 }
             }
@@ -77,6 +81,7 @@ impl HistoryAuthor {
     /// Describes the author in a few words.
     pub(crate) fn text(&self) -> String {
         let mut text = match (self.by.as_str(), self.rollback_to) {
+            ("source", _) if self.destroyed => format!("destroy of source `{}`", self.source),
             ("source", _) => format!("source `{}`", self.source),
             (_, Some(to)) if self.source.is_empty() => format!("rollback to revision {to}"),
             (_, Some(to)) => format!("rollback to revision {to} of source `{}`", self.source),

@@ -395,7 +395,7 @@ impl<'a> ReconciliationJob<'a> {
 }
 
 /// Whether the server reconciles a source from its own manifests.
-fn is_followed(app: &App, source: &str) -> bool {
+pub(super) fn is_followed(app: &App, source: &str) -> bool {
     app.following.iter().any(|following| following.source == source)
 }
 

@@ -169,12 +169,15 @@ pub(crate) struct ReconciliationItem {
     pub owner_id: String,
     /// The number of changes.
     pub operations: usize,
+    /// Whether the source was destroyed: all of its resources were deleted.
+    #[serde(default)]
+    pub destroyed: bool,
 }
 
 impl Reconciliation {
     /// Converts a record of the store, if it was created by a source.
     pub(crate) fn of(record: Record, base_url: &str) -> Option<Self> {
-        let Author::Source { source, commit, through, .. } = record.author else { return None };
+        let Author::Source { source, commit, through, destroyed, .. } = record.author else { return None };
         let (key, owner) = through.map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();
         let revision = record.revision?;
         let id = id_of(revision);
@@ -188,6 +191,7 @@ impl Reconciliation {
             key_id: key,
             owner_id: owner,
             operations: record.calls.len(),
+            destroyed,
         };
         Some(Self { head, calls: record.calls })
     }

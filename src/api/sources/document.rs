@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::openapi::{extension::ExtensionOperation, schemas::Schemas},
+    destroy,
     view::{SourceSuspend, SourceView},
 };
 
@@ -58,5 +59,6 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         (format!("{PATH}/{{name}}"), json!({"get": get.build()})),
         (format!("{PATH}/{{name}}/suspend"), json!({"post": suspending.build()})),
         (format!("{PATH}/{{name}}/resume"), json!({"post": resuming.build()})),
+        destroy::path(schemas),
     ]
 }

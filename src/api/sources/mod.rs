@@ -1,5 +1,6 @@
 //! `/sources`: the sources that the server follows, their status (D83), and their suspension (D84).
 
+pub(crate) mod destroy;
 pub(crate) mod document;
 pub(crate) mod view;
 

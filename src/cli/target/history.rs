@@ -104,7 +104,7 @@ fn parsed(entry: HistoryEntry) -> Option<Record> {
 }
 
 fn author_of(author: HistoryAuthor) -> Option<Author> {
-    let HistoryAuthor { by, key_id, owner_id, source, commit, .. } = author;
+    let HistoryAuthor { by, key_id, owner_id, source, commit, destroyed, .. } = author;
     let (commit_author_name, commit_author_email) = (author.commit_author_name, author.commit_author_email);
     let (commit_message, rollback_to) = (given(author.commit_message), author.rollback_to);
     let through = given(key_id).map(|key| (Id::new(&key), Id::new(&owner_id)));
@@ -115,7 +115,8 @@ fn author_of(author: HistoryAuthor) -> Option<Author> {
         "source" => {
             let is_known = !commit_author_name.is_empty() || !commit_author_email.is_empty();
             let who = is_known.then_some(CommitAuthor { name: commit_author_name, email: commit_author_email });
-            Some(Author::Source { source, commit: given(commit), commit_author: who, commit_message, through })
+            let commit = given(commit);
+            Some(Author::Source { source, commit, commit_author: who, commit_message, through, destroyed })
         }
         _ => None,
     }
@@ -156,6 +157,7 @@ mod tests {
             commit_author: Some(who),
             commit_message: Some("Fix the login".into()),
             through: through.clone(),
+            destroyed: false,
         };
         let back = Author::Rollback { to: 3, source: None, rejected: Vec::new(), through };
         let api = Author::Api { key: Id::new("ak_1"), owner: Id::new("usr_a") };
@@ -173,7 +175,8 @@ mod tests {
         for (author, (revision, outcome, source, resources)) in [
             (source, applied.clone()),
             (back, applied.clone()),
-            (Author::Local, applied),
+            (Author::Local, applied.clone()),
+            (Author::end_of("shop"), applied),
             (api, suspended.clone()),
             (Author::Local, suspended),
             (Author::source("shop", None), (None, Outcome::Resumed, Some("shop".to_owned()), Vec::new())),

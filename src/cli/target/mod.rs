@@ -1,6 +1,7 @@
 //! The targets of `reconcile`: a local store or a server.
 
 mod client;
+mod destroy;
 mod history;
 mod local;
 mod rekey;
@@ -9,6 +10,7 @@ mod server;
 mod upload;
 
 pub(super) use client::ApiClient;
+pub(super) use destroy::DestroyTarget;
 pub(super) use history::{each_record, entry_of, record_of};
 pub(super) use local::Local;
 pub(super) use rekey::rekey_through;

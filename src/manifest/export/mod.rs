@@ -3,6 +3,7 @@
 //! Owned resources keep the name of their claim. Unowned resources can only be matched by id, so they are exported on
 //! request with `metadata.id`. Secrets become `{from_env: NAME}`; their values are never exported.
 
+mod names;
 mod text;
 
 use std::{
@@ -31,7 +32,8 @@ use crate::{
     },
     text::{printable, yaml::to_yaml},
 };
-use text::{envelope, is_its_match, prune, slug, spaced, unique};
+use names::{readable_name, variable_names};
+use text::{envelope, is_its_match, prune, slug, unique};
 
 /// The result of an export.
 #[derive(Debug, Default)]
@@ -57,8 +59,16 @@ pub(crate) struct Variable {
 
 /// Exports the resources of `source`, and with `adopt` also unowned resources.
 pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Result<Exported, JsonError> {
-    let (names, taken) = (HashMap::new(), HashSet::new());
-    let mut exporter = Exporter { snapshot, source, adopt, names, taken, listed: 0, out: Exported::default() };
+    let mut exporter = Exporter {
+        snapshot,
+        source,
+        adopt,
+        names: HashMap::new(),
+        taken_names: BTreeMap::new(),
+        taken: HashSet::new(),
+        listed: 0,
+        out: Exported::default(),
+    };
     exporter.choose_names()?;
     for of in &KINDS {
         if let (Some(kind), Export::File(file, documents)) = (of.resource, &of.export) {
@@ -88,6 +98,8 @@ pub(super) struct Exporter<'a> {
     adopt: bool,
     /// The names of the exported resources.
     names: HashMap<Key, String>,
+    /// The names of a kind, or of the children of a parent.
+    taken_names: BTreeMap<(Kind, Option<Id>), BTreeSet<String>>,
     /// The names of the variables.
     taken: HashSet<String>,
     /// The number of variables already listed in a file header.
@@ -126,7 +138,6 @@ impl Exporter<'_> {
 
     /// Takes the names of claims first, so that derived names avoid them.
     fn choose_names(&mut self) -> Result<(), JsonError> {
-        let mut taken: BTreeMap<(Kind, Option<Id>), BTreeSet<String>> = BTreeMap::new();
         let snapshot = self.snapshot;
         let chosen: Vec<&Arc<Entry>> = snapshot.iter().filter(|entry| self.takes(entry)).collect();
         let mut rest = Vec::new();
@@ -134,21 +145,29 @@ impl Exporter<'_> {
             let given = entry.claim.as_ref().map(|claim| claim.name.clone());
             match given.filter(|name| is_name(name) || is_its_match(entry, name)) {
                 Some(name) => {
-                    taken.entry((entry.key.kind, entry.key.parent.clone())).or_default().insert(name.clone());
+                    self.names_beside(&entry.key).insert(name.clone());
                     self.names.insert(entry.key.clone(), name);
                 }
                 None => rest.push(entry),
             }
         }
         for entry in rest {
-            let taken = taken.entry((entry.key.kind, entry.key.parent.clone())).or_default();
-            let spec = entry.spec().to_json(Secrets::Masked)?;
-            let description = spec.get("description").and_then(Value::as_str).unwrap_or_default();
-            let name = [slug(description), slug(entry.key.id.as_str())].into_iter().find(|name| !name.is_empty());
-            let name = unique(taken, name.unwrap_or_else(|| "unnamed".into()));
+            let name = self.new_name(entry)?;
             self.names.insert(entry.key.clone(), name);
         }
         Ok(())
+    }
+
+    /// The names that a resource cannot have.
+    fn names_beside(&mut self, key: &Key) -> &mut BTreeSet<String> {
+        self.taken_names.entry((key.kind, key.parent.clone())).or_default()
+    }
+
+    /// A readable name that no other resource has.
+    fn new_name(&mut self, entry: &Entry) -> Result<String, JsonError> {
+        let spec = entry.spec().to_json(Secrets::Masked)?;
+        let description = spec.get("description").and_then(Value::as_str).unwrap_or_default();
+        Ok(unique(self.names_beside(&entry.key), readable_name(entry, description)))
     }
 
     /// Exports the resources of a kind as one document each.
@@ -219,7 +238,7 @@ impl Exporter<'_> {
     /// A route as a separate document.
     fn route(&mut self, route: &Entry, edge: &str) -> Result<Value, JsonError> {
         let claimed = self.name(&route.key).to_owned();
-        let name = if is_name(&claimed) { claimed } else { slug(route.key.id.as_str()) };
+        let name = if is_name(&claimed) { claimed } else { self.new_name(route)? };
         let mut spec = Map::new();
         spec.insert("edge".into(), edge.into());
         spec.extend(self.spec(route, &format!("{edge}/{name}"))?);
@@ -334,7 +353,7 @@ impl Exporter<'_> {
                 }
             }
             (Value::String(masked), Value::String(real)) if masked.as_str() == MASK && real.as_str() != MASK => {
-                let name = self.variable(&format!("{}_{}_{path}", spaced(at.kind), at.name));
+                let name = self.variable(&variable_names(at.kind, at.name, path));
                 self.out.variables.push(Variable {
                     name: name.clone(),
                     field: format!("{} {}: {path}", at.kind, at.name),
@@ -346,13 +365,12 @@ impl Exporter<'_> {
         }
     }
 
-    /// A unique name for a variable.
-    fn variable(&mut self, words: &str) -> String {
-        let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-        let wanted: String = words.chars().map(upper).collect();
-        let others = (2..).map(|number| format!("{wanted}_{number}"));
-        let free = std::iter::once(wanted.clone()).chain(others).find(|name| !self.taken.contains(name));
-        let free = free.unwrap_or(wanted);
+    /// The first free name for a variable, or the last one with a number.
+    fn variable(&mut self, names: &[String]) -> String {
+        let last = names.last().cloned().unwrap_or_default();
+        let others = (2..).map(|number| format!("{last}_{number}"));
+        let free = names.iter().cloned().chain(others).find(|name| !self.taken.contains(name));
+        let free = free.unwrap_or(last);
         self.taken.insert(free.clone());
         free
     }

@@ -16,13 +16,24 @@ use lines::{LineKind, ManifestLine, split};
 /// The order of a manifest's keys; other keys follow.
 const ORDER: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
 
+/// Why a file stays as it is.
+const NOT_EQUIVALENT: &str = "the formatted file might not be equivalent";
+
 /// Formats a file; `name` distinguishes JSON from YAML. The error explains why the file cannot be formatted.
 pub(crate) fn format(name: &str, text: &str) -> Result<String, String> {
-    let plain = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
-    if plain.trim().is_empty() {
+    let whole = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    if whole.trim().is_empty() {
         return Ok(text.to_owned());
     }
-    if name.ends_with(".json") { json(&plain) } else { yaml(&plain) }
+    // A lone carriage return is a line break, too. At the end of a line it would look like half of one.
+    let plain = whole.replace('\r', "\n");
+    if name.ends_with(".json") {
+        return json(&plain);
+    }
+    if plain != whole && !are_same(&documents(&whole)?, &documents(&plain)?) {
+        return Err(NOT_EQUIVALENT.into());
+    }
+    yaml(&plain)
 }
 
 fn rank(key: &str) -> usize {
@@ -55,14 +66,12 @@ fn yaml(text: &str) -> Result<String, String> {
     for (sorted, indented) in [(true, true), (false, true), (true, false), (false, false)] {
         let Some(lines) = split(text, indented) else { continue };
         let formatted = join(if sorted { sort(lines) } else { lines });
-        let is_equivalent = documents(&formatted).is_ok_and(|after| {
-            before.len() == after.len() && before.iter().zip(&after).all(|(before, after)| is_same(before, after))
-        });
+        let is_equivalent = documents(&formatted).is_ok_and(|after| are_same(&before, &after));
         if is_equivalent && letters(&formatted) == letters_before {
             return Ok(formatted);
         }
     }
-    Err("the formatted file might not be equivalent".into())
+    Err(NOT_EQUIVALENT.into())
 }
 
 /// The documents of a file.
@@ -81,6 +90,11 @@ fn in_order(document: &Tape) -> Option<Vec<(&str, Node<'_>)>> {
     let mut entries: Vec<_> = document.root().entries()?.collect();
     entries.sort_by_key(|(key, _)| rank(key));
     Some(entries)
+}
+
+/// Whether two files have equal documents.
+fn are_same(before: &[Tape], after: &[Tape]) -> bool {
+    before.len() == after.len() && before.iter().zip(after).all(|(before, after)| is_same(before, after))
 }
 
 /// Whether two documents are equal if their top-level keys are sorted.
@@ -211,6 +225,13 @@ mod tests {
     #[test]
     fn empty_lines_and_trailing_blanks_go() {
         assert_eq!(yaml_of("\n\na: 1  \n\n\n\nb: text\n  goes\n\n\n  on\n\n"), "a: 1\n\nb: text\n  goes\n\n\n  on\n");
+    }
+
+    #[test]
+    fn a_lone_carriage_return_is_a_line_break() {
+        assert_eq!(yaml_of("a: 1\r"), "a: 1\n");
+        assert_eq!(yaml_of("a: 1 # c\rb: [x,\r  y]\r\n\r"), "a: 1 # c\nb: [x,\n  y]\n");
+        assert_eq!(yaml_of("a: |\r  x\r  y\rb: 'one\r  two'\r\r\r\n"), "a: |\n  x\n  y\nb: 'one\n  two'\n");
     }
 
     #[test]

@@ -227,6 +227,13 @@ pub const REGISTRY: &[CodeInfo] = &[
         "Check that the manifests are complete. If the deletions are intended, allow them once with --max-deletes.",
     ),
     info(
+        Code::NotConfirmed,
+        "NOT_CONFIRMED",
+        400,
+        "`edgewright destroy` deletes everything that a source owns, and runs only if the name of the source is confirmed.",
+        "Type the name of the source on the terminal, or set `--confirm` to it.",
+    ),
+    info(
         Code::NullModule,
         "NULL_MODULE",
         400,

@@ -53,7 +53,8 @@ impl Snapshot {
                     return Ok(());
                 }
                 if self.entries.contains_key(key) {
-                    return Err(Refusal::new(key, Fault::new(Code::Conflict, format!("{key} already exists"))));
+                    let message = format!("{} already exists", self.name_of(key));
+                    return Err(Refusal::new(key, Fault::new(Code::Conflict, message)));
                 }
                 if let Some(parent) = key.parent_key() {
                     self.require_parent(&parent, key, now, touched)?;
@@ -82,10 +83,8 @@ impl Snapshot {
             Operation::DeleteModule { host, slot } => {
                 let entry = self.require(host)?;
                 if entry.spec().module(slot).is_none() {
-                    return Err(Refusal::new(
-                        host,
-                        Fault::new(Code::NotFound, format!("{host} has no {} module", slot.name)),
-                    ));
+                    let message = format!("{} has no {} module", self.name_of(host), slot.name);
+                    return Err(Refusal::new(host, Fault::new(Code::NotFound, message)));
                 }
                 let spec = entry.spec().with_modules(&[(slot, None)]);
                 let info = host.kind.info();
@@ -100,7 +99,7 @@ impl Snapshot {
                 if let Some(kind) = key.kind.info().children {
                     let children: Vec<Key> = self.children(key, kind).map(|child| child.key.clone()).collect();
                     if !with_children && !children.is_empty() {
-                        return Err(Refusal::new(key, in_use(key, &children)));
+                        return Err(Refusal::new(key, self.in_use(key, &children)));
                     }
                     for child in children {
                         self.remove(&child, touched);
@@ -108,7 +107,7 @@ impl Snapshot {
                 }
                 let users: Vec<Key> = self.users(key).cloned().collect();
                 if !users.is_empty() {
-                    return Err(Refusal::new(key, in_use(key, &users)));
+                    return Err(Refusal::new(key, self.in_use(key, &users)));
                 }
                 self.remove(key, touched);
                 if let Some(parent) = key.parent_key()
@@ -127,6 +126,10 @@ impl Snapshot {
                 Ok(())
             }
         }
+    }
+
+    fn in_use(&self, key: &Key, users: &[Key]) -> Fault {
+        Fault::new(Code::InUse, format!("{} is in use by {}", self.name_of(key), self.names_of(users)))
     }
 
     fn require(&self, key: &Key) -> Result<Arc<Entry>, Refusal> {
@@ -185,7 +188,13 @@ impl Snapshot {
             });
         }
         if !faults.is_empty() {
-            return Err(Refusal { key: entry.key, faults });
+            let (key, mut next) = (entry.key.clone(), self.clone());
+            next.place(entry);
+            // One response reports all faults (D9), also those of the rules that are checked last.
+            if let Some((_, found)) = rules::check(self, &next, &BTreeSet::from([key.clone()])) {
+                faults.extend(found);
+            }
+            return Err(Refusal { key, faults });
         }
         touched.insert(entry.key.clone());
         self.place(entry);
@@ -244,11 +253,4 @@ fn faults_of(spec: &dyn AnyResource) -> Vec<Fault> {
 
 fn not_found(key: &Key) -> Refusal {
     Refusal::new(key, Fault::new(Code::NotFound, format!("{key} does not exist")))
-}
-
-fn in_use(key: &Key, users: &[Key]) -> Fault {
-    let named: Vec<String> = users.iter().take(10).map(ToString::to_string).collect();
-    let more = users.len().saturating_sub(named.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Fault::new(Code::InUse, format!("{key} is in use by {}{more}", named.join(", ")))
 }

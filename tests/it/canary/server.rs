@@ -173,6 +173,7 @@ fn no_error_repeats_a_secret() {
                 ("POST", "/tls_certificates".to_owned()),
                 ("POST", "/reconciliations".to_owned()),
                 ("POST", "/rollbacks".to_owned()),
+                ("POST", "/sources/nothing/destroy".to_owned()),
                 ("POST", "/store/rekey".to_owned()),
             ] {
                 for token in [&server.admin, &server.viewer, &gateway] {

@@ -164,6 +164,16 @@ fn reference_rows() -> Vec<Row> {
             .send("PATCH /edges/https/{edge}", unknown)
             .fails(400, "UNKNOWN_REFERENCE", "/mutual_tls/certificate_authority_ids/1")
             .also("UNKNOWN_REFERENCE", "/mutual_tls/certificate_authority_ids/2"),
+        row("an unknown authority does not hide that the edge has no use for one (D9, D15)")
+            .send(
+                "POST /edges/https",
+                json!({
+                    "mutual_tls": {"certificate_authority_ids": ["ca_gone"]},
+                    "tls_termination": {"terminate_at": "upstream"},
+                }),
+            )
+            .fails(400, "UNKNOWN_REFERENCE", "/mutual_tls/certificate_authority_ids/0")
+            .also("NOT_ALLOWED", "/mutual_tls"),
         row("an authority that was deleted is unknown")
             .ca()
             .call("DELETE /certificate_authorities/{ca}")

@@ -223,7 +223,8 @@ fn a_reconciliation_reads_the_same_wherever_it_is_told() {
     let server = Server::start();
     let head = json!({
         "id": "{rec_}", "uri": "{base}/reconciliations/{rec_}", "created_at": "{time}", "revision": 2,
-        "source": "source-{n}", "commit": "c0ffee", "key_id": "{editor_key}", "owner_id": "{editor}", "operations": 1
+        "source": "source-{n}", "commit": "c0ffee", "key_id": "{editor_key}", "owner_id": "{editor}", "operations": 1,
+        "destroyed": false
     });
     let whole = with(head.clone(), json!({"calls": ["POST /edges/https"]}));
     let rows = [row("the first reconciliation of a store")

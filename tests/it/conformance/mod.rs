@@ -73,7 +73,7 @@ fn all_rows() -> Vec<Row> {
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 16] = [
+const BESIDE: [&str; 17] = [
     "POST /reconciliations",
     "GET /reconciliations",
     "GET /reconciliations/{id}",
@@ -90,6 +90,7 @@ const BESIDE: [&str; 16] = [
     "GET /owners/{id}",
     "PATCH /owners/{id}",
     "POST /store/rekey",
+    "POST /sources/{name}/destroy",
 ];
 
 /// The endpoint that a step calls, as `METHOD path`.
@@ -104,6 +105,7 @@ fn call(step: &Step) -> Option<String> {
         _ if path.starts_with("/history/") => "/history/{revision}",
         _ if path.starts_with("/sources/") && path.ends_with("/suspend") => "/sources/{name}/suspend",
         _ if path.starts_with("/sources/") && path.ends_with("/resume") => "/sources/{name}/resume",
+        _ if path.starts_with("/sources/") && path.ends_with("/destroy") => "/sources/{name}/destroy",
         _ if path.starts_with("/sources/") => "/sources/{name}",
         _ if path.starts_with("/owners/") => "/owners/{id}",
         _ => path,

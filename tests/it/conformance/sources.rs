@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    reconciliations::edge,
+    reconciliations::{self, edge},
     row::{Row, row},
     run::hold_on,
 };
@@ -11,6 +11,7 @@ use crate::server::Server;
 
 const SUSPEND: &str = "POST /sources/shop/suspend";
 const RESUME: &str = "POST /sources/shop/resume";
+const DESTROY: &str = "POST /sources/shop/destroy";
 
 /// On a server that follows the source `shop`.
 #[test]
@@ -19,8 +20,8 @@ fn sources() {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    let mut rows = vec![status_row(), suspension_row(), refused_row()];
-    rows.extend(["GET /sources", "GET /sources/shop", SUSPEND, RESUME].map(|call| {
+    let mut rows = vec![status_row(), suspension_row(), refused_row(), destroy_row()];
+    rows.extend(["GET /sources", "GET /sources/shop", SUSPEND, RESUME, DESTROY].map(|call| {
         row(format!("{call} asks for a token and a version"))
             .send_bytes(call, "{")
             .without("Authorization")
@@ -144,4 +145,56 @@ fn refused_row() -> Row {
         .call("GET /sources/shop")
         .succeeds(200)
         .shows("/suspension", Value::Null)
+}
+
+fn destroy_row() -> Row {
+    let manifests = json!({"files": [{"name": "a.yaml", "text": edge("ending", "")}], "source": "ending"});
+    let ending = "POST /sources/ending/destroy";
+    row("a source that nobody follows is destroyed as a dry run has shown, and by no viewer")
+        .send(reconciliations::POST, manifests)
+        .succeeds(201)
+        .send(ending, json!({"dry_run": true}))
+        .by("viewer")
+        .fails(403, "FORBIDDEN", "")
+        .send(ending, json!({}))
+        .fails(400, "REQUIRED", "/expect")
+        .send(ending, json!({"dry_run": true, "force": true}))
+        .fails(400, "UNKNOWN_FIELD", "/force")
+        .send_bytes(ending, "")
+        .fails(400, "SYNTAX", "")
+        .send("POST /sources/ending/destroy?dry_run=true", json!({"dry_run": true}))
+        .fails(400, "PARAMETER", "")
+        .send("POST /sources/nothing/destroy", json!({"dry_run": true}))
+        .fails(404, "NOT_FOUND", "")
+        .send(DESTROY, json!({"dry_run": true}))
+        .succeeds(200)
+        .shows("/refusals/0/code", json!("ERR_EDGEWRIGHT_CONFLICT"))
+        .keep("outcome", "/outcome")
+        .send(DESTROY, json!({"expect": "{outcome}"}))
+        .fails(409, "CONFLICT", "")
+        .send(ending, json!({"dry_run": true, "max_deletes": "0"}))
+        .succeeds(200)
+        .shows("/refusals/0/code", json!("ERR_EDGEWRIGHT_TOO_MANY_DELETIONS"))
+        .send(ending, json!({"dry_run": true}))
+        .by("editor")
+        .succeeds(200)
+        .shows("/command", json!("destroy"))
+        .shows("/summary/delete", json!(1))
+        .shows("/applied", Value::Null)
+        .keep("outcome", "/outcome")
+        .send(ending, json!({"expect": "another"}))
+        .by("editor")
+        .fails(409, "STALE", "/expect")
+        .send(ending, json!({"expect": "{outcome}"}))
+        .by("editor")
+        .succeeds(201)
+        .call("GET /history?source=ending&limit=1")
+        .succeeds(200)
+        .shows("/history/0/by", json!("source"))
+        .shows("/history/0/destroyed", json!(true))
+        .shows("/history/0/owner_id", json!("{editor}"))
+        .call("GET /sources/ending")
+        .fails(404, "NOT_FOUND", "")
+        .send(ending, json!({"expect": "{outcome}"}))
+        .fails(404, "NOT_FOUND", "")
 }

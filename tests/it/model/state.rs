@@ -98,8 +98,7 @@ impl State {
                     }
                 }
             }
-            // Unknown references are reported before conflicts (D3).
-            if faults.is_empty() && passes_through(after.get("tls_termination")) {
+            if passes_through(after.get("tls_termination")) {
                 // The module that was sent is at fault, whichever of the two was there before.
                 let is_alone = !mutual_tls.is_null() && place("mutual_tls").is_none();
                 let is_at_fault = is_alone || self.of(&routes).any(reads_traffic);

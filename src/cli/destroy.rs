@@ -1,0 +1,181 @@
+//! `edgewright destroy`: deletes everything that a source owns (D108).
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use super::{
+    CommandResult, Exit, Failure,
+    config::Config,
+    leave,
+    output::Output,
+    reconcile::{applied, failed},
+    show::{self, say},
+    source::source_name,
+    store_or_server::StoreOrServer,
+    target::DestroyTarget,
+};
+use crate::{
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Name},
+    },
+    plan::{outline::Outline, safety::Budget},
+    reconcile::destroy::Destroy,
+    text::{escaped, printable},
+};
+
+/// The most bytes of a typed name that are read.
+const MOST_TYPED: u64 = 4096;
+
+/// Delete everything that a source owns, as one revision.
+///
+/// Shows the plan, asks for the name of the source, and applies the plan. Refuses if a resource is protected with
+/// `prevent_destroy`, if other sources use one, or if a server follows the source. Resources without a source stay, and so do
+/// the owners of API keys. `edgewright rollback` brings everything back but API keys.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Source whose resources to delete.
+    #[arg(long, value_name = "NAME", value_parser = source_name)]
+    source: String,
+    /// Name of the source once more. Required unless it can be typed on a terminal.
+    #[arg(long, value_name = "NAME")]
+    confirm: Option<String>,
+    /// Show the plan without applying it.
+    #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
+    dry_run: bool,
+    /// Exit with code 2 if the source owns resources (only with --dry-run).
+    #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
+    detailed_exitcode: bool,
+    /// Maximum number of resources to delete, or a percentage of those the source owns, such as 50% (default: no limit).
+    #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
+    max_deletes: Option<Budget>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    pub place: StoreOrServer,
+}
+
+impl Args {
+    /// Runs the command. `config` may list the source for a server that does not run now.
+    pub(super) fn run(self, config: &Config) -> CommandResult {
+        if let Some(name) = self.confirm.as_ref().filter(|name| **name != self.source) {
+            return Err(self.unconfirmed(&format!("--confirm has another name: `{}`", printable(name))));
+        }
+        let destroy = Destroy { source: self.source.clone(), budget: self.max_deletes.unwrap_or_default() };
+        let mut target = match self.place.client()? {
+            Some(client) => DestroyTarget::through(client),
+            None => DestroyTarget::open(&self.place.store, self.dry_run)?,
+        };
+        let mut report = target.propose(&destroy, self.output.detail())?;
+        if self.place.server.url().is_none() && config.sources.iter().any(|source| source.name == self.source) {
+            report.refusals.push(self.configured());
+        }
+        let nothing = || {
+            if !self.dry_run {
+                say("Nothing was deleted.");
+            }
+        };
+        self.output.announce(&report, target.plan()).inspect_err(|_| nothing())?;
+        let mut started = None;
+        let exit = if report.has_errors() {
+            nothing();
+            Exit::Error
+        } else if !report.refusals.is_empty() {
+            if let Some(first) = report.refusals.first().filter(|_| !self.dry_run) {
+                target.refuse(&destroy, &first.message);
+            }
+            show::diagnostics(&report.refusals);
+            nothing();
+            let is_mistake =
+                |refusal: &Diagnostic| [Code::NotFound, Code::Conflict].map(Name::Code).contains(&refusal.code);
+            if report.refusals.iter().any(is_mistake) { Exit::Error } else { Exit::Refused }
+        } else if self.dry_run {
+            let is_empty = report.plan.as_ref().is_none_or(Outline::is_empty);
+            if self.detailed_exitcode && !is_empty { Exit::Pending } else { Exit::Done }
+        } else {
+            match self.confirmed() {
+                Ok(()) => {
+                    started = Some(self.output.start(&report).inspect_err(|_| nothing())?);
+                    match target.apply(&destroy) {
+                        Ok(revision) => {
+                            report.applied = Some(revision);
+                            applied(revision)
+                        }
+                        Err(failure) => failed(&mut report, failure),
+                    }
+                }
+                Err(failure) => {
+                    let exit = failed(&mut report, failure);
+                    nothing();
+                    exit
+                }
+            }
+        };
+        match started {
+            Some(started) => self.output.finish(started, &report)?,
+            None => self.output.conclude(&report)?,
+        }
+        leave(report);
+        Ok(exit)
+    }
+
+    /// Asks for the name of the source on the terminal, unless it was given.
+    fn confirmed(&self) -> Result<(), Failure> {
+        if self.confirm.is_some() {
+            return Ok(());
+        }
+        let stdin = io::stdin();
+        if !stdin.is_terminal() || !io::stderr().is_terminal() {
+            return Err(self.unconfirmed("the name of the source is not confirmed, and there is no terminal to ask on"));
+        }
+        let mut stderr = anstream::stderr();
+        let asked = write!(stderr, "Type `{}` to delete all of these resources: ", escaped(&self.source));
+        // Who cannot see the question cannot answer it.
+        if asked.and_then(|()| stderr.flush()).is_err() {
+            return Err(self.unconfirmed("the question cannot be written to standard error"));
+        }
+        match is_typed(stdin.lock(), &self.source) {
+            true => Ok(()),
+            false => Err(self.unconfirmed("another name was typed")),
+        }
+    }
+
+    fn unconfirmed(&self, reason: &str) -> Failure {
+        let help = format!("set --confirm {} to destroy the source", printable(&self.source));
+        Diagnostic::error(Code::NotConfirmed, reason).help(help).into()
+    }
+
+    /// The refusal of a source that a server with the same configuration would create again.
+    fn configured(&self) -> Diagnostic {
+        let (source, file) = (printable(&self.source), Config::path());
+        let message = format!("`serve` follows source `{source}`: it is in `sources` of `{}`", file.display());
+        Diagnostic::error(Code::Conflict, message).help("remove the source from the file first")
+    }
+}
+
+/// Whether the next line is a name.
+fn is_typed(input: impl BufRead, name: &str) -> bool {
+    let mut line = String::new();
+    let read = input.take(MOST_TYPED).read_line(&mut line);
+    read.is_ok() && line.trim_end_matches(['\r', '\n']) == name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_name_confirms() {
+        for (typed, expected) in [
+            ("shop\n", true),
+            ("shop\r\n", true),
+            ("shop", true),
+            ("", false),
+            ("\n", false),
+            ("yes\n", false),
+            ("shop \n", false),
+            ("sho\np\n", false),
+        ] {
+            assert_eq!(is_typed(typed.as_bytes(), "shop"), expected, "{typed:?}");
+        }
+    }
+}

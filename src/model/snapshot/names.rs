@@ -1,0 +1,95 @@
+//! How messages name resources: by kind, source and name, because an ID alone means nothing to a reader.
+
+use super::{Entry, Snapshot};
+use crate::{model::key::Key, text::printable};
+
+/// The most resources that a message names.
+const NAMED: usize = 10;
+
+impl Snapshot {
+    /// Names a resource in a message: ``HttpsEdgeRoute shop/cart of source `shop` (edghtsrt_…)``, or by kind and ID if no
+    /// source owns it.
+    pub(crate) fn name_of(&self, key: &Key) -> String {
+        let Some((entry, claim)) = self.get(key).and_then(|entry| Some((entry, entry.claim.as_ref()?))) else {
+            return key.to_string();
+        };
+        let (name, source) = (printable(&self.full_name(entry)), printable(&claim.source));
+        format!("{} {name} of source `{source}` ({})", key.kind, key.id)
+    }
+
+    /// Names the first resources of a list, and counts the others.
+    pub(crate) fn names_of(&self, keys: &[Key]) -> String {
+        let named: Vec<String> = keys.iter().take(NAMED).map(|key| self.name_of(key)).collect();
+        let more = keys.len().saturating_sub(named.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{more}", named.join(", "))
+    }
+
+    /// Returns the name in the manifests or the ID, prefixed with that of the parent.
+    pub(crate) fn full_name(&self, entry: &Entry) -> String {
+        let own = own_name(entry);
+        match entry.key.parent_key() {
+            Some(parent) => match self.get(&parent) {
+                Some(parent) => format!("{}/{own}", own_name(parent)),
+                None => format!("{}/{own}", parent.id),
+            },
+            None => own.to_owned(),
+        }
+    }
+}
+
+fn own_name(entry: &Entry) -> &str {
+    entry.claim.as_ref().map_or(entry.key.id.as_str(), |claim| claim.name.as_str())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::{
+        Kind,
+        id::Id,
+        kind::{
+            https_edge::HttpsEdge,
+            https_edge_route::{HttpsEdgeRoute, MatchType},
+        },
+        operation::{Claim, Operation},
+        resource::AnyResource,
+    };
+
+    fn claim(source: &str, name: &str) -> Option<Claim> {
+        Some(Claim { source: source.into(), name: name.into(), prevent_destroy: false, renamed_from: None })
+    }
+
+    #[test]
+    fn a_resource_is_named_by_its_source_and_name_or_by_its_id() {
+        let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
+        let route = |id: &str| Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new(id));
+        let create = |key: &Key, claim: Option<Claim>| {
+            let spec: Arc<dyn AnyResource> = match key.kind {
+                Kind::HttpsEdge => Arc::new(HttpsEdge::default()),
+                _ => {
+                    let (match_type, r#match) = (Some(MatchType::ExactPath), "/".to_owned());
+                    Arc::new(HttpsEdgeRoute { match_type, r#match, ..HttpsEdgeRoute::default() })
+                }
+            };
+            Operation::Create { key: key.clone(), spec, claim, token: None }
+        };
+        let operations = [
+            create(&edge, claim("shop", "store")),
+            create(&route("edghtsrt_1"), claim("te\nam", "cart")),
+            create(&route("edghtsrt_2"), None),
+        ];
+        let state = Snapshot::default().apply(&operations, Timestamp::UNIX_EPOCH).unwrap().0;
+        assert_eq!(state.name_of(&edge), "HttpsEdge store of source `shop` (edghts_1)");
+        let cart = "HttpsEdgeRoute store/cart of source `te\\nam` (edghtsrt_1)";
+        assert_eq!(state.name_of(&route("edghtsrt_1")), cart);
+        assert_eq!(state.name_of(&route("edghtsrt_2")), "HttpsEdgeRoute edghtsrt_2");
+        let many: Vec<Key> = (0..12).map(|at| route(&format!("edghtsrt_x{at}"))).collect();
+        assert!(state.names_of(&many).ends_with("HttpsEdgeRoute edghtsrt_x9 and 2 more"));
+    }
+}

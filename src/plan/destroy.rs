@@ -1,0 +1,193 @@
+//! The plan that deletes everything that a source owns (D108).
+
+use std::{cmp::Reverse, sync::Arc};
+
+use super::{
+    Change, Effect, Plan,
+    diff::deletion,
+    safety::{Budget, CountedResources, over_budget},
+};
+use crate::{
+    model::{
+        code::Code,
+        diagnostic::Diagnostic,
+        fault::nearest,
+        key::Key,
+        snapshot::{Entry, Snapshot},
+    },
+    text::printable,
+};
+
+const OF_SOURCE: CountedResources = CountedResources { of: "the source", check: "check the name of the source" };
+
+/// Computes the plan that deletes all resources of a source. Whoever runs it confirms the name of the source, so the default
+/// limit, which never allows all of them, does not apply; a limit that is set does.
+pub(crate) fn destroy(current: &Snapshot, source: &str, budget: Budget) -> Plan {
+    let mut plan = Plan { base: current.revision, ..Plan::default() };
+    let mut owned: Vec<&Arc<Entry>> = current.iter().filter(|entry| entry.is_owned_by(source)).collect();
+    if owned.is_empty() {
+        plan.refusals.push(owns_nothing(current, source));
+        return plan;
+    }
+    // Backward through the kinds, so that every prefix of the plan keeps references valid.
+    owned.sort_by_cached_key(|entry| (Reverse(entry.key.kind), current.full_name(entry)));
+    for entry in &owned {
+        let (key, name) = (&entry.key, current.full_name(entry));
+        let named = format!("{} {name} ({})", key.kind, key.id);
+        if entry.claim.as_ref().is_some_and(|claim| claim.prevent_destroy) {
+            let message = format!("{named} has `prevent_destroy` and would be deleted");
+            let help = "remove `prevent_destroy` from its manifest, and reconcile the source first";
+            plan.refusals.push(Diagnostic::error(Code::PreventDestroy, message).help(help));
+        }
+        let others = others_that_need(current, entry, source);
+        if !others.is_empty() {
+            let message = format!("{named} is in use by {}", current.names_of(&others));
+            plan.refusals.push(Diagnostic::error(Code::InUse, message).help(Code::InUse.info().cure));
+        }
+        let operations = deletion(entry);
+        // An implicit resource without modules goes with its last child (D34).
+        if !operations.is_empty() {
+            plan.changes.push(Change {
+                key: key.clone(),
+                name,
+                effect: Effect::Delete,
+                notes: Vec::new(),
+                before: Some(Arc::clone(entry.spec())),
+                operations,
+                token_file: None,
+                drift: None,
+            });
+        }
+    }
+    if budget != Budget::Normal {
+        let refusal = over_budget(&plan, owned.len(), budget, &OF_SOURCE);
+        plan.refusals.extend(refusal);
+    }
+    plan
+}
+
+/// The resources that reference a resource or are inside it, and that the source does not own.
+fn others_that_need(current: &Snapshot, entry: &Entry, source: &str) -> Vec<Key> {
+    let key = &entry.key;
+    let children = key.kind.info().children.into_iter().flat_map(|kind| current.children(key, kind));
+    let children = children.map(|child| child.key.clone());
+    let mut others: Vec<Key> = children.chain(current.users(key).cloned()).collect();
+    others.retain(|other| current.get(other).is_some_and(|other| !other.is_owned_by(source)));
+    others.sort();
+    others.dedup();
+    others
+}
+
+/// The error of a name that no resource has: it is a mistake, or the source was destroyed before.
+fn owns_nothing(current: &Snapshot, source: &str) -> Diagnostic {
+    let message = format!("source `{}` owns nothing", printable(source));
+    let mut known: Vec<&str> = current.iter().filter_map(|entry| Some(entry.claim.as_ref()?.source.as_str())).collect();
+    known.sort_unstable();
+    known.dedup();
+    let help = match nearest(source, known) {
+        Some(near) => format!("did you mean `{}`?", printable(near)),
+        None => "check the name; `edgewright history --source NAME` shows whether it was destroyed before".to_owned(),
+    };
+    Diagnostic::error(Code::NotFound, message).help(help)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::{
+        Kind,
+        id::Id,
+        kind::{
+            https_edge::HttpsEdge,
+            https_edge_route::{HttpsEdgeRoute, MatchType},
+        },
+        operation::{Claim, Operation},
+    };
+
+    fn edge(name: &str) -> Key {
+        Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}")))
+    }
+
+    fn route(edge: &str, name: &str) -> Key {
+        Key::child(Kind::HttpsEdgeRoute, self::edge(edge).id, Id::new(&format!("edghtsrt_{name}")))
+    }
+
+    fn claim(source: &str, name: &str, prevent_destroy: bool) -> Option<Claim> {
+        Some(Claim { source: source.into(), name: name.into(), prevent_destroy, renamed_from: None })
+    }
+
+    fn with_edge(name: &str, claim: Option<Claim>) -> Operation {
+        Operation::Create { key: edge(name), spec: Arc::new(HttpsEdge::default()), claim, token: None }
+    }
+
+    fn with_route(edge: &str, name: &str, claim: Option<Claim>) -> Operation {
+        let (match_type, r#match) = (Some(MatchType::ExactPath), format!("/{name}"));
+        let spec = Arc::new(HttpsEdgeRoute { match_type, r#match, ..HttpsEdgeRoute::default() });
+        Operation::Create { key: route(edge, name), spec, claim, token: None }
+    }
+
+    fn state(operations: &[Operation]) -> Snapshot {
+        Snapshot::default().apply(operations, Timestamp::UNIX_EPOCH).unwrap().0
+    }
+
+    fn refusals(plan: &Plan) -> Vec<(String, &str)> {
+        plan.refusals.iter().map(|refusal| (refusal.code.to_string(), refusal.message.as_str())).collect()
+    }
+
+    #[test]
+    fn all_that_a_source_owns_is_deleted_and_nothing_else() {
+        let state = state(&[
+            with_edge("a", claim("shop", "a", false)),
+            with_edge("b", claim("shop", "b", false)),
+            with_route("a", "r", claim("shop", "r", false)),
+            with_edge("other", claim("docs", "a", false)),
+            with_edge("free", None),
+        ]);
+        let plan = destroy(&state, "shop", Budget::Normal);
+        assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
+        let calls: Vec<String> = plan.operations().iter().map(ToString::to_string).collect();
+        let expected = [
+            "DELETE /edges/https/edghts_a/routes/edghtsrt_r",
+            "DELETE /edges/https/edghts_a",
+            "DELETE /edges/https/edghts_b",
+        ];
+        assert_eq!(calls, expected);
+        let after = state.apply(&plan.operations(), Timestamp::UNIX_EPOCH).unwrap().0;
+        assert_eq!(after.len(), 2);
+    }
+
+    #[test]
+    fn what_is_protected_or_used_by_others_is_named() {
+        let state = state(&[
+            with_edge("a", claim("shop", "a", false)),
+            with_edge("b", claim("shop", "b", true)),
+            with_route("a", "r", claim("team", "cart", false)),
+            with_route("a", "s", None),
+        ]);
+        let plan = destroy(&state, "shop", Budget::Normal);
+        let used = "HttpsEdge a (edghts_a) is in use by HttpsEdgeRoute a/cart of source `team` (edghtsrt_r), \
+                    HttpsEdgeRoute edghtsrt_s";
+        let expected = [
+            ("ERR_EDGEWRIGHT_IN_USE".to_owned(), used),
+            (
+                "ERR_EDGEWRIGHT_PREVENT_DESTROY".to_owned(),
+                "HttpsEdge b (edghts_b) has `prevent_destroy` and would be deleted",
+            ),
+        ];
+        assert_eq!(refusals(&plan), expected);
+    }
+
+    #[test]
+    fn a_limit_that_is_set_counts_and_an_unknown_name_is_an_error() {
+        let state = state(&[with_edge("a", claim("shop", "a", false)), with_edge("b", claim("shop", "b", false))]);
+        let over = destroy(&state, "shop", Budget::Count(1));
+        assert_eq!(refusals(&over).first().unwrap().0, "ERR_EDGEWRIGHT_TOO_MANY_DELETIONS");
+        assert!(destroy(&state, "shop", Budget::Count(2)).refusals.is_empty());
+        let unknown = destroy(&state, "shpo", Budget::Normal);
+        assert_eq!(refusals(&unknown), [("ERR_EDGEWRIGHT_NOT_FOUND".to_owned(), "source `shpo` owns nothing")]);
+        assert_eq!(unknown.refusals.first().unwrap().help.as_deref(), Some("did you mean `shop`?"));
+    }
+}
