@@ -2,7 +2,14 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{CommandResult, Exit, Failure, caching::Caching, output::Output, progress::during, show, source::Loading};
+use super::{
+    CommandResult, Exit, Failure,
+    caching::Caching,
+    output::Output,
+    progress::during,
+    show,
+    source::{Loading, ReportedSource},
+};
 use crate::{
     manifest::tree::{CommitTree, Tree, revisions},
     model::{code::Code, diagnostic::Diagnostic},
@@ -24,6 +31,8 @@ pub(super) struct Args {
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
+    reported: ReportedSource,
+    #[command(flatten)]
     loading: Loading,
     /// The old and the new file or folder of manifests; with --rev, one path (default: the working folder).
     #[arg(value_name = "PATH", num_args = 0..=2)]
@@ -37,7 +46,8 @@ impl Args {
         let options = |tree: Arc<dyn Tree>| Options { tree, lints: lints.clone(), ..Options::default() };
         let parsed = self.caching.parsed_files(None);
         let compared = during("Comparing", || compare(&options(old), &options(new), parsed.as_ref()));
-        let report = compared.report_with("diff", self.output.detail());
+        let mut report = compared.report_with("diff", self.output.detail());
+        report.source = self.reported.name();
         self.output.announce(&report, compared.plan.as_ref())?;
         // Nothing is applied, but a reviewer should see what reconcile would refuse.
         show::diagnostics(&report.refusals);

@@ -270,6 +270,7 @@ fn report_unconfigured(failure: &Failure) {
     let (Some(command), Some(output)) = (command, Output::for_programs(arguments)) else { return };
     let report = Report {
         command,
+        source: source::source_among(arguments),
         diagnostics: failure.diagnostics.clone(),
         first_file: Some(Config::path().display().to_string()),
         ..Report::default()

@@ -81,6 +81,7 @@ impl PlanArgs {
         let proposal = target.propose(document)?;
         let Proposal { mut report, left_out, saved, unwritable } = proposal;
         report.command = if dry_run { "plan" } else { "reconcile" };
+        report.source = self.ownership.reported_source();
         self.output.announce(&report, target.plan()).inspect_err(|_| {
             if !dry_run {
                 say("Nothing was applied.");

@@ -119,6 +119,7 @@ impl Planned {
         });
         Report {
             command,
+            source: None,
             diagnostics,
             plan,
             refusals: self.plan.as_ref().map(|plan| plan.refusals.clone()).unwrap_or_default(),

@@ -200,6 +200,7 @@ impl ServerTarget {
         let diagnostics = |items: &[Item]| items.iter().map(|item| here(item.diagnostic(&known))).collect();
         let report = Report {
             command: "plan",
+            source: None,
             diagnostics: diagnostics(&run.report.diagnostics),
             refusals: diagnostics(&run.report.refusals),
             plan: run.report.plan,
