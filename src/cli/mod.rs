@@ -29,6 +29,7 @@ mod reconcile;
 mod reload;
 mod restore;
 mod resume;
+mod review;
 mod revision;
 mod rollback;
 mod schema;

@@ -34,7 +34,7 @@ pub(super) struct Manifests {
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    loading: Loading,
+    pub loading: Loading,
 }
 
 impl Manifests {

@@ -1,11 +1,14 @@
 //! `edgewright validate`.
 
+use std::sync::Arc;
+
 use super::{
     CommandResult, Exit,
     caching::Caching,
     leave,
     output::Output,
     progress::during,
+    review::ReviewArgs,
     source::{Manifests, ReportedSource},
 };
 use crate::reconcile::{LintLevels, validate_with};
@@ -20,6 +23,8 @@ pub(super) struct Args {
     #[command(flatten)]
     reported: ReportedSource,
     #[command(flatten)]
+    review: ReviewArgs,
+    #[command(flatten)]
     manifests: Manifests,
 }
 
@@ -27,7 +32,8 @@ impl Args {
     /// Runs the command.
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let parsed = self.caching.parsed_files(None);
-        let validated = during("Validating", || validate_with(&self.manifests.tree(), &lints, parsed.as_ref()));
+        let tree = self.review.around(Arc::new(self.manifests.tree()), &self.manifests.loading);
+        let validated = during("Validating", || validate_with(tree.as_ref(), &lints, parsed.as_ref()));
         let mut report = validated.report("validate");
         report.source = self.reported.name();
         self.output.announce(&report, None)?;

@@ -6,6 +6,7 @@
 pub(crate) mod again;
 mod bounds;
 mod cache;
+mod context;
 mod declaration;
 mod document;
 pub(crate) mod export;
@@ -29,6 +30,7 @@ pub(crate) mod tree;
 mod values;
 
 pub(crate) use cache::ParsedFiles;
+pub(crate) use context::state_of;
 pub(crate) use declaration::Origins;
 pub use origin::ManifestFile;
 pub(crate) use origin::Origin;
@@ -44,10 +46,11 @@ use foldhash::HashMap;
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::model::diagnostic::{Diagnostic, sort};
+use context::SourceContext;
 use declaration::{Declared, ModuleSet};
 use findings::FileFindings;
 use reader::declare;
-use tree::{FileStamp, Tree, changed_while_read};
+use tree::{FileStamp, Tree, changed_while_read, in_context};
 use values::{Taken, Values};
 
 /// The loaded manifests.
@@ -55,6 +58,8 @@ use values::{Taken, Values};
 pub struct Loaded {
     /// What all files declare, merged when it is first needed.
     declared: OnceLock<Declared>,
+    /// What the files of the context declare.
+    context: SourceContext,
     /// Whether no name or ID is declared twice.
     is_consistent: bool,
     /// All errors and warnings.
@@ -174,17 +179,23 @@ impl Loaded {
     }
 
     fn with(mut self, reads: Vec<Arc<FileRead>>) -> Self {
-        let mut all = Declared::default();
-        for read in reads {
+        let (mut all, mut context) = (Declared::default(), Vec::new());
+        for (file, read) in self.files.iter().zip(reads) {
             // What nobody keeps is moved.
             let FileRead { declared, diagnostics, .. } = Arc::unwrap_or_clone(read);
-            all.append(declared);
-            self.diagnostics.extend(diagnostics);
+            if file.is_context() {
+                context.push(declared);
+                self.diagnostics.extend(diagnostics.into_iter().filter_map(in_context));
+            } else {
+                all.append(declared);
+                self.diagnostics.extend(diagnostics);
+            }
         }
         let found = self.diagnostics.len();
         all.settle(&mut self.diagnostics);
         self.is_consistent = self.diagnostics.len() == found;
         self.declared = OnceLock::from(all);
+        self.context = SourceContext::of(context);
         sort(&mut self.diagnostics);
         self
     }
@@ -192,25 +203,39 @@ impl Loaded {
     /// Like `with`, if it is known that no name or ID is declared twice.
     fn consistent(mut self) -> Self {
         self.is_consistent = true;
-        self.diagnostics.extend(self.reads.iter().flat_map(|read| read.diagnostics.iter().cloned()));
+        for (file, read) in self.files.iter().zip(&self.reads) {
+            let found = read.diagnostics.iter().cloned();
+            match file.is_context() {
+                true => self.diagnostics.extend(found.filter_map(in_context)),
+                false => self.diagnostics.extend(found),
+            }
+        }
+        self.context = SourceContext::of([self.declared_by(true)]);
         sort(&mut self.diagnostics);
         self
     }
 
     /// What all files declare.
     fn declared(&self) -> &Declared {
-        self.declared.get_or_init(|| {
-            let mut all = Declared::default();
-            self.reads.iter().for_each(|read| all.append(read.declared.clone()));
-            all
-        })
+        self.declared.get_or_init(|| self.declared_by(false))
     }
 
-    /// The module sets of all files.
+    /// What the files of the source or those of its context declare.
+    fn declared_by(&self, context: bool) -> Declared {
+        let mut all = Declared::default();
+        let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| file.is_context() == context);
+        reads.for_each(|(_, read)| all.append(read.declared.clone()));
+        all
+    }
+
+    /// The module sets of all files. Those of the source come first.
     fn sets(&self) -> BTreeMap<String, Arc<ModuleSet>> {
         let mut sets = BTreeMap::new();
-        for (name, set) in self.reads.iter().flat_map(|read| &read.declared.sets) {
-            sets.entry(name.clone()).or_insert_with(|| Arc::clone(set));
+        for context in [false, true] {
+            let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| file.is_context() == context);
+            for (name, set) in reads.flat_map(|(_, read)| &read.declared.sets) {
+                sets.entry(name.clone()).or_insert_with(|| Arc::clone(set));
+            }
         }
         sets
     }

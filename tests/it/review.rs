@@ -1,6 +1,9 @@
 //! Reviews in CI: what a pull request shows of one team's folder, without the rest of the repository and without secrets.
 
-use crate::cli::Folder;
+use crate::{
+    cli::{Folder, Run, Serve, finish},
+    diff::git,
+};
 
 /// An edge without routes.
 fn edge(name: &str) -> String {
@@ -36,4 +39,144 @@ fn the_comments_of_two_sources_do_not_replace_each_other() {
     // So is a report that has nothing but an error in the configuration.
     folder.write("edgewright.config.yaml", "lints: {no-such-lint: deny}\n");
     assert_eq!(first("plan a --source team-a"), "<!-- edgewright:team-a -->");
+}
+
+/// A shared folder with module sets and an edge, and a team's folder that uses them.
+fn teams() -> Folder {
+    let folder = Folder::new();
+    folder.write(
+        "shared/sets.yaml",
+        "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: usual}\nspec: {compression: {enabled: false}}\n---\n\
+         apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: spare}\nspec: {compression: {}}\n",
+    );
+    folder.write("shared/edge.yaml", &edge("shop"));
+    folder.write("team/cart.yaml", &route("usual"));
+    folder
+}
+
+/// A route of the shared edge with a module set.
+fn route(set: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: cart}}\n\
+         spec: {{edge: shop, match_type: path_prefix, match: /cart, backend: {{backend_id: bkd_1}}, modules_from: [{set}]}}\n"
+    )
+}
+
+/// Runs a line through a server, as the admin.
+fn through(folder: &Folder, serve: &Serve, line: &str) -> Run {
+    let mut command = folder.command(&format!("{line} --server http://{}", serve.address));
+    command.env("EDGEWRIGHT_TOKEN", &serve.token);
+    finish(command, "")
+}
+
+fn has(run: &Run, parts: &[&str]) {
+    for part in parts {
+        assert!(run.all().contains(part), "{part:?}\n{}", run.all());
+    }
+}
+
+#[test]
+fn a_folder_of_a_team_is_validated_with_what_it_shares() {
+    let folder = teams();
+    let alone = folder.run("validate team");
+    assert_eq!(alone.code, 3);
+    has(&alone, &["unknown ModuleSet `usual`", "unknown HttpsEdge `shop`", "--with"]);
+    // Nothing of the context is counted or linted, and neither are its module sets called unused.
+    for with in ["--with shared", "--with shared/edge.yaml --with shared/sets.yaml", "--with ."] {
+        let run = folder.ok(&format!("validate team {with}"));
+        has(&run, &["1 file"]);
+        assert!(!run.all().contains("unused-module-set") && !run.all().contains("disabled-module"), "{}", run.all());
+    }
+    // The owner of the sets has no routes, so its sets are for others; and those that routes of others use are used.
+    assert!(!folder.ok("validate shared").all().contains("unused-module-set"));
+    folder.write("shared/home.yaml", &route("usual").replace("cart", "home").replace("[usual]", "[]"));
+    let owner = folder.ok("validate shared --with team");
+    has(&owner, &["no route uses the module set `spare`"]);
+    assert!(!owner.all().contains("the module set `usual`"), "{}", owner.all());
+}
+
+#[test]
+fn errors_of_the_context_are_told_where_they_are() {
+    let folder = teams();
+    folder.edit("shared/sets.yaml", "{enabled: false}", "{enable: false}");
+    for verb in ["validate", "plan"] {
+        let run = folder.run(&format!("{verb} team --with shared"));
+        assert_eq!(run.code, 3);
+        has(&run, &["in the context: unknown field `enable`", "shared/sets.yaml:4:"]);
+        // The faulty set is known.
+        assert!(!run.all().contains("unknown ModuleSet"), "{}", run.all());
+    }
+    // Two sets with one name are an error only where they are used.
+    let twice = teams();
+    twice.write("other/sets.yaml", &twice.read("shared/sets.yaml"));
+    let run = twice.run("validate team --with shared --with other");
+    assert_eq!(run.code, 3);
+    has(&run, &["in the context: duplicate ModuleSet `usual`"]);
+    assert!(!run.all().contains("`spare`"), "{}", run.all());
+    let mistyped = teams();
+    mistyped.edit("team/cart.yaml", "[usual]", "[usuall]");
+    has(&mistyped.run("validate team --with shared"), &["unknown ModuleSet `usuall`", "did you mean `usual`?"]);
+}
+
+#[test]
+fn a_team_applies_what_it_has_validated_and_owns_nothing_of_the_context() {
+    let folder = teams();
+    let early = folder.run("plan team --source team --with shared");
+    assert_eq!(early.code, 3);
+    has(&early, &["unknown HttpsEdge `shop`", "apply the manifests of the context first"]);
+    folder.ok("reconcile shared --source shared");
+    let applied = folder.ok("reconcile team --source team --with shared --out plan.json");
+    has(
+        &applied,
+        &["+ HttpsEdgeRoute shop/cart", "1 to create, 0 to change, 0 to replace, 0 to delete", "enabled: false"],
+    );
+    // A run with the context is not one without it, whatever is remembered.
+    for _ in 0..2 {
+        has(&folder.ok("plan team --source team --with shared"), &["No changes: 1 unchanged."]);
+        assert_eq!(folder.run("plan team shared --source team").code, 3);
+        has(&folder.ok("plan shared --source shared --with team"), &["No changes: 1 unchanged."]);
+        assert_eq!(folder.run("plan team --source team").code, 3);
+    }
+    // A change of a shared set is a change of the routes that use it.
+    folder.edit("shared/sets.yaml", "{enabled: false}", "{enabled: true}");
+    has(&folder.ok("plan team --source team --with shared"), &["~ HttpsEdgeRoute shop/cart", "+ enabled: true"]);
+    has(&folder.ok("plan shared --source shared"), &["No changes"]);
+}
+
+#[test]
+fn a_server_plans_and_applies_with_the_context() {
+    let folder = teams();
+    let there = Folder::new();
+    let serve = there.serve("");
+    let run = |line: &str| through(&folder, &serve, line);
+    assert_eq!(run("reconcile shared --source shared").code, 0);
+    let applied = run("reconcile team --source team --with shared");
+    assert_eq!(applied.code, 0, "{}", applied.all());
+    has(&applied, &["+ HttpsEdgeRoute shop/cart", "1 to create"]);
+    has(&run("plan team --source team --with shared"), &["No changes: 1 unchanged."]);
+    // A context alone is no source: nothing is deleted.
+    let body = r##"{"source": "team", "files": [{"name": "a.yaml", "text": "# nothing", "context": true}]}"##;
+    let answer = serve.call("POST", "/reconciliations", body);
+    assert!(answer.code() == "ERR_EDGEWRIGHT_EMPTY_SOURCE", "{}", answer.body);
+}
+
+#[test]
+fn two_revisions_of_a_team_are_compared_in_their_context() {
+    let folder = teams();
+    git(&folder, "init -q -b main");
+    git(&folder, "add .");
+    git(&folder, "commit -q -m first");
+    folder.edit("shared/sets.yaml", "{enabled: false}", "{enabled: true}");
+    folder.write("extra/more.yaml", &edge("more"));
+    folder.write("team/cart.yaml", &(route("usual") + "---\n" + &edge("own")));
+    git(&folder, "add .");
+    git(&folder, "commit -q -m second");
+    assert_eq!(folder.run("diff --rev HEAD~1..HEAD team").code, 3);
+    for range in ["HEAD~1..HEAD", "HEAD~1"] {
+        let run = folder.ok(&format!("diff --rev {range} team --with shared"));
+        has(&run, &["~ HttpsEdgeRoute shop/cart", "+ enabled: true", "+ HttpsEdge own", "1 to create, 1 to change"]);
+    }
+    has(&folder.ok("diff --rev HEAD~1..HEAD team shared"), &["1 to create, 1 to change, 0 to replace"]);
+    let traced = folder.ok("trace https://shop.example.com/cart --manifests team --with shared");
+    has(&traced, &["cart", "path_prefix"]);
 }

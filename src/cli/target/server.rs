@@ -204,7 +204,7 @@ impl ServerTarget {
             diagnostics: diagnostics(&run.report.diagnostics),
             refusals: diagnostics(&run.report.refusals),
             plan: run.report.plan,
-            files: validated.files.len(),
+            files: validated.own_files(),
             first_file: validated.files.first().map(|file| file.source.name.clone()),
             applied: None,
         };
