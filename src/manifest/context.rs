@@ -46,6 +46,11 @@ impl SourceContext {
             ambiguous.extend(declared.sets.keys().filter(|name| all.sets.contains_key(*name)).cloned());
             all.append(declared);
         }
+        for name in &ambiguous {
+            if let Some(set) = all.sets.get_mut(name) {
+                Arc::make_mut(set).faulty = true;
+            }
+        }
         Self { declared: OnceLock::from(all), sets: OnceLock::new(), ambiguous }
     }
 

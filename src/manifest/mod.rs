@@ -4,6 +4,7 @@
 //! return partial results together with every [`Diagnostic`], so that one bad file does not hide the errors of others.
 
 pub(crate) mod again;
+mod assumed;
 mod bounds;
 mod cache;
 mod context;
@@ -46,6 +47,7 @@ use foldhash::HashMap;
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::model::diagnostic::{Diagnostic, sort};
+use assumed::AssumedNames;
 use context::SourceContext;
 use declaration::{Declared, ModuleSet};
 use findings::FileFindings;
@@ -60,6 +62,8 @@ pub struct Loaded {
     declared: OnceLock<Declared>,
     /// What the files of the context declare.
     context: SourceContext,
+    /// The values that were assumed.
+    assumed: AssumedNames,
     /// Whether no name or ID is declared twice.
     is_consistent: bool,
     /// All errors and warnings.
@@ -124,7 +128,8 @@ fn load_once(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded {
     if let Some(parsed) = parsed {
         parsed.tidy();
     }
-    Loaded { files, diagnostics, ..Loaded::default() }.with(reads)
+    let assumed = AssumedNames::new(tree.assumes_values());
+    Loaded { files, diagnostics, assumed, ..Loaded::default() }.with(reads)
 }
 
 /// Loads the manifests of a source again: only files whose text or values have changed since are parsed.
@@ -146,7 +151,8 @@ pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
             }
         })
         .unzip();
-    let loaded = Loaded { files, diagnostics, reads: reads.clone(), ..Loaded::default() };
+    let assumed = AssumedNames::new(tree.assumes_values());
+    let loaded = Loaded { files, diagnostics, assumed, reads: reads.clone(), ..Loaded::default() };
     if loaded.has_shape_of(earlier) { loaded.consistent() } else { loaded.with(reads) }
 }
 
@@ -182,7 +188,8 @@ impl Loaded {
         let (mut all, mut context) = (Declared::default(), Vec::new());
         for (file, read) in self.files.iter().zip(reads) {
             // What nobody keeps is moved.
-            let FileRead { declared, diagnostics, .. } = Arc::unwrap_or_clone(read);
+            let FileRead { declared, diagnostics, taken } = Arc::unwrap_or_clone(read);
+            self.assumed.note(file, &taken);
             if file.is_context() {
                 context.push(declared);
                 self.diagnostics.extend(diagnostics.into_iter().filter_map(in_context));
@@ -204,6 +211,7 @@ impl Loaded {
     fn consistent(mut self) -> Self {
         self.is_consistent = true;
         for (file, read) in self.files.iter().zip(&self.reads) {
+            self.assumed.note(file, &read.taken);
             let found = read.diagnostics.iter().cloned();
             match file.is_context() {
                 true => self.diagnostics.extend(found.filter_map(in_context)),

@@ -14,7 +14,7 @@ use rayon::{
 };
 
 use super::{
-    Loaded,
+    Loaded, assumed,
     declaration::{Declaration, ModuleSet, Origins},
     identity::{Identity, Known, Wanted, choose},
     kinds::MODULE_SET,
@@ -98,6 +98,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
         resolver.resolve(of_one_kind);
     }
     resolver.note_sets();
+    assumed::settle(loaded, snapshot, &mut resolver.out);
     resolver.check_pass_through();
     resolver.count_unknown();
     resolver.out

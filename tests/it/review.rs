@@ -1,7 +1,7 @@
 //! Reviews in CI: what a pull request shows of one team's folder, without the rest of the repository and without secrets.
 
 use crate::{
-    cli::{Folder, Run, Serve, finish},
+    cli::{Folder, REPOSITORY, Run, Serve, finish},
     diff::git,
 };
 
@@ -179,4 +179,155 @@ fn two_revisions_of_a_team_are_compared_in_their_context() {
     has(&folder.ok("diff --rev HEAD~1..HEAD team shared"), &["1 to create, 1 to change, 0 to replace"]);
     let traced = folder.ok("trace https://shop.example.com/cart --manifests team --with shared");
     has(&traced, &["cart", "path_prefix"]);
+}
+
+/// A folder with a secret from a variable and an authority from a file, neither of which is there.
+fn fork() -> Folder {
+    let folder = Folder::new();
+    folder.write(
+        "m/shop.yaml",
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: shop}\nspec:\n  hostports: ['shop.example.com:443']\n  \
+         routes:\n    - name: hooks\n      match_type: exact_path\n      match: /hooks\n      description: Hooks\n      \
+         backend: {backend_id: bkd_1}\n      webhook_verification: {provider: sendgrid, secret: {from_env: HOOK_SECRET}}\n---\n\
+         apiVersion: edgewright/v1\nkind: CertificateAuthority\nmetadata: {name: partners}\n\
+         spec: {ca_pem: {from_file: ca.pem}}\n",
+    );
+    folder
+}
+
+/// Runs a line with the values of [`fork`].
+fn with_values(folder: &Folder, line: &str) -> Run {
+    let authority = format!("{REPOSITORY}/examples/storefront/certs/partner-devices.pem");
+    std::fs::copy(authority, folder.path("m/ca.pem")).unwrap();
+    let mut command = folder.command(line);
+    command.env("HOOK_SECRET", "correct-horse");
+    let run = finish(command, "");
+    std::fs::remove_file(folder.path("m/ca.pem")).unwrap();
+    run
+}
+
+#[test]
+fn a_fork_without_secrets_is_reviewed() {
+    let folder = fork();
+    for verb in ["validate m", "plan m", "diff m m"] {
+        let run = folder.run(verb);
+        assert_eq!(run.code, 3, "{verb}");
+        has(&run, &["ENV_UNSET", "FILE_UNREADABLE"]);
+        let run = folder.ok(&format!("{verb} --secrets=assume"));
+        has(
+            &run,
+            &["ERR_EDGEWRIGHT_ASSUMED_VALUES", "2 unset values are assumed: variable `HOOK_SECRET`, file `ca.pem`"],
+        );
+        has(&run, &["(0 fields unchanged, 2 unknown)", "not checked because of 2 unknown fields", "`webhook-secret`"]);
+    }
+    let created = folder.ok("plan m --secrets=assume");
+    has(&created, &["+ HttpsEdgeRoute shop/hooks", "secret: (unknown)", "ca_pem: (unknown)", "3 to create"]);
+    for format in ["json", "markdown", "github", "sarif", "junit"] {
+        let run = folder.ok(&format!("plan m --secrets=assume --format {format}"));
+        assert!(run.out.contains("HOOK_SECRET") && run.out.contains("2 unset values"), "{format}: {}", run.out);
+        let shows = run.out.contains("(unknown)") && !run.out.contains("********");
+        assert!(shows || !["json", "markdown"].contains(&format), "{format}: {}", run.out);
+    }
+    // An empty variable is what a workflow of a fork has.
+    let mut command = folder.command("validate m --secrets=assume");
+    command.env("HOOK_SECRET", "");
+    assert_eq!(finish(command, "").code, 0);
+}
+
+#[test]
+fn values_that_the_store_has_are_unchanged() {
+    let folder = fork();
+    assert_eq!(with_values(&folder, "reconcile m").code, 0);
+    for _ in 0..2 {
+        let run = folder.ok("plan m --secrets=assume");
+        has(&run, &["No changes: 3 unchanged.", "(2 fields unchanged, 0 unknown)"]);
+        assert!(!run.all().contains("not checked"), "{}", run.all());
+        // An assumed run is not remembered as a real one, nor answered from one.
+        assert_eq!(folder.run("plan m").code, 3);
+        let real = with_values(&folder, "plan m");
+        assert!(real.out.contains("No changes: 3 unchanged.") && !real.all().contains("assumed"), "{}", real.all());
+    }
+    folder.edit("m/shop.yaml", "description: Hooks", "description: All hooks");
+    let run = folder.ok("plan m --secrets=assume");
+    has(&run, &["+ description: All hooks", "0 to create, 1 to change, 0 to replace, 0 to delete, 2 unchanged"]);
+    assert!(!run.out.contains("secret"), "{}", run.out);
+}
+
+#[test]
+fn nothing_assumed_is_ever_applied() {
+    let folder = fork();
+    for line in ["reconcile m --secrets=assume", "reconcile m --plan plan.json --secrets=assume"] {
+        let run = folder.run(line);
+        assert_eq!(
+            (run.code, run.err.contains("`--secrets=assume` cannot be used to apply")),
+            (1, true),
+            "{}",
+            run.all()
+        );
+    }
+    let saved = folder.run("plan m --secrets=assume --out plan.json");
+    assert_eq!((saved.code, saved.err.contains("cannot be saved")), (1, true), "{}", saved.all());
+    assert!(!folder.path("plan.json").exists() && !folder.path("store").exists());
+    let mut command = folder.command("reconcile m");
+    command.env("EDGEWRIGHT_SECRETS", "assume");
+    assert_eq!(finish(command, "").code, 1);
+    // Nobody can write what stands for an unknown value.
+    folder.edit("m/shop.yaml", "{from_env: HOOK_SECRET}", "\"\\uF5EDfrom_env HOOK_SECRET\\uF5ED\"");
+    has(&folder.run("validate m --secrets=assume"), &["a value cannot start with the character U+F5ED"]);
+}
+
+#[test]
+fn a_server_compares_assumed_values_with_what_it_has() {
+    let folder = fork();
+    let there = Folder::new();
+    let serve = there.serve("");
+    let server = format!("--server http://{}", serve.address);
+    let line = |line: &str| {
+        let mut command = folder.command(&format!("{line} {server}"));
+        command.env("EDGEWRIGHT_TOKEN", &serve.token);
+        finish(command, "")
+    };
+    let run = line("plan m --secrets=assume");
+    assert_eq!(run.code, 0, "{}", run.all());
+    has(&run, &["secret: (unknown)", "(0 fields unchanged, 2 unknown)", "3 to create"]);
+    let text = folder.read("m/shop.yaml").replace("{from_env: HOOK_SECRET}", "correct-horse").replace(
+        "{from_file: ca.pem}",
+        &serde_json::json!(
+            std::fs::read_to_string(format!("{REPOSITORY}/examples/storefront/certs/partner-devices.pem")).unwrap()
+        )
+        .to_string(),
+    );
+    let body = serde_json::json!({"files": [{"name": "shop.yaml", "text": text}]}).to_string();
+    assert_eq!(serve.call("POST", "/reconciliations", &body).status, 201);
+    let run = line("plan m --secrets=assume");
+    has(&run, &["No changes: 3 unchanged.", "(2 fields unchanged, 0 unknown)"]);
+    let body =
+        serde_json::json!({"assume_values": true, "files": [{"name": "shop.yaml", "text": "# nothing"}]}).to_string();
+    assert_eq!(serve.call("POST", "/reconciliations", &body).code(), "ERR_EDGEWRIGHT_NOT_ALLOWED");
+    let body = serde_json::json!({"assume_values": true, "dry_run": true, "files": [
+        {"name": "shop.yaml", "text": folder.read("m/shop.yaml")}
+    ]});
+    let planned = serve.call("POST", "/reconciliations", &body.to_string()).json();
+    assert!(planned["saved_plan"].is_null() && planned["outcome"] == "", "{planned}");
+}
+
+#[test]
+fn values_of_the_context_matter_only_where_they_are_used() {
+    let folder = teams();
+    folder.write(
+        "shared/certs.yaml",
+        "apiVersion: edgewright/v1\nkind: CertificateAuthority\nmetadata: {name: partners}\n\
+         spec: {ca_pem: {from_file: missing.pem}}\n",
+    );
+    folder.ok("validate team --with shared");
+    folder.edit(
+        "shared/sets.yaml",
+        "spec: {compression: {enabled: false}}",
+        "spec: {oidc: {issuer: 'https://id.example.com', client_id: shop, client_secret: {from_env: SSO_SECRET}}}",
+    );
+    let run = folder.run("validate team --with shared");
+    assert_eq!(run.code, 3, "{}", run.all());
+    has(&run, &["in the context: variable `SSO_SECRET` is not set", "shared/sets.yaml:4:"]);
+    let run = folder.ok("validate team --with shared --secrets=assume");
+    has(&run, &["1 unset value is assumed: variable `SSO_SECRET`"]);
 }

@@ -79,6 +79,10 @@ pub(crate) struct Request {
     /// `_` and the secret part.
     #[serde(default)]
     pub token_hashes: BTreeMap<String, Secret>,
+    /// Whether values of `from_env` and `from_file` that the request lacks are taken from the store, or are unknown. Only
+    /// for a dry run; its plan cannot be saved or expected.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub assume_values: bool,
 }
 
 /// A manifest file in a request.
