@@ -2,20 +2,28 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{CommandResult, Exit, Failure, caching::Caching, output::Output, progress::during, show, source::Loading};
+use super::{
+    CommandResult, Exit, Failure,
+    caching::Caching,
+    output::Output,
+    progress::during,
+    review::ReviewArgs,
+    show,
+    source::{Loading, ReportedSource},
+};
 use crate::{
-    manifest::tree::{CommitTree, Tree, revisions},
+    manifest::tree::{Tree, revisions},
     model::{code::Code, diagnostic::Diagnostic},
     reconcile::{LintLevels, Options, compare},
 };
 
-/// Compare two folders of manifests, or two Git revisions of one folder, without a store.
+/// Compare two folders of manifests, or two Git revisions of the same paths, without a store.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Exit with code 2 if they differ.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
-    /// Compare two Git revisions of one path: `A..B`, `A...B` for the changes on B since it branched off A, or `A` to
+    /// Compare two Git revisions of the paths: `A..B`, `A...B` for the changes on B since it branched off A, or `A` to
     /// compare A with the working tree.
     #[arg(long, value_name = "A..B", env = "EDGEWRIGHT_REV")]
     rev: Option<String>,
@@ -24,9 +32,13 @@ pub(super) struct Args {
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
+    reported: ReportedSource,
+    #[command(flatten)]
+    review: ReviewArgs,
+    #[command(flatten)]
     loading: Loading,
-    /// The old and the new file or folder of manifests; with --rev, one path (default: the working folder).
-    #[arg(value_name = "PATH", num_args = 0..=2)]
+    /// The old and the new file or folder of manifests; with --rev, any number of paths (default: the working folder).
+    #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 }
 
@@ -37,7 +49,8 @@ impl Args {
         let options = |tree: Arc<dyn Tree>| Options { tree, lints: lints.clone(), ..Options::default() };
         let parsed = self.caching.parsed_files(None);
         let compared = during("Comparing", || compare(&options(old), &options(new), parsed.as_ref()));
-        let report = compared.report_with("diff", self.output.detail());
+        let mut report = compared.report_with("diff", self.output.detail());
+        report.source = self.reported.name();
         self.output.announce(&report, compared.plan.as_ref())?;
         // Nothing is applied, but a reviewer should see what reconcile would refuse.
         show::diagnostics(&report.refusals);
@@ -51,22 +64,20 @@ impl Args {
 
     /// The old and the new manifests.
     fn sides(&self) -> Result<[Arc<dyn Tree>; 2], Failure> {
-        let usage = |message: &str| Failure::from(Diagnostic::error(Code::Parameter, message));
-        let disk = |path: &PathBuf| Arc::new(self.loading.of(vec![path.clone()]));
-        match (&self.rev, self.paths.as_slice()) {
-            (None, [old, new]) => Ok([disk(old), disk(new)]),
-            (None, _) => Err(usage("two paths are required without `--rev`")),
-            (Some(_), [_, _]) => Err(usage("`--rev` accepts one path (found 2)")),
-            (Some(range), paths) => {
-                let path = paths.first().cloned().unwrap_or_else(|| PathBuf::from("."));
-                let (old, new) = revisions(range, &path)?;
-                let at = |revision: &str, labelled| -> Result<Arc<dyn Tree>, Failure> {
-                    let outside = self.loading.allow_outside_files;
-                    Ok(Arc::new(CommitTree::open(revision, std::slice::from_ref(&path), labelled, outside)?))
-                };
-                let new = new.map_or_else(|| Ok(disk(&path) as Arc<dyn Tree>), |new| at(&new, false))?;
-                Ok([at(&old, true)?, new])
-            }
-        }
+        let on_disk = |paths: &[PathBuf]| self.review.around(Arc::new(self.loading.of(paths.to_vec())), &self.loading);
+        let Some(range) = &self.rev else {
+            return match self.paths.as_slice() {
+                [old, new] => Ok([on_disk(std::slice::from_ref(old)), on_disk(std::slice::from_ref(new))]),
+                _ => Err(Diagnostic::error(Code::Parameter, "two paths are required without `--rev`").into()),
+            };
+        };
+        let here = PathBuf::from(".");
+        let paths = if self.paths.is_empty() { std::slice::from_ref(&here) } else { self.paths.as_slice() };
+        let (old, new) = revisions(range, paths.first().unwrap_or(&here))?;
+        let new = match new {
+            Some(new) => self.review.at(&new, false, paths, &self.loading)?,
+            None => on_disk(paths),
+        };
+        Ok([self.review.at(&old, true, paths, &self.loading)?, new])
     }
 }

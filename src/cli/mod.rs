@@ -31,6 +31,7 @@ mod reconcile;
 mod reload;
 mod restore;
 mod resume;
+mod review;
 mod revision;
 mod rollback;
 mod schema;
@@ -276,6 +277,7 @@ fn report_unconfigured(failure: &Failure) {
     let (Some(command), Some(output)) = (command, Output::for_programs(arguments)) else { return };
     let report = Report {
         command,
+        source: source::source_among(arguments),
         diagnostics: failure.diagnostics.clone(),
         first_file: Some(Config::path().display().to_string()),
         ..Report::default()

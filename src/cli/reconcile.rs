@@ -1,24 +1,26 @@
 //! `edgewright reconcile` and `edgewright plan`.
 
-use std::{fs, io::Read, path::PathBuf};
+use std::{fs, io::Read, path::PathBuf, sync::Arc};
 
 use super::{
     CommandResult, Exit, Failure,
     caching::Caching,
     leave,
     output::{Output, Started, unless_closed},
+    review::ReviewArgs,
     show::{self, say},
     source::{Manifests, Ownership},
     store_or_server::StoreOrServer,
     target::{Local, PlanFile, Proposal, ServerTarget, Target},
 };
 use crate::{
+    manifest::tree::Disk,
     model::{
         code::Code,
         diagnostic::{Diagnostic, Severity},
     },
     plan::{outline::Outline, report::Report, safety::Budget, saved::SavedPlan},
-    reconcile::LintLevels,
+    reconcile::{LintLevels, Options},
 };
 
 /// No saved plan is larger.
@@ -53,6 +55,8 @@ pub(super) struct PlanArgs {
     #[command(flatten)]
     ownership: Ownership,
     #[command(flatten)]
+    review: ReviewArgs,
+    #[command(flatten)]
     pub place: StoreOrServer,
     #[command(flatten)]
     manifests: Manifests,
@@ -72,6 +76,7 @@ impl PlanArgs {
     }
 
     fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> CommandResult {
+        self.review.check(!dry_run, self.out.is_some() || reviewed.is_some())?;
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
         let mut target = self.target(lints, dry_run, reviewed.is_some())?;
         let document = match &reviewed {
@@ -81,6 +86,7 @@ impl PlanArgs {
         let proposal = target.propose(document)?;
         let Proposal { mut report, left_out, saved, unwritable } = proposal;
         report.command = if dry_run { "plan" } else { "reconcile" };
+        report.source = self.ownership.reported_source();
         self.output.announce(&report, target.plan()).inspect_err(|_| {
             if !dry_run {
                 say("Nothing was applied.");
@@ -136,7 +142,8 @@ impl PlanArgs {
     }
 
     fn target(&self, lints: LintLevels, dry_run: bool, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
-        let mut options = self.ownership.options(self.manifests.tree(), lints);
+        let tree = self.review.around(Arc::new(self.manifests.tree()), &self.manifests.loading);
+        let mut options = Options { tree, ..self.ownership.options(Disk::default(), lints) };
         if reviewed && !self.ownership.has_budget() {
             // Only the reviewed plan can run, and it was within the limit when it was saved.
             options.budget = Budget::Percent(100.0);

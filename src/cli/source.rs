@@ -2,12 +2,12 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, ArgMatches, Args};
 
 use crate::{
     manifest::tree::{Disk, Tree},
     plan::safety::Budget,
-    reconcile::{LintLevels, Options, check_source},
+    reconcile::{DEFAULT_SOURCE, LintLevels, Options, check_source},
 };
 
 /// How manifests are read.
@@ -34,7 +34,7 @@ pub(super) struct Manifests {
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    loading: Loading,
+    pub loading: Loading,
 }
 
 impl Manifests {
@@ -71,6 +71,32 @@ pub(super) struct Ownership {
     max_deletes: Option<Budget>,
 }
 
+/// The source that a report names: none for the default one.
+fn reported(source: &str) -> Option<String> {
+    (source != DEFAULT_SOURCE).then(|| source.to_owned())
+}
+
+/// The name of the source in the report of a command that needs it for nothing else.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ReportedSource {
+    /// Name of the source, by which a pull-request comment replaces only comments of the same source.
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = DEFAULT_SOURCE,
+        value_parser = source_name)]
+    source: String,
+}
+
+impl ReportedSource {
+    /// The source, for a report.
+    pub(super) fn name(&self) -> Option<String> {
+        reported(&self.source)
+    }
+}
+
+/// The source among the arguments of a command, for a report.
+pub(super) fn source_among(arguments: &ArgMatches) -> Option<String> {
+    arguments.try_get_one::<String>("source").ok().flatten().and_then(|source| reported(source))
+}
+
 /// Parses a source name.
 pub(super) fn source_name(name: &str) -> Result<String, String> {
     check_source(name).map(|()| name.to_owned())
@@ -80,6 +106,11 @@ impl Ownership {
     /// Whether `--max-deletes` is set.
     pub(super) fn has_budget(&self) -> bool {
         self.max_deletes.is_some()
+    }
+
+    /// The source, for a report.
+    pub(super) fn reported_source(&self) -> Option<String> {
+        reported(&self.source)
     }
 
     /// The limits of a source that sets none.

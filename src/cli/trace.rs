@@ -1,16 +1,18 @@
 //! `edgewright trace`.
 
-use std::{fmt::Write as _, net::IpAddr, path::PathBuf};
+use std::{fmt::Write as _, net::IpAddr, path::PathBuf, sync::Arc};
 
 use super::{
     CommandResult, Exit, Failure, StoreArgs,
     output::print,
+    review::ContextArgs,
     show, snapshot_of,
     source::{Loading, Ownership},
 };
 use crate::{
+    manifest::tree::Disk,
     model::{code::Code, diagnostic::Diagnostic, snapshot::Snapshot},
-    reconcile::{ApplyError, LintLevels, plan},
+    reconcile::{ApplyError, LintLevels, Options, Prepared},
     routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest, trace},
     store::{CommitError, mint},
     text::{escaped, printable},
@@ -32,6 +34,8 @@ pub(super) struct Args {
     /// Trace in the current store and again as if the plan of the manifests had been applied.
     #[arg(long, env = "EDGEWRIGHT_AFTER", requires = "manifests")]
     after: bool,
+    #[command(flatten)]
+    context: ContextArgs,
     #[command(flatten)]
     loading: Loading,
     #[command(flatten)]
@@ -74,7 +78,7 @@ impl Args {
         } else if self.after {
             let store = self.store.read_if_there()?;
             let before = snapshot_of(store.as_ref());
-            let (was, becomes) = (trace(&before, &request), trace(&self.applied(&before, &lints)?, &request));
+            let (was, becomes) = (trace(&before, &request), trace(&self.applied(Some(&before), &lints)?, &request));
             out.push_str("\nbefore the plan");
             write_trace(&mut out, &request, &was);
             out.push_str("\nafter the plan");
@@ -84,7 +88,7 @@ impl Args {
             let _ = writeln!(out, "\nThe plan {does} the handling of this request.");
             becomes
         } else {
-            let trace = trace(&self.applied(&Snapshot::default(), &lints)?, &request);
+            let trace = trace(&self.applied(None, &lints)?, &request);
             write_trace(&mut out, &request, &trace);
             trace
         };
@@ -111,10 +115,12 @@ impl Args {
         Ok(TracedRequest { client_ip, user_agent, headers: self.headers.clone(), ..request })
     }
 
-    /// Returns a copy of the snapshot with the manifests' plan applied.
-    fn applied(&self, snapshot: &Snapshot, lints: &LintLevels) -> Result<Snapshot, Failure> {
-        let options = self.ownership.options(self.loading.of(self.manifests.clone()), lints.clone());
-        let planned = plan(&options, snapshot);
+    /// Returns a copy of a store's state with the manifests' plan applied. Without a store, only the context is there.
+    fn applied(&self, state: Option<&Snapshot>, lints: &LintLevels) -> Result<Snapshot, Failure> {
+        let tree = self.context.around(Arc::new(self.loading.of(self.manifests.clone())), &self.loading);
+        let prepared = Prepared::load(Options { tree, ..self.ownership.options(Disk::default(), lints.clone()) });
+        let snapshot = state.map_or_else(|| prepared.context_state(), Snapshot::clone);
+        let planned = prepared.plan(&snapshot);
         if planned.has_errors() {
             show::diagnostics(&planned.diagnostics);
         }

@@ -48,6 +48,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             findings.report(key, path, format!("the provider `{WITHOUT_SECRET}` uses no secret")).help =
                 Some("Remove `secret`.");
         } else if webhook.provider.eq_ignore_ascii_case(WITH_PUBLIC_KEY)
+            && !webhook.secret.is_unknown()
             && !is_ecdsa_public_key(webhook.secret.expose())
         {
             let message = format!("the provider `{WITH_PUBLIC_KEY}` needs an ECDSA public key as `secret`");

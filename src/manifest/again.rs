@@ -121,7 +121,7 @@ impl LastResolved {
         let of_resources = resources.iter().map(|(desired, _)| Subject::Resource(desired.key.clone()));
         facts.forget(&of_resources.chain(read_again.iter().cloned().map(Subject::ModuleSet)).collect());
         for name in read_again {
-            if let Some(set) = sets.get(&name) {
+            if let Some(set) = sets.get(&name).filter(|set| !set.is_context()) {
                 set.facts.note(|| Subject::ModuleSet(name.clone()), &mut facts);
             }
         }
@@ -132,7 +132,9 @@ impl LastResolved {
         }
         if uses_change {
             let taken: HashSet<&String> = origins.iter().flat_map(|(_, it)| &it.modules_from).collect();
-            facts.unused_module_sets = sets.keys().filter(|name| !taken.contains(name)).cloned().collect();
+            let has_routes = origins.iter().any(|(key, _)| key.kind == Kind::HttpsEdgeRoute);
+            let unused = sets.iter().filter(|(name, set)| has_routes && !taken.contains(name) && !set.is_context());
+            facts.unused_module_sets = unused.map(|(name, _)| name.clone()).collect();
         }
         Resolved { desired, origins, sets, facts, ..Resolved::default() }
     }

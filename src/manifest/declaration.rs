@@ -132,6 +132,11 @@ pub(super) struct ModuleSet {
 }
 
 impl ModuleSet {
+    /// Whether it belongs to another source.
+    pub(super) fn is_context(&self) -> bool {
+        self.origin.is_context()
+    }
+
     /// Whether another set has equal modules.
     pub(super) fn has_same_modules(&self, other: &Self) -> bool {
         self.modules.len() == other.modules.len()

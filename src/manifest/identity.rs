@@ -20,7 +20,7 @@ use crate::{
         key::Key,
         kind::api_key::ApiKey,
         resource::AnyResource,
-        secret::Secrets,
+        secret::{Secrets, is_unknown},
         snapshot::{Entry, Snapshot},
     },
     text::printable,
@@ -139,13 +139,15 @@ impl<'a> Wanted<'a> {
         self.declaration.renamed_from.as_deref().filter(|former| *former != self.name())
     }
 
-    /// Whether an existing resource can be updated to this one in place. Unset immutable content matches any.
+    /// Whether an existing resource can be updated to this one in place. Unset or unknown immutable content matches
+    /// any.
     fn fits(&self, entry: &Entry) -> bool {
         if self.fixed.is_empty() {
             return true;
         }
         let Ok(existing) = fixed_content(entry.spec().as_ref()) else { return false };
-        self.fixed.iter().zip(existing).all(|(wanted, existing)| *wanted == existing || wanted == "\"\"")
+        let matches_any = |wanted: &str| wanted == "\"\"" || is_unknown(wanted.trim_start_matches('"'));
+        self.fixed.iter().zip(existing).all(|(wanted, existing)| *wanted == existing || matches_any(wanted))
     }
 
     /// Whether the resource will exist: an implicit one needs a module (D34).

@@ -4,8 +4,10 @@
 //! return partial results together with every [`Diagnostic`], so that one bad file does not hide the errors of others.
 
 pub(crate) mod again;
+mod assumed;
 pub(crate) mod bounds;
 mod cache;
+mod context;
 mod declaration;
 mod document;
 pub(crate) mod export;
@@ -29,6 +31,7 @@ pub(crate) mod tree;
 mod values;
 
 pub(crate) use cache::ParsedFiles;
+pub(crate) use context::state_of;
 pub(crate) use declaration::Origins;
 pub use origin::ManifestFile;
 pub(crate) use origin::Origin;
@@ -44,10 +47,12 @@ use foldhash::HashMap;
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::model::diagnostic::{Diagnostic, sort};
+use assumed::AssumedNames;
+use context::SourceContext;
 use declaration::{Declared, ModuleSet};
 use findings::FileFindings;
 use reader::declare;
-use tree::{FileStamp, Tree, changed_while_read};
+use tree::{FileStamp, Tree, changed_while_read, in_context};
 use values::{Taken, Values};
 
 /// The loaded manifests.
@@ -55,6 +60,10 @@ use values::{Taken, Values};
 pub struct Loaded {
     /// What all files declare, merged when it is first needed.
     declared: OnceLock<Declared>,
+    /// What the files of the context declare.
+    context: SourceContext,
+    /// The values that were assumed.
+    assumed: AssumedNames,
     /// Whether no name or ID is declared twice.
     is_consistent: bool,
     /// All errors and warnings.
@@ -119,7 +128,8 @@ fn load_once(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded {
     if let Some(parsed) = parsed {
         parsed.tidy();
     }
-    Loaded { files, diagnostics, ..Loaded::default() }.with(reads)
+    let assumed = AssumedNames::new(tree.assumes_values());
+    Loaded { files, diagnostics, assumed, ..Loaded::default() }.with(reads)
 }
 
 /// Loads the manifests of a source again: only files whose text or values have changed since are parsed.
@@ -141,7 +151,8 @@ pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
             }
         })
         .unzip();
-    let loaded = Loaded { files, diagnostics, reads: reads.clone(), ..Loaded::default() };
+    let assumed = AssumedNames::new(tree.assumes_values());
+    let loaded = Loaded { files, diagnostics, assumed, reads: reads.clone(), ..Loaded::default() };
     if loaded.has_shape_of(earlier) { loaded.consistent() } else { loaded.with(reads) }
 }
 
@@ -174,17 +185,24 @@ impl Loaded {
     }
 
     fn with(mut self, reads: Vec<Arc<FileRead>>) -> Self {
-        let mut all = Declared::default();
-        for read in reads {
+        let (mut all, mut context) = (Declared::default(), Vec::new());
+        for (file, read) in self.files.iter().zip(reads) {
             // What nobody keeps is moved.
-            let FileRead { declared, diagnostics, .. } = Arc::unwrap_or_clone(read);
-            all.append(declared);
-            self.diagnostics.extend(diagnostics);
+            let FileRead { declared, diagnostics, taken } = Arc::unwrap_or_clone(read);
+            self.assumed.note(file, &taken);
+            if file.is_context() {
+                context.push(declared);
+                self.diagnostics.extend(diagnostics.into_iter().filter_map(in_context));
+            } else {
+                all.append(declared);
+                self.diagnostics.extend(diagnostics);
+            }
         }
         let found = self.diagnostics.len();
         all.settle(&mut self.diagnostics);
         self.is_consistent = self.diagnostics.len() == found;
         self.declared = OnceLock::from(all);
+        self.context = SourceContext::of(context);
         sort(&mut self.diagnostics);
         self
     }
@@ -192,25 +210,40 @@ impl Loaded {
     /// Like `with`, if it is known that no name or ID is declared twice.
     fn consistent(mut self) -> Self {
         self.is_consistent = true;
-        self.diagnostics.extend(self.reads.iter().flat_map(|read| read.diagnostics.iter().cloned()));
+        for (file, read) in self.files.iter().zip(&self.reads) {
+            self.assumed.note(file, &read.taken);
+            let found = read.diagnostics.iter().cloned();
+            match file.is_context() {
+                true => self.diagnostics.extend(found.filter_map(in_context)),
+                false => self.diagnostics.extend(found),
+            }
+        }
+        self.context = SourceContext::of([self.declared_by(true)]);
         sort(&mut self.diagnostics);
         self
     }
 
     /// What all files declare.
     fn declared(&self) -> &Declared {
-        self.declared.get_or_init(|| {
-            let mut all = Declared::default();
-            self.reads.iter().for_each(|read| all.append(read.declared.clone()));
-            all
-        })
+        self.declared.get_or_init(|| self.declared_by(false))
     }
 
-    /// The module sets of all files.
+    /// What the files of the source or those of its context declare.
+    fn declared_by(&self, context: bool) -> Declared {
+        let mut all = Declared::default();
+        let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| file.is_context() == context);
+        reads.for_each(|(_, read)| all.append(read.declared.clone()));
+        all
+    }
+
+    /// The module sets of all files. Those of the source come first.
     fn sets(&self) -> BTreeMap<String, Arc<ModuleSet>> {
         let mut sets = BTreeMap::new();
-        for (name, set) in self.reads.iter().flat_map(|read| &read.declared.sets) {
-            sets.entry(name.clone()).or_insert_with(|| Arc::clone(set));
+        for context in [false, true] {
+            let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| file.is_context() == context);
+            for (name, set) in reads.flat_map(|(_, read)| &read.declared.sets) {
+                sets.entry(name.clone()).or_insert_with(|| Arc::clone(set));
+            }
         }
         sets
     }

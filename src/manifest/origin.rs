@@ -23,6 +23,8 @@ pub struct ManifestFile {
     /// The source tree's root.
     pub root: PathBuf,
     map: OnceLock<SourceMap>,
+    /// Whether the source only uses what the file declares (D107).
+    is_context: bool,
 }
 
 impl ManifestFile {
@@ -33,13 +35,26 @@ impl ManifestFile {
 
     /// Creates a file with a text that others use too.
     pub(crate) fn shared(name: String, text: Arc<String>, folder: PathBuf, root: PathBuf) -> Self {
-        Self { source: Arc::new(SourceFile::shared(name, text)), folder, root, map: OnceLock::new() }
+        let source = Arc::new(SourceFile::shared(name, text));
+        Self { source, folder, root, map: OnceLock::new(), is_context: false }
+    }
+
+    /// The same file as one of the context.
+    pub(crate) fn as_context(&self) -> Self {
+        let (source, folder, root) = (Arc::clone(&self.source), self.folder.clone(), self.root.clone());
+        Self { source, folder, root, map: OnceLock::new(), is_context: true }
+    }
+
+    /// Whether the file is part of the context, and not of the source.
+    pub(crate) fn is_context(&self) -> bool {
+        self.is_context
     }
 
     /// Whether another file has the same name, text and place.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let (one, two) = (&self.source, &other.source);
-        one.name == two.name && self.folder == other.folder && self.root == other.root && one.text == two.text
+        let is_alike = self.is_context == other.is_context && one.text == two.text;
+        is_alike && one.name == two.name && self.folder == other.folder && self.root == other.root
     }
 
     /// The positions in the file, computed on first use.
@@ -106,6 +121,11 @@ impl Origin {
     /// The name of the file.
     pub(crate) fn file_name(&self) -> &str {
         &self.file.source.name
+    }
+
+    /// Whether the file is part of the context.
+    pub(crate) fn is_context(&self) -> bool {
+        self.file.is_context()
     }
 
     /// The path of this part in its document.

@@ -7,16 +7,17 @@ use std::{
     sync::Arc,
 };
 
-use foldhash::{HashMap, HashMapExt as _, HashSet};
+use foldhash::{HashMap, HashMapExt as _};
 use rayon::{
     iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator},
     slice::ParallelSliceMut,
 };
 
 use super::{
-    Loaded,
+    Loaded, assumed,
     declaration::{Declaration, ModuleSet, Origins},
     identity::{Identity, Known, Wanted, choose},
+    kinds::MODULE_SET,
     known_names::{KnownNames, Missing},
 };
 use crate::{
@@ -62,9 +63,9 @@ pub(crate) struct Resolved {
 }
 
 /// Like [`resolve`], but without a store: identifiers cannot be looked up, and those with the prefix of their kind are
-/// assumed to exist.
-pub(crate) fn resolve_offline(loaded: &Loaded, source: &str) -> Resolved {
-    resolve_with(loaded, &Snapshot::default(), source, true, true)
+/// assumed to exist. `context` has the resources of the context.
+pub(crate) fn resolve_offline(loaded: &Loaded, context: &Snapshot, source: &str) -> Resolved {
+    resolve_with(loaded, context, source, true, true)
 }
 
 /// Assigns every declared resource its key and resolves references by name to identifiers.
@@ -97,6 +98,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
         resolver.resolve(of_one_kind);
     }
     resolver.note_sets();
+    assumed::settle(loaded, snapshot, &mut resolver.out);
     resolver.check_pass_through();
     resolver.count_unknown();
     resolver.out
@@ -175,7 +177,7 @@ impl<'a> Resolver<'a> {
     /// Resolves the declarations of one kind. Their ids are chosen together, because one may take over another's name.
     fn resolve(&mut self, declarations: &[&'a Arc<Declaration>]) {
         let names = KnownNames {
-            sets: &self.loaded.declared().sets,
+            sets: self.loaded.usable_sets(),
             known: &self.known,
             ids: &self.ids,
             desired: &self.out.desired,
@@ -272,6 +274,10 @@ impl<'a> Resolver<'a> {
         if self.loaded.declared().knows(kind, name) {
             return;
         }
+        let in_context = self.loaded.context().knows(kind, name);
+        if in_context && (self.offline || *kind == MODULE_SET) {
+            return;
+        }
         let index = self.out.diagnostics.len();
         let (first, count) = self.unknown_names.entry((*kind, name.clone())).or_insert((index, 0));
         *count += 1;
@@ -285,8 +291,11 @@ impl<'a> Resolver<'a> {
         }
         let fault = Fault::new(Code::UnknownReference, format!("unknown {kind} `{}`", printable(name)));
         let fault = match self.near(name, kind) {
+            _ if in_context => fault.help("apply the manifests of the context first: the store does not have it yet"),
             Some(near) => fault.help(format!("did you mean `{near}`?")),
-            None if prefix.is_empty() => fault.help("declare it in a manifest of this source"),
+            None if prefix.is_empty() => {
+                fault.help("declare it in a manifest of this source, or read its file with --with")
+            }
             None => fault.help(format!("declare it, or use the ID of an existing one (`{prefix}…`)")),
         };
         self.out.diagnostics.push(origin.diagnostic(fault.at(path.clone())));
@@ -303,18 +312,22 @@ impl<'a> Resolver<'a> {
 
     /// The declared name most similar to an unknown one.
     fn near(&self, name: &str, kind: &'static str) -> Option<&'a str> {
-        self.suggestions.nearest(name, self.loaded.declared().names_of(kind))
+        let (own, context) = (self.loaded.declared(), self.loaded.context());
+        self.suggestions.nearest(name, own.names_of(kind).chain(context.names_of(kind)))
     }
 
     fn note_sets(&mut self) {
-        let taken: HashSet<&String> = self.loaded.declared().resources.iter().flat_map(|it| &it.modules_from).collect();
         for (name, set) in &self.loaded.declared().sets {
             set.facts.note(|| Subject::ModuleSet(name.clone()), &mut self.out.facts);
-            if !taken.contains(name) {
-                self.out.facts.unused_module_sets.push(name.clone());
-            }
         }
-        self.out.sets = self.loaded.declared().sets.clone();
+        self.out.facts.unused_module_sets = self.loaded.unused_sets();
+        self.out.sets = self.loaded.usable_sets().clone();
+        for name in self.loaded.ambiguous_sets() {
+            let message = format!("in the context: duplicate {MODULE_SET} `{}`", printable(name));
+            let fault = Fault::new(Code::DuplicateName, message).at(Path::root().join("metadata").join("name"));
+            let fault = fault.help("read only one of the two with --with");
+            self.out.diagnostics.extend(self.out.sets.get(name).map(|set| set.origin.document().diagnostic(fault)));
+        }
     }
 
     /// Reports a resource owned by another source.

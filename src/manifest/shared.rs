@@ -68,6 +68,11 @@ impl Resolved {
         self.origins.declaration(key)?.set_module(&self.sets, field)
     }
 
+    /// Whether a module set belongs to the context, whose findings are for its owner.
+    pub(crate) fn is_context(&self, set: &str) -> bool {
+        self.sets.get(set).is_some_and(|set| set.is_context())
+    }
+
     /// The place of a field: in the module set that it comes from, or in the resource.
     pub(crate) fn place(&self, subject: &Subject, path: &Path, aim: Aim) -> Option<Place> {
         let module = self.set_module(subject, path);

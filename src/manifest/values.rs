@@ -4,8 +4,10 @@ use std::{cell::RefCell, collections::BTreeSet, path::PathBuf};
 
 use super::{origin::ManifestFile, tree::Tree};
 use crate::model::{
+    code::Code,
     decode::ValueSource,
     fault::{Fault, Path as FieldPath},
+    secret::{is_unknown, unknown},
 };
 
 /// The value sources of one manifest.
@@ -25,6 +27,8 @@ pub(super) enum Taken {
     TokenFile { given: PathBuf, path: PathBuf },
     /// Nothing, because it was missing or not allowed.
     Nothing,
+    /// A value that is unset and assumed (D106).
+    Assumed { source: String, argument: String },
 }
 
 impl Taken {
@@ -34,7 +38,7 @@ impl Taken {
         let _ = match self {
             Taken::Value { source, argument, .. } => values.resolve(source, argument).map(drop),
             Taken::TokenFile { given, .. } => values.token_file(given.clone()).map(drop),
-            Taken::Nothing => return false,
+            Taken::Nothing | Taken::Assumed { .. } => return false,
         };
         values.taken.take().first() == Some(self)
     }
@@ -65,6 +69,13 @@ impl<'a> Values<'a> {
     }
 }
 
+impl Values<'_> {
+    /// Whether an unset value is assumed. Most of those of a context belong to resources that the source does not own.
+    fn assumes(&self) -> bool {
+        self.tree.assumes_values() || self.manifest.is_context()
+    }
+}
+
 impl ValueSource for Values<'_> {
     fn plain_secret(&self, path: FieldPath) {
         self.plain_secrets.borrow_mut().insert(path);
@@ -75,6 +86,17 @@ impl ValueSource for Values<'_> {
             "from_file" => self.tree.file(self.manifest, argument),
             _ => self.tree.variable(self.manifest, argument),
         };
+        let is_unset = |fault: &Fault| matches!(fault.code, Code::EnvUnset | Code::FileUnreadable);
+        if self.assumes() && value.as_ref().is_err_and(is_unset) {
+            let value = unknown(source, argument);
+            let (source, argument) = (source.to_owned(), argument.to_owned());
+            self.taken.borrow_mut().push(Taken::Assumed { source, argument });
+            return Ok(value);
+        }
+        let value = value.and_then(|value| match is_unknown(&value) {
+            true => Err(Fault::new(Code::InvalidFormat, "a value cannot start with the character U+F5ED")),
+            false => Ok(value),
+        });
         let taken = value.as_ref().map(|value| {
             let (source, argument) = (source.to_owned(), argument.to_owned());
             Taken::Value { source, argument, digest: blake3::hash(value.as_bytes()) }

@@ -78,6 +78,7 @@ pub enum Code {
     StoreFailed,
     MasterKey,
     SecretsGone,
+    AssumedValues,
     Internal,
 }
 

@@ -24,6 +24,27 @@ pub(super) const SOURCED_TEXT: &str = "edgewright::Text";
 /// Like [`SOURCED_TEXT`], for a secret.
 pub(super) const SOURCED_SECRET: &str = "edgewright::Secret";
 
+/// Starts and ends the text that stands for an unknown value. The decoder rejects it in manifests and requests, so that
+/// nobody can pass a value off as unknown, which rules do not check.
+const UNKNOWN: &str = "\u{F5ED}";
+
+/// Returns the text that stands for the value of `from_env` or `from_file` that is unset (D106). Two are equal if they are
+/// for the same variable or file.
+pub(crate) fn unknown(source: &str, argument: &str) -> String {
+    format!("{UNKNOWN}{source} {argument}{UNKNOWN}")
+}
+
+/// Returns the source and argument of an unknown value.
+pub(crate) fn unknown_source(text: &str) -> Option<(&str, &str)> {
+    // A long text ends with a line break.
+    text.trim_end_matches('\n').strip_prefix(UNKNOWN)?.strip_suffix(UNKNOWN)?.split_once(' ')
+}
+
+/// Whether a text stands for an unknown value.
+pub(crate) fn is_unknown(text: &str) -> bool {
+    text.starts_with(UNKNOWN)
+}
+
 /// The longest text that the calls of a plan contain in full.
 const LONGEST_PLANNED: usize = 16 << 10;
 
@@ -64,6 +85,9 @@ impl<'a> Secrets<'a> {
         if secret.is_empty() {
             return "".into();
         }
+        if is_unknown(secret) {
+            return self.of_unknown(secret);
+        }
         match self {
             // The writer does not call this in these modes; masking is the safe default.
             Secrets::Masked | Secrets::Planned | Secrets::Revealed | Secrets::Located(_) => MASK.into(),
@@ -83,9 +107,27 @@ impl<'a> Secrets<'a> {
         }
     }
 
+    /// Returns the replacement for an unknown value.
+    fn of_unknown(self, text: &str) -> Cow<'static, str> {
+        let digest = blake3::hash(text.as_bytes());
+        match self {
+            Secrets::Before(review) => {
+                review.known().get_or_insert_default().insert(digest);
+                "(unknown)".into()
+            }
+            // Another variable or file than before.
+            Secrets::After(review) if review.known().as_ref().is_some_and(|known| !known.contains(&digest)) => {
+                "(unknown), changed".into()
+            }
+            _ => "(unknown)".into(),
+        }
+    }
+
     /// Returns a long public text as this mode writes it.
     pub(super) fn abridged(self, text: &str) -> Cow<'_, str> {
         match self {
+            Secrets::Revealed | Secrets::Located(_) => text.into(),
+            _ if is_unknown(text) => self.of_unknown(text),
             Secrets::Before(_) | Secrets::After(_) | Secrets::Digested(_) if text.len() > 80 => abridgement(text),
             Secrets::Planned if text.len() > LONGEST_PLANNED => abridgement(text),
             _ => text.into(),
@@ -142,6 +184,11 @@ impl Secret {
     pub fn is_empty(&self) -> bool {
         self.expose().is_empty()
     }
+
+    /// Whether it stands for an unknown secret.
+    pub(crate) fn is_unknown(&self) -> bool {
+        is_unknown(self.expose())
+    }
 }
 
 impl Default for Secret {
@@ -182,6 +229,7 @@ impl fmt::Display for Guarded<'_> {
         f.write_str(match f.fill() {
             OPEN => self.0.expose(),
             _ if self.0.is_empty() => "",
+            _ if self.0.is_unknown() => "(unknown)",
             _ => MASK,
         })
     }
@@ -227,6 +275,11 @@ impl<R> Text<R> {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0.text
+    }
+
+    /// Whether it stands for an unknown text.
+    pub(crate) fn is_unknown(&self) -> bool {
+        is_unknown(self.as_str())
     }
 
     /// Shares the parsed value of `former` if the texts are equal.
@@ -345,6 +398,23 @@ mod tests {
             READ.fetch_add(1, Ordering::Relaxed);
             Self
         }
+    }
+
+    #[test]
+    fn an_unknown_value_is_shown_as_such_and_its_name_is_not_shown() {
+        let (one, other) = (unknown("from_env", "ONE"), unknown("from_file", "a b.pem"));
+        assert_eq!(unknown_source(&one), Some(("from_env", "ONE")));
+        assert_eq!(unknown_source(&format!("{other}\n")), Some(("from_file", "a b.pem")));
+        assert!(!is_unknown("(unknown)") && unknown_source("from_env ONE").is_none());
+        for secrets in [Secrets::Masked, Secrets::Planned, Secrets::Digested(&[0; 32])] {
+            assert_eq!((secrets.hidden(&one), secrets.abridged(&one)), ("(unknown)".into(), "(unknown)".into()));
+        }
+        assert_eq!(serde_json::to_string(&Secret::new(one.as_str())).ok().as_deref(), Some("\"(unknown)\""));
+        let review = Review::default();
+        assert_eq!(review.after().hidden(&one), "(unknown)");
+        assert_eq!(review.before().hidden(&one), "(unknown)");
+        assert_eq!(review.after().hidden(&one), "(unknown)");
+        assert_eq!(review.after().abridged(&other), "(unknown), changed");
     }
 
     #[test]

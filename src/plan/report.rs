@@ -8,6 +8,8 @@ use crate::model::diagnostic::{Diagnostic, Severity};
 pub struct Report {
     /// The command's name.
     pub command: &'static str,
+    /// The source, unless it is the default one: a comment on a pull request replaces only comments of the same source.
+    pub source: Option<String>,
     /// Errors and warnings, sorted by place.
     pub diagnostics: Vec<Diagnostic>,
     /// The plan, if planning succeeded.

@@ -45,6 +45,10 @@ fn apply_either(
     planned: &Planned,
     tried: Option<&Arc<Tried>>,
 ) -> Result<u64, ApplyError> {
+    if options.tree.assumes_values() {
+        let refusal = Diagnostic::error(Code::AssumedValues, "a plan with assumed values cannot be applied");
+        return Err(ApplyError::Refused(vec![refusal.help("set the values, and plan again without --secrets=assume")]));
+    }
     let Some(plan) = &planned.plan else {
         let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
         return Err(ApplyError::Refused(errors.cloned().collect()));

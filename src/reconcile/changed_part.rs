@@ -3,19 +3,18 @@
 //!
 //! Whatever a run from scratch would report besides changes of edges and routes is left to a run from scratch.
 
-use std::{collections::BTreeMap, iter, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 
 use super::{Options, Planned, judging::findings, stages::try_on};
 use crate::{
     lint::have_same_hosts,
-    manifest::{ChangedPart, ManifestFile, is_of_edge},
+    manifest::{ChangedPart, ManifestFile, is_of_edge, state_of},
     model::{
         desired::Desired,
         key::Key,
         kind::https_edge::HttpsEdge,
-        lazy_spec::LazySpec,
         resource::AnyResource,
         rules,
         snapshot::{Entry, Snapshot},
@@ -95,20 +94,6 @@ pub(super) fn plan_part(
         origins,
         tried: None,
     })
-}
-
-/// The state of a store that has these resources.
-fn state_of(desired: &BTreeMap<Key, Desired>, revision: u64) -> Snapshot {
-    let entries = desired.values().zip(0..).map(|(wanted, order)| Entry {
-        key: wanted.key.clone(),
-        lazy_spec: LazySpec::new(Arc::clone(&wanted.spec)),
-        created_at: Timestamp::UNIX_EPOCH,
-        order,
-        claim: Some(wanted.claim.clone()),
-        token: None,
-        rendered: Arc::default(),
-    });
-    Snapshot::restore(revision, 0, iter::empty(), entries)
 }
 
 /// Whether all resources are related to those outside of the part as before: lints compare edges by their hosts, and

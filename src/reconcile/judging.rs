@@ -57,6 +57,9 @@ pub(super) fn findings(
     drop_redundant(resolved, lints, &mut found);
     for finding in found {
         if let Some(set) = set_of(resolved, &finding) {
+            if resolved.is_context(&set) {
+                continue;
+            }
             let key = (finding.lint, set, finding.path.clone(), finding.aim, finding.message.clone());
             of_sets.entry(key).or_default().push(finding);
             continue;

@@ -91,6 +91,11 @@ impl Planned {
         self
     }
 
+    /// The number of files of the source, without those of its context.
+    pub(crate) fn own_files(&self) -> usize {
+        self.files.iter().filter(|file| !file.is_context()).count()
+    }
+
     /// Describes the skipped resources.
     pub fn left_out_names(&self) -> Vec<String> {
         let named = |key: &Key| {
@@ -119,10 +124,11 @@ impl Planned {
         });
         Report {
             command,
+            source: None,
             diagnostics,
             plan,
             refusals: self.plan.as_ref().map(|plan| plan.refusals.clone()).unwrap_or_default(),
-            files: self.files.len(),
+            files: self.own_files(),
             first_file: self.files.first().map(|file| file.source.name.clone()),
             applied: None,
         }

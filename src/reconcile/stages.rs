@@ -74,8 +74,9 @@ pub(crate) fn validate_with(tree: &dyn Tree, lints: &LintLevels, parsed: Option<
 
 /// Like [`validate`], for loaded manifests.
 pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels) -> Planned {
-    let resolved = resolve_offline(loaded, super::DEFAULT_SOURCE);
-    judge(loaded, resolved, &[], lints, None, mint::now()).capped().planned(loaded, None)
+    let (context, source) = (loaded.context_state(), super::DEFAULT_SOURCE);
+    let resolved = resolve_offline(loaded, &context, source);
+    judge(loaded, resolved, &others(&context, source), lints, None, mint::now()).capped().planned(loaded, None)
 }
 
 /// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
@@ -110,6 +111,11 @@ impl Prepared {
         });
         let memory = Some(memory.unwrap_or_default());
         Self { options, loaded: Arc::new(loaded), memory, clock: Clock::default() }
+    }
+
+    /// The state of a store that has only the resources of the context.
+    pub(crate) fn context_state(&self) -> Snapshot {
+        self.loaded.context_state()
     }
 
     /// The same, judged at the time of a clock.
@@ -193,11 +199,14 @@ impl Prepared {
 /// Plans the changes from one set of manifests to another, without a store.
 pub(crate) fn compare(old: &Options, new: &Options, parsed: Option<&ParsedFiles>) -> Planned {
     let lenient = |options: &Options| Options { budget: Budget::Percent(100.0), ..options.clone() };
-    let mut before = plan_with(&lenient(old), &Snapshot::default(), parsed);
+    let former = Prepared::load_with(lenient(old), parsed);
+    let context = former.context_state();
+    let mut before = former.plan(&context);
     let Some(first) = before.plan.take() else { return before };
-    match Snapshot::default().apply(&first.operations(), mint::now()) {
+    match context.apply(&first.operations(), mint::now()) {
         Ok((snapshot, _)) => {
-            let mut after = plan_with(&lenient(new), &snapshot, parsed);
+            let current = Prepared::load_with(lenient(new), parsed);
+            let mut after = current.plan(&current.loaded.in_context(&snapshot));
             after.files.splice(0..0, before.files);
             after
         }

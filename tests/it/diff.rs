@@ -102,7 +102,7 @@ fn what_cannot_be_compared_says_why() {
     let folder = in_git();
     for (line, reason) in [
         ("diff storefront", "two paths are required"),
-        ("diff --rev a..b storefront other", "accepts one path"),
+        ("diff --rev before..HEAD storefront elsewhere", "before:elsewhere cannot be read"),
         ("diff --rev before..nowhere storefront", "unknown Git revision `nowhere`"),
         ("diff --rev before..HEAD nowhere", "before:nowhere cannot be read: no such file or folder"),
         ("diff --rev before..HEAD storefront/certs", "no manifests found in before:storefront/certs"),

@@ -56,6 +56,7 @@ mod remembered;
 mod remote;
 mod repair;
 mod report_limits;
+mod review;
 mod rollback;
 mod safety;
 mod saved;

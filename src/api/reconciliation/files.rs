@@ -147,7 +147,10 @@ impl FileCache {
             return Err(ApiError::missing_files(missing));
         }
         let whole = files.into_iter().zip(digests).map(|(file, digest)| match texts.get(digest) {
-            Some(text) => Ok(SharedFile { name: file.name, text: Arc::clone(text), values: file.values }),
+            Some(text) => {
+                let (name, text, values, is_context) = (file.name, Arc::clone(text), file.values, file.context);
+                Ok(SharedFile { name, text, values, is_context })
+            }
             None => Err(ApiError::missing_files(vec![digest.to_string()])),
         });
         whole.collect()
@@ -207,12 +210,12 @@ mod tests {
 
     fn sent(text: &str) -> RequestFile {
         let text = Some(Arc::new(text.to_owned()));
-        RequestFile { name: "a.yaml".into(), text, digest: String::new(), values: Vec::new() }
+        RequestFile { name: "a.yaml".into(), text, digest: String::new(), values: Vec::new(), context: false }
     }
 
     fn referred(text: &str) -> RequestFile {
         let digest = blake3::hash(text.as_bytes()).to_string();
-        RequestFile { name: "a.yaml".into(), text: None, digest, values: Vec::new() }
+        RequestFile { name: "a.yaml".into(), text: None, digest, values: Vec::new(), context: false }
     }
 
     /// The texts that a request stands for; none if some are missing.

@@ -24,7 +24,7 @@ use super::{
     security::note::{SecurityNote, people_changes},
 };
 use crate::{
-    manifest::tree::Sent,
+    manifest::tree::{Sent, TreeInContext},
     model::{
         code::Code,
         decode::decode,
@@ -211,6 +211,10 @@ impl<'a> ReconciliationJob<'a> {
             LintLevels::default()
         });
         let lints = LintLevels { certificate_expiry_days: request.certificate_expiry_days, ..lints };
+        if request.assume_values && !request.dry_run {
+            let fault = Fault::new(Code::NotAllowed, "assumed values cannot be applied").at(field("assume_values"));
+            faults.push(fault.help("set `dry_run`, or send the values"));
+        }
         if !faults.is_empty() {
             return Err(ApiError::from_faults(faults));
         }
@@ -226,14 +230,15 @@ impl<'a> ReconciliationJob<'a> {
         let author = Some(author).filter(|author| !author.name.is_empty() || !author.email.is_empty());
         let message = Some(request.commit_message).filter(|message| !message.is_empty());
         let hashes = request.token_hashes.into_iter().map(|(key, hash)| (Id::new(&key), hash));
+        let sent = Sent::shared(sent, commit).with_commit_author(author).with_commit_message(message);
         let options = Options {
+            tree: TreeInContext::around(Arc::new(sent), None, request.assume_values),
             source: request.source,
             prune: request.prune,
             isolate: request.isolate,
             budget: request.max_deletes,
             lints,
             cancel,
-            ..Options::new(Sent::shared(sent, commit).with_commit_author(author).with_commit_message(message))
         };
         let (dry_run, expect, tokens) = (request.dry_run, request.expect, TokenHashes(hashes.collect()));
         Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens })
@@ -332,7 +337,11 @@ impl<'a> ReconciliationJob<'a> {
             .map_err(|fault| self.caller.refused(fault.at(Path::root())))
     }
 
+    /// The plan as a document; none for one that cannot be applied.
     fn saved(&self, planned: &Planned) -> Result<Option<SavedPlan>, JsonError> {
+        if self.options.tree.assumes_values() {
+            return Ok(None);
+        }
         let guard = Guard::Store(self.app.store.root_secret());
         let pin = Pin { guard, source: &self.options.source, commit: self.options.tree.commit() };
         planned.plan.as_ref().map(|plan| SavedPlan::new(plan, planned.desired.values(), &pin)).transpose()

@@ -79,6 +79,10 @@ pub(crate) struct Request {
     /// `_` and the secret part.
     #[serde(default)]
     pub token_hashes: BTreeMap<String, Secret>,
+    /// Whether values of `from_env` and `from_file` that the request lacks are taken from the store, or are unknown. Only
+    /// for a dry run; its plan cannot be saved or expected.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub assume_values: bool,
 }
 
 /// A manifest file in a request.
@@ -100,6 +104,9 @@ pub(crate) struct RequestFile {
     /// The values that its documents take from files and the environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<SentValue>,
+    /// Whether the source only uses the names and module sets of this file, which belongs to another source.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub context: bool,
 }
 
 /// Omits the text, which may contain secrets.
@@ -116,6 +123,11 @@ fn default_source() -> String {
 
 fn yes() -> bool {
     true
+}
+
+/// Whether a flag is left out, so that a server without it accepts the request.
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// The result of a reconciliation request.

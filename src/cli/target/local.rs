@@ -48,7 +48,10 @@ impl Local {
 
     /// For a dry run, which only reads the store.
     pub(crate) fn to_read(mut options: Options, args: StoreArgs, caching: Caching, detail: Detail) -> Self {
-        let recorder = (!caching.is_off()).then(|| Arc::new(Recorder::new(Arc::clone(&options.tree))));
+        // A run with a context or assumed values is neither remembered nor answered from memory: the same files can be part
+        // of a source in one run, and its context in another.
+        let is_usual = !options.tree.has_context() && !options.tree.assumes_values();
+        let recorder = (!caching.is_off() && is_usual).then(|| Arc::new(Recorder::new(Arc::clone(&options.tree))));
         if let Some(recorder) = &recorder {
             options.tree = Arc::clone(recorder) as Arc<dyn Tree>;
         }

@@ -121,6 +121,7 @@ impl ServerTarget {
             certificate_expiry_days: lints.certificate_expiry_days,
             expect: String::new(),
             token_hashes: BTreeMap::new(),
+            assume_values: self.options.tree.assumes_values(),
         }
     }
 
@@ -200,10 +201,11 @@ impl ServerTarget {
         let diagnostics = |items: &[Item]| items.iter().map(|item| here(item.diagnostic(&known))).collect();
         let report = Report {
             command: "plan",
+            source: None,
             diagnostics: diagnostics(&run.report.diagnostics),
             refusals: diagnostics(&run.report.refusals),
             plan: run.report.plan,
-            files: validated.files.len(),
+            files: validated.own_files(),
             first_file: validated.files.first().map(|file| file.source.name.clone()),
             applied: None,
         };
@@ -293,7 +295,7 @@ impl Target for ServerTarget {
         let mut files = Outgoing::new(files);
         let run = self.exchange(self.request(), &mut files, "Planning")?;
         // Without the outcome, the server could not check that it applies this very plan.
-        if run.report.plan.is_some() && run.outcome.is_empty() {
+        if run.report.plan.is_some() && run.outcome.is_empty() && !self.options.tree.assumes_values() {
             return Err(foreign_response(&self.url, 200));
         }
         if run.followed && !self.dry_run {

@@ -81,7 +81,7 @@ impl Outgoing {
         let files = self.files.iter().zip(&self.digests).enumerate().map(|(at, (file, digest))| {
             let text = has_text(at).then(|| Arc::clone(&file.text));
             let digest = if text.is_some() { String::new() } else { digest.clone() };
-            RequestFile { name: file.name.clone(), text, digest, values: file.values.clone() }
+            RequestFile { name: file.name.clone(), text, digest, values: file.values.clone(), context: file.is_context }
         });
         files.collect()
     }
@@ -168,6 +168,7 @@ mod tests {
             name: format!("{at}.yaml"),
             text: Arc::new((*text).to_owned()),
             values: Vec::new(),
+            is_context: false,
         };
         Outgoing { whole: false, ..Outgoing::new(texts.iter().enumerate().map(file).collect()) }
     }
@@ -180,7 +181,7 @@ mod tests {
     fn a_small_source_is_sent_at_once() {
         assert_eq!(Outgoing::new(Vec::new()).first_texts(), Texts::All);
         let text = Arc::new("x".repeat(SMALL_BYTES + 1));
-        let large = SharedFile { name: "a.yaml".into(), text, values: Vec::new() };
+        let large = SharedFile { name: "a.yaml".into(), text, values: Vec::new(), is_context: false };
         let mut large = Outgoing::new(vec![large]);
         assert_eq!(large.first_texts(), Texts::DigestsOnly);
         assert!(large.listed(&Texts::DigestsOnly).iter().all(|file| file.text.is_none() && file.digest.len() == 64));

@@ -1,6 +1,7 @@
 //! The places that manifests and their value files are read from: folders, a Git commit, or a request.
 
 mod commit;
+mod context;
 mod disk;
 mod jail;
 mod missing;
@@ -22,6 +23,7 @@ use std::{
 
 pub use commit::CommitTree;
 pub(crate) use commit::revisions;
+pub(crate) use context::{TreeInContext, in_context};
 pub use disk::Disk;
 pub(crate) use jail::find;
 pub use recorder::Recorder;
@@ -94,6 +96,16 @@ pub trait Tree: fmt::Debug + Send + Sync {
             Err(std::env::VarError::NotPresent) => Err(unset("not set")),
             Err(std::env::VarError::NotUnicode(_)) => Err(unset("not UTF-8")),
         }
+    }
+
+    /// Whether a value that is unset is assumed to be unchanged, for a review without secrets (D106).
+    fn assumes_values(&self) -> bool {
+        false
+    }
+
+    /// Whether some of the manifests are only the context of the others (D107).
+    fn has_context(&self) -> bool {
+        false
     }
 
     /// The files that were read since the manifests were last listed, as they were when they were opened. One that

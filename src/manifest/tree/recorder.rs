@@ -89,6 +89,7 @@ pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
     let files = loaded.files.iter().map(|file| SharedFile {
         name: file.source.name.clone(),
         text: Arc::clone(&file.source.text),
+        is_context: file.is_context(),
         values: values.remove(&file.source.name).unwrap_or_default(),
     });
     let files = files.collect();
@@ -267,6 +268,14 @@ impl Tree for Recorder {
 
     fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
         self.tree.token_file(manifest, file)
+    }
+
+    fn assumes_values(&self) -> bool {
+        self.tree.assumes_values()
+    }
+
+    fn has_context(&self) -> bool {
+        self.tree.has_context()
     }
 }
 

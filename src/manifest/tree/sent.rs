@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{MOST_FILES, MOST_TOTAL_BYTES, Tree, text_file, too_many};
+use super::{MOST_FILES, MOST_TOTAL_BYTES, Tree, in_context, text_file, too_many};
 use crate::{
     manifest::origin::ManifestFile,
     model::{
@@ -46,6 +46,8 @@ pub(crate) struct SharedFile {
     pub text: Arc<String>,
     /// The values that its documents take from files and the environment.
     pub values: Vec<SentValue>,
+    /// Whether the source only uses what the file declares.
+    pub is_context: bool,
 }
 
 /// Omits the text, which may contain secrets.
@@ -57,7 +59,7 @@ impl fmt::Debug for SharedFile {
 
 impl From<SentFile> for SharedFile {
     fn from(SentFile { name, text, values }: SentFile) -> Self {
-        Self { name, text: Arc::new(text), values }
+        Self { name, text: Arc::new(text), values, is_context: false }
     }
 }
 
@@ -150,9 +152,18 @@ impl Tree for Sent {
         }
         for sent in &self.files {
             let nowhere = PathBuf::new;
-            files.extend(text_file(sent.name.clone(), sent.content(), nowhere(), nowhere(), &mut diagnostics));
+            let mut found = Vec::new();
+            let file = text_file(sent.name.clone(), sent.content(), nowhere(), nowhere(), &mut found);
+            if sent.is_context {
+                files.extend(file.map(|file| Arc::new(file.as_context())));
+                diagnostics.extend(found.into_iter().filter_map(in_context));
+            } else {
+                files.extend(file);
+                diagnostics.append(&mut found);
+            }
         }
-        if self.files.is_empty() {
+        // A context alone declares nothing, and everything that the source owns would be deleted.
+        if self.files.iter().all(|sent| sent.is_context) {
             diagnostics.push(Diagnostic::error(Code::EmptySource, "the request has no manifests"));
         }
         (files, diagnostics)
@@ -160,6 +171,10 @@ impl Tree for Sent {
 
     fn commit(&self) -> Option<String> {
         self.commit.clone()
+    }
+
+    fn has_context(&self) -> bool {
+        self.files.iter().any(|sent| sent.is_context)
     }
 
     fn commit_author(&self) -> Option<CommitAuthor> {

@@ -473,5 +473,12 @@ pub const REGISTRY: &[CodeInfo] = &[
         "A resource had secrets that can no longer be decrypted: the data key of an earlier revision is destroyed after 30 days (`--secret-days`), or by `edgewright store rekey --forget-secrets`.",
         "Roll back to a later revision, or roll back one source with `--source`. Set the secrets again by reconciling manifests or through the API.",
     ),
+    info(
+        Code::AssumedValues,
+        "ASSUMED_VALUES",
+        400,
+        "With `--secrets=assume`, values of `from_env` and `from_file` that are unset were taken from the store, or are unknown. Rules and lints that need an unknown value are skipped.",
+        "Nothing, if the secrets are meant to be missing, as in a pull request from a fork. To check everything, set the values, and run without `--secrets=assume`.",
+    ),
     info(Code::Internal, "INTERNAL", 500, "A bug in edgewright.", "Report the bug with the response's operation ID."),
 ];

@@ -13,7 +13,7 @@ use crate::{
         fault::{Aim, Fault, Path, nearest},
         node::{Node, NodeEntries, NodeItems, NodeShape},
         redact::quotable_key,
-        secret::{MASK, SOURCED_SECRET, SOURCED_TEXT},
+        secret::{MASK, SOURCED_SECRET, SOURCED_TEXT, is_unknown},
     },
     text::printable,
 };
@@ -242,6 +242,10 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
     ) -> Result<V::Value, DecodeError> {
         match self.node.shape() {
             NodeShape::Map(entries) if name == SOURCED_TEXT => visitor.visit_str(&(self.resolve(entries)? + "\n")),
+            NodeShape::String(text) if is_unknown(text) && (name == SOURCED_TEXT || name == SOURCED_SECRET) => {
+                let fault = Fault::new(Code::InvalidFormat, "a value cannot start with the character U+F5ED");
+                Err(DecodeError::new(fault.help("remove it: edgewright marks unknown values with it")))
+            }
             NodeShape::String(text) if name == SOURCED_SECRET && !text.is_empty() => {
                 let text = unmasked(text)?;
                 if let Some(sources) = self.context.sources {

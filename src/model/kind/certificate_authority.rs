@@ -77,7 +77,9 @@ impl Check for CertificateAuthority {
         faults.within("ca_pem", |faults| {
             if self.ca_pem.as_str().is_empty() {
                 faults.report(Fault::new(Code::Required, "`ca_pem` is required"));
-            } else if let CaPem(Err(fault)) = self.ca_pem.read() {
+            } else if !self.ca_pem.is_unknown()
+                && let CaPem(Err(fault)) = self.ca_pem.read()
+            {
                 faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help()));
             }
         });

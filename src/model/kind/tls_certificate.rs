@@ -99,16 +99,20 @@ impl Check for TlsCertificate {
         faults.within("certificate_pem", |faults| {
             if self.certificate_pem.as_str().is_empty() {
                 faults.report(Fault::new(Code::Required, "`certificate_pem` is required"));
-            } else if let Err(fault) = self.certificate_pem.read().facts() {
-                faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help()));
-            } else {
-                readable = true;
+            } else if !self.certificate_pem.is_unknown() {
+                match self.certificate_pem.read().facts() {
+                    Ok(_) => readable = true,
+                    Err(fault) => faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help())),
+                }
             }
         });
         faults.within("private_key_pem", |faults| {
             if self.private_key_pem.is_empty() {
                 faults.report(Fault::new(Code::Required, "`private_key_pem` is required"));
-            } else if readable && let Err(fault) = self.check_key() {
+            } else if readable
+                && !self.private_key_pem.is_unknown()
+                && let Err(fault) = self.check_key()
+            {
                 let code = if fault.is_key_mismatch() { Code::KeyMismatch } else { Code::InvalidPem };
                 faults.report(Fault::new(code, fault.to_string()).help(fault.help()));
             }

@@ -125,7 +125,9 @@ impl Check for Saml {
                     Fault::new(Code::Required, "`idp_metadata` is required")
                         .help("paste the identity provider's XML EntityDescriptor"),
                 );
-            } else if let IdpMetadata(Err(reason)) = self.idp_metadata.read() {
+            } else if !self.idp_metadata.is_unknown()
+                && let IdpMetadata(Err(reason)) = self.idp_metadata.read()
+            {
                 faults.report(
                     Fault::new(Code::InvalidXml, reason.as_str())
                         .help("download the metadata of the identity provider again, and use it without changes"),

@@ -1,5 +1,7 @@
 //! Markdown for a comment on a pull request: the verdict, the diagnostics, and each change with its lines.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::{everything, level, position, summary, verdict};
 use crate::{
     model::{diagnostic::Diagnostic, drift::Drift},
@@ -12,8 +14,8 @@ use crate::{
     text::escaped,
 };
 
-/// Marks the comment, so that a bot can find and replace it.
-pub(crate) const MARKER: &str = "<!-- edgewright -->";
+/// What a source name has in the marker as it is. Two hyphens would end the HTML comment.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 /// The limit of a comment; GitHub accepts 65,536 characters.
 pub(crate) const MOST_CHARACTERS: usize = 65_000;
 /// The characters reserved for the line that counts the omitted items.
@@ -23,7 +25,7 @@ const NOTE: usize = 100;
 pub(crate) fn render(report: &Report) -> String {
     let mut page = MarkdownPage::default();
     let title = format!("edgewright {}: {} — {}", report.command, verdict(report), summary(report));
-    page.push(&format!("{MARKER}\n## {}\n", inline(&title)));
+    page.push(&format!("{}\n## {}\n", marker(report.source.as_deref()), inline(&title)));
     let found: Vec<&Diagnostic> = everything(report).collect();
     let changes = report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
     if !found.is_empty() {
@@ -37,6 +39,17 @@ pub(crate) fn render(report: &Report) -> String {
     let in_order = changes.iter().filter(goes).chain(changes.iter().filter(|change| !goes(change)));
     page.list(MOST_CHARACTERS, "changes", changes.len(), in_order.map(details));
     page.text
+}
+
+/// Marks the comment, so that a bot can find and replace it. Sources other than the default one have markers of their own.
+fn marker(source: Option<&str>) -> String {
+    match source {
+        None => "<!-- edgewright -->".to_owned(),
+        Some(source) => {
+            let name = utf8_percent_encode(source, PLAIN).to_string().replace("--", "%2D%2D");
+            format!("<!-- edgewright:{name} -->")
+        }
+    }
 }
 
 /// A text and its length in characters.
@@ -146,4 +159,21 @@ fn escape(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_source_has_a_marker_that_no_other_source_has_and_no_name_ends() {
+        assert_eq!(marker(None), "<!-- edgewright -->");
+        assert_eq!(marker(Some("team-a")), "<!-- edgewright:team-a -->");
+        for source in ["a --> <b>", "-->", "a--b", "\u{202e}", "a%2Db"] {
+            let marker = marker(Some(source));
+            let inside = marker.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
+            assert!(inside.is_some_and(|it| it.is_ascii() && !it.contains("--") && !it.contains('>')), "{marker}");
+        }
+        assert_ne!(marker(Some("a--b")), marker(Some("a%2D%2Db")));
+    }
 }

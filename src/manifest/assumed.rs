@@ -1,0 +1,259 @@
+//! Values that are unset and assumed, for a review without secrets (D106): a field keeps the value that the store has, or is
+//! unknown. In the context of a source, values are always assumed, because most of them belong to resources of others; one
+//! that the source takes from a module set is an error unless the review assumes values.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use super::{Loaded, origin::ManifestFile, resolve::Resolved, values::Taken};
+use crate::{
+    lint::Subject,
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Severity},
+        fault::{Aim, Fault, Path, Segment},
+        json::JsonError,
+        key::Key,
+        redact::{quotable_path, quotable_variable},
+        secret::{Secrets, is_unknown, unknown_source},
+        snapshot::Snapshot,
+    },
+    text::{printable, printable_path},
+};
+
+/// The most values that a report names.
+const MOST_NAMES: usize = 100;
+/// The most places of unknown values that a report lists.
+const MOST_PLACES: usize = 10;
+
+/// What is not checked of an unknown value, by its field.
+const SKIPPED: [(&str, &str); 6] = [
+    (
+        "certificate_pem",
+        "whether the certificate is valid and belongs to its key, and the lints `certificate-does-not-cover-hostport`, \
+         `common-name-only`, `expired-certificate`, `expiring-certificate`, `incomplete-chain`, `leaf-is-authority`, \
+         `not-a-certificate-authority`, `not-yet-valid-certificate`, `unusable-certificate-name`, `weak-key` and \
+         `wrong-certificate-purpose`",
+    ),
+    ("private_key_pem", "whether the private key is valid and belongs to its certificate"),
+    (
+        "ca_pem",
+        "whether the authority is valid, and the lints `expired-certificate`, `expiring-certificate`, \
+         `not-a-certificate-authority`, `not-yet-valid-certificate`, `weak-key` and `wrong-certificate-purpose`",
+    ),
+    (
+        "idp_metadata",
+        "whether the SAML metadata is valid, and the lints `expired-saml-metadata`, `plain-http-saml` and `saml-metadata`",
+    ),
+    ("client_secret", "the lint `secret-with-white-space`"),
+    ("secret", "the lints `secret-with-white-space` and `webhook-secret`"),
+];
+
+/// `from_env` or `from_file`, and its argument.
+type ValueName = (String, String);
+
+/// The values that were assumed while manifests were read.
+#[derive(Debug, Default)]
+pub(super) struct AssumedNames {
+    /// Whether the source may have unset values.
+    is_review: bool,
+    /// The values of the source.
+    own: BTreeSet<ValueName>,
+    /// Whether a value of the source or of its context is unset.
+    any: bool,
+}
+
+/// A field with an unknown value.
+struct UnknownField {
+    path: Path,
+    name: ValueName,
+    /// Whether the store has a value.
+    is_kept: bool,
+}
+
+impl AssumedNames {
+    /// None yet.
+    pub(super) fn new(is_review: bool) -> Self {
+        Self { is_review, ..Self::default() }
+    }
+
+    /// Adds the values of a file.
+    pub(super) fn note(&mut self, file: &ManifestFile, taken: &[Taken]) {
+        for taken in taken {
+            let Taken::Assumed { source, argument } = taken else { continue };
+            self.any = true;
+            if !file.is_context() {
+                self.own.insert((source.clone(), argument.clone()));
+            }
+        }
+    }
+}
+
+/// Takes assumed values from the store, and reports what was assumed and what is not checked.
+pub(super) fn settle(loaded: &Loaded, snapshot: &Snapshot, resolved: &mut Resolved) {
+    let assumed = &loaded.assumed;
+    if !assumed.any {
+        return;
+    }
+    let (mut names, mut kept) = (assumed.own.clone(), 0);
+    let mut unknown: Vec<(Key, UnknownField)> = Vec::new();
+    for (key, desired) in &mut resolved.desired {
+        let Ok(bytes) = desired.spec.to_bytes(Secrets::Revealed).map(Zeroizing::new) else { continue };
+        if !has_unknown(&bytes) {
+            continue;
+        }
+        let Ok(mut spec) = desired.spec.to_json(Secrets::Revealed).map(Value::Object) else { continue };
+        let stored = snapshot.get(key).filter(|_| assumed.is_review);
+        let stored = stored.and_then(|entry| entry.spec().to_json(Secrets::Revealed).ok()).map(Value::Object);
+        let mut found = Vec::new();
+        fill(&mut spec, stored.as_ref(), &Path::root(), &mut found);
+        names.extend(found.iter().map(|field| field.name.clone()));
+        let count = found.iter().filter(|field| field.is_kept).count();
+        if count > 0 {
+            kept += count;
+            let text = Zeroizing::new(spec.to_string());
+            match (key.kind.info().restore)(&text) {
+                Ok(spec) => desired.spec = spec,
+                // The reason could quote the value.
+                Err(_) => resolved.diagnostics.push(JsonError::new("the value in the store does not fit").into()),
+            }
+        }
+        unknown.extend(found.into_iter().filter(|field| !field.is_kept).map(|field| (key.clone(), field)));
+    }
+    if !assumed.is_review {
+        return refuse(unknown, resolved);
+    }
+    if names.is_empty() {
+        return;
+    }
+    let listed: Vec<String> = names.iter().take(MOST_NAMES).map(shown).collect();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let message = format!(
+        "{} assumed: {}{more} ({} unchanged, {} unknown)",
+        counted(names.len(), "unset value is", "unset values are"),
+        listed.join(", "),
+        counted(kept, "field", "fields"),
+        unknown.len(),
+    );
+    resolved.diagnostics.push(warning(message).help("set the values to check them, without --secrets=assume"));
+    let unchecked = unchecked(&unknown, resolved);
+    resolved.diagnostics.extend(unchecked);
+}
+
+fn has_unknown(spec: &[u8]) -> bool {
+    std::str::from_utf8(spec).is_ok_and(|text| text.split('"').any(is_unknown))
+}
+
+/// Replaces the unknown values in a spec by those that the store has, and adds their fields to `found`.
+fn fill(value: &mut Value, stored: Option<&Value>, path: &Path, found: &mut Vec<UnknownField>) {
+    match value {
+        Value::String(text) => {
+            let Some((source, argument)) = unknown_source(text) else { return };
+            let name = (source.to_owned(), argument.to_owned());
+            let stored = stored.and_then(Value::as_str).filter(|stored| !stored.is_empty() && !is_unknown(stored));
+            found.push(UnknownField { path: path.clone(), name, is_kept: stored.is_some() });
+            if let Some(stored) = stored {
+                *text = stored.to_owned();
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let stored = stored.and_then(|stored| stored.get(name.as_str()));
+                fill(value, stored, &path.join(name.as_str()), found);
+            }
+        }
+        // No list contains a value from a file or a variable.
+        Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Reports values of the context that the source needs, each once.
+fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolved) {
+    let mut seen = BTreeSet::new();
+    for (key, UnknownField { path, name, .. }) in unknown {
+        resolved.faulty.insert(key.clone());
+        let code = if name.0 == "from_env" { Code::EnvUnset } else { Code::FileUnreadable };
+        let message = format!("in the context: {} is not set", shown(&name));
+        if seen.insert(name) {
+            let fault = Fault::new(code, message).at(path).help("set it, or review without it: --secrets=assume");
+            let diagnostic = resolved.diagnostic(&Subject::Resource(key), fault);
+            resolved.diagnostics.extend(diagnostic);
+        }
+    }
+}
+
+/// What is not checked of unknown values, with their places.
+fn unchecked(unknown: &[(Key, UnknownField)], resolved: &Resolved) -> Option<Diagnostic> {
+    let fields: BTreeSet<&str> = unknown.iter().filter_map(|(_, field)| last(&field.path)).collect();
+    let skipped = SKIPPED.iter().filter(|(field, _)| fields.contains(field)).map(|(_, checks)| *checks);
+    let skipped: Vec<&str> = skipped.collect();
+    if unknown.is_empty() {
+        return None;
+    }
+    let count = counted(unknown.len(), "unknown field", "unknown fields");
+    let mut diagnostic = warning(format!("not checked because of {count}: {}", skipped.join("; ")));
+    let places = unknown
+        .iter()
+        .filter_map(|(key, field)| resolved.place(&Subject::Resource(key.clone()), &field.path, Aim::Value));
+    diagnostic.related.extend(places.take(MOST_PLACES).map(|place| (place, "unknown".to_owned())));
+    Some(diagnostic.help("set the values to run these checks"))
+}
+
+fn last(path: &Path) -> Option<&str> {
+    match path.0.last()? {
+        Segment::Key(name) => Some(name.as_str()),
+        Segment::Index(_) => None,
+    }
+}
+
+fn warning(message: String) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, ..Diagnostic::error(Code::AssumedValues, message) }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn shown((source, argument): &ValueName) -> String {
+    match source.as_str() {
+        "from_env" => format!("variable `{}`", printable(quotable_variable(argument))),
+        _ => format!("file `{}`", printable_path(quotable_path(argument))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::secret::unknown;
+
+    #[test]
+    fn a_value_is_taken_from_the_same_field_of_the_store_unless_that_is_unknown_too() {
+        let (one, other) = (unknown("from_env", "ONE"), unknown("from_env", "OTHER"));
+        let wanted = || json!({"oidc": {"client_id": "a", "client_secret": one}});
+        for (stored, expected) in [
+            (Some(json!({"oidc": {"client_secret": "s"}})), Some("s")),
+            (Some(json!({"oidc": {"client_secret": ""}})), None),
+            (Some(json!({"oidc": {"client_secret": other}})), None),
+            (Some(json!({"oauth": {"client_secret": "s"}})), None),
+            (None, None),
+        ] {
+            let (mut spec, mut found) = (wanted(), Vec::new());
+            fill(&mut spec, stored.as_ref(), &Path::root(), &mut found);
+            let fields: Vec<(String, bool)> = found.iter().map(|it| (it.path.to_string(), it.is_kept)).collect();
+            assert_eq!(fields, [(Path::root().join("oidc").join("client_secret").to_string(), expected.is_some())]);
+            let value = spec.pointer("/oidc/client_secret").and_then(Value::as_str);
+            assert_eq!(value, expected.or(Some(one.as_str())));
+        }
+    }
+
+    #[test]
+    fn the_checks_of_every_field_with_a_value_source_are_known() {
+        let named: Vec<&str> = SKIPPED.iter().flat_map(|(_, checks)| checks.split('`').skip(1).step_by(2)).collect();
+        assert!(named.iter().all(|lint| crate::lint::find(lint).is_some()), "{named:?}");
+    }
+}

@@ -1,0 +1,148 @@
+//! Manifests with a context: others whose names and module sets they use, without owning them (D107). And manifests whose
+//! unset values are assumed, for a review without secrets (D106).
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{FileStamp, Tree, plain};
+use crate::{
+    manifest::origin::ManifestFile,
+    model::{
+        diagnostic::{Diagnostic, Severity},
+        fault::Fault,
+        operation::CommitAuthor,
+    },
+};
+
+/// The manifests of a source with their context.
+#[derive(Debug)]
+pub(crate) struct TreeInContext {
+    own: Arc<dyn Tree>,
+    context: Option<Arc<dyn Tree>>,
+    assumes_values: bool,
+}
+
+impl TreeInContext {
+    /// Puts the manifests of a source into a context, if there is one.
+    pub(crate) fn around(own: Arc<dyn Tree>, context: Option<Arc<dyn Tree>>, assumes_values: bool) -> Arc<dyn Tree> {
+        if context.is_none() && !assumes_values {
+            return own;
+        }
+        Arc::new(Self { own, context, assumes_values })
+    }
+
+    fn tree_of(&self, manifest: &ManifestFile) -> &dyn Tree {
+        match &self.context {
+            Some(context) if manifest.is_context() => context.as_ref(),
+            _ => self.own.as_ref(),
+        }
+    }
+}
+
+/// A diagnostic of the context, if it is an error: warnings are for the owner of the manifests.
+pub(crate) fn in_context(diagnostic: Diagnostic) -> Option<Diagnostic> {
+    let message = format!("in the context: {}", diagnostic.message);
+    (diagnostic.severity == Severity::Error).then_some(Diagnostic { message, ..diagnostic })
+}
+
+/// The one spelling of a file's path: the context can be a folder around that of the source.
+fn spelling(name: &str) -> PathBuf {
+    let path = Path::new(name);
+    plain(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+/// The file that a diagnostic is about.
+fn file_of(diagnostic: &Diagnostic) -> Option<PathBuf> {
+    diagnostic.place.as_ref().map(|place| spelling(&place.file.name))
+}
+
+impl Tree for TreeInContext {
+    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        let (mut files, mut diagnostics) = self.own.manifests();
+        let Some(context) = &self.context else { return (files, diagnostics) };
+        let own: HashSet<PathBuf> = files
+            .iter()
+            .map(|file| spelling(&file.source.name))
+            .chain(diagnostics.iter().filter_map(file_of))
+            .collect();
+        let (others, found) = context.manifests();
+        let others = others.iter().filter(|file| !own.contains(&spelling(&file.source.name)));
+        files.extend(others.map(|file| Arc::new(file.as_context())));
+        let found = found.into_iter().filter(|it| file_of(it).is_none_or(|file| !own.contains(&file)));
+        diagnostics.extend(found.filter_map(in_context));
+        (files, diagnostics)
+    }
+
+    fn commit(&self) -> Option<String> {
+        self.own.commit()
+    }
+
+    fn commit_author(&self) -> Option<CommitAuthor> {
+        self.own.commit_author()
+    }
+
+    fn commit_message(&self) -> Option<String> {
+        self.own.commit_message()
+    }
+
+    fn tag(&self) -> Option<String> {
+        self.own.tag()
+    }
+
+    fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        self.tree_of(manifest).file(manifest, name)
+    }
+
+    fn variable(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        self.tree_of(manifest).variable(manifest, name)
+    }
+
+    fn files_read(&self) -> Vec<(PathBuf, FileStamp)> {
+        let mut read = self.own.files_read();
+        read.extend(self.context.iter().flat_map(|context| context.files_read()));
+        read
+    }
+
+    fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
+        self.tree_of(manifest).token_file(manifest, file)
+    }
+
+    fn assumes_values(&self) -> bool {
+        self.assumes_values
+    }
+
+    fn has_context(&self) -> bool {
+        self.context.is_some()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::manifest::tree::Disk;
+
+    #[test]
+    fn a_context_around_the_source_has_everything_but_the_source() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for (name, text) in [("team/a.yaml", "# a\n"), ("team/empty.yaml", ""), ("shared/b.yaml", "# b\n")] {
+            fs::create_dir_all(path(name).parent().unwrap()).unwrap();
+            fs::write(path(name), text).unwrap();
+        }
+        fs::write(path("shared/empty.yaml"), "").unwrap();
+        let around: Arc<dyn Tree> = Arc::new(Disk::new([path("team/..")]));
+        let tree = TreeInContext::around(Arc::new(Disk::new([path("team")])), Some(around), false);
+        let (files, diagnostics) = tree.manifests();
+        let found: Vec<(bool, bool)> =
+            files.iter().map(|file| (file.source.name.ends_with("team/a.yaml"), file.is_context())).collect();
+        assert_eq!(found, [(true, false), (false, true)]);
+        let messages: Vec<bool> = diagnostics.iter().map(|it| it.message.starts_with("in the context: ")).collect();
+        assert_eq!(messages, [false, true], "{diagnostics:?}");
+    }
+}
