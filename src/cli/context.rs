@@ -55,8 +55,8 @@ impl Args {
                 let (name, context) = contexts.named_or_current(name.as_deref())?;
                 print(shown(&name, context))?;
             }
-            Command::Use { name, .. } => {
-                let name = name.unwrap_or_default();
+            Command::Use { name, none } => {
+                let name = name.filter(|_| !none).unwrap_or_default();
                 let server = Contexts::change(|contexts| {
                     let server = match name.is_empty() {
                         true => None,

@@ -160,20 +160,17 @@ fn a_context_is_used_by_itself_only_to_read() {
     let made = run(&folder, "keys create --role viewer --context prod");
     assert_eq!((made.code, made.err.as_str()), (0, using.as_str()), "{}", made.all());
     let mut named = user(&folder, "reconcile m");
-    let named = finish(
-        {
-            named.env("EDGEWRIGHT_CONTEXT", "prod");
-            named
-        },
-        "",
-    );
+    named.env("EDGEWRIGHT_CONTEXT", "prod");
+    let named = finish(named, "");
     assert!(named.code == 0 && named.err.contains("Applied as revision"), "{}", named.all());
 
     // A store or a server that is named comes first, and the token of the environment is for such a server.
-    assert_eq!(run(&folder, "plan m --store other.db").err, "");
+    let of_store = run(&folder, "plan m --store other.db");
+    assert!(of_store.code == 0 && !of_store.err.contains("Using context"), "{}", of_store.all());
     let mut of_variable = user(&folder, "plan m");
     of_variable.env("EDGEWRIGHT_STORE", "other.db");
-    assert_eq!(finish(of_variable, "").err, "");
+    let of_variable = finish(of_variable, "");
+    assert!(of_variable.code == 0 && !of_variable.err.contains("Using context"), "{}", of_variable.all());
     assert_refused(&run(&folder, &format!("keys list --server {}", url(&serve))), "no token is set for");
     let mut wrong = user(&folder, "keys list");
     wrong.env("EDGEWRIGHT_TOKEN", "ew_of_another_server");
@@ -226,7 +223,6 @@ fn a_login_that_fails_saves_nothing() {
     assert_refused(&wrong, "ERR_EDGEWRIGHT_UNAUTHENTICATED");
     assert!(!wrong.all().contains("hunter2"), "{}", wrong.all());
     assert_refused(&finish(user(&folder, &line), "\n"), "it is empty");
-    assert_refused(&run(&folder, "login prod --server http://127.0.0.1:1/?"), "ERR_EDGEWRIGHT");
     assert!(!folder.path(CONTEXTS).exists());
     // The context of another server is not replaced.
     assert_eq!(login(&folder, &serve, "prod").code, 0);
@@ -266,7 +262,7 @@ fn a_file_of_contexts_that_is_open_or_broken_is_refused() {
         assert_refused(&run(&folder, line), "is open to other users (mode 0644)");
     }
     // Whoever names a store or a server needs no context.
-    assert_eq!(run(&folder, "plan --store other.db tests").code, 3);
+    assert_refused(&run(&folder, "get edges --store other.db"), "no store found in `other.db`");
     mode(0o600);
     assert_eq!(run(&folder, "get edges").code, 0);
     let text = folder.read(CONTEXTS).replace("    token:", "    tokn:");
