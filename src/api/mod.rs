@@ -13,6 +13,7 @@ pub(crate) mod client_certificates;
 mod connections;
 mod drain;
 pub(crate) mod endpoint;
+pub(crate) mod export;
 mod feed;
 mod given;
 pub(crate) mod guard;
@@ -46,7 +47,9 @@ mod sender_places;
 mod serve;
 pub(crate) mod sources;
 mod tls;
+pub(crate) mod trace;
 pub(crate) mod watch;
+pub(crate) mod whoami;
 mod work;
 
 use std::{path::PathBuf, sync::Arc};

@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use ureq::{
     Agent, Error,
-    tls::{RootCerts, TlsConfig},
+    tls::{PemItem, RootCerts, TlsConfig, parse_pem},
 };
 
-/// Creates a client with timeouts for a connection and for a whole request. It trusts the authorities of the system,
-/// returns responses of any status, and follows no redirect, which could lead elsewhere.
+/// Creates a client that trusts the authorities of the system.
 pub(crate) fn agent(connect: Duration, response: Duration) -> Agent {
+    agent_trusting(RootCerts::PlatformVerifier, connect, response)
+}
+
+/// Creates a client with timeouts for a connection and for a whole request. It returns responses of any status, and follows
+/// no redirect, which could lead elsewhere.
+pub(crate) fn agent_trusting(authorities: RootCerts, connect: Duration, response: Duration) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .timeout_connect(Some(connect))
@@ -17,9 +22,22 @@ pub(crate) fn agent(connect: Duration, response: Duration) -> Agent {
         .max_redirects(0)
         .max_redirects_will_error(false)
         .user_agent(concat!("edgewright/", env!("CARGO_PKG_VERSION")))
-        .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
+        .tls_config(TlsConfig::builder().root_certs(authorities).build())
         .build();
     Agent::new_with_config(config)
+}
+
+/// Reads the authorities in a PEM file. An error states what is wrong with the file.
+pub(crate) fn authorities(pem: &[u8]) -> Result<RootCerts, String> {
+    let mut found = Vec::new();
+    for item in parse_pem(pem) {
+        match item {
+            Ok(PemItem::Certificate(certificate)) => found.push(certificate),
+            Ok(_) => {}
+            Err(_) => return Err("not valid PEM".to_owned()),
+        }
+    }
+    if found.is_empty() { Err("no certificate found".to_owned()) } else { Ok(RootCerts::new_with_certs(&found)) }
 }
 
 /// Describes why a request failed, or returns none if the error can contain the URL.
@@ -46,6 +64,15 @@ pub(crate) fn reason_without_url(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn authorities_are_certificates_in_pem() {
+        for (text, reason) in [("", "no certificate found"), ("no PEM at all", "no certificate found")] {
+            assert_eq!(authorities(text.as_bytes()).err().as_deref(), Some(reason));
+        }
+        let torn = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
+        assert!(authorities(torn.as_bytes()).is_err());
+    }
 
     #[test]
     fn a_url_is_shown_only_where_it_may_be() {

@@ -21,13 +21,13 @@ use super::{
     answer::{ApiError, REQUEST_ID},
     backup, drain,
     endpoint::{Endpoint, endpoints},
-    feed, guard,
+    export, feed, guard,
     handle::{Served, handle},
     history, hooks,
     metrics::{self, Meter},
     openapi, origin, owners, query, ready, reconciliation, rekey, rollback, saml,
     security::note::SecurityNote,
-    sources, watch,
+    sources, trace, watch, whoami,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -172,6 +172,18 @@ pub fn router(app: App) -> Router {
         let app = Arc::clone(&app);
         post(move |request: Request<Body>| rekey::create(app, request)).fallback(method_not_allowed)
     };
+    let caller = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| whoami::get(app, request)).fallback(method_not_allowed)
+    };
+    let exported = {
+        let app = Arc::clone(&app);
+        get(move |request: Request<Body>| export::get(app, request)).fallback(method_not_allowed)
+    };
+    let traced = {
+        let app = Arc::clone(&app);
+        post(move |request: Request<Body>| trace::create(app, request)).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -195,6 +207,9 @@ pub fn router(app: App) -> Router {
         .route(rekey::PATH, rekeyed)
         .route(feed::document::PATH, gateway_configuration)
         .route(backup::PATH, backup)
+        .route(whoami::PATH, caller)
+        .route(export::PATH, exported)
+        .route(trace::PATH, traced)
         .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
         .route(watch::document::PATH, watch)
         .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))

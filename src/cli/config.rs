@@ -40,8 +40,11 @@ pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 const LIVE: [&str; 4] = ["lints", "allowed_labels", "certificate_expiry_days", "sources"];
 
 /// The options that a file found in the working folder must not set.
-const UNTRUSTED: [&str; 12] = [
+const UNTRUSTED: [&str; 15] = [
     "server",
+    "context",
+    "token-command",
+    "ca-file",
     "allow-outside-files",
     "cors-origin",
     "trusted-proxy",
@@ -204,6 +207,11 @@ impl Config {
     /// Whether there is a file with content.
     pub(super) fn has_content(&self) -> bool {
         self.has_content
+    }
+
+    /// The long names of the options that the file sets.
+    pub(super) fn option_names(&self) -> BTreeSet<String> {
+        self.options.keys().cloned().collect()
     }
 
     /// The values that take effect only at the start of a server, by their paths in the file.

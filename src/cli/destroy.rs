@@ -55,6 +55,11 @@ pub(super) struct Args {
 }
 
 impl Args {
+    /// Whether it changes nothing.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
     /// Runs the command. `config` may list the source for a server that does not run now.
     pub(super) fn run(self, config: &Config) -> CommandResult {
         if let Some(name) = self.confirm.as_ref().filter(|name| **name != self.source) {

@@ -2,11 +2,12 @@
 
 use std::{fs, io::Write, path::Path};
 
-use super::{CommandResult, Exit, Failure, StoreArgs, output::print, snapshot_of};
+use super::{CommandResult, Exit, Failure, output::print, store_or_server::StoreOrServer, target::ApiClient};
 use crate::{
-    manifest::export::{Exported, export},
-    model::{code::Code, diagnostic::Diagnostic},
-    text::escaped,
+    api::export::{ADOPT, ExportedManifests, PATH, SOURCE},
+    manifest::export::export,
+    model::{code::Code, diagnostic::Diagnostic, key::segment},
+    text::{escaped, printable},
 };
 
 /// Write the store's state as manifests that plan to no changes.
@@ -16,6 +17,8 @@ use crate::{
 /// named after their match, hostport or description; change the names before that as you like. API keys that no source owns
 /// are always skipped, because their tokens cannot be exported. Secrets become `from_env`; the variables are listed on
 /// stderr, without their values. The store has no labels, annotations or module sets: modules are written into their routes.
+///
+/// With --server, a running server exports its current state. It sends no secrets.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Folder to write to, created if missing, or `-` for standard output.
@@ -31,15 +34,23 @@ pub(super) struct Args {
     #[arg(long, env = "EDGEWRIGHT_FORCE")]
     force: bool,
     #[command(flatten)]
-    store: StoreArgs,
+    pub place: StoreOrServer,
 }
 
 impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        let exported = export(&snapshot_of(Some(&self.store.read_existing()?)), &self.source, self.adopt)?;
+        let source = self.place.server.source().unwrap_or(&self.source);
+        let exported = match self.place.client()? {
+            Some(client) => from_server(&client, source, self.adopt)?,
+            None => {
+                let store = self.place.store.read_existing()?;
+                let snapshot = store.snapshot();
+                ExportedManifests::of(export(&snapshot, source, self.adopt)?, snapshot.revision)
+            }
+        };
         if self.target == "-" {
-            let texts: Vec<&str> = exported.files.iter().map(|(_, text)| text.as_str()).collect();
+            let texts: Vec<&str> = exported.files.iter().map(|file| file.text.as_str()).collect();
             print(texts.join("---\n"))?;
         } else {
             self.write(Path::new(&self.target), &exported)?;
@@ -48,7 +59,7 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    fn write(&self, folder: &Path, exported: &Exported) -> Result<(), Failure> {
+    fn write(&self, folder: &Path, exported: &ExportedManifests) -> Result<(), Failure> {
         if !self.force && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
             let fault = Diagnostic::error(Code::Conflict, format!("{} is not empty", folder.display()));
             return Err(fault.help("use another folder, or write to this one with --force").into());
@@ -57,16 +68,37 @@ impl Args {
             Diagnostic::error(Code::Unreadable, format!("cannot write {}: {error}", path.display()))
         };
         fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
-        for (name, text) in &exported.files {
-            let path = folder.join(name);
-            fs::write(&path, text).map_err(|error| failed(&path, &error))?;
+        for file in &exported.files {
+            let path = folder.join(&file.name);
+            fs::write(&path, &file.text).map_err(|error| failed(&path, &error))?;
         }
         Ok(())
     }
 }
 
+/// Has a server export a source. Its file names are not trusted: none leads out of the folder.
+fn from_server(client: &ApiClient, source: &str, adopt: bool) -> Result<ExportedManifests, Failure> {
+    let exported: ExportedManifests = client.get(&format!("{PATH}?{SOURCE}={}&{ADOPT}={adopt}", segment(source)))?;
+    match exported.files.iter().find(|file| !is_plain(&file.name)) {
+        None => Ok(exported),
+        Some(file) => {
+            let message = format!("the server sent a file with the name `{}`", printable(&file.name));
+            Err(Diagnostic::error(Code::InvalidFormat, message)
+                .help("use the same edgewright version as the server")
+                .into())
+        }
+    }
+}
+
+/// Whether a name is that of a manifest file in the folder itself.
+fn is_plain(name: &str) -> bool {
+    name.ends_with(".yaml")
+        && !name.starts_with('.')
+        && !name.contains(|c: char| matches!(c, '/' | '\\') || c.is_control())
+}
+
 /// Prints the variables that the manifests need and the skipped resources. Secret values are not printed.
-fn print_notes(exported: &Exported) {
+fn print_notes(exported: &ExportedManifests) {
     let mut stderr = anstream::stderr().lock();
     if !exported.variables.is_empty() {
         let _ = writeln!(stderr, "Set these environment variables to the secrets before using the manifests:");
@@ -78,5 +110,20 @@ fn print_notes(exported: &Exported) {
     }
     for note in &exported.left_out {
         let _ = writeln!(stderr, "{}", escaped(note));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_plain;
+
+    #[test]
+    fn a_file_of_a_server_stays_in_the_folder() {
+        for name in ["edge-shop.yaml", "api-keys.yaml"] {
+            assert!(is_plain(name), "{name}");
+        }
+        for name in ["../a.yaml", "/etc/a.yaml", "a/b.yaml", ".yaml", ".a.yaml", "a.sh", "", "a\nb.yaml", "a\\b.yaml"] {
+            assert!(!is_plain(name), "{name}");
+        }
     }
 }

@@ -108,6 +108,11 @@ pub(super) enum Form {
 }
 
 impl Args {
+    /// Whether the command reads the files of a store, and so works with no server.
+    pub(super) fn needs_files(&self) -> bool {
+        matches!(self.command, Some(Command::Verify { .. }))
+    }
+
     /// The store or server of the command or its subcommand.
     pub(super) fn place(&mut self) -> &mut StoreOrServer {
         match &mut self.command {

@@ -1,21 +1,24 @@
-//! `edgewright keys`: API keys of a store that no server has open.
+//! `edgewright keys`: the API keys of a store or a server.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use clap::Subcommand;
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs,
+    CommandResult, Exit, Failure,
     local_log::LocalLogArgs,
     output::{hand_over, print},
+    owners,
     show::say,
+    store_or_server::StoreOrServer,
+    target::{ApiClient, create_through, delete_through, keys_of, role_through},
 };
 use crate::{
     api::security::{LocalChanges, LocalLog},
     model::{
         Kind,
         code::Code,
-        diagnostic::{Diagnostic, Name},
+        diagnostic::Diagnostic,
         fault::Check,
         id::Id,
         key::Key,
@@ -32,7 +35,9 @@ use crate::{
     text::escaped,
 };
 
-/// Create, list and revoke the API keys of a store.
+/// Create, list and revoke API keys.
+///
+/// Works through a server with --server, or on a store that no server has open.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -44,11 +49,11 @@ enum Command {
     /// Create a key and print its token, which is shown only once.
     Create {
         #[command(flatten)]
-        store: StoreArgs,
+        place: StoreOrServer,
         /// Role of the key's owner: gateway, viewer, editor or admin (default for a new owner: editor).
         #[arg(long, env = "EDGEWRIGHT_ROLE", value_parser = role)]
         role: Option<Role>,
-        /// Owner of the key, as `usr_…` or `bot_…` (default: a new user).
+        /// Owner of the key, as `usr_…` or `bot_…` (default: a new user; through a server, only admins can create one).
         #[arg(long, value_name = "ID", env = "EDGEWRIGHT_OWNER")]
         owner: Option<String>,
         /// Description of the key.
@@ -60,12 +65,12 @@ enum Command {
     /// List the keys, newest first.
     List {
         #[command(flatten)]
-        store: StoreArgs,
+        place: StoreOrServer,
     },
     /// Revoke a key; its token stops working immediately.
     Revoke {
         #[command(flatten)]
-        store: StoreArgs,
+        place: StoreOrServer,
         /// ID of the key, `ak_…`.
         #[arg(value_name = "ID")]
         id: String,
@@ -86,43 +91,99 @@ pub(super) fn role(text: &str) -> Result<Role, String> {
 }
 
 impl Args {
+    /// The store or server of the subcommand.
+    pub(super) fn place(&mut self) -> &mut StoreOrServer {
+        match &mut self.command {
+            Command::Create { place, .. } | Command::List { place } | Command::Revoke { place, .. } => place,
+        }
+    }
+
+    /// Whether the subcommand changes nothing.
+    pub(super) fn only_reads(&self) -> bool {
+        matches!(self.command, Command::List { .. })
+    }
+
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         match self.command {
-            Command::Create { store, role, owner, description, log } => {
-                let mut shown = false;
-                let opened = store.open().map_err(|failure| while_served(failure, "POST /api_keys"))?;
-                let log = log.open(&store)?;
-                let created = create(&opened, log, role, owner, description, |token| {
-                    hand_over(format!("{}\n", token.expose())).inspect_err(|_| say("No key was created."))?;
-                    shown = true;
-                    Ok(())
-                });
-                if created.is_err() && shown {
-                    say("The key was not created: the token that was printed does not work.");
+            Command::Create { place, role, owner, description, log } => match place.client()? {
+                Some(client) => create_on_server(&client, role, owner, description)?,
+                None => {
+                    let mut shown = false;
+                    let opened = place.store.open()?;
+                    let log = log.open(&place.store)?;
+                    let created = create(&opened, log, role, owner, description, |token| {
+                        show(token).inspect_err(|_| say("No key was created."))?;
+                        shown = true;
+                        Ok(())
+                    });
+                    if created.is_err() && shown {
+                        say("The key was not created: the token that was printed does not work.");
+                    }
+                    created?;
                 }
-                created?;
+            },
+            Command::List { place } => {
+                print(match place.client()? {
+                    Some(client) => list_of_server(&client)?,
+                    None => list(&place.store.read_existing()?),
+                })?;
             }
-            Command::List { store } => {
-                let store = store.read_existing().map_err(|failure| while_served(failure, "GET /api_keys"))?;
-                print(list(&store))?;
-            }
-            Command::Revoke { store, id, log } => {
-                let key = Key::new(Kind::ApiKey, Id::new(&id));
-                let opened = store.open_existing().map_err(|failure| while_served(failure, "DELETE /api_keys/ID"))?;
-                commit(&opened, log.open(&store)?, vec![Operation::Delete { key, with_children: true }])?;
-            }
+            Command::Revoke { place, id, log } => match place.client()? {
+                Some(client) => delete_through(&client, &id)?,
+                None => {
+                    let key = Key::new(Kind::ApiKey, Id::new(&id));
+                    let opened = place.store.open_existing()?;
+                    let log = log.open(&place.store)?;
+                    commit(&opened, log, vec![Operation::Delete { key, with_children: true }])?;
+                }
+            },
         }
         Ok(Exit::Done)
     }
 }
 
-/// Names the request that works while a server has the store open: these commands have no `--server`.
-fn while_served(mut failure: Failure, request: &str) -> Failure {
-    for diagnostic in failure.diagnostics.iter_mut().filter(|it| it.code == Name::Code(Code::StoreLocked)) {
-        diagnostic.help = Some(format!("stop the server, or send it {request} with the token of an API key"));
+/// Prints a token, once.
+fn show(token: &Secret) -> Result<(), Failure> {
+    hand_over(format!("{}\n", token.expose()))
+}
+
+/// The Spec of a new key, if it is valid.
+fn valid(owner: &str, description: String) -> Result<ApiKey, Failure> {
+    let spec = ApiKey { description, metadata: String::new(), owner_id: owner.to_owned() };
+    match spec.faults().into_iter().next() {
+        None => Ok(spec),
+        Some(fault) => {
+            let help = fault.help.unwrap_or_default();
+            Err(Diagnostic::error(fault.code, fault.message).help(help).into())
+        }
     }
-    failure
+}
+
+/// The failure for an owner who has a role other than the wanted one.
+fn has_another_role(owner: &str) -> Failure {
+    let fault = Diagnostic::error(Code::Conflict, format!("`{owner}` already has another role"));
+    fault.help("change it with `edgewright owners set-role`").into()
+}
+
+/// Creates a key on a server, as [`create`] does in a store.
+fn create_on_server(
+    client: &ApiClient,
+    role: Option<Role>,
+    owner: Option<String>,
+    description: String,
+) -> Result<(), Failure> {
+    let has = match (&owner, role) {
+        (Some(owner), Some(_)) => role_through(client, owner)?,
+        _ => None,
+    };
+    let owner = owner.unwrap_or_else(|| mint::fresh_id(Kind::Owner).to_string());
+    if has.is_some() && has != role {
+        return Err(has_another_role(&owner));
+    }
+    // A new owner has the default role first.
+    let role = role.filter(|role| has.is_none() && *role != Role::default());
+    create_through(client, &valid(&owner, description)?, role, show)
 }
 
 /// Creates a key, and its owner if the store has none with this id. `hand_out` gets the token before the key exists, so
@@ -136,11 +197,7 @@ pub(super) fn create(
     hand_out: impl FnOnce(&Secret) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let owner = owner.unwrap_or_else(|| mint::fresh_id(Kind::Owner).to_string());
-    let spec = ApiKey { description, metadata: String::new(), owner_id: owner.clone() };
-    if let Some(fault) = spec.faults().into_iter().next() {
-        let help = fault.help.unwrap_or_default();
-        return Err(Diagnostic::error(fault.code, fault.message).help(help).into());
-    }
+    let spec = valid(&owner, description)?;
     let mut operations = Vec::new();
     match (rules::role_of(&store.snapshot(), &owner), role) {
         (None, role) => {
@@ -148,10 +205,7 @@ pub(super) fn create(
             let spec = Arc::new(Owner { role: role.unwrap_or_default() });
             operations.push(Operation::Create { key, spec, claim: None, token: None });
         }
-        (Some(has), Some(wanted)) if has != wanted => {
-            let fault = Diagnostic::error(Code::Conflict, format!("`{owner}` already has another role"));
-            return Err(fault.help("change it with `edgewright owners set-role`").into());
-        }
+        (Some(has), Some(wanted)) if has != wanted => return Err(has_another_role(&owner)),
         (Some(_), _) => {}
     }
     let key = Key::new(Kind::ApiKey, mint::fresh_id(Kind::ApiKey));
@@ -177,17 +231,32 @@ fn list(store: &Store) -> String {
     let mut lines = String::new();
     for entry in snapshot.newest_first(Kind::ApiKey, None, u64::MAX) {
         let Some(key) = entry.spec_as::<ApiKey>() else { continue };
-        let role = rules::role_of(&snapshot, &key.owner_id).unwrap_or_default();
-        let line = format!(
-            "{}  {}  {:7}  {}  {}",
-            entry.key.id,
-            key.owner_id,
-            role.as_str(),
-            entry.created_at,
-            key.description
-        );
-        lines += escaped(&line).trim_end();
-        lines.push('\n');
+        let role = rules::role_of(&snapshot, &key.owner_id).unwrap_or_default().as_str();
+        let created_at = entry.created_at.to_string();
+        lines += &line([entry.key.id.as_str(), &key.owner_id, role, &created_at, &key.description]);
     }
     lines
+}
+
+fn list_of_server(client: &ApiClient) -> Result<String, Failure> {
+    let keys = keys_of(client)?;
+    let roles: HashMap<String, Role> = match owners::of_server(client) {
+        Ok(owners) => owners.into_iter().collect(),
+        Err(failure) if failure.has_code(Code::Forbidden) => {
+            say("Only admins can see the roles.");
+            HashMap::new()
+        }
+        Err(failure) => return Err(failure),
+    };
+    let role = |owner: &str| roles.get(owner).map_or("-", |role| role.as_str());
+    let lines = keys
+        .iter()
+        .map(|key| line([key.id.as_str(), &key.owner_id, role(&key.owner_id), &key.created_at, &key.description]));
+    Ok(lines.collect())
+}
+
+/// A line of the list: the ID, the owner, its role, the time of creation and the description.
+fn line([id, owner, role, created_at, description]: [&str; 5]) -> String {
+    let line = format!("{id}  {owner}  {role:7}  {created_at}  {description}");
+    format!("{}\n", escaped(&line).trim_end())
 }

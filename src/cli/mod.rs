@@ -6,6 +6,8 @@ mod caching;
 mod check;
 mod completions;
 mod config;
+mod context;
+mod contexts;
 mod core_dumps;
 mod destroy;
 mod diff;
@@ -15,18 +17,22 @@ mod export;
 mod fmt;
 mod followed;
 mod get;
+mod given;
 mod guards;
 mod history;
 mod keys;
 mod listen;
 mod local_log;
 mod log;
+mod login;
+mod logout;
 mod master_key;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod output;
 mod owners;
 mod progress;
+mod prompt;
 mod reconcile;
 mod reload;
 mod restore;
@@ -55,6 +61,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, parse
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use config::fuzzed as fuzzed_configuration;
 use config::{Config, ConfigPart};
+use given::{CurrentContext, Given};
 use output::Output;
 
 use crate::{
@@ -103,6 +110,9 @@ enum Command {
     Blame(blame::Args),
     Keys(keys::Args),
     Owners(owners::Args),
+    Login(login::Args),
+    Logout(logout::Args),
+    Context(context::Args),
     SecurityLog(security_log::Args),
     Store(store::Args),
     Backup(backup::Args),
@@ -212,42 +222,57 @@ fn run() -> CommandResult {
     };
     config.check(used_by(&cli.command)).inspect_err(report_unconfigured)?;
     let lints = config.lints.clone();
-    let by_flag = |name: &str| {
-        matches.subcommand().is_some_and(|(_, command)| {
-            let command = command.subcommand().map_or(command, |(_, nested)| nested);
-            command.value_source(name) == Some(ValueSource::CommandLine)
-        })
-    };
+    let given = Given::new(&matches, config.option_names(), current_context(&cli.command));
     match cli.command {
-        Command::Reconcile(mut args) => args.common.place.choose(&by_flag).and_then(|()| args.run(lints)),
-        Command::Plan(mut args) => args.place.choose(&by_flag).and_then(|()| args.run(lints)),
-        Command::Rollback(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
-        Command::Destroy(mut args) => args.place.choose(&by_flag).and_then(|()| args.run(&config)),
+        Command::Reconcile(mut args) => args.common.place.choose(&given).and_then(|()| args.run(lints)),
+        Command::Plan(mut args) => args.place.choose(&given).and_then(|()| args.run(lints)),
+        Command::Rollback(mut args) => args.place.choose(&given).and_then(|()| args.run()),
+        Command::Destroy(mut args) => args.place.choose(&given).and_then(|()| args.run(&config)),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
         Command::Serve(args) => args.run(config, &|name: &str| is_given(&matches, name)),
-        Command::Status(args) => args.run(),
-        Command::Suspend(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
-        Command::Resume(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
-        Command::Get(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
-        Command::Trace(args) => args.run(lints),
-        Command::Export(args) => args.run(),
+        Command::Status(mut args) => args.server.choose(&given).and_then(|()| args.run()),
+        Command::Suspend(mut args) => args.place.choose(&given).and_then(|()| args.run()),
+        Command::Resume(mut args) => args.place.choose(&given).and_then(|()| args.run()),
+        Command::Get(mut args) => args.place.choose(&given).and_then(|()| args.run()),
+        Command::Trace(mut args) => args.choose(&given).and_then(|()| args.run(lints)),
+        Command::Export(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Fmt(args) => args.run(),
-        Command::History(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
-        Command::Blame(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
-        Command::Keys(args) => args.run(),
-        Command::Owners(mut args) => args.place().choose(&by_flag).and_then(|()| args.run()),
+        Command::History(mut args) => args.place().choose(&given).and_then(|()| args.run()),
+        Command::Blame(mut args) => args.place.choose(&given).and_then(|()| args.run()),
+        Command::Keys(mut args) => args.place().choose(&given).and_then(|()| args.run()),
+        Command::Owners(mut args) => args.place().choose(&given).and_then(|()| args.run()),
+        Command::Login(args) => args.run(),
+        Command::Logout(args) => args.run(),
+        Command::Context(args) => args.run(),
         Command::SecurityLog(args) => args.run(),
         Command::Store(mut args) => match args.place() {
-            Some(place) => place.choose(&by_flag).and_then(|()| args.run()),
+            Some(place) => place.choose(&given).and_then(|()| args.run()),
             None => args.run(),
         },
-        Command::Backup(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
+        Command::Backup(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Restore(args) => args.run(),
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),
     }
+}
+
+/// What a command without a store or a server does with the current context. Nobody must change a server only because they
+/// have forgotten which context is current.
+fn current_context(command: &Command) -> CurrentContext {
+    let reads = match command {
+        Command::History(args) if args.needs_files() => return CurrentContext::Ignored,
+        Command::Reconcile(args) => args.is_dry_run(),
+        Command::Rollback(args) => args.is_dry_run(),
+        Command::Destroy(args) => args.is_dry_run(),
+        Command::Keys(args) => args.only_reads(),
+        Command::Owners(args) => args.only_reads(),
+        Command::Plan(_) | Command::Get(_) | Command::Trace(_) | Command::Export(_) | Command::Backup(_) => true,
+        Command::Status(_) | Command::History(_) | Command::Blame(_) => true,
+        _ => false,
+    };
+    if reads { CurrentContext::Used } else { CurrentContext::Refused }
 }
 
 /// The parts of the configuration file that a command uses, besides the options.

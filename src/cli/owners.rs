@@ -59,6 +59,11 @@ enum Command {
 }
 
 impl Args {
+    /// Whether the subcommand changes nothing.
+    pub(super) fn only_reads(&self) -> bool {
+        matches!(self.command, Command::List { .. })
+    }
+
     /// The store or server of the subcommand.
     pub(super) fn place(&mut self) -> &mut StoreOrServer {
         match &mut self.command {
@@ -103,7 +108,8 @@ fn of_store(store: &Store) -> Vec<(String, Role)> {
     owners.map(|entry| (entry.key.id.to_string(), role(entry.spec_as::<Owner>()))).collect()
 }
 
-fn of_server(client: &ApiClient) -> Result<Vec<(String, Role)>, Failure> {
+/// Lists the owners of a server with their roles.
+pub(super) fn of_server(client: &ApiClient) -> Result<Vec<(String, Role)>, Failure> {
     let mut owners = Vec::new();
     let mut query = Some("limit=1000".to_owned());
     while let Some(parameters) = query {

@@ -63,6 +63,11 @@ pub(super) struct PlanArgs {
 }
 
 impl Args {
+    /// Whether the plan is only shown.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
     /// Runs the command.
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         self.common.reconcile(self.dry_run, self.plan, lints)

@@ -50,6 +50,11 @@ pub(super) struct Args {
 }
 
 impl Args {
+    /// Whether the plan is only shown.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         let budget = self.max_deletes.unwrap_or_default();

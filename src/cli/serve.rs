@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -28,7 +29,7 @@ use crate::{
     },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     reconcile::{drift::DriftPolicy, token::write_token},
-    store::{Store, background::lower_priority_of_pool, checkpoint::maintain_from_time_to_time},
+    store::{Store, background::lower_priority_of_pool, checkpoint::maintain_from_time_to_time, folder::note_server},
     text::escaped,
 };
 
@@ -126,6 +127,7 @@ impl Args {
             let scheme = if tls.is_some() { "https" } else { "http" };
             format!("{scheme}://{address}")
         }));
+        note_server(self.store.folder(), &local_url(address, tls.is_some(), &base_url));
         // The first run is over before there is a router.
         install_metrics();
         let mut config = config;
@@ -277,6 +279,19 @@ fn check_hook_secret(file: &Path) -> Result<(), Diagnostic> {
         let message = format!("cannot read the webhook's `secret_file` {}: {reason}", file.display());
         Diagnostic::error(Code::Unreadable, message).help("write the secret that the forge signs with to the file")
     })
+}
+
+/// The URL of a server for processes on its machine. A certificate is for the name that clients use.
+fn local_url(address: SocketAddr, has_tls: bool, base_url: &str) -> String {
+    if has_tls {
+        return base_url.to_owned();
+    }
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, address.port()))
 }
 
 fn trimmed(url: String) -> String {

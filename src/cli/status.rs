@@ -8,7 +8,7 @@ use owo_colors::OwoColorize;
 use super::{
     CommandResult, Exit,
     output::{print, print_coloured},
-    target::{ApiClient, ServerArgs},
+    target::ServerArgs,
     trace::write_table,
 };
 use crate::{
@@ -27,7 +27,7 @@ const SHORT_COMMIT: usize = 8;
 
 /// Show the sources that a server follows, and whether the store matches their manifests.
 ///
-/// Asks the server at --server, or at http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is
+/// Asks the server at --server, of the current context, or at http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is
 /// synced, and with code 2 otherwise. COMMIT is the commit that is applied, and ATTEMPTED the one that was looked at last.
 /// `json` is what the API returns.
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,7 @@ pub(super) struct Args {
     #[arg(short = 'o', long = "format", value_enum, default_value_t = StatusFormat::Table, env = "EDGEWRIGHT_STATUS_FORMAT")]
     format: StatusFormat,
     #[command(flatten)]
-    server: ServerArgs,
+    pub server: ServerArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -49,7 +49,7 @@ impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         let url = self.server.url().unwrap_or(THIS_MACHINE);
-        let client = ApiClient::new(url, &self.server.version_header)?;
+        let client = self.server.connect(url)?;
         let list: SourceList = client.get("/sources")?;
         match self.format {
             StatusFormat::Json => print(json::text(&list, Secrets::Masked)?)?,

@@ -2,6 +2,7 @@
 
 use super::{
     Failure, StoreArgs,
+    given::Given,
     target::{ApiClient, ServerArgs},
 };
 
@@ -15,13 +16,13 @@ pub(super) struct StoreOrServer {
 }
 
 impl StoreOrServer {
-    /// Chooses between the two: `--store` on the command line overrides a server from the environment.
-    pub(super) fn choose(&mut self, by_flag: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
-        self.server.give_way(by_flag("store"), by_flag("server"))
+    /// Chooses between the two (D105).
+    pub(super) fn choose(&mut self, given: &Given<'_>) -> Result<(), Failure> {
+        self.server.choose(given)
     }
 
     /// A client of the server, if there is one.
     pub(super) fn client(&self) -> Result<Option<ApiClient>, Failure> {
-        self.server.url().map(|url| ApiClient::new(url, &self.server.version_header)).transpose()
+        self.server.url().map(|url| self.server.connect(url)).transpose()
     }
 }

@@ -3,24 +3,28 @@
 use std::{fmt::Write as _, net::IpAddr, path::PathBuf, sync::Arc};
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs,
+    CommandResult, Exit, Failure,
+    given::Given,
     output::print,
     review::ContextArgs,
     show, snapshot_of,
     source::{Loading, Ownership},
+    store_or_server::StoreOrServer,
+    target::ApiClient,
 };
 use crate::{
+    api::trace::{HeaderToTrace, PATH, RequestToTrace, TraceReport},
     manifest::tree::Disk,
-    model::{code::Code, diagnostic::Diagnostic, snapshot::Snapshot},
+    model::{code::Code, diagnostic::Diagnostic, json, secret::Secrets, snapshot::Snapshot},
     reconcile::{ApplyError, LintLevels, Options, Prepared},
-    routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest, trace},
+    routing::{TracedRequest, trace},
     store::{CommitError, mint},
     text::{escaped, printable},
 };
 
 /// Show which edge and route would take a request, why other routes would not, and which modules it passes.
 ///
-/// Reads the store, or only the files with --manifests. With --manifests and --after, compares the store before and
+/// Reads the store or, with --server, has a running server trace the request; with --manifests, reads only the files. With --manifests and --after, compares the store before and
 /// after the plan of these files. Sends no request and changes nothing. Exits with code 0 if a route takes the request
 /// (with --after, once the plan is applied), and with code 1 otherwise.
 #[derive(Debug, clap::Args)]
@@ -41,7 +45,7 @@ pub(super) struct Args {
     #[command(flatten)]
     ownership: Ownership,
     #[command(flatten)]
-    store: StoreArgs,
+    place: StoreOrServer,
     /// Client IP address of the request.
     #[arg(long, value_name = "IP", env = "EDGEWRIGHT_CLIENT_IP")]
     client_ip: Option<IpAddr>,
@@ -67,18 +71,31 @@ impl Args {
         !self.manifests.is_empty()
     }
 
+    /// Chooses between the store and the server, if the command reads either.
+    pub(super) fn choose(&mut self, given: &Given<'_>) -> Result<(), Failure> {
+        if self.reads_manifests() && !self.after { Ok(()) } else { self.place.choose(given) }
+    }
+
     /// Runs the command.
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let request = self.request()?;
         let mut out = format!("{}\n", plain(&request.to_string()));
         let last = if self.manifests.is_empty() {
-            let trace = trace(&snapshot_of(Some(&self.store.read_existing()?)), &request);
+            let trace = match self.place.client()? {
+                Some(client) => self.of_server(&client)?,
+                None => report(&snapshot_of(Some(&self.place.store.read_existing()?)), &request),
+            };
             write_trace(&mut out, &request, &trace);
             trace
         } else if self.after {
-            let store = self.store.read_if_there()?;
+            if self.place.server.url().is_some() {
+                let message = "`--after` compares with a local store, and does not work through a server";
+                let help = "use --store, or trace the manifests alone without --after";
+                return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
+            }
+            let store = self.place.store.read_if_there()?;
             let before = snapshot_of(store.as_ref());
-            let (was, becomes) = (trace(&before, &request), trace(&self.applied(Some(&before), &lints)?, &request));
+            let (was, becomes) = (report(&before, &request), report(&self.applied(Some(&before), &lints)?, &request));
             out.push_str("\nbefore the plan");
             write_trace(&mut out, &request, &was);
             out.push_str("\nafter the plan");
@@ -88,7 +105,7 @@ impl Args {
             let _ = writeln!(out, "\nThe plan {does} the handling of this request.");
             becomes
         } else {
-            let trace = trace(&self.applied(None, &lints)?, &request);
+            let trace = report(&self.applied(None, &lints)?, &request);
             write_trace(&mut out, &request, &trace);
             trace
         };
@@ -96,12 +113,31 @@ impl Args {
         Ok(if last.route().is_some() { Exit::Done } else { Exit::Error })
     }
 
-    fn request(&self) -> Result<TracedRequest, Failure> {
-        let (method, url) = match self.request.as_slice() {
+    /// Has a server trace the request, which is valid.
+    fn of_server(&self, client: &ApiClient) -> Result<TraceReport, Failure> {
+        let (method, url) = self.method_and_url();
+        let headers =
+            self.headers.iter().map(|(name, value)| HeaderToTrace { name: name.clone(), value: value.clone() });
+        let request = RequestToTrace {
+            url: url.to_owned(),
+            method: method.to_owned(),
+            client_ip: self.client_ip.map(|ip| ip.to_string()).unwrap_or_default(),
+            user_agent: self.user_agent.clone().unwrap_or_default(),
+            headers: headers.collect(),
+        };
+        client.request(PATH, &json::bytes(&request, Secrets::Masked)?)
+    }
+
+    fn method_and_url(&self) -> (&str, &str) {
+        match self.request.as_slice() {
             [method, url] => (method.as_str(), url.as_str()),
             [url] => ("GET", url.as_str()),
             _ => ("GET", ""),
-        };
+        }
+    }
+
+    fn request(&self) -> Result<TracedRequest, Failure> {
+        let (method, url) = self.method_and_url();
         if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphabetic()) {
             let fault =
                 Diagnostic::error(Code::InvalidFormat, format!("`{}` is not an HTTP method", printable(method)));
@@ -141,39 +177,38 @@ fn plain(text: &str) -> String {
     escaped(text).into_owned()
 }
 
-/// The name, if any, and the id.
-fn cells(named: &Named) -> [String; 2] {
-    [plain(named.name.as_deref().unwrap_or("(not owned)")), plain(named.key.id.as_str())]
+/// Traces a request through a state.
+fn report(snapshot: &Snapshot, request: &TracedRequest) -> TraceReport {
+    TraceReport::of(request, &trace(snapshot, request))
 }
 
-fn write_trace(out: &mut String, request: &TracedRequest, trace: &Trace) {
+/// The name, if any, and the id.
+fn cells(name: Option<&str>, id: &str) -> [String; 2] {
+    [plain(name.unwrap_or("(not owned)")), plain(id)]
+}
+
+fn write_trace(out: &mut String, request: &TracedRequest, trace: &TraceReport) {
     out.push('\n');
-    let Some(choice) = &trace.edge else {
+    let Some(edge) = &trace.edge else {
         let _ = writeln!(out, "No edge serves {}:{}.", plain(&request.host), request.port);
         return;
     };
-    let why = match choice.rank {
-        HostRank::Literal => "",
-        HostRank::Wildcard(_) | HostRank::Any => ", a wildcard",
-    };
-    let blind = if choice.passes_through { "; TLS is passed through" } else { "" };
-    let [name, id] = cells(&choice.edge);
-    let mut head = vec![vec!["edge".into(), name, format!("by {}{why}{blind}", plain(&choice.hostport)), id]];
+    let why = if edge.wildcard { ", a wildcard" } else { "" };
+    let blind = if edge.passes_through { "; TLS is passed through" } else { "" };
+    let [name, id] = cells(edge.name.as_deref(), &edge.id);
+    let mut head = vec![vec!["edge".into(), name, format!("by {}{why}{blind}", plain(&edge.hostport)), id]];
     if let Some(route) = trace.route() {
-        let [name, id] = cells(&route.route);
-        let by = route.match_type.map(|it| it.as_str()).unwrap_or_default();
-        head.push(vec!["route".into(), name, format!("by {by} {}", plain(&route.matched)), id]);
+        let [name, id] = cells(route.name.as_deref(), &route.id);
+        head.push(vec!["route".into(), name, format!("by {} {}", plain(&route.match_type), plain(&route.r#match)), id]);
     }
     write_table(out, "", &head);
     if trace.route().is_none() {
         let _ = writeln!(out, "No route matches.");
     }
-    let routes = trace.routes.iter().map(|considered| {
-        let mark = if considered.verdict == RouteDecision::Taken { "*" } else { "-" };
-        let [name, id] = cells(&considered.route);
-        let match_type = considered.match_type.map(|it| it.as_str()).unwrap_or_default();
-        let verdict = plain(&considered.verdict.to_string());
-        vec![mark.into(), name, match_type.into(), plain(&considered.matched), verdict, id]
+    let routes = trace.routes.iter().map(|route| {
+        let mark = if route.taken { "*" } else { "-" };
+        let [name, id] = cells(route.name.as_deref(), &route.id);
+        vec![mark.into(), name, plain(&route.match_type), plain(&route.r#match), plain(&route.verdict), id]
     });
     let routes: Vec<Vec<String>> = routes.collect();
     if !routes.is_empty() {
@@ -181,12 +216,7 @@ fn write_trace(out: &mut String, request: &TracedRequest, trace: &Trace) {
         write_table(out, "  ", &routes);
     }
     let modules = trace.modules.iter().enumerate().map(|(index, passage)| {
-        let effect = match passage.effect {
-            StepEffect::Passes => "passes",
-            StepEffect::Depends => "depends",
-            StepEffect::Refused => "refused",
-        };
-        vec![(index + 1).to_string(), passage.module.into(), effect.into(), plain(&passage.note)]
+        vec![(index + 1).to_string(), plain(&passage.module), plain(&passage.effect), plain(&passage.note)]
     });
     let modules: Vec<Vec<String>> = modules.collect();
     if !modules.is_empty() {

@@ -176,7 +176,7 @@ fn command_in(folder: &Path, line: &str) -> Command {
         }
     }
     // A test that is about the user's cache has one of its own.
-    command.env("EDGEWRIGHT_STORE", "store").env("XDG_CACHE_HOME", NO_CACHE);
+    command.env("EDGEWRIGHT_STORE", "store").env("XDG_CACHE_HOME", NO_CACHE).env("XDG_CONFIG_HOME", NO_CACHE);
     command
 }
 

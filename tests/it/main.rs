@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod accidents;
+mod administration;
 mod backup;
 mod bounds;
 mod canary;

@@ -144,6 +144,7 @@ fn its_commands_do_what_it_says() {
         .env("PATH", path)
         .env("HOME", folder.path(""))
         .env("XDG_CACHE_HOME", NO_CACHE)
+        .env("XDG_CONFIG_HOME", NO_CACHE)
         .env("EDGEWRIGHT_LISTEN", format!("127.0.0.1:{port}"))
         .env_remove("EDGEWRIGHT_STORE")
         .env("NO_PROXY", "127.0.0.1,localhost")

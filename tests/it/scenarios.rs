@@ -267,6 +267,7 @@ fn run(folder: &Folder, port: u16) -> String {
     command.env("PATH", path).env("HOME", folder.path("work")).env("PORT", port.to_string()).env_remove("ID");
     command
         .env("XDG_CACHE_HOME", NO_CACHE)
+        .env("XDG_CONFIG_HOME", NO_CACHE)
         .env("LC_ALL", "C")
         .env("NO_PROXY", "127.0.0.1")
         .env("no_proxy", "127.0.0.1");

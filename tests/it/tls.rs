@@ -24,7 +24,7 @@ use rustls::{
 };
 use serde_json::Value;
 
-use crate::cli::{Folder, Serve, http, request, until};
+use crate::cli::{Folder, Serve, finish, http, request, until};
 
 /// A private key.
 struct TestKey {
@@ -391,4 +391,31 @@ fn a_client_that_never_finishes_its_handshake_is_closed() {
         let ended = connection.read_to_end(&mut Vec::new());
         assert!(ended.is_ok_and(|length| length == 0), "after {first:?}");
     }
+}
+
+#[test]
+fn a_context_trusts_the_authorities_in_its_file() {
+    let folder = Folder::new();
+    let (authority, other) = (Authority::new("one"), Authority::new("two"));
+    authority.certify(&folder);
+    folder.write("ca.pem", &authority.certificate.pem());
+    folder.write("other.pem", &other.certificate.pem());
+    folder.write("none.pem", "nothing\n");
+    let serve = folder.serve(TLS);
+    let user = |line: &str| {
+        let mut command = folder.command(line);
+        command.env("XDG_CONFIG_HOME", folder.path("config")).env_remove("EDGEWRIGHT_STORE");
+        finish(command, &serve.token)
+    };
+    let login = format!("login one --server https://{}", serve.address);
+    for (file, message) in
+        [("other.pem", "cannot reach"), ("none.pem", "no certificate found"), ("gone.pem", "gone.pem")]
+    {
+        let refused = user(&format!("{login} --ca-file {file}"));
+        assert!(refused.code == 1 && refused.err.contains(message), "{}", refused.all());
+    }
+    let done = user(&format!("{login} --ca-file ca.pem"));
+    assert_eq!(done.code, 0, "{}", done.all());
+    let read = user("keys list");
+    assert_eq!((read.code, read.out.lines().count()), (0, 1), "{}", read.all());
 }

@@ -1,4 +1,4 @@
-//! A client of a server's API, with the token from the environment.
+//! A client of a server's API.
 
 use std::{
     io::{Read, Write},
@@ -11,14 +11,13 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use ureq::Agent;
 
+use super::credentials::{Credentials, TOKEN};
 use crate::{
     api::outgoing,
     cli::{Exit, Failure},
     model::{code::Code, diagnostic::Diagnostic, secret::Secret},
 };
 
-/// The environment variable with the token. A flag would expose it in the process list.
-const TOKEN: &str = "EDGEWRIGHT_TOKEN";
 /// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(10);
 /// The response timeout.
@@ -65,13 +64,8 @@ pub(crate) struct ApiClient {
 
 impl ApiClient {
     /// Prepares a client. Sends nothing yet.
-    pub(crate) fn new(url: &str, version_header: &str) -> Result<Self, Failure> {
+    pub(crate) fn new(url: &str, version_header: &str, credentials: Credentials) -> Result<Self, Failure> {
         let (url, uri) = address(url)?;
-        let token = std::env::var(TOKEN).unwrap_or_default();
-        if token.trim().is_empty() {
-            let fault = Diagnostic::error(Code::Unauthenticated, format!("no token is set for {url}"));
-            return Err(fault.help(format!("set {TOKEN} to the token of an API key")).into());
-        }
         if uri.scheme_str() == Some("http") && !is_this_machine(&uri) {
             let host = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
             let _ = writeln!(
@@ -80,10 +74,10 @@ impl ApiClient {
             );
         }
         Ok(Self {
-            agent: outgoing::agent(CONNECT, RESPONSE),
+            agent: outgoing::agent_trusting(credentials.authorities, CONNECT, RESPONSE),
             url,
             version_header: version_header.to_owned(),
-            token: Secret::new(token.trim()),
+            token: credentials.token,
             document: OnceLock::new(),
         })
     }
@@ -112,6 +106,28 @@ impl ApiClient {
             return Err(refused(&url, status, &body));
         }
         serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
+    }
+
+    /// Posts a JSON body to a path to create something, and returns it.
+    pub(crate) fn create<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Failure> {
+        let url = self.address(path);
+        let (status, body) = self.post(&url, body).map_err(|reason| unreachable(&url, &reason))?;
+        if status != 201 {
+            return Err(refused(&url, status, &body));
+        }
+        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
+    }
+
+    /// Deletes what is at a path.
+    pub(crate) fn delete(&self, path: &str) -> Result<(), Failure> {
+        let url = self.address(path);
+        let request = self
+            .agent
+            .delete(&url)
+            .header("Authorization", format!("Bearer {}", self.token.expose()))
+            .header(&self.version_header, "2");
+        let (status, body) = read(request.call()).map_err(|reason| unreachable(&url, &reason))?;
+        if status == 204 { Ok(()) } else { Err(refused(&url, status, &body)) }
     }
 
     /// Patches a path with a JSON body, and returns the response.
@@ -227,9 +243,13 @@ pub(crate) fn refused(at: &str, status: u16, text: &[u8]) -> Failure {
     let one = |code: &str, msg: &str| {
         let known = Code::from_name(code);
         let help = match known {
-            Some(Code::Unauthenticated) => "set EDGEWRIGHT_TOKEN to the token of an API key that is not revoked",
+            Some(Code::Unauthenticated) => {
+                "use the token of an API key that is not revoked: set EDGEWRIGHT_TOKEN or, for a context, run `edgewright login`"
+            }
             Some(Code::VersionHeader) => "set --version-header to the name of the server's version header",
-            Some(Code::NotFound) if msg.contains("no endpoint at this path") => "check the path of the URL in --server",
+            Some(Code::NotFound) if msg.contains("no endpoint at this path") => {
+                "check the path of the URL in --server, or upgrade the server"
+            }
             // The message ends with the server's advice, which knows more than the code.
             Some(Code::NotFound | Code::Conflict | Code::Parameter) if msg.contains("; ") => "",
             Some(code) => code.info().cure,
@@ -275,7 +295,7 @@ pub(crate) fn rejects_digests(text: &[u8]) -> bool {
 }
 
 /// Validates a server URL and removes trailing slashes.
-fn address(text: &str) -> Result<(String, Uri), Failure> {
+pub(super) fn address(text: &str) -> Result<(String, Uri), Failure> {
     // A password does not belong on a command line, or in the messages that show the URL.
     let text = text.trim_end_matches('/');
     let parsed = text.parse::<Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
@@ -293,6 +313,13 @@ fn address(text: &str) -> Result<(String, Uri), Failure> {
             Err(fault.help("use a URL such as `https://edge.example.com`").into())
         }
     }
+}
+
+/// Validates a server URL, and returns it without trailing slashes, and its host and port.
+pub(crate) fn host_of(text: &str) -> Result<(String, String), Failure> {
+    let (url, uri) = address(text)?;
+    let host = uri.authority().map(|authority| authority.as_str().to_owned()).unwrap_or_default();
+    Ok((url, host))
 }
 
 /// Whether a server runs on this machine.
@@ -316,7 +343,7 @@ mod tests {
         assert_eq!(help("NOT_FOUND", "this server follows no source `x`; list the sources"), None);
         assert_eq!(help("CONFLICT", "the configuration file suspends the source; remove `suspend`"), None);
         let url = help("NOT_FOUND", "not found: no endpoint at this path");
-        assert_eq!(url.as_deref(), Some("check the path of the URL in --server"));
+        assert!(url.is_some_and(|help| help.contains("the path of the URL in --server")));
         let other = help("NOT_FOUND", "edghts_1 does not exist");
         assert!(other.is_some_and(|help| !help.contains("--server")));
         assert!(help("REVISION_NOT_FOUND", "revision 9 does not exist; the store is at revision 3").is_some());

@@ -1,21 +1,27 @@
 //! The targets of `reconcile`: a local store or a server.
 
+mod chosen;
 mod client;
+mod credentials;
 mod destroy;
 mod history;
+mod keys;
 mod local;
 mod rekey;
 mod rollback;
 mod server;
 mod upload;
 
-pub(super) use client::ApiClient;
+pub(super) use chosen::ServerArgs;
+pub(super) use client::{ApiClient, host_of};
+pub(super) use credentials::Credentials;
 pub(super) use destroy::DestroyTarget;
 pub(super) use history::{each_record, entry_of, record_of};
+pub(super) use keys::{create_through, delete_through, keys_of, role_through};
 pub(super) use local::Local;
 pub(super) use rekey::rekey_through;
 pub(super) use rollback::RollbackTarget;
-pub(super) use server::{ServerArgs, ServerTarget};
+pub(super) use server::ServerTarget;
 
 use super::Failure;
 use crate::{

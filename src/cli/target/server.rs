@@ -8,12 +8,12 @@ use std::{
 
 use super::{
     PlanFile, Proposal, Target,
+    chosen::ServerArgs,
     client::{ApiClient, foreign_response, is_turned_away, missing_files, refused, rejects_digests, unreachable},
     upload::{Outgoing, Texts},
 };
 use crate::{
     api::{
-        VERSION_HEADER,
         body::Limits,
         reconciliation::wire::{FOLLOWED_HELP, Request, Run, followed_message},
     },
@@ -40,37 +40,6 @@ use crate::{
     },
 };
 
-/// The server that a command works through.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct ServerArgs {
-    /// Work through a running `edgewright serve` instead of a local store. Reads the token from the environment variable
-    /// EDGEWRIGHT_TOKEN.
-    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SERVER")]
-    server: Option<String>,
-    /// Name of the server's version header.
-    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
-    pub(crate) version_header: String,
-}
-
-impl ServerArgs {
-    /// Lets `--store` on the command line override a server from the environment; both flags together are an error.
-    pub(crate) fn give_way(&mut self, store_by_flag: bool, server_by_flag: bool) -> Result<(), Failure> {
-        if store_by_flag && server_by_flag {
-            let fault = Diagnostic::error(Code::Parameter, "`--store` and `--server` cannot be used together");
-            return Err(fault.help("remove one of them").into());
-        }
-        if store_by_flag {
-            self.server = None;
-        }
-        Ok(())
-    }
-
-    /// The server's URL, if one is set.
-    pub(crate) fn url(&self) -> Option<&str> {
-        self.server.as_deref().filter(|url| !url.is_empty())
-    }
-}
-
 /// Plans and applies through a server. Errors in the files alone are reported before anything is sent.
 pub(crate) struct ServerTarget {
     client: ApiClient,
@@ -94,8 +63,11 @@ struct Proposed {
 
 impl ServerTarget {
     /// Prepares a client. Sends nothing yet.
-    pub(crate) fn new(url: &str, args: &ServerArgs, options: Options, dry_run: bool) -> Result<Self, Failure> {
-        let client = ApiClient::new(url, &args.version_header)?;
+    pub(crate) fn new(url: &str, args: &ServerArgs, mut options: Options, dry_run: bool) -> Result<Self, Failure> {
+        let client = args.connect(url)?;
+        if let Some(source) = args.source() {
+            options.source = source.to_owned();
+        }
         Ok(Self { url: client.address("/reconciliations"), client, options, dry_run, proposed: None })
     }
 

@@ -436,7 +436,7 @@ pub const REGISTRY: &[CodeInfo] = &[
         "STORE_LOCKED",
         503,
         "Another process has the store open.",
-        "Stop the other process. If it is an edgewright server, commands that have --server work through it.",
+        "Stop the other process. If it is an edgewright server, work through it instead: add `--server URL`, and set EDGEWRIGHT_TOKEN to the token of an API key.",
     ),
     info(
         Code::StoreFormat,

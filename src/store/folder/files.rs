@@ -18,6 +18,9 @@ use crate::{
 /// The file that a writer locks, and that readers share.
 const LOCK: &str = "lock";
 
+/// The longest URL of a server in a lock.
+const LONGEST_URL: u64 = 512;
+
 /// How often, and how long apart, a locked store is tried.
 const LOCK_TRIES: usize = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
@@ -120,6 +123,10 @@ fn try_lock(folder: &Path) -> Result<[File; 2], StoreError> {
         Err(TryLockError::WouldBlock) => return Err(locked(folder)),
         Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path, &error)),
     }
+    // A server that is gone must not be named.
+    if file.metadata().is_ok_and(|facts| facts.len() > 0) {
+        let _ = file.set_len(0);
+    }
     // People remove lock files, so the folder is locked as well where the file system supports it.
     let held = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
     match held.try_lock() {
@@ -156,8 +163,26 @@ fn try_lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
 
 /// Returns the error for a folder that another process has open.
 pub(super) fn locked(folder: &Path) -> StoreError {
-    let message = format!("the store {} is in use by another process, perhaps `edgewright serve`", folder.display());
+    let server = noted_server(folder).map(|url| format!(" at {url}")).unwrap_or_default();
+    let folder = folder.display();
+    let message = format!("the store {folder} is in use by another process, perhaps `edgewright serve`{server}");
     StoreError::new(Code::StoreLocked, message)
+}
+
+/// Notes in the lock of an open store where its server listens, for the message to other processes. It is only a hint, so it
+/// is not an error if it cannot be written.
+pub(crate) fn note_server(folder: &Path, url: &str) {
+    let file = open(&folder.join(LOCK), OpenOptions::new().write(true).truncate(true));
+    let _ = file.and_then(|mut file| file.write_all(url.as_bytes()));
+}
+
+/// The server that a lock names. Whoever locks the store for writing removes the name.
+fn noted_server(folder: &Path) -> Option<String> {
+    let mut text = String::new();
+    let file = open(&folder.join(LOCK), OpenOptions::new().read(true)).ok()?;
+    file.take(LONGEST_URL).read_to_string(&mut text).ok()?;
+    let is_url = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+    (is_url && text.bytes().all(|byte| byte.is_ascii_graphic())).then_some(text)
 }
 
 /// Returns options to create a file that only its owner can read, because it contains private keys.

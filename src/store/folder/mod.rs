@@ -70,6 +70,7 @@ use reader::LogReader;
 use resealing::Resealing;
 
 pub(crate) use beside::{forget_runs, read_beside, write_beside};
+pub(crate) use files::note_server;
 pub(crate) use fingerprint::on_disk;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use frame::fuzzed as fuzzed_frame;

@@ -4,6 +4,7 @@
 //! and to what the caller names, so that it cannot be moved elsewhere.
 
 mod cipher;
+pub(crate) mod command;
 mod form;
 mod keyring;
 mod lifetimes;

@@ -3,39 +3,21 @@
 use std::{
     fmt,
     fs::File,
-    io::{self, Read},
-    os::unix::{
-        fs::{OpenOptionsExt, PermissionsExt},
-        process::CommandExt,
-    },
+    io,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc::channel,
-    time::{Duration, Instant},
 };
 
-use rustix::{
-    fs::{OFlags, StatVfsMountFlags},
-    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid},
-};
-use zeroize::Zeroizing;
+use rustix::fs::{OFlags, StatVfsMountFlags};
 
-use super::master::{MasterKey, unusable};
+use super::{
+    command::{at_most, output_of},
+    master::{MasterKey, unusable},
+};
 use crate::{model::secret::Secret, store::StoreError, text::printable_path};
 
 /// The most bytes of a key with its line break.
 const MOST_BYTES: u64 = 1024;
-/// How long a command may take: that of a key service makes a request or two.
-const DEADLINE: Duration = Duration::from_secs(30);
-/// How often to check whether a command has ended.
-const PAUSE: Duration = Duration::from_millis(5);
-/// Runs a command, and ends it when standard input ends: with this process, however that ends. The command has a process
-/// group of its own, which the signals of a terminal do not reach.
-const GUARDED: &str = "exec 3<&0; { read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 & \
-                       exec /bin/sh -c \"$1\" 3<&- </dev/null";
-/// What a command does not need: others of the same user can read the environment of its processes.
-const SECRET_VARIABLES: [&str; 4] =
-    ["EDGEWRIGHT_MASTER_KEY", "EDGEWRIGHT_MASTER_KEY_COMMAND", "EDGEWRIGHT_NEW_MASTER_KEY_COMMAND", "EDGEWRIGHT_TOKEN"];
 
 /// Where the master key of a store comes from.
 #[derive(Clone, Default)]
@@ -100,83 +82,14 @@ fn from_file(path: &Path) -> Result<MasterKey, StoreError> {
         }
         tracing::warn!("The master key {name} is open to other users (mode {mode:04o}).");
     }
-    let bytes = at_most(file).map_err(unreadable)?;
+    let bytes = at_most(file, MOST_BYTES).map_err(unreadable)?;
     MasterKey::read(&bytes, true, name)
 }
 
-/// Reads a key, or a little more than any key has.
-fn at_most(from: impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
-    // A vector that grows would leave copies in freed memory.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MOST_BYTES as usize));
-    from.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 fn from_command(command: &str) -> Result<MasterKey, StoreError> {
-    const ORIGIN: &str = "the output of the master key command";
-    let failed = |reason: &str| unusable(format!("the master key command {reason}"));
-    let late = || failed(&format!("did not end within {} seconds", DEADLINE.as_secs()));
-    let mut shell = Command::new("/bin/sh");
-    // What a key service says about an error can contain credentials.
-    shell.args(["-c", GUARDED, "sh", command]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    SECRET_VARIABLES.into_iter().for_each(|name| {
-        shell.env_remove(name);
-    });
-    let spawned = shell.process_group(0).spawn();
-    let mut running = Running::new(spawned.map_err(|error| failed(&format!("cannot be started: {error}")))?);
-    let began = Instant::now();
-    let Some(output) = running.child.stdout.take() else { return Err(failed("has no output")) };
-    let (sender, receiver) = channel();
-    let reader = std::thread::Builder::new().name("master key".into()).spawn(move || sender.send(at_most(output)));
-    reader.map_err(|error| failed(&format!("cannot be read: {error}")))?;
-    let unknown = |error: io::Error| failed(&format!("cannot be waited for: {error}"));
-    while !running.has_ended().map_err(unknown)? {
-        if began.elapsed() >= DEADLINE {
-            return Err(late());
-        }
-        std::thread::sleep(PAUSE);
-    }
-    // What it has left in the background can have its output open.
-    let status = running.end().map_err(unknown)?;
-    let Ok(read) = receiver.recv_timeout(DEADLINE.saturating_sub(began.elapsed())) else { return Err(late()) };
-    let bytes = read.map_err(|error| failed(&format!("cannot be read: {error}")))?;
-    if !status.success() {
-        return Err(failed(&format!("failed ({status}); run it by hand to see why")));
-    }
-    MasterKey::read(&bytes, false, ORIGIN.to_owned())
-}
-
-/// A shell that runs a command, with all processes that it starts, which end with this value.
-struct Running {
-    child: Child,
-    is_over: bool,
-}
-
-impl Running {
-    fn new(child: Child) -> Self {
-        Self { child, is_over: false }
-    }
-
-    /// Whether the shell has ended. Until [`Running::end`], no other process gets its number.
-    fn has_ended(&self) -> io::Result<bool> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        Ok(waitid(WaitId::Pid(Pid::from_child(&self.child)), options)?.is_some())
-    }
-
-    /// Ends what is still running, and returns how the shell ended.
-    fn end(&mut self) -> io::Result<ExitStatus> {
-        if !self.is_over {
-            self.is_over = true;
-            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-        }
-        self.child.wait()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.end();
-    }
+    let bytes =
+        output_of(command, MOST_BYTES).map_err(|reason| unusable(format!("the master key command {reason}")))?;
+    MasterKey::read(&bytes, false, "the output of the master key command".to_owned())
 }
 
 #[cfg(test)]

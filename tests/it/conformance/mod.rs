@@ -5,6 +5,7 @@
 //! through pages, is a test of its own beside them.
 
 mod access;
+mod administration;
 mod api_keys;
 mod bad_input;
 mod certificates;
@@ -45,6 +46,7 @@ use row::{Expect, Row, Step};
 /// Every row but those of `access`, which ask the same of all endpoints.
 fn all_rows() -> Vec<Row> {
     [
+        administration::rows(),
         api_keys::rows(),
         bad_input::rows(),
         certificates::rows(),
@@ -73,7 +75,7 @@ fn all_rows() -> Vec<Row> {
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 17] = [
+const BESIDE: [&str; 20] = [
     "POST /reconciliations",
     "GET /reconciliations",
     "GET /reconciliations/{id}",
@@ -91,6 +93,9 @@ const BESIDE: [&str; 17] = [
     "PATCH /owners/{id}",
     "POST /store/rekey",
     "POST /sources/{name}/destroy",
+    "GET /whoami",
+    "GET /export",
+    "POST /trace",
 ];
 
 /// The endpoint that a step calls, as `METHOD path`.

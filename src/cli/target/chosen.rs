@@ -1,0 +1,115 @@
+//! The server that a command works through: of a flag, of the environment, or of a context (D105).
+
+use super::{
+    client::{ApiClient, address},
+    credentials::Credentials,
+};
+use crate::{
+    api::VERSION_HEADER,
+    cli::{
+        Failure,
+        contexts::{Contexts, ServerContext, announce, context_name},
+        given::{CurrentContext, Given},
+    },
+    model::{code::Code, diagnostic::Diagnostic},
+};
+
+/// The server that a command works through.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ServerArgs {
+    /// Work through a running `edgewright serve` instead of a local store. Reads the token from the environment variable
+    /// EDGEWRIGHT_TOKEN.
+    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SERVER")]
+    server: Option<String>,
+    /// Work through the server of a context; see `edgewright login`. Commands that only read use the current context by
+    /// default.
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_CONTEXT", value_parser = optional_name)]
+    context: Option<String>,
+    /// Name of the server's version header.
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
+    version_header: String,
+    /// The context that the server comes from.
+    #[arg(skip)]
+    used: Option<ServerContext>,
+    /// The source of the context, if the command has no other.
+    #[arg(skip)]
+    source: Option<String>,
+}
+
+/// Parses the name of a context. An empty variable is none.
+fn optional_name(name: &str) -> Result<String, String> {
+    if name.is_empty() { Ok(String::new()) } else { context_name(name) }
+}
+
+impl ServerArgs {
+    /// Chooses between a store, a server and a context. A flag comes before everything else; two flags are an error. Then
+    /// come the server, the store and the context of the environment or the configuration file, and last the current
+    /// context.
+    pub(crate) fn choose(&mut self, given: &Given<'_>) -> Result<(), Failure> {
+        let flags: Vec<&str> = ["store", "server", "context"].into_iter().filter(|id| given.by_flag(id)).collect();
+        if let [one, other, ..] = flags.as_slice() {
+            let message = format!("`--{one}` and `--{other}` cannot be used together");
+            return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
+        }
+        let server = self.server.take().filter(|url| !url.is_empty());
+        let context = self.context.take().filter(|name| !name.is_empty());
+        match (flags.first().copied(), server, context) {
+            (Some("store"), ..) => Ok(()),
+            (Some("context"), _, Some(name)) => self.enter(&name, given),
+            (_, Some(url), _) => {
+                self.server = Some(url);
+                Ok(())
+            }
+            _ if given.is_named("store") => Ok(()),
+            (_, None, Some(name)) => self.enter(&name, given),
+            (_, None, None) if given.current_context() == CurrentContext::Ignored => Ok(()),
+            (_, None, None) => {
+                let contexts = Contexts::read()?;
+                let is_allowed = given.current_context() == CurrentContext::Used;
+                if let Some((name, context)) = contexts.current_for(is_allowed)? {
+                    self.use_context(name, context, given);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn enter(&mut self, name: &str, given: &Given<'_>) -> Result<(), Failure> {
+        let contexts = Contexts::read()?;
+        self.use_context(name, contexts.get(name)?, given);
+        Ok(())
+    }
+
+    fn use_context(&mut self, name: &str, context: &ServerContext, given: &Given<'_>) {
+        announce(name, context);
+        self.server = Some(context.server.clone());
+        if !context.version_header.is_empty() && !given.is_named("version_header") {
+            self.version_header = context.version_header.clone();
+        }
+        if !context.source.is_empty() && !given.is_named("source") {
+            self.source = Some(context.source.clone());
+        }
+        self.used = Some(context.clone());
+    }
+
+    /// The server's URL, if one is set.
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+
+    /// The source of the context, if it has one and the command names no other.
+    pub(crate) fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
+    /// Prepares a client of a server. Sends nothing yet.
+    pub(crate) fn connect(&self, url: &str) -> Result<ApiClient, Failure> {
+        // First, because a URL with a password must not be shown.
+        address(url)?;
+        let credentials = match &self.used {
+            Some(context) => Credentials::of(context)?,
+            None => Credentials::of_environment(url)?,
+        };
+        ApiClient::new(url, &self.version_header, credentials)
+    }
+}

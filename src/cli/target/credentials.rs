@@ -1,0 +1,97 @@
+//! What a client sends and trusts: a token, and the authorities of servers.
+
+use std::{fs, path::Path};
+
+use ureq::tls::RootCerts;
+
+use crate::{
+    api::outgoing,
+    cli::{
+        Failure,
+        contexts::{ContextToken, ServerContext},
+    },
+    model::{code::Code, diagnostic::Diagnostic, secret::Secret},
+    store::seal::command::output_of,
+};
+
+/// The environment variable with the token. A flag would expose it in the process list.
+pub(super) const TOKEN: &str = "EDGEWRIGHT_TOKEN";
+/// The most bytes of a token with its line break.
+const MOST_BYTES: u64 = 4096;
+
+/// A token, and the authorities to trust.
+pub(crate) struct Credentials {
+    pub(super) token: Secret,
+    pub(super) authorities: RootCerts,
+}
+
+impl Credentials {
+    /// Reads the token of the environment, for a server at a URL.
+    pub(super) fn of_environment(url: &str) -> Result<Self, Failure> {
+        let token = std::env::var(TOKEN).unwrap_or_default();
+        if token.trim().is_empty() {
+            let fault = Diagnostic::error(Code::Unauthenticated, format!("no token is set for {url}"));
+            return Err(fault.help(format!("set {TOKEN} to the token of an API key")).into());
+        }
+        Ok(Self { token: Secret::new(token.trim()), authorities: RootCerts::PlatformVerifier })
+    }
+
+    /// Reads the token of a context, or has its command print it. The variable is for other servers: it must not reach this
+    /// one.
+    pub(crate) fn of(context: &ServerContext) -> Result<Self, Failure> {
+        let token = match &context.token {
+            ContextToken::Stored(token) => Secret::new(token.expose().trim()),
+            ContextToken::Command(command) => printed(command.expose())?,
+        };
+        let authorities = match &context.ca_file {
+            Some(file) => authorities_in(file)?,
+            None => RootCerts::PlatformVerifier,
+        };
+        Ok(Self { token, authorities })
+    }
+}
+
+/// Returns the token that a command prints. No error has the output, which can be another secret.
+fn printed(command: &str) -> Result<Secret, Failure> {
+    let failed = |reason: &str| {
+        Diagnostic::error(Code::Unauthenticated, format!("the token command {reason}")).help(
+            "check `token_command` of the context; the command must print the token of an API key and nothing else",
+        )
+    };
+    let output = output_of(command, MOST_BYTES).map_err(|reason| failed(&reason))?;
+    let text = std::str::from_utf8(&output).unwrap_or_default().trim();
+    if text.is_empty() || text.len() as u64 > MOST_BYTES || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(failed("did not print a token").into());
+    }
+    Ok(Secret::new(text))
+}
+
+fn authorities_in(file: &Path) -> Result<RootCerts, Failure> {
+    let read = fs::read(file).map_err(|error| error.to_string());
+    read.and_then(|pem| outgoing::authorities(&pem)).map_err(|reason| {
+        Diagnostic::error(Code::Unreadable, format!("cannot use `ca_file` {}: {reason}", file.display()))
+            .help("set it to a PEM file with the certificates of the server's authorities")
+            .into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(command: &str) -> String {
+        let failure = printed(command).err();
+        let diagnostics = failure.into_iter().flat_map(|failure| failure.diagnostics);
+        diagnostics.map(|it| format!("{} {}", it.message, it.help.unwrap_or_default())).collect()
+    }
+
+    #[test]
+    fn a_token_command_prints_one_token_and_its_output_is_never_shown() {
+        let token = printed("printf ' ew_ak_1_secret\\n'").map(|token| token.expose().to_owned()).ok();
+        assert_eq!(token.as_deref(), Some("ew_ak_1_secret"));
+        for command in ["echo hunter2; exit 3", "echo hunter2 hunter2", "echo hunter2 >&2", "true", "yes hunter2"] {
+            let said = said(command);
+            assert!(said.contains("token command") && !said.contains("hunter2"), "{command}: {said}");
+        }
+    }
+}

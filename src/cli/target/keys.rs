@@ -1,0 +1,94 @@
+//! The API keys of a running server (D105).
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::client::{ApiClient, foreign_response};
+use crate::{
+    api::owners::{OwnerUpdate, OwnerView, PATH as OWNERS},
+    cli::{Failure, show::say},
+    model::{
+        Kind,
+        code::Code,
+        id::Id,
+        json,
+        key::{Key, segment},
+        kind::{api_key::ApiKey, owner::Role},
+        secret::{Secret, Secrets},
+    },
+};
+
+/// An API key of a server.
+#[derive(Deserialize)]
+pub(crate) struct ApiKeyOfServer {
+    /// The ID.
+    pub id: String,
+    /// The owner.
+    pub owner_id: String,
+    /// When it was created.
+    pub created_at: String,
+    /// The description.
+    #[serde(default)]
+    pub description: String,
+    /// The token, only of a new key.
+    #[serde(default)]
+    token: Option<Secret>,
+}
+
+/// Lists the API keys, newest first.
+pub(crate) fn keys_of(client: &ApiClient) -> Result<Vec<ApiKeyOfServer>, Failure> {
+    let collection = Kind::ApiKey.facts().collection;
+    let mut keys = Vec::new();
+    let mut query = Some("limit=1000".to_owned());
+    while let Some(parameters) = query {
+        let mut page: Value = client.get(&format!("{collection}?{parameters}"))?;
+        let found = page.get_mut(Kind::ApiKey.facts().list).map(Value::take).unwrap_or_default();
+        let found: Vec<ApiKeyOfServer> =
+            serde_json::from_value(found).map_err(|_| foreign_response(&client.address(collection), 200))?;
+        keys.extend(found);
+        // Only the query: the token goes to no other server, whatever a response says.
+        let next = page.get("next_page_uri").and_then(Value::as_str).and_then(|uri| uri.split_once('?'));
+        query = next.map(|(_, parameters)| parameters.to_owned());
+    }
+    Ok(keys)
+}
+
+/// Finds the role of an owner, if the owner exists.
+pub(crate) fn role_through(client: &ApiClient, owner: &str) -> Result<Option<Role>, Failure> {
+    match client.get::<OwnerView>(&format!("{OWNERS}/{}", segment(owner))) {
+        Ok(found) => Ok(Some(found.role)),
+        Err(failure) if failure.has_code(Code::NotFound) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Creates a key. `role` is that of a new owner. `hand_out` gets the token once the owner has the role. If either fails, the
+/// key is deleted again: nobody would know its token, or it would have the wrong role.
+pub(crate) fn create_through(
+    client: &ApiClient,
+    spec: &ApiKey,
+    role: Option<Role>,
+    hand_out: impl FnOnce(&Secret) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let collection = Kind::ApiKey.facts().collection;
+    let made: ApiKeyOfServer = client.create(collection, &json::bytes(spec, Secrets::Masked)?)?;
+    let finish = || -> Result<(), Failure> {
+        if let Some(role) = role {
+            let body = json::bytes(&OwnerUpdate { role }, Secrets::Masked)?;
+            client.patch::<OwnerView>(&format!("{OWNERS}/{}", segment(&made.owner_id)), &body)?;
+        }
+        match &made.token {
+            Some(token) => hand_out(token),
+            None => Err(foreign_response(&client.address(collection), 201)),
+        }
+    };
+    finish().inspect_err(|_| match delete_through(client, &made.id) {
+        Ok(()) => say("No key was created."),
+        Err(_) => say(&format!("The key {} remains: run `edgewright keys revoke {}`.", made.id, made.id)),
+    })
+}
+
+/// Deletes a key.
+pub(crate) fn delete_through(client: &ApiClient, id: &str) -> Result<(), Failure> {
+    client.delete(&Key::new(Kind::ApiKey, Id::new(id)).path())
+}
