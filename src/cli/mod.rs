@@ -15,10 +15,12 @@ mod fmt;
 mod followed;
 mod get;
 mod guards;
+mod healthcheck;
 mod history;
 mod keys;
 mod listen;
 mod log;
+mod man;
 mod master_key;
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -34,6 +36,7 @@ mod rollback;
 mod schema;
 mod security_log;
 mod serve;
+mod service_manager;
 mod show;
 mod source;
 mod status;
@@ -56,6 +59,7 @@ use output::Output;
 use crate::{
     manifest::tree::remote::{FETCH_ARGUMENT, fetch_for_server},
     model::{
+        build,
         code::Code,
         diagnostic::{Diagnostic, Name},
         json::JsonError,
@@ -73,7 +77,7 @@ use crate::{
 /// `edgewright reconcile` validates them, shows the exact plan, and commits it atomically to an embedded store.
 /// `edgewright serve` serves the management API from that store and can reconcile it with a folder of manifests.
 #[derive(Debug, Parser)]
-#[command(name = "edgewright", version, propagate_version = true)]
+#[command(name = "edgewright", version = build::VERSION, propagate_version = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -105,6 +109,8 @@ enum Command {
     Schema(schema::Args),
     Explain(explain::Args),
     Completions(completions::Args),
+    Man(man::Args),
+    Healthcheck(healthcheck::Args),
 }
 
 /// An exit code (D31).
@@ -241,6 +247,8 @@ fn run() -> CommandResult {
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),
+        Command::Man(args) => args.run(),
+        Command::Healthcheck(args) => args.run(),
     }
 }
 

@@ -60,6 +60,7 @@ mod secrets;
 mod security_log;
 mod serve;
 mod server;
+mod service;
 mod simulation;
 mod slow_start;
 mod sources;
