@@ -6,6 +6,7 @@ mod accidents;
 mod backup;
 mod bounds;
 mod canary;
+mod ci_recipes;
 mod cli;
 mod config;
 mod conformance;
