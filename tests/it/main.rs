@@ -43,6 +43,7 @@ mod notify;
 mod one_cause;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod packaging;
 mod parsed;
 mod progress;
 mod provenance;
