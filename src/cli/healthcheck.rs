@@ -53,7 +53,7 @@ impl Args {
         }
         let reason = serde_json::from_str::<Value>(&body).ok();
         let reason = reason.as_ref().and_then(|error| error.get("msg")).and_then(Value::as_str);
-        let reason = reason.map_or_else(|| format!("status {status}"), |reason| escaped(reason).to_string());
+        let reason = reason.map_or_else(|| format!("status {status}"), |reason| escaped(reason).into_owned());
         Err(Diagnostic::error(Code::Unavailable, format!("the server is not ready: {reason}")).into())
     }
 

@@ -23,27 +23,27 @@ pub(super) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// The service manager that the environment names.
+    /// Takes the service manager that the environment names.
     pub(super) fn of_environment() -> Self {
         Self { socket: std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty()) }
     }
 
-    /// The server serves at a URL; also after a reload.
+    /// Says that the server serves at a URL, after a start or a reload.
     pub(super) fn ready(&self, url: &str) {
         self.tell(&format!("READY=1\nSTATUS=Serving {}", escaped(url)));
     }
 
-    /// The server reads its configuration again. [`Self::ready`] follows.
+    /// Says that the server reads its configuration again. [`Self::ready`] must follow.
     pub(super) fn reloading(&self) {
         self.tell("RELOADING=1");
     }
 
-    /// The server has been asked to stop.
+    /// Says that the server has been asked to stop.
     pub(super) fn stopping(&self) {
         self.tell("STOPPING=1");
     }
 
-    /// The server is alive.
+    /// Says that the server is alive.
     pub(super) fn alive(&self) {
         self.tell("WATCHDOG=1");
     }
