@@ -40,6 +40,23 @@ pub(crate) fn authorities(pem: &[u8]) -> Result<RootCerts, String> {
     if found.is_empty() { Err("no certificate found".to_owned()) } else { Ok(RootCerts::new_with_certs(&found)) }
 }
 
+/// Creates a client that asks the server of this machine whether it is ready. It sends no secret, and it accepts any
+/// certificate: the server's has its public name.
+pub(crate) fn probe_agent(timeout: Duration) -> Agent {
+    let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).disable_verification(true);
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(timeout))
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        // A proxy does not lead to this machine.
+        .proxy(None)
+        .user_agent(concat!("edgewright/", env!("CARGO_PKG_VERSION")))
+        .tls_config(tls.build())
+        .build();
+    Agent::new_with_config(config)
+}
+
 /// Describes why a request failed, or returns none if the error can contain the URL.
 fn reason(error: &Error) -> Option<String> {
     match error {

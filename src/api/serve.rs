@@ -127,25 +127,39 @@ impl Server {
     pub fn run(self, router: Router, following: impl IntoIterator<Item = Arc<Following>>) -> io::Result<()> {
         let following = FollowedList::new(following.into_iter().collect());
         let loops = following.clone();
-        self.run_following(router, following, move || {
+        let hangup = move || {
             if loops.iter().next().is_some() {
                 tracing::info!("SIGHUP: reading the manifests");
             }
             loops.iter().for_each(|following| following.look());
-        })
+        };
+        self.run_following(router, following, hangup, || {})
     }
 
-    /// Like [`Self::run`], for sources that may change. Calls `hangup` on each SIGHUP.
+    /// Calls `alive` at each interval, from a task among those that serve requests: not if these get no turn.
+    pub(crate) fn every(&self, interval: Duration, alive: impl Fn() + Send + 'static) {
+        self.runtime.spawn(async move {
+            let mut interval = tokio::time::interval(interval);
+            loop {
+                interval.tick().await;
+                alive();
+            }
+        });
+    }
+
+    /// Like [`Self::run`], for sources that may change. Calls `hangup` on each SIGHUP, and `stopping` when it has to stop.
     pub(crate) fn run_following(
         self,
         router: Router,
         following: FollowedList,
         mut hangup: impl FnMut() + Send + 'static,
+        stopping_begins: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let Self { runtime, listener, mut signals, stopping, limits, tls } = self;
         let loops = following.clone();
         let stop = async move {
             signals.stop(&mut hangup).await;
+            stopping_begins();
             // The loops stop while the last requests finish.
             loops.stop();
         };

@@ -19,6 +19,7 @@ mod followed;
 mod get;
 mod given;
 mod guards;
+mod healthcheck;
 mod history;
 mod keys;
 mod listen;
@@ -26,6 +27,7 @@ mod local_log;
 mod log;
 mod login;
 mod logout;
+mod man;
 mod master_key;
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -44,6 +46,7 @@ mod schema;
 mod secret_days;
 mod security_log;
 mod serve;
+mod service_manager;
 mod show;
 mod source;
 mod status;
@@ -67,6 +70,7 @@ use output::Output;
 use crate::{
     manifest::tree::remote::{FETCH_ARGUMENT, fetch_for_server},
     model::{
+        build,
         code::Code,
         diagnostic::{Diagnostic, Name},
         json::JsonError,
@@ -84,7 +88,7 @@ use crate::{
 /// `edgewright reconcile` validates them, shows the exact plan, and commits it atomically to an embedded store.
 /// `edgewright serve` serves the management API from that store and can reconcile it with a folder of manifests.
 #[derive(Debug, Parser)]
-#[command(name = "edgewright", version, propagate_version = true)]
+#[command(name = "edgewright", version = build::VERSION, propagate_version = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -120,6 +124,8 @@ enum Command {
     Schema(schema::Args),
     Explain(explain::Args),
     Completions(completions::Args),
+    Man(man::Args),
+    Healthcheck(healthcheck::Args),
 }
 
 /// An exit code (D31).
@@ -255,6 +261,8 @@ fn run() -> CommandResult {
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),
+        Command::Man(args) => args.run(),
+        Command::Healthcheck(args) => args.run(),
     }
 }
 

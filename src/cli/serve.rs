@@ -20,6 +20,7 @@ use super::{
     listen::ListenArgs,
     log::{self, LogFormat},
     reload::{ConfigWatch, LiveSources, Reloader},
+    service_manager::ServiceManager,
     source::{Loading, Ownership},
 };
 use crate::{
@@ -120,6 +121,11 @@ impl Args {
             return Err(fault.help("set --tls-client-ca to the authorities of clients' certificates").into());
         }
         let (mut server, tls) = self.listen.bind()?;
+        let manager = ServiceManager::of_environment();
+        if let Some(interval) = manager.signs_of_life() {
+            let manager = manager.clone();
+            server.every(interval, move || manager.alive());
+        }
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         let store = Arc::new(self.store.open_to_serve()?);
         maintain_from_time_to_time(&store);
@@ -145,6 +151,7 @@ impl Args {
         let first_looks = sources.start(self.wanted(&config))?;
         let following = sources.list();
         if following.iter().next().is_some() && !server.wait(first_looks) {
+            manager.stopping();
             // All loops stop at the same time.
             following.stop();
             tracing::info!("Stopped.");
@@ -166,9 +173,12 @@ impl Args {
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         let (watch, trigger) = ConfigWatch::new(Config::path());
         let reloader = Reloader::new(self, config, Self::from_file(is_given), sources).logged(security_log);
+        let reloader = reloader.told(manager.clone(), base_url.clone());
         let (hangup, looking) = (trigger.clone(), following.clone());
+        let (reloading, stopping) = (manager.clone(), manager.clone());
         let on_hangup = move || {
             tracing::info!("SIGHUP: reading the configuration file and the manifests");
+            reloading.reloading();
             if let Some(tls) = &tls {
                 tls.reload();
             }
@@ -178,7 +188,8 @@ impl Args {
         let served = std::thread::scope(|scope| {
             let name = "configuration".to_owned();
             std::thread::Builder::new().name(name).spawn_scoped(scope, move || reloader.run(watch))?;
-            let served = server.run_following(router, following, on_hangup);
+            manager.ready(&base_url);
+            let served = server.run_following(router, following, on_hangup, move || stopping.stopping());
             trigger.stop();
             served
         });

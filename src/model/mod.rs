@@ -1,5 +1,6 @@
 //! The domain model: resources, operations on them, and validation. Pure: no IO, no clock, no randomness.
 
+pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod code;
 pub(crate) mod decode;

@@ -22,6 +22,7 @@ use crate::{
         tree::{ReadDigests, Recorder},
     },
     model::{
+        build,
         code::Code,
         desired::Desired,
         diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
@@ -261,11 +262,12 @@ fn question(options: &Options) -> Option<String> {
     Some(blake3::hash(asked.as_bytes()).to_hex().to_string())
 }
 
-/// What tells this build of the program from others, which may read the same files differently.
+/// What tells this build of the program from others, which may read the same files differently. Packages give all their
+/// builds one time, so the commit counts, too.
 pub(crate) fn program() -> Option<String> {
     let program = std::env::current_exe().and_then(fs::metadata).ok()?;
     let modified = program.modified().ok()?;
-    Some(format!("{} {} {modified:?}", env!("CARGO_PKG_VERSION"), program.len()))
+    Some(format!("{} {} {modified:?}", build::VERSION, program.len()))
 }
 
 /// Reads the runs: one a line, each behind its checksum. A line that is damaged, or was written with another key, is none.

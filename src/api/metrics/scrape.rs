@@ -7,19 +7,16 @@ use jiff::Timestamp;
 use super::exposition::{Exposition, Labels};
 use crate::{
     api::App,
+    model::build,
     reconcile::{following::Following, health::Status},
 };
-
-/// The commit of the build, if the build names it.
-const COMMIT: Option<&str> = option_env!("EDGEWRIGHT_COMMIT");
 
 /// The `id` of the certificate of the server itself.
 const OWN_CERTIFICATE: &str = "server";
 
 /// Writes the gauges of a server.
 pub(super) fn write(app: &App, page: &mut Exposition) {
-    let commit = COMMIT.filter(|commit| !commit.is_empty()).unwrap_or("unknown");
-    let build = vec![("version", env!("CARGO_PKG_VERSION")), ("commit", commit)];
+    let build = vec![("version", env!("CARGO_PKG_VERSION")), ("commit", build::commit().unwrap_or("unknown"))];
     page.gauge("edgewright_build_info", "1, with the version and the Git commit of the build.", [(build, 1.0)]);
     resources(app, page);
     store(app, page);

@@ -11,7 +11,7 @@ use std::{
 use clap::{CommandFactory, FromArgMatches};
 use serde_json::Value;
 
-use super::{Cli, Command, Failure, config::Config, is_given, log, serve::Args};
+use super::{Cli, Command, Failure, config::Config, is_given, log, serve::Args, service_manager::ServiceManager};
 use crate::{
     api::security::{
         SecurityLog,
@@ -43,6 +43,8 @@ pub(super) struct Reloader<'a> {
     /// The error of the last reload, if it failed.
     failure: Option<String>,
     security_log: Option<SecurityLog>,
+    /// The service manager that waits for the end of a reload it has asked for, and the URL of the server.
+    manager: Option<(ServiceManager, String)>,
 }
 
 impl<'a> Reloader<'a> {
@@ -51,12 +53,19 @@ impl<'a> Reloader<'a> {
         metrics::describe_gauge!(SUCCESSFUL, "1 if the configuration file was applied when it was last read.");
         metrics::describe_gauge!(SUCCEEDED_AT, "When the configuration file was last applied, in Unix time.");
         record(true);
-        Self { args, at_start: config.fixed().clone(), config, options, sources, failure: None, security_log: None }
+        let (at_start, failure, security_log, manager) = (config.fixed().clone(), None, None, None);
+        Self { args, at_start, config, options, sources, failure, security_log, manager }
     }
 
     /// Logs changes of sources with credentials.
     pub(super) fn logged(mut self, log: Option<SecurityLog>) -> Self {
         self.security_log = log;
+        self
+    }
+
+    /// Tells the service manager of the end of each reload that was asked for.
+    pub(super) fn told(mut self, manager: ServiceManager, url: String) -> Self {
+        self.manager = Some((manager, url));
         self
     }
 
@@ -72,6 +81,9 @@ impl<'a> Reloader<'a> {
                 record(false);
                 self.sources.list().set_outdated(true);
                 tracing::error!("reading the configuration file panicked; the last good configuration stays in effect");
+            }
+            if let (ReloadCause::Asked, Some((manager, url))) = (now, &self.manager) {
+                manager.ready(url);
             }
             cause = watch.wait();
         }

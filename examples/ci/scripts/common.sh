@@ -1,0 +1,53 @@
+# What the scripts share. They source this file; it is not a command.
+# shellcheck shell=sh
+
+# Reports and saved plans go here. CI keeps the folder as an artifact.
+REVIEW_DIR="${REVIEW_DIR:-edgewright-review}"
+
+fail() {
+    echo "$(basename "$0"): $1" >&2
+    exit 1
+}
+
+require() {
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null || fail "$tool is not installed"
+    done
+}
+
+# The name of a source is a part of file names here.
+check_source() {
+    case "$1" in
+        '' | .* | -* | *[!A-Za-z0-9._-]*) fail "'$1' cannot be the name of a source in CI: use letters, digits, '-', '_' and '.'" ;;
+    esac
+}
+
+# Appends a report to the summary of a GitHub job. Elsewhere, the job's log has its text.
+summarize() {
+    if [ -n "${GITHUB_STEP_SUMMARY:-}" ] && [ -s "$1" ]; then
+        cat "$1" >>"$GITHUB_STEP_SUMMARY"
+    fi
+}
+
+is_gitlab() {
+    [ -n "${GITLAB_CI:-}" ]
+}
+
+# Calls the API of the forge: api METHOD URL [curl option…]. The token comes from standard input, because other users of
+# the machine can read the arguments of a process.
+api() {
+    method="$1" url="$2"
+    shift 2
+    if is_gitlab; then
+        authorization="PRIVATE-TOKEN: ${GITLAB_TOKEN:?set GITLAB_TOKEN to a project access token}"
+    else
+        authorization="Authorization: Bearer ${GITHUB_TOKEN:?set GITHUB_TOKEN}"
+    fi
+    printf '%s\n' "$authorization" |
+        curl --silent --show-error --fail --request "$method" --header @- --max-time 60 "$@" "$url"
+}
+
+# Reads from the API. Only reading can be repeated: another try at a comment could make two.
+read_api() {
+    api GET "$1" --retry 3
+}

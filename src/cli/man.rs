@@ -1,0 +1,45 @@
+//! `edgewright man`.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+
+use super::{Cli, CommandResult, Exit, Failure};
+use crate::model::{build, code::Code, diagnostic::Diagnostic};
+
+/// Write the manual pages of all commands to a folder.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Folder to write to. It is created if it does not exist.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+impl Args {
+    /// Runs the command.
+    pub(super) fn run(self) -> CommandResult {
+        let mut command = Cli::command().disable_help_subcommand(true);
+        command.build();
+        let written = fs::create_dir_all(&self.folder).and_then(|()| write(&command, &self.folder));
+        written.map_err(|error| {
+            let message = format!("cannot write the manual pages to `{}`: {error}", self.folder.display());
+            Failure::from(Diagnostic::error(Code::Unreadable, message))
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Writes the pages of a command and its subcommands.
+fn write(command: &Command, folder: &Path) -> io::Result<()> {
+    for nested in command.get_subcommands().filter(|nested| !nested.is_hide_set()) {
+        write(nested, folder)?;
+    }
+    let page = Man::new(command.clone()).source(format!("edgewright {}", build::VERSION)).manual("edgewright");
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    fs::write(folder.join(page.get_filename()), text)
+}
