@@ -24,7 +24,8 @@ use super::{
 use crate::{
     api::{
         App, Settings, VERSION_HEADER, client_certificates::ClientCertificates, hooks::read_secret, install_metrics,
-        notify::Notifier, reconciliation::files::DEFAULT_MIB, router, security::log_sources, watch::DEFAULT_WATCHERS,
+        notify::Notifier, protection::RestWrites, reconciliation::files::DEFAULT_MIB, router, security::log_sources,
+        watch::DEFAULT_WATCHERS,
     },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     reconcile::{drift::DriftPolicy, token::write_token},
@@ -156,6 +157,9 @@ impl Args {
         let app = app.tls(tls.clone(), ClientCertificates::new(config.client_certificates.clone()));
         let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
         let app = app.guarded(self.guards.settings(), security_log.clone());
+        let rest_writes = RestWrites::default();
+        rest_writes.set(config.rest_writes.clone());
+        let app = app.rest_writes(rest_writes.clone());
         let app = match &config.git_hook {
             Some(file) => app.git_hook(file.clone()),
             None => app,
@@ -164,6 +168,7 @@ impl Args {
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         let (watch, trigger) = ConfigWatch::new(Config::path());
         let reloader = Reloader::new(self, config, Self::from_file(is_given), sources).logged(security_log);
+        let reloader = reloader.governing(rest_writes);
         let (hangup, looking) = (trigger.clone(), following.clone());
         let on_hangup = move || {
             tracing::info!("SIGHUP: reading the configuration file and the manifests");

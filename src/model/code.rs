@@ -77,6 +77,7 @@ pub enum Code {
     StoreFailed,
     MasterKey,
     SecretsGone,
+    ManagedBySource,
     Internal,
 }
 

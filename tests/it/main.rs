@@ -52,6 +52,7 @@ mod remembered;
 mod remote;
 mod repair;
 mod report_limits;
+mod rest_writes;
 mod rollback;
 mod safety;
 mod saved;

@@ -13,9 +13,12 @@ use serde_json::Value;
 
 use super::{Cli, Command, Failure, config::Config, is_given, log, serve::Args};
 use crate::{
-    api::security::{
-        SecurityLog,
-        event::{SecurityEvent, SecurityRecord},
+    api::{
+        protection::RestWrites,
+        security::{
+            SecurityLog,
+            event::{SecurityEvent, SecurityRecord},
+        },
     },
     model::operation::Claim,
     store::mint,
@@ -43,6 +46,8 @@ pub(super) struct Reloader<'a> {
     /// The error of the last reload, if it failed.
     failure: Option<String>,
     security_log: Option<SecurityLog>,
+    /// The policies that requests see.
+    rest_writes: RestWrites,
 }
 
 impl<'a> Reloader<'a> {
@@ -51,12 +56,19 @@ impl<'a> Reloader<'a> {
         metrics::describe_gauge!(SUCCESSFUL, "1 if the configuration file was applied when it was last read.");
         metrics::describe_gauge!(SUCCEEDED_AT, "When the configuration file was last applied, in Unix time.");
         record(true);
-        Self { args, at_start: config.fixed().clone(), config, options, sources, failure: None, security_log: None }
+        let (at_start, rest_writes) = (config.fixed().clone(), RestWrites::default());
+        Self { args, at_start, config, options, sources, failure: None, security_log: None, rest_writes }
     }
 
     /// Logs changes of sources with credentials.
     pub(super) fn logged(mut self, log: Option<SecurityLog>) -> Self {
         self.security_log = log;
+        self
+    }
+
+    /// Applies changed policies for writes to the resources of sources.
+    pub(super) fn governing(mut self, rest_writes: RestWrites) -> Self {
+        self.rest_writes = rest_writes;
         self
     }
 
@@ -115,6 +127,10 @@ impl<'a> Reloader<'a> {
             tracing::warn!(keys, "These keys of the configuration file take effect after a restart: {keys}");
         }
         self.log_credentials(&config, &changes);
+        if config.rest_writes != self.config.rest_writes {
+            self.rest_writes.set(config.rest_writes.clone());
+            tracing::info!("The policies of `rest_writes` in the configuration file are in effect.");
+        }
         self.config = config;
         Ok(changes)
     }

@@ -466,5 +466,12 @@ pub const REGISTRY: &[CodeInfo] = &[
         "A resource had secrets that can no longer be decrypted: the data key of an earlier revision is destroyed after 30 days, or by `edgewright store rekey --forget-secrets`.",
         "Roll back to a later revision, or roll back one source with `--source`. Set the secrets again by reconciling manifests or through the API.",
     ),
+    info(
+        Code::ManagedBySource,
+        "MANAGED_BY_SOURCE",
+        409,
+        "A source owns the resource, and `rest_writes` in the server's configuration file refuses the request; or `Edgewright-Override` does not name that source.",
+        "Change the manifest that the message names. In an emergency, suspend the source, or send `Edgewright-Override` if its policy is `header`.",
+    ),
     info(Code::Internal, "INTERNAL", 500, "A bug in edgewright.", "Report the bug with the response's operation ID."),
 ];
