@@ -12,7 +12,9 @@ use crate::{
         code::Code,
         fault::{Fault, Path},
         key::Key,
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
         operation::{Claim, Operation},
+        resource::AnyResource,
         snapshot::{Entry, Snapshot},
     },
     reconcile::check_source,
@@ -144,6 +146,40 @@ fn owned_writes(current: &Snapshot, operations: &[Operation]) -> Vec<OwnedWrite>
     found
 }
 
+/// The module of an edge that an operation would leave out of a route, with the edge. Whoever may write to a route cannot
+/// lift what the edge requires of all.
+fn left_out<'s>(current: &'s Snapshot, operation: &Operation) -> Option<(&'s Entry, &'static str)> {
+    let edge = current.get(&operation.key().parent_key()?)?;
+    let required: &HttpsEdgeRoute = edge.spec_as::<HttpsEdge>()?.required_modules.as_deref()?;
+    let required: &dyn AnyResource = required;
+    let slot = match operation {
+        Operation::Create { spec, .. } => {
+            let slots = spec.slots().iter();
+            slots.map(|slot| slot.name).find(|name| differs(required, name, spec.as_ref()))
+        }
+        Operation::Patch { spec, fields, .. } => {
+            let slots = spec.slots().iter().map(|slot| slot.name);
+            slots
+                .filter(|name| fields.iter().any(|field| field == name))
+                .find(|name| differs(required, name, spec.as_ref()))
+        }
+        Operation::PutModule { slot, module, .. } => {
+            let wanted = required.module(slot);
+            wanted.is_some_and(|wanted| !module.same(wanted)).then_some(slot.name)
+        }
+        Operation::DeleteModule { slot, .. } => required.module(slot).is_some().then_some(slot.name),
+        Operation::Delete { .. } | Operation::Claim { .. } => None,
+    };
+    Some((&**edge, slot?))
+}
+
+/// Whether a route does not have a module as it is required.
+fn differs(required: &dyn AnyResource, name: &str, route: &dyn AnyResource) -> bool {
+    let Some(slot) = required.slots().iter().find(|slot| slot.name == name) else { return false };
+    let Some(wanted) = required.module(slot) else { return false };
+    !route.module(slot).is_some_and(|module| module.same(wanted))
+}
+
 /// Checks the writes of one request.
 pub(super) struct WriteCheck {
     app: Arc<App>,
@@ -190,6 +226,16 @@ impl WriteCheck {
                 format!("`Edgewright-Override` names source `{}`, which owns nothing that changes", printable(name));
             let fault = Fault::new(Code::ManagedBySource, message);
             return Err(fault.help("name the source that owns the resource, or remove the header"));
+        }
+        for (edge, module) in operations.iter().filter_map(|operation| left_out(current, operation)) {
+            // Without an owner, nobody could lift the requirement.
+            let Some(claim) = &edge.claim else { continue };
+            if !self.is_suspended(&claim.source) {
+                let (edge, source) = (OwnedWrite::of(current, edge, claim).subject(), printable(&claim.source));
+                let message = format!("{edge} of source `{source}` requires another `{module}` module of every route");
+                let help = "keep the module as the edge requires it, or change `required_modules` in its manifest";
+                return Err(Fault::new(Code::RequiredModule, message).help(help));
+            }
         }
         let mut warnings = Vec::new();
         for write in &writes {
@@ -244,13 +290,7 @@ impl WriteCheck {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{
-        model::{
-            id::Id,
-            kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-        },
-        store::mint::now,
-    };
+    use crate::{model::id::Id, store::mint::now};
 
     fn claim(source: &str, name: &str) -> Option<Claim> {
         let claim = r#"{"source": "SOURCE", "name": "NAME"}"#.replace("SOURCE", source).replace("NAME", name);

@@ -6,6 +6,7 @@
 pub(crate) mod again;
 mod bounds;
 mod cache;
+mod consent;
 mod declaration;
 mod document;
 pub(crate) mod export;

@@ -78,6 +78,8 @@ pub enum Code {
     MasterKey,
     SecretsGone,
     ManagedBySource,
+    NotDelegated,
+    RequiredModule,
     Internal,
 }
 

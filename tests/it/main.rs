@@ -12,6 +12,7 @@ mod conformance;
 mod connections;
 mod crash;
 mod daemon;
+mod delegation;
 mod diff;
 mod disk;
 mod drift;
