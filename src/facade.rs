@@ -45,7 +45,7 @@ pub mod resources {
             certificate_authority::{CaPem, CertificateAuthority},
             event_source::EventSource,
             event_subscription::EventSubscription,
-            https_edge::HttpsEdge,
+            https_edge::{Delegation, HttpsEdge},
             https_edge_route::{HttpsEdgeRoute, MatchType},
             ip_restriction::{IpRestriction, Traffic},
             owner::{Owner, Role},

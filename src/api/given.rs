@@ -171,9 +171,14 @@ pub(super) fn decode(kind: Kind, node: Node<'_>, given: Option<&[String]>) -> De
     let blank = |field: &&&str| {
         given.is_some_and(|given| !given.iter().any(|it| it == **field)) && node.get(field).is_some_and(is_blank)
     };
-    let blank: Vec<&str> = info.blank_is_unset.iter().filter(blank).copied().collect();
+    let blank: Vec<&str> = info.blank_is_unset.iter().filter(blank).chain(info.hidden).copied().collect();
     let fixed = if given.is_some() { info.fixed } else { &[][..] };
-    let (spec, mut faults) = (info.decode_request)(node, &blank, fixed);
+    let (spec, mut faults) = (info.decode_request)(node, &blank, &[fixed, info.hidden].concat());
+    // As for other unknown fields, null stands for nothing.
+    for field in info.hidden.iter().filter(|field| node.get(field).is_some_and(|value| !value.is_null())) {
+        let fault = Fault::new(Code::UnknownField, format!("unknown field `{field}`")).of_key();
+        faults.push(fault.at(Path::root().join(*field)).help("remove it; only manifests can set it"));
+    }
     if let Some(spec) = &spec {
         let mut found = Faults::new();
         spec.check(&mut found);

@@ -17,6 +17,7 @@ use super::{
     endpoint::{Action, Endpoint},
     given, list, past, permission,
     precondition::Precondition,
+    protection::WriteCheck,
     query,
     render::{self, render, render_module},
     security::note::{SecurityNote, people_changes},
@@ -54,6 +55,8 @@ struct ApiRequest<'a> {
     repeated: Vec<Fault>,
     /// What the request has changed of keys and owners, for the security log.
     people: &'a OnceLock<SecurityNote>,
+    /// What to warn of because a source owns what the request has changed.
+    owned: &'a OnceLock<Vec<String>>,
 }
 
 /// An endpoint of an [`App`].
@@ -117,9 +120,9 @@ pub(super) async fn handle(
         false => (snapshot, None),
     };
     let repeated = given::take_parameters(&mut content, endpoint, &parameters);
-    let people = OnceLock::new();
-    let kind = endpoint.kind;
-    let call = ApiRequest { app, caller, snapshot, kind, headers: parts.headers, size, repeated, people: &people };
+    let (people, owned) = (OnceLock::new(), OnceLock::new());
+    let (kind, headers) = (endpoint.kind, parts.headers);
+    let call = ApiRequest { app, caller, snapshot, kind, headers, size, repeated, people: &people, owned: &owned };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
@@ -151,6 +154,7 @@ pub(super) async fn handle(
     if let Some(note) = people.into_inner() {
         response.extensions_mut().insert(note);
     }
+    answer::warn(&mut response, &owned.into_inner().unwrap_or_default());
     Ok(response)
 }
 
@@ -283,28 +287,34 @@ impl ApiRequest<'_> {
         let conditional = !matches!(operations.last(), Some(Operation::Create { .. }));
         let precondition = if conditional { Precondition::of(&self.headers) } else { Precondition::none() };
         let (app, caller, key) = (Arc::clone(self.app), self.caller.clone(), key.clone());
-        let (attempt, role) = (Attempt::new(caller.author()), caller.role);
+        let mut owned = WriteCheck::new(Arc::clone(self.app), &self.headers);
+        let (attempt, role) = (Attempt { note: owned.note(), ..Attempt::new(caller.author()) }, caller.role);
         let changes = people_changes(&operations);
         let commit = move || {
-            app.store.commit_with(attempt, |current| -> Result<Vec<Operation>, ApiError> {
+            owned.look_up(&operations);
+            let mut warnings = Vec::new();
+            let committed = app.store.commit_with(attempt, |current| -> Result<Vec<Operation>, ApiError> {
                 permission::check((&caller.key, &caller.owner), current, &operations)
                     .map_err(|fault| caller.refused(fault))?;
+                warnings = owned.check(current, &operations).map_err(ApiError::new)?;
                 precondition.check(|| match slot {
                     Some(slot) => render_module(&app, role, current, &key, slot),
                     None => current.get(&key).map(|entry| render(&app, role, current, entry)).transpose(),
                 })?;
                 Ok(operations)
-            })
+            });
+            committed.map(|committed| (committed.snapshot, warnings))
         };
         // The engine blocks until the data is on disk.
         let committed = tokio::task::spawn_blocking(commit).await;
         match committed.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))? {
-            Ok(committed) => {
+            Ok((snapshot, warnings)) => {
                 if !changes.is_empty() {
                     let Caller { key, owner, .. } = self.caller.clone();
                     let _ = self.people.set(SecurityNote::changes(key, owner, changes));
                 }
-                Ok(committed.snapshot)
+                let _ = self.owned.set(warnings);
+                Ok(snapshot)
             }
             Err(Declined::Declined(error)) => Err(error),
             Err(Declined::Commit(error)) => Err(error.into()),

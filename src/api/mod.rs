@@ -33,6 +33,7 @@ mod past;
 mod peer;
 mod permission;
 mod precondition;
+pub(crate) mod protection;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;
@@ -73,6 +74,7 @@ use feed::cache::Feeds;
 use guard::{GuardSettings, Guards};
 use kept_pages::KeptPages;
 use notify::Outbox;
+use protection::RestWrites;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
 use rekey::RekeyTurn;
 use security::SecurityLog;
@@ -139,6 +141,8 @@ pub struct App {
     backups: Backups,
     /// Encrypts the store with new keys for one client at a time.
     rekey_turn: RekeyTurn,
+    /// What sources want to happen with writes to their resources.
+    rest_writes: RestWrites,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -198,6 +202,7 @@ impl App {
             client_certificates: ClientCertificates::default(),
             backups: Backups::default(),
             rekey_turn: RekeyTurn::new(),
+            rest_writes: RestWrites::default(),
         }
     }
 
@@ -242,6 +247,13 @@ impl App {
     pub(crate) fn tls(mut self, tls: Option<Arc<Tls>>, clients: ClientCertificates) -> Self {
         self.tls = tls;
         self.client_certificates = clients;
+        self
+    }
+
+    /// Sets what happens with writes to the resources of sources (D103), which may change.
+    #[must_use]
+    pub(crate) fn rest_writes(mut self, rest_writes: RestWrites) -> Self {
+        self.rest_writes = rest_writes;
         self
     }
 

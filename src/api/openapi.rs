@@ -240,21 +240,23 @@ fn responses(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Val
     };
     let mut responses = Map::new();
     let mut success = json!({"description": description});
+    if let (None, Some(success)) = (&schema, success.as_object_mut()) {
+        let warning = warning_header("Warns that a source owns the resource.");
+        success.insert("headers".into(), json!({"Edgewright-Warning": warning}));
+    }
     if let (Some(schema), Some(success)) = (schema, success.as_object_mut()) {
         success.insert("content".into(), json!({"application/json": {"schema": schema}}));
         let etag = json!({"description": "The strong ETag of the response.", "schema": {"type": "string"}});
         let location = json!({"description": "The URI of the resource.", "schema": {"type": "string"}});
-        let warning = json!({
-            "description": "Warns that the change left a blank field unchanged, cleared a field beside others, or emptied an enforced restriction.",
-            "schema": {"type": "string"},
-            "x-extension": true,
-        });
+        let warning = warning_header(
+            "Warns that the change left a blank field unchanged, cleared a field beside others, or emptied an enforced restriction, or that a source owns the resource.",
+        );
         let headers = match endpoint.action {
             Action::List => Some(
                 json!({"ETag": {"description": "The strong ETag of the page.", "schema": {"type": "string"}, "x-extension": true}}),
             ),
-            Action::Patch => Some(json!({"ETag": etag, "Edgewright-Warning": warning})),
-            Action::Create => Some(json!({"ETag": etag, "Location": location})),
+            Action::Patch | Action::PutModule(_) => Some(json!({"ETag": etag, "Edgewright-Warning": warning})),
+            Action::Create => Some(json!({"ETag": etag, "Location": location, "Edgewright-Warning": warning})),
             _ => Some(json!({"ETag": etag})),
         };
         success.extend(headers.map(|headers| ("headers".to_owned(), headers)));
@@ -293,6 +295,7 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
         Action::Patch | Action::Delete | Action::PutModule(_) | Action::DeleteModule(_) => {
             vec![
                 json!({"name": "If-Match", "in": "header", "description": "The ETag of the resource that the change is based on.", "schema": {"type": "string"}}),
+                override_parameter(),
             ]
         }
         Action::Get | Action::GetModule(_) => {
@@ -301,8 +304,24 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
                 json!({"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}}),
             ]
         }
-        Action::Create => Vec::new(),
+        Action::Create => vec![override_parameter()],
     }
+}
+
+/// The header of a response that warns.
+fn warning_header(description: &str) -> Value {
+    json!({"description": description, "schema": {"type": "string"}, "x-extension": true})
+}
+
+/// The header that overrides a source (D103).
+fn override_parameter() -> Value {
+    json!({
+        "name": "Edgewright-Override",
+        "in": "header",
+        "description": "The source whose manifests the change overrides, if its policy for writes over the API asks for it. The history records it.",
+        "schema": {"type": "string"},
+        "x-extension": true,
+    })
 }
 
 /// The parameter of reads with a revision (D79).

@@ -19,6 +19,7 @@ use crate::{
     api::{
         client_certificates::{CertificateOwner, ClientCertificates},
         notify::config::{NotificationConfig, NotificationTarget},
+        protection::{WritePolicies, WritePolicy},
     },
     manifest::{ManifestFile, bounds, syntax},
     model::{
@@ -37,7 +38,7 @@ pub(super) const DEFAULT: &str = "edgewright.config.yaml";
 pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 
 /// The keys that take effect while a server runs (D91); all others need a restart.
-const LIVE: [&str; 4] = ["lints", "allowed_labels", "certificate_expiry_days", "sources"];
+const LIVE: [&str; 5] = ["lints", "allowed_labels", "certificate_expiry_days", "sources", "rest_writes"];
 
 /// The options that a file found in the working folder must not set.
 const UNTRUSTED: [&str; 15] = [
@@ -78,6 +79,8 @@ struct File {
     hooks: HooksEntry,
     /// The owners that clients with certificates act as.
     client_certificates: Vec<CertificateOwner>,
+    /// What happens with writes over the API to the resources of a source.
+    rest_writes: BTreeMap<String, String>,
 }
 
 /// The webhooks in the configuration file.
@@ -101,7 +104,7 @@ struct GitHookEntry {
 pub(super) enum ConfigPart {
     /// What manifests are judged by: `lints`, `allowed_labels` and `certificate_expiry_days`.
     Lints,
-    /// What only `serve` uses: `sources`, `notifications`, `hooks` and `client_certificates`.
+    /// What only `serve` uses: `sources`, `notifications`, `hooks`, `client_certificates` and `rest_writes`.
     Server,
 }
 
@@ -114,7 +117,9 @@ impl ConfigPart {
         match field.0.first() {
             Some(Segment::Key(key)) => match key.as_str() {
                 "lints" | "allowed_labels" | "certificate_expiry_days" => Some(ConfigPart::Lints),
-                "sources" | "notifications" | "hooks" | "client_certificates" => Some(ConfigPart::Server),
+                "sources" | "notifications" | "hooks" | "client_certificates" | "rest_writes" => {
+                    Some(ConfigPart::Server)
+                }
                 _ => None,
             },
             _ => None,
@@ -145,6 +150,8 @@ pub(super) struct Config {
     pub git_hook: Option<PathBuf>,
     /// The owners that clients with certificates act as.
     pub client_certificates: Vec<CertificateOwner>,
+    /// What happens with writes over the API to the resources of a source.
+    pub rest_writes: WritePolicies,
 }
 
 impl Config {
@@ -291,6 +298,11 @@ impl Config {
             let path = fault.path.under(&FieldPath::root().join("client_certificates"));
             faults.push(fault.at(path));
         });
+        let rest_writes = WritePolicy::parse(&file.rest_writes).unwrap_or_else(|fault| {
+            let path = fault.path.under(&FieldPath::root().join("rest_writes"));
+            faults.push(fault.at(path));
+            WritePolicies::new()
+        });
         let mut errors: Vec<(ConfigPart, Failure)> = Vec::new();
         for fault in faults {
             match ConfigPart::of(&fault.path).filter(|_| is_readable) {
@@ -314,6 +326,7 @@ impl Config {
             notifications,
             git_hook,
             client_certificates: file.client_certificates,
+            rest_writes,
         })
     }
 

@@ -26,7 +26,8 @@ use super::{
 use crate::{
     api::{
         App, Settings, VERSION_HEADER, client_certificates::ClientCertificates, hooks::read_secret, install_metrics,
-        notify::Notifier, reconciliation::files::DEFAULT_MIB, router, security::log_sources, watch::DEFAULT_WATCHERS,
+        notify::Notifier, protection::RestWrites, reconciliation::files::DEFAULT_MIB, router, security::log_sources,
+        watch::DEFAULT_WATCHERS,
     },
     model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
     reconcile::{drift::DriftPolicy, token::write_token},
@@ -165,6 +166,9 @@ impl Args {
         let app = app.tls(tls.clone(), ClientCertificates::new(config.client_certificates.clone()));
         let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
         let app = app.guarded(self.guards.settings(), security_log.clone());
+        let rest_writes = RestWrites::default();
+        rest_writes.set(config.rest_writes.clone());
+        let app = app.rest_writes(rest_writes.clone());
         let app = match &config.git_hook {
             Some(file) => app.git_hook(file.clone()),
             None => app,
@@ -174,6 +178,7 @@ impl Args {
         let (watch, trigger) = ConfigWatch::new(Config::path());
         let reloader = Reloader::new(self, config, Self::from_file(is_given), sources).logged(security_log);
         let reloader = reloader.told(manager.clone(), base_url.clone());
+        let reloader = reloader.governing(rest_writes);
         let (hangup, looking) = (trigger.clone(), following.clone());
         let (reloading, stopping) = (manager.clone(), manager.clone());
         let on_hangup = move || {

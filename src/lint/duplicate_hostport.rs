@@ -30,7 +30,7 @@ metadata: {name: campaign}
 spec:
   hostports: ["Shop.Example.com:443"]
 "#,
-    cure: "Remove the hostport from one of the edges. To combine the routes of several teams on one host, share one edge and let each team own its `HttpsEdgeRoute` resources.",
+    cure: "Remove the hostport from one of the edges. To combine the routes of several teams on one host, share one edge: `delegates_to` names the sources that may own an `HttpsEdgeRoute` of it.",
     check,
 };
 
@@ -66,7 +66,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 }
 
 /// Returns host and port in a normal form: equal values are the same hostport.
-pub(super) fn host_port(text: &str) -> Option<(String, u16)> {
+pub(crate) fn host_port(text: &str) -> Option<(String, u16)> {
     let (host, port) = text.rsplit_once(':')?;
     Some((host_name(host), port.parse().ok()?))
 }

@@ -9,6 +9,7 @@ use std::{
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
+pub(crate) use duplicate_hostport::host_port;
 pub(crate) use hosts::{groups_of_edges, have_same_hosts};
 pub(crate) use parts::KnownFindings;
 use parts::{WorldPart, entries_of_kind, of_kind};

@@ -9,7 +9,7 @@ use std::{
 use foldhash::{HashMap, HashSet, HashSetExt as _};
 
 use super::{
-    Loaded,
+    Loaded, consent,
     declaration::{Declaration, ModuleSet, Origins},
     identity::{Known, fixed_content},
     known_names::KnownNames,
@@ -66,6 +66,10 @@ impl LastResolved {
         if !loaded.has_shape_of(&self.loaded) {
             return None;
         }
+        // Routes on edges of others depend on these edges, too.
+        if consent::has_routes_elsewhere(&self.desired) {
+            return None;
+        }
         let mut may_differ = self.touched(snapshot, source)?;
         may_differ.extend(self.pending.iter().cloned());
         let mut declared_again: HashMap<*const Declaration, &Arc<Declaration>> = HashMap::default();
@@ -84,19 +88,27 @@ impl LastResolved {
             }
         }
         let sets = loaded.sets();
-        let (known, ids) = (Known::new(snapshot, source, prune, loaded), self.ids());
-        let names = KnownNames { sets: &sets, known: &known, ids: &ids, desired: &self.desired, offline: false };
+        let (known, ids, required) = (Known::new(snapshot, source, prune, loaded), self.ids(), HashMap::default());
+        let (desired, offline) = (&*self.desired, false);
+        let names = KnownNames { sets: &sets, known: &known, ids: &ids, desired, required: &required, offline };
         let (mut resources, mut uses_change) = (Vec::new(), false);
         for (key, earlier) in self.origins.iter() {
+            // All routes of such an edge would have to be resolved again.
+            if requires_modules(earlier) {
+                return None;
+            }
             let takes = |set: &String| changed_sets.contains(set.as_str());
             let declaration = match declared_again.get(&Arc::as_ptr(earlier)) {
                 Some(now) => *now,
                 None if earlier.modules_from.iter().any(takes) => earlier,
                 None => continue,
             };
+            if requires_modules(declaration) {
+                return None;
+            }
             uses_change |= declaration.modules_from != earlier.modules_from;
             let mut missing = Vec::new();
-            let spec = names.spec(declaration, &mut missing);
+            let spec = names.spec(declaration, None, &mut missing);
             if !missing.is_empty() {
                 return None;
             }
@@ -104,13 +116,9 @@ impl LastResolved {
             may_differ.insert(key.clone());
             resources.push((desired, Arc::clone(declaration)));
         }
-        self.pass_tls_well(&resources, snapshot).then_some(Concerned {
-            resources,
-            sets,
-            read_again,
-            uses_change,
-            may_differ,
-        })
+        let is_free = self.pass_tls_well(&resources, snapshot)
+            && self.concerns_nobody_else(&resources, &may_differ, snapshot, source);
+        is_free.then_some(Concerned { resources, sets, read_again, uses_change, may_differ })
     }
 
     /// The source with a change.
@@ -159,6 +167,25 @@ impl LastResolved {
         standing.map(|(key, wanted)| ((key.kind, wanted.claim.name.as_str()), key.id.clone())).collect()
     }
 
+    /// Whether edges consent to the same routes of others as before, and have no hostport that others had first (D103).
+    fn concerns_nobody_else(
+        &self,
+        resources: &[(Desired, Arc<Declaration>)],
+        may_differ: &BTreeSet<Key>,
+        snapshot: &Snapshot,
+        source: &str,
+    ) -> bool {
+        let consents_alike = |wanted: &Desired| {
+            let earlier = self.desired.get(&wanted.key).and_then(edge_of);
+            edge_of(wanted).map(|edge| &edge.delegates_to) == earlier.map(|edge| &edge.delegates_to)
+        };
+        // Who had a hostport first also depends on what the store has.
+        let touched = may_differ.iter().filter_map(|key| self.desired.get(key));
+        let edges = resources.iter().map(|(wanted, _)| wanted).chain(touched);
+        resources.iter().all(|(wanted, _)| consents_alike(wanted))
+            && consent::hostport_faults(edges, snapshot, source).is_empty()
+    }
+
     /// Whether no edge that passes TLS through has a module that it cannot apply (D15), itself or in a route.
     fn pass_tls_well(&self, resources: &[(Desired, Arc<Declaration>)], snapshot: &Snapshot) -> bool {
         let now: HashMap<&Key, &Arc<dyn AnyResource>> =
@@ -183,6 +210,15 @@ impl LastResolved {
             edge.and_then(|edge| edge.as_any().downcast_ref::<HttpsEdge>()).is_none_or(|edge| fits(edge, &wanted.key))
         })
     }
+}
+
+/// Whether an edge requires modules of its routes (D103).
+fn requires_modules(declaration: &Declaration) -> bool {
+    declaration.kind == Kind::HttpsEdge && !declaration.modules_from.is_empty()
+}
+
+fn edge_of(wanted: &Desired) -> Option<&HttpsEdge> {
+    wanted.spec.as_any().downcast_ref()
 }
 
 /// A resource as it is declared now. None if it becomes another one, because immutable content differs.

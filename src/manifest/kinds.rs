@@ -27,6 +27,10 @@ use crate::text::printable;
 
 /// The manifest kind of named modules, which is no resource.
 pub(super) const MODULE_SET: &str = "ModuleSet";
+/// The field of an edge with the other sources that may add routes.
+pub(super) const DELEGATES_TO: &str = "delegates_to";
+/// The field of an edge with the module sets that every route has. In the Spec, it has their modules.
+pub(super) const REQUIRED_MODULES: &str = "required_modules";
 
 /// A manifest kind.
 pub(super) struct ManifestKind {
@@ -89,7 +93,11 @@ pub(super) static KINDS: [ManifestKind; 9] = [
     ManifestKind::of::<CertificateAuthority>("certificate-authorities.yaml"),
     ManifestKind::of::<TlsCertificate>("tls-certificates.yaml"),
     ManifestKind {
-        fields: &[ManifestField { name: "routes", required: false, schema: routes }],
+        fields: &[
+            ManifestField { name: "routes", required: false, schema: routes },
+            ManifestField { name: DELEGATES_TO, required: false, schema: delegates_to },
+            ManifestField { name: REQUIRED_MODULES, required: false, schema: required_modules },
+        ],
         read: |reader, body| reader.edge(body),
         export: Export::FileEach("https-edge", |exporter, edge| exporter.edge(edge)),
         ..ManifestKind::of::<HttpsEdge>("")
@@ -184,6 +192,23 @@ fn routes(generator: &mut SchemaGenerator) -> Value {
     let sets = modules_from(generator);
     add_property(&mut route, "modules_from", sets);
     json!({"type": "array", "items": route, "description": "Routes of the edge."})
+}
+
+fn delegates_to(_: &mut SchemaGenerator) -> Value {
+    let delegation = json!({
+        "type": "object",
+        "properties": {
+            "source": {"type": "string", "minLength": 1, "description": "The other source."},
+            "path_prefix": {"type": "string", "pattern": "^/(.*/)?$", "description": "The prefix of the paths that its routes may match. `/` stands for the whole edge, with its hostports."}
+        },
+        "required": ["source", "path_prefix"],
+        "additionalProperties": false
+    });
+    json!({"type": "array", "items": delegation, "description": "Other sources that may add routes to the edge, and the path prefixes of these routes."})
+}
+
+fn required_modules(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "array", "items": {"type": "string"}, "description": "Module sets whose modules every route of the edge gets, whichever source it is from. Later sets override earlier ones. A route that sets one of these modules differently is an error."})
 }
 
 fn sources(generator: &mut SchemaGenerator) -> Value {

@@ -9,7 +9,7 @@ use super::{
     Origin,
     declaration::{Declaration, ModuleSet},
     identity::{Known, Wanted, derived},
-    kinds::MODULE_SET,
+    kinds::{MODULE_SET, REQUIRED_MODULES},
 };
 use crate::model::{
     Kind,
@@ -18,6 +18,7 @@ use crate::model::{
     id::Id,
     json::JsonError,
     key::Key,
+    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
     module::{SharedModule, Slot},
     resource::AnyResource,
     snapshot::Entry,
@@ -39,6 +40,8 @@ pub(super) struct KnownNames<'n, 'a> {
     pub known: &'n Known<'a>,
     pub ids: &'n HashMap<(Kind, &'a str), Id>,
     pub desired: &'n BTreeMap<Key, Desired>,
+    /// The modules that edges of this source require of their routes.
+    pub required: &'n HashMap<Id, Arc<HttpsEdgeRoute>>,
     /// Whether there is no store to look up identifiers in.
     pub offline: bool,
 }
@@ -60,7 +63,7 @@ impl<'a> KnownNames<'_, 'a> {
         };
         let faulty_set = |set: Option<&Arc<ModuleSet>>| set.is_none_or(|set| set.faulty);
         let faulty = declaration.faulty || declaration.sets(self.sets).any(|(.., set)| faulty_set(set));
-        let spec = self.spec(declaration, &mut missing);
+        let spec = self.spec(declaration, parent.as_ref(), &mut missing);
         let wanted = Wanted::new(declaration, parent, spec, faulty || !missing.is_empty());
         if let Ok(wanted) = &wanted {
             wanted.prepare(self.known);
@@ -68,10 +71,35 @@ impl<'a> KnownNames<'_, 'a> {
         (Some(wanted), missing)
     }
 
-    /// The spec of a declaration with module sets and references resolved, and what is missing.
-    pub(super) fn spec(self, declaration: &Declaration, missing: &mut Vec<Missing>) -> Arc<dyn AnyResource> {
+    /// The spec of a declaration with module sets, the modules that its edge requires, and references resolved, and what
+    /// is missing.
+    pub(super) fn spec(
+        self,
+        declaration: &Declaration,
+        parent: Option<&Id>,
+        missing: &mut Vec<Missing>,
+    ) -> Arc<dyn AnyResource> {
         let spec = self.with_module_sets(declaration, missing);
+        let spec = match self.required_of(declaration, parent) {
+            Some(required) => with_required(spec, &*required),
+            None => spec,
+        };
         self.with_ids(declaration, spec, missing)
+    }
+
+    /// The modules that the edge of a route requires (D103).
+    fn required_of(self, declaration: &Declaration, parent: Option<&Id>) -> Option<Arc<HttpsEdgeRoute>> {
+        let parent = parent.filter(|_| declaration.kind == Kind::HttpsEdgeRoute)?;
+        if let Some(required) = self.required.get(parent) {
+            return Some(Arc::clone(required));
+        }
+        // The edges of this source are not looked up in the store: most routes are on one of them.
+        let name = declaration.parent.as_deref()?;
+        let key = Key::new(Kind::HttpsEdge, parent.clone());
+        if self.ids.contains_key(&(Kind::HttpsEdge, name)) || self.desired.contains_key(&key) {
+            return None;
+        }
+        self.known.snapshot.get(&key)?.spec_as::<HttpsEdge>()?.required_modules.clone()
     }
 
     /// The id of a declaration's edge or subscription.
@@ -119,6 +147,7 @@ impl<'a> KnownNames<'_, 'a> {
     /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override
     /// all.
     fn with_module_sets(self, declaration: &Declaration, missing: &mut Vec<Missing>) -> Arc<dyn AnyResource> {
+        let field = if declaration.kind == Kind::HttpsEdge { REQUIRED_MODULES } else { "modules_from" };
         let mut used = Vec::new();
         let mut taken: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
         for (index, name, set) in declaration.sets(self.sets) {
@@ -128,7 +157,7 @@ impl<'a> KnownNames<'_, 'a> {
                     prefix: "",
                     name: name.clone(),
                     origin: declaration.origin.clone(),
-                    path: Path::root().join("modules_from").join(index),
+                    path: Path::root().join(field).join(index),
                 });
                 continue;
             };
@@ -141,7 +170,12 @@ impl<'a> KnownNames<'_, 'a> {
         }
         match taken.is_empty() {
             true => Arc::clone(&declaration.spec),
-            false => declaration.merged.with_sets(used, || declaration.spec.with_modules(&taken)),
+            false => {
+                declaration.merged.with_sets(used, || match declaration.spec.as_any().downcast_ref::<HttpsEdge>() {
+                    Some(edge) => requiring(edge, &taken),
+                    None => declaration.spec.with_modules(&taken),
+                })
+            }
         }
     }
 
@@ -175,6 +209,21 @@ impl<'a> KnownNames<'_, 'a> {
             false => declaration.merged.with_ids(spec, targets, referencing),
         }
     }
+}
+
+/// An edge that requires modules of its routes.
+fn requiring(edge: &HttpsEdge, modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource> {
+    let host = AnyResource::with_modules(&HttpsEdgeRoute::default(), modules);
+    let required_modules = host.as_any().downcast_ref::<HttpsEdgeRoute>().cloned().map(Arc::new);
+    Arc::new(HttpsEdge { required_modules, ..edge.clone() })
+}
+
+/// A route with the required modules that it does not have.
+fn with_required(spec: Arc<dyn AnyResource>, required: &dyn AnyResource) -> Arc<dyn AnyResource> {
+    let slots = required.slots().iter().filter(|slot| spec.module(slot).is_none());
+    let added: Vec<(&'static Slot, Option<SharedModule>)> =
+        slots.filter_map(|slot| Some((slot, Some(required.shared_module(slot)?)))).collect();
+    if added.is_empty() { spec } else { spec.with_modules(&added) }
 }
 
 /// A spec with these identifiers as the targets of its references, in their order.

@@ -8,6 +8,7 @@ mod assumed;
 pub(crate) mod bounds;
 mod cache;
 mod context;
+mod consent;
 mod declaration;
 mod document;
 pub(crate) mod export;

@@ -1,5 +1,7 @@
 //! Decodes documents into declarations, and reports the errors of each document on its own.
 
+mod edge;
+
 use std::{path::PathBuf, sync::Arc};
 
 use serde::de::DeserializeOwned;
@@ -280,12 +282,6 @@ impl Reader<'_> {
             let declaration = self.declare(kind, body.metadata, None, resource, DocumentPart::Spec);
             self.declared.resources.push(Arc::new(declaration));
         }
-    }
-
-    /// Reads an edge and the routes inside it.
-    pub(super) fn edge(&mut self, body: &Body<'_>) {
-        self.plain(body);
-        self.routes(&body.metadata.name, body.spec);
     }
 
     /// Reads a route that names its edge.

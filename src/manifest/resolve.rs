@@ -14,7 +14,7 @@ use rayon::{
 };
 
 use super::{
-    Loaded, assumed,
+    Loaded, assumed, consent,
     declaration::{Declaration, ModuleSet, Origins},
     identity::{Identity, Known, Wanted, choose},
     kinds::MODULE_SET,
@@ -26,11 +26,11 @@ use crate::{
         Kind,
         code::Code,
         desired::Desired,
-        diagnostic::Diagnostic,
+        diagnostic::{Diagnostic, Severity},
         fault::{Aim, Fault, Path},
         id::Id,
         key::Key,
-        kind::https_edge::HttpsEdge,
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
         near::Suggestions,
         operation::Claim,
         resource::AnyResource,
@@ -83,6 +83,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
         token_files: HashMap::new(),
         suggestions: Suggestions::default(),
         unknown_names: HashMap::new(),
+        required: HashMap::new(),
         offline,
         out: Resolved::default(),
     };
@@ -100,6 +101,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
     resolver.note_sets();
     assumed::settle(loaded, snapshot, &mut resolver.out);
     resolver.check_pass_through();
+    resolver.check_consent();
     resolver.count_unknown();
     resolver.out
 }
@@ -168,6 +170,8 @@ struct Resolver<'a> {
     suggestions: Suggestions,
     /// The diagnostic of each unknown name, by its index, and the number of references.
     unknown_names: HashMap<(&'static str, String), (usize, usize)>,
+    /// The modules that declared edges require of their routes.
+    required: HashMap<Id, Arc<HttpsEdgeRoute>>,
     /// Whether there is no store to look up identifiers in.
     offline: bool,
     out: Resolved,
@@ -181,6 +185,7 @@ impl<'a> Resolver<'a> {
             known: &self.known,
             ids: &self.ids,
             desired: &self.out.desired,
+            required: &self.required,
             offline: self.offline,
         };
         let read: Vec<_> = declarations.par_iter().with_min_len(256).map(|it| names.read(it)).collect();
@@ -212,7 +217,12 @@ impl<'a> Resolver<'a> {
                 self.out.faulty.insert(rival.clone());
             }
             let position = u32::try_from(settled.len()).unwrap_or(u32::MAX);
-            settled.push((key.clone(), self.settle(it, identity, key, owner, position)));
+            let desired = self.settle(it, identity, key, owner, position);
+            let edge = desired.spec.as_any().downcast_ref::<HttpsEdge>();
+            if let Some(required) = edge.and_then(|edge| edge.required_modules.as_ref()) {
+                self.required.insert(key.id.clone(), Arc::clone(required));
+            }
+            settled.push((key.clone(), desired));
         }
         // A map of sorted entries is made at once.
         settled.par_sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -380,6 +390,23 @@ impl<'a> Resolver<'a> {
                 found.extend(faults.into_iter().map(|fault| (key.clone(), fault)));
             }
         }
+        self.report_all(found);
+    }
+
+    /// Checks routes and hostports against the edges of other sources, and routes against what their edges require (D103).
+    fn check_consent(&mut self) {
+        let (snapshot, source) = (self.known.snapshot, self.known.source);
+        let warnings = consent::warnings(&self.out.desired, snapshot, source);
+        let found = consent::faults(&self.out.desired, snapshot, source);
+        self.report_all(found);
+        for (key, fault) in warnings {
+            let diagnostic = self.out.diagnostic(&Subject::Resource(key), fault);
+            let warning = diagnostic.map(|found| Diagnostic { severity: Severity::Warning, ..found });
+            self.out.diagnostics.extend(warning);
+        }
+    }
+
+    fn report_all(&mut self, found: Vec<(Key, Fault)>) {
         for (key, fault) in found {
             let subject = Subject::Resource(key.clone());
             if let Some(diagnostic) = self.out.diagnostic(&subject, fault) {

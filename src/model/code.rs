@@ -79,6 +79,9 @@ pub enum Code {
     MasterKey,
     SecretsGone,
     AssumedValues,
+    ManagedBySource,
+    NotDelegated,
+    RequiredModule,
     Internal,
 }
 

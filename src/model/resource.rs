@@ -177,6 +177,8 @@ pub struct KindInfo {
     pub fixed: &'static [&'static str],
     /// The fields without which a Spec is invalid; its schema requires them. `Check` reports them.
     pub required: &'static [&'static str],
+    /// The fields that only manifests set: no request or response has them.
+    pub(crate) hidden: &'static [&'static str],
     /// Further constraints on the definitions of its schema.
     pub(crate) constraints: fn() -> Vec<Constraint>,
     /// The fields that clients send empty when they mean "not given" (D6).
@@ -214,6 +216,7 @@ impl KindInfo {
             facts: kind.facts(),
             fixed: &[],
             required: &[],
+            hidden: &[],
             constraints: Vec::new,
             blank_is_unset: &[],
             unmeant_blanks: &[],
@@ -369,9 +372,11 @@ impl<R: Resource> AnyResource for R {
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error> {
         let (mut whole, mut changes) = (self.to_json(Secrets::Revealed)?, patch.to_json(Secrets::Revealed)?);
         for field in fields {
-            if let Some(value) = changes.remove(field) {
-                whole.insert(field.clone(), value);
-            }
+            // A field that is left out has its default.
+            match changes.remove(field) {
+                Some(value) => whole.insert(field.clone(), value),
+                None => whole.remove(field),
+            };
         }
         // Modules are copied: serialising them would lose their parsed texts.
         whole.retain(|name, _| R::INFO.slot(name).is_none());

@@ -231,7 +231,7 @@ impl Store {
         let keyring = self.keyring.as_deref();
         let mut changes = codec::changes(after, changed, keyring)?;
         changes.extend(codec::rejections(before, after)?);
-        let mut record = record(attempt, Outcome::Applied, String::new(), calls);
+        let mut record = record(attempt, Outcome::Applied, attempt.note.clone(), calls);
         record.revision = Some(after.revision);
         let resources = touched(before, after, changed, &attempt.places, &self.digest_key)
             .map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;

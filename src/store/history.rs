@@ -67,7 +67,7 @@ pub struct Record {
     pub source: Option<String>,
     /// The outcome.
     pub outcome: Outcome,
-    /// The reason why the attempt was refused or failed, or why the source was suspended.
+    /// The reason why the attempt was refused or failed, or why the source was suspended; or a note about what was applied.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The calls as `METHOD path`, in order.

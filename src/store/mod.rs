@@ -129,12 +129,15 @@ pub struct Attempt {
     pub places: Places,
     /// The clock at the start, to compute the duration.
     pub began: Instant,
+    /// What the history says about the change, if it is applied.
+    pub note: String,
 }
 
 impl Attempt {
     /// Starts an attempt now.
     pub fn new(author: Author) -> Self {
-        Self { author, source: None, at: mint::now(), places: Places::new(), began: Instant::now() }
+        let (places, note) = (Places::new(), String::new());
+        Self { author, source: None, at: mint::now(), places, began: Instant::now(), note }
     }
 }
 

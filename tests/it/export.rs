@@ -152,7 +152,7 @@ fn keys_routes_without_names_and_routes_of_other_edges_come_back() {
         |kind: &str, name: &str| format!("---\napiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: {name}}}\n");
     let key = head("ApiKey", "ci") + "spec: {description: for ci, token_file: ../ci.token}\n";
     let edge = head("HttpsEdge", "one")
-        + "spec: {hostports: [\"one.example.com:443\"], routes: [{match_type: exact_path, match: /, backend: {backend_id: bkd_1}}]}\n";
+        + "spec: {hostports: [\"one.example.com:443\"], delegates_to: [{source: team, path_prefix: /}], routes: [{match_type: exact_path, match: /, backend: {backend_id: bkd_1}}]}\n";
     folder.write("m/all.yaml", &(key + &edge));
     folder.ok("reconcile m");
     let route = head("HttpsEdgeRoute", "team").replace("{name: team}", "{name: team, prevent_destroy: true}")

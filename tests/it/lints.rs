@@ -149,7 +149,8 @@ fn what_another_source_has_counts_too() {
              path_prefix, match: /cart, backend: {{backend_id: bkd_1}}}}\n"
         )
     };
-    folder.write("a/edge.yaml", &edge("shop", "shop.example.com"));
+    let delegates = "spec: {delegates_to: [{source: b, path_prefix: /}], ";
+    folder.write("a/edge.yaml", &edge("shop", "shop.example.com").replace("spec: {", delegates));
     folder.write("a/route.yaml", &route("cart", "shop"));
     folder.ok("reconcile --source a a");
 

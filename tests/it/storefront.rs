@@ -253,7 +253,8 @@ fn two_sources_cannot_own_one_resource() {
 fn an_edge_with_routes_of_another_source_is_not_deleted() {
     let folder = Folder::new();
     folder.write("m/one.yaml", &edge("one", "", "one"));
-    folder.write("m/two.yaml", &edge("two", "", "two"));
+    let delegates = "spec: {delegates_to: [{source: team, path_prefix: /}], ";
+    folder.write("m/two.yaml", &edge("two", "", "two").replace("spec: {", delegates));
     folder.ok("reconcile m");
     let route = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: r}\nspec: {edge: two, match_type: exact_path, match: /}\n";
     folder.write("team/route.yaml", route);

@@ -120,7 +120,7 @@ pub(crate) struct HistoryItem {
     pub milliseconds: u64,
     /// `applied`, `refused` or `failed`; `suspended` or `resumed` if a source was.
     pub outcome: String,
-    /// Why it was refused or failed, or why the source was suspended; or empty.
+    /// Why it was refused or failed, or why the source was suspended; which source an applied change overrides; or empty.
     pub message: String,
     /// Who made it.
     #[serde(flatten)]

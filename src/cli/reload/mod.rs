@@ -13,9 +13,12 @@ use serde_json::Value;
 
 use super::{Cli, Command, Failure, config::Config, is_given, log, serve::Args, service_manager::ServiceManager};
 use crate::{
-    api::security::{
-        SecurityLog,
-        event::{SecurityEvent, SecurityRecord},
+    api::{
+        protection::RestWrites,
+        security::{
+            SecurityLog,
+            event::{SecurityEvent, SecurityRecord},
+        },
     },
     model::operation::Claim,
     store::mint,
@@ -45,6 +48,8 @@ pub(super) struct Reloader<'a> {
     security_log: Option<SecurityLog>,
     /// The service manager that waits for the end of a reload it has asked for, and the URL of the server.
     manager: Option<(ServiceManager, String)>,
+    /// The policies that requests see.
+    rest_writes: RestWrites,
 }
 
 impl<'a> Reloader<'a> {
@@ -54,7 +59,8 @@ impl<'a> Reloader<'a> {
         metrics::describe_gauge!(SUCCEEDED_AT, "When the configuration file was last applied, in Unix time.");
         record(true);
         let (at_start, failure, security_log, manager) = (config.fixed().clone(), None, None, None);
-        Self { args, at_start, config, options, sources, failure, security_log, manager }
+        let rest_writes = RestWrites::default();
+        Self { args, at_start, config, options, sources, failure, security_log, manager, rest_writes }
     }
 
     /// Logs changes of sources with credentials.
@@ -66,6 +72,12 @@ impl<'a> Reloader<'a> {
     /// Tells the service manager of the end of each reload that was asked for.
     pub(super) fn told(mut self, manager: ServiceManager, url: String) -> Self {
         self.manager = Some((manager, url));
+        self
+    }
+
+    /// Applies changed policies for writes to the resources of sources.
+    pub(super) fn governing(mut self, rest_writes: RestWrites) -> Self {
+        self.rest_writes = rest_writes;
         self
     }
 
@@ -127,6 +139,10 @@ impl<'a> Reloader<'a> {
             tracing::warn!(keys, "These keys of the configuration file take effect after a restart: {keys}");
         }
         self.log_credentials(&config, &changes);
+        if config.rest_writes != self.config.rest_writes {
+            self.rest_writes.set(config.rest_writes.clone());
+            tracing::info!("The policies of `rest_writes` in the configuration file are in effect.");
+        }
         self.config = config;
         Ok(changes)
     }

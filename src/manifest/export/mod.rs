@@ -33,7 +33,7 @@ use crate::{
     text::{printable, yaml::to_yaml},
 };
 use names::{readable_name, variable_names};
-use text::{envelope, is_its_match, prune, slug, unique};
+use text::{envelope, is_its_match, prune, slug, take_required, unique};
 
 /// The result of an export.
 #[derive(Debug, Default)]
@@ -207,6 +207,7 @@ impl Exporter<'_> {
     pub(super) fn edge(&mut self, edge: &Entry) -> Result<Vec<Value>, JsonError> {
         let name = self.name(&edge.key).to_owned();
         let mut spec = self.spec(edge, &name)?;
+        let required = take_required(&name, &mut spec);
         let routes = self.snapshot.children(&edge.key, Kind::HttpsEdgeRoute).filter(|entry| self.takes(entry));
         let routes = self.by_name(routes.cloned().collect());
         let (mut inside, mut behind) = (Vec::new(), Vec::new());
@@ -231,6 +232,7 @@ impl Exporter<'_> {
             spec.insert("routes".into(), inside.into());
         }
         let mut documents = vec![self.document(edge, name, spec)];
+        documents.extend(required);
         documents.append(&mut behind);
         Ok(documents)
     }

@@ -5,13 +5,25 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    manifest::document::API_VERSION,
+    manifest::{
+        document::API_VERSION,
+        kinds::{MODULE_SET, REQUIRED_MODULES},
+    },
     model::{Kind, kind::https_edge_route::HttpsEdgeRoute, snapshot::Entry},
 };
 
 /// Wraps a spec in a document.
 pub(super) fn envelope(kind: Kind, metadata: Map<String, Value>, spec: Map<String, Value>) -> Value {
     json!({"apiVersion": API_VERSION, "kind": kind.info().name, "metadata": metadata, "spec": spec})
+}
+
+/// Replaces the modules that an edge requires by the name of a module set, and returns the set's document.
+pub(super) fn take_required(edge: &str, spec: &mut Map<String, Value>) -> Option<Value> {
+    let required = spec.remove(REQUIRED_MODULES)?;
+    let Value::Object(modules) = required else { return None };
+    let set = format!("required-by-{edge}");
+    spec.insert(REQUIRED_MODULES.into(), json!([set]));
+    Some(json!({"apiVersion": API_VERSION, "kind": MODULE_SET, "metadata": {"name": set}, "spec": modules}))
 }
 
 /// Whether a route's name is its current match.

@@ -480,5 +480,26 @@ pub const REGISTRY: &[CodeInfo] = &[
         "With `--secrets=assume`, values of `from_env` and `from_file` that are unset were taken from the store, or are unknown. Rules and lints that need an unknown value are skipped.",
         "Nothing, if the secrets are meant to be missing, as in a pull request from a fork. To check everything, set the values, and run without `--secrets=assume`.",
     ),
+    info(
+        Code::ManagedBySource,
+        "MANAGED_BY_SOURCE",
+        409,
+        "A source owns the resource, and `rest_writes` in the server's configuration file refuses the request; or `Edgewright-Override` does not name that source.",
+        "Change the manifest that the message names. In an emergency, suspend the source, or send `Edgewright-Override` if its policy is `header`.",
+    ),
+    info(
+        Code::NotDelegated,
+        "NOT_DELEGATED",
+        409,
+        "A route is on an edge of another source, or an edge has a hostport of another source's edge, and that source has not consented.",
+        "Ask the owner of the edge to add the source and path prefix that the message names to `delegates_to` in the edge's manifest, or use an edge of your own.",
+    ),
+    info(
+        Code::RequiredModule,
+        "REQUIRED_MODULE",
+        409,
+        "The edge requires this module of every route (`required_modules`), and the route would have another one or none.",
+        "Remove the module from the route: reconciling adds the one that the edge requires. In an emergency, suspend the source of the edge.",
+    ),
     info(Code::Internal, "INTERNAL", 500, "A bug in edgewright.", "Report the bug with the response's operation ID."),
 ];

@@ -1,7 +1,9 @@
 //! HTTPS edges: hostports, and how clients connect to them. Routes are a separate kind.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::https_edge_route::{HttpsEdgeRoute, HttpsEdgeRouteView};
@@ -25,6 +27,14 @@ slots! {
         /// The hostports that the edge serves, as `host:port`.
         #[schemars(extend("items" = check::hostport_schema()))]
         pub hostports: Vec<String>,
+        /// The other sources that may add routes to the edge, or serve its hostports. Only manifests set them (D103).
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[schemars(skip)]
+        pub delegates_to: Vec<Delegation>,
+        /// The modules that every route of the edge must have. Only manifests set them (D103).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(skip)]
+        pub required_modules: Option<Arc<HttpsEdgeRoute>>,
     }
 
     /// The response form of an [`HttpsEdge`]'s modules.
@@ -34,6 +44,17 @@ slots! {
         /// Where TLS terminates, and the minimum TLS version.
         tls_termination: TlsTermination,
     }
+}
+
+/// The consent of an edge's source to routes of another source.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delegation {
+    /// The other source.
+    pub source: String,
+    /// The prefix of the paths that its routes may match, such as `/docs/`. `/` stands for the whole edge, with its
+    /// hostports.
+    pub path_prefix: String,
 }
 
 /// The response form of [`HttpsEdge`].
@@ -87,6 +108,7 @@ impl Resource for HttpsEdge {
         offers: Offers::EDGE,
         slots: HttpsEdge::SLOTS,
         constraints: pass_through,
+        hidden: &["delegates_to", "required_modules"],
         ..KindInfo::of::<HttpsEdge>(Kind::HttpsEdge)
     };
 

@@ -90,7 +90,8 @@ fn edge(text: &mut String, dice: &mut Dice, name: u64) -> std::fmt::Result {
         2 if dice.roll(3) == 0 => hostports.push_str(", '*.example.com:443'"),
         _ => {}
     }
-    writeln!(text, "  description: Edge {}\n  hostports: [{hostports}]\n  routes:", dice.roll(3))?;
+    let delegates = if name % 5 == 3 { "" } else { "\n  delegates_to: [{source: theirs, path_prefix: /}]" };
+    writeln!(text, "  description: Edge {}\n  hostports: [{hostports}]{delegates}\n  routes:", dice.roll(3))?;
     for route in 0..=dice.roll(3) {
         let field = if dice.roll(120) == 0 { "bakcend" } else { "backend" };
         let host = if dice.roll(20) == 0 { format!("e{}.example.com", dice.roll(28)) } else { String::new() };
@@ -144,9 +145,10 @@ pub(super) fn put(folder: &Path, good: &[(PathBuf, String)]) {
 fn theirs(dice: &mut Dice, is_first: bool) -> String {
     let annotations =
         "annotations: {edgewright/lint.duplicate-hostport: allow, edgewright/lint.duplicate-match: allow}";
+    let host = dice.roll(40);
+    let delegates = if host % 8 == 0 { "" } else { ", delegates_to: [{source: default, path_prefix: /}]" };
     let mut text = format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: theirs, {annotations}}}\nspec: {{hostports: ['e{}.example.com:443']}}\n",
-        dice.roll(40)
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: theirs, {annotations}}}\nspec: {{hostports: ['e{host}.example.com:443']{delegates}}}\n"
     );
     if !is_first {
         let _ = writeln!(
@@ -328,4 +330,25 @@ fn a_secret_that_was_moved_to_a_file_is_no_longer_reported() {
     let next = Prepared::load_again(options(folder.path(), false), Some(first));
     assert!(next.keeps_all_names(&snapshot));
     assert!(!said(&next.plan(&snapshot)).contains("secret-in-manifest"));
+}
+
+#[test]
+fn a_change_of_what_an_edge_requires_reaches_its_routes() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: base}\nspec: {request_headers: {add: {X-A: '0'}}}\n---\n\
+                apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: shop}\nspec:\n  hostports: ['shop.example.com:443']\n  \
+                required_modules: [base]\n  routes: [{name: r, match_type: path_prefix, match: /, backend: {backend_id: bkd_1}}]\n";
+    fs::write(folder.path().join("a.yaml"), text).unwrap();
+    let first = Prepared::load_again(options(folder.path(), false), None);
+    let planned = first.plan(&Snapshot::default());
+    let operations = planned.plan.as_ref().map(|plan| plan.operations()).unwrap_or_default();
+    assert_eq!(operations.len(), 2, "{}", said(&planned));
+    let snapshot = Snapshot::default().apply(&operations, mint::now()).unwrap().0;
+    fs::write(folder.path().join("a.yaml"), text.replace("X-A: '0'", "X-A: '1'")).unwrap();
+    let again = Prepared::load_again(options(folder.path(), false), Some(first)).plan(&snapshot);
+    let scratch = Prepared::load(options(folder.path(), false)).plan(&snapshot);
+    assert_eq!(shown(&again), shown(&scratch));
+    let changes = again.plan.map(|plan| plan.changes).unwrap_or_default();
+    let kinds: Vec<Kind> = changes.iter().map(|change| change.key.kind).collect();
+    assert_eq!(kinds, [Kind::HttpsEdge, Kind::HttpsEdgeRoute]);
 }

@@ -371,6 +371,9 @@ pub(super) fn spec(kind: Kind) -> BoxedStrategy<Spec> {
                 description: description(),
                 metadata: metadata(),
                 hostports: list(hostport()),
+                // Only manifests set these two: a call of the API cannot create such an edge.
+                delegates_to: Just(Vec::new()),
+                required_modules: Just(None),
                 mutual_tls: Just(None),
                 tls_termination: Just(None)
             });

@@ -393,6 +393,8 @@ fn manifest_rows() -> Vec<Row> {
 fn refusal_rows() -> Vec<Row> {
     let many = ["a", "b", "c", "d", "e"].map(|name| edge(&format!("{name}-{{n}}"), ""));
     let (first, second) = (edge("first-{n}", ""), edge("second-{n}", ""));
+    let delegates = "spec: {delegates_to: [{source: team-{n}, path_prefix: /}], ";
+    let second = second.replace("spec: {", delegates);
     let kept = edge("second-{n}", ", prevent_destroy: true");
     let route = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: theirs-{n}}\n\
                  spec: {edge: second-{n}, match_type: exact_path, match: /, backend: {backend_id: bkd_1}}\n";

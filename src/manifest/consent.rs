@@ -1,0 +1,341 @@
+//! What edges of other sources consent to, and what edges require of their routes (D103). Pure: both are parts of the
+//! Specs of edges, so that the state of the store is enough to judge a source.
+
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+
+use foldhash::{HashMap, HashMapExt as _};
+
+use crate::{
+    lint::host_port,
+    model::{
+        Kind,
+        code::Code,
+        desired::Desired,
+        fault::{Fault, Path},
+        id::Id,
+        key::Key,
+        kind::{
+            https_edge::{Delegation, HttpsEdge},
+            https_edge_route::HttpsEdgeRoute,
+        },
+        resource::AnyResource,
+        snapshot::{Entry, Snapshot},
+    },
+    routing::selector::Selector,
+    text::printable,
+};
+
+/// The path prefix that stands for a whole edge, with its hostports.
+const WHOLE: &str = "/";
+/// The most routes that a warning lists.
+const MOST_LISTED: usize = 10;
+
+/// An edge that routes are judged against.
+struct HostEdge<'a> {
+    /// The name in the manifests, or the ID.
+    name: &'a str,
+    edge: &'a HttpsEdge,
+    /// The other source that owns it, if any.
+    owner: Option<&'a str>,
+}
+
+impl<'a> HostEdge<'a> {
+    /// The edge with an ID, unless any route can be on it.
+    fn of(id: &Id, desired: &'a BTreeMap<Key, Desired>, snapshot: &'a Snapshot, source: &str) -> Option<Self> {
+        let key = Key::new(Kind::HttpsEdge, id.clone());
+        if let Some(own) = desired.get(&key) {
+            let edge = own.spec.as_any().downcast_ref::<HttpsEdge>()?;
+            edge.required_modules.as_ref()?;
+            return Some(Self { name: own.claim.name.as_str(), edge, owner: None });
+        }
+        let entry = snapshot.get(&key)?;
+        let claim = entry.claim.as_ref().filter(|claim| claim.source != source);
+        let name = entry.claim.as_ref().map_or(entry.key.id.as_str(), |claim| claim.name.as_str());
+        Some(Self { name, edge: entry.spec_as::<HttpsEdge>()?, owner: claim.map(|claim| claim.source.as_str()) })
+    }
+
+    /// Why a route of a source cannot be on the edge as it is.
+    fn faults(&self, source: &str, route: &HttpsEdgeRoute) -> Vec<Fault> {
+        let consent = self.owner.and_then(|owner| self.missing_consent(owner, source, route));
+        let differing = differing_modules(self.edge, route).into_iter().map(|slot| {
+            let message = format!(
+                "`{slot}` differs from the module that HttpsEdge `{}` requires of every route",
+                printable(self.name)
+            );
+            let fault = Fault::new(Code::RequiredModule, message).at(Path::root().join(slot)).of_key();
+            fault.help("remove it from the route; the one that the edge requires is added")
+        });
+        consent.into_iter().chain(differing).collect()
+    }
+
+    fn missing_consent(&self, owner: &str, source: &str, route: &HttpsEdgeRoute) -> Option<Fault> {
+        if consents(self.edge, source, route) {
+            return None;
+        }
+        let (name, owner) = (printable(self.name), printable(owner));
+        let prefixes = prefixes_of(self.edge, source);
+        let entry = format!("{{source: {source}, path_prefix: {}}}", printable(&wanted_prefix(route)));
+        if prefixes.is_empty() {
+            let message =
+                format!("source `{owner}` does not delegate routes of HttpsEdge `{name}` to source `{source}`");
+            let fault = Fault::new(Code::NotDelegated, message).at(Path::root().join("edge"));
+            return Some(fault.help(format!("ask for `delegates_to: [{entry}]` in the manifest of `{name}`")));
+        }
+        let listed: Vec<String> = prefixes.iter().map(|prefix| format!("`{}`", printable(prefix))).collect();
+        let message = format!(
+            "source `{owner}` delegates only paths below {} of HttpsEdge `{name}` to source `{source}`",
+            listed.join(" and ")
+        );
+        let help = match Selector::of(route).is_none_or(|selector| is_normal(selector.path)) {
+            true => format!("change the match, or ask for `{entry}` in `delegates_to` of `{name}`"),
+            false => "write the path without `.`, `..`, empty segments, percent signs and backslashes".to_owned(),
+        };
+        Some(Fault::new(Code::NotDelegated, message).at(Path::root().join("match")).help(help))
+    }
+}
+
+/// The prefixes that an edge delegates to a source.
+fn prefixes_of<'a>(edge: &'a HttpsEdge, source: &str) -> Vec<&'a str> {
+    let granted = edge.delegates_to.iter().filter(|it| it.source == source);
+    granted.map(|it| it.path_prefix.as_str()).collect()
+}
+
+/// Whether an edge's delegations admit a route of a source.
+fn consents(edge: &HttpsEdge, source: &str, route: &HttpsEdgeRoute) -> bool {
+    let prefixes = prefixes_of(edge, source);
+    // A match that is empty has a fault of its own.
+    let Some(selector) = Selector::of(route) else { return !prefixes.is_empty() };
+    prefixes.into_iter().any(|prefix| is_within(&selector, prefix))
+}
+
+/// Whether all paths that a selector matches begin with a prefix. `/docs` itself is the page above `/docs/`.
+fn is_within(selector: &Selector<'_>, prefix: &str) -> bool {
+    let path = selector.path;
+    let is_page = || selector.is_exact && prefix.strip_suffix('/') == Some(path);
+    prefix == WHOLE || (is_normal(path) && (path.starts_with(prefix) || is_page()))
+}
+
+/// Whether no server could read another path in a path: matches are plain texts, and an upstream may resolve `..`.
+fn is_normal(path: &str) -> bool {
+    let inner = path.strip_prefix('/').unwrap_or(path);
+    let inner = inner.strip_suffix('/').unwrap_or(inner);
+    let is_plain = |segment: &str| !matches!(segment, "" | "." | "..");
+    !path.contains(['%', '\\', '?', '#', ';']) && (inner.is_empty() || inner.split('/').all(is_plain))
+}
+
+/// The prefix to ask for so that a route can be added.
+fn wanted_prefix(route: &HttpsEdgeRoute) -> String {
+    let path = Selector::of(route).map(|selector| selector.path.to_owned()).unwrap_or_default();
+    if path.ends_with('/') { path } else { format!("{path}/") }
+}
+
+/// The slots of required modules that a route does not have as the edge requires them.
+fn differing_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<&'static str> {
+    let Some(required) = &edge.required_modules else { return Vec::new() };
+    let required: &dyn AnyResource = &**required;
+    let differs = required.modules().filter(|(slot, module)| !route.module(slot).is_some_and(|own| own.same(*module)));
+    differs.map(|(slot, _)| slot.name).collect()
+}
+
+/// Checks the delegations of a manifest. The paths of faults are below the list.
+pub(super) fn check(delegations: &[Delegation]) -> Vec<Fault> {
+    let mut found = Vec::new();
+    for (index, Delegation { source, path_prefix }) in delegations.iter().enumerate() {
+        let at = |field: &str| Path::root().join(index).join(field);
+        if source.trim().is_empty() {
+            found.push(
+                Fault::new(Code::Required, "`source` is required").at(at("source")).help("name the other source"),
+            );
+        }
+        let is_prefix = path_prefix.starts_with('/') && path_prefix.ends_with('/') && is_normal(path_prefix);
+        if !is_prefix {
+            let message = format!("`{}` is not a path prefix for a source", printable(path_prefix));
+            let fault = Fault::new(Code::InvalidFormat, message).at(at("path_prefix"));
+            // A prefix without it would admit `/docsecret` with `/docs`.
+            found.push(fault.help("begin and end it with `/`, such as `/docs/`; `/` stands for the whole edge"));
+        }
+    }
+    found
+}
+
+/// The desired resources of a kind.
+fn of_kind(desired: &BTreeMap<Key, Desired>, kind: Kind) -> impl Iterator<Item = &Desired> {
+    let first = Key::new(kind, Id::new(""));
+    desired.range(first..).take_while(move |(key, _)| key.kind == kind).map(|(_, wanted)| wanted)
+}
+
+/// Why resources of a source cannot be as declared, next to the edges of others or on edges that require modules.
+pub(super) fn faults(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
+    let mut found = hostport_faults(of_kind(desired, Kind::HttpsEdge), snapshot, source);
+    // The routes of an edge are neighbours, so each edge is looked up once.
+    let mut last: Option<(&Id, Option<HostEdge<'_>>)> = None;
+    for wanted in of_kind(desired, Kind::HttpsEdgeRoute) {
+        let Some(id) = &wanted.key.parent else { continue };
+        if last.as_ref().is_none_or(|(known, _)| *known != id) {
+            last = Some((id, HostEdge::of(id, desired, snapshot, source)));
+        }
+        let Some((_, Some(edge))) = &last else { continue };
+        let Some(route) = wanted.spec.as_any().downcast_ref::<HttpsEdgeRoute>() else { continue };
+        found.extend(edge.faults(source, route).into_iter().map(|fault| (wanted.key.clone(), fault)));
+    }
+    found
+}
+
+/// Whether a source has routes on edges that it does not declare.
+pub(super) fn has_routes_elsewhere(desired: &BTreeMap<Key, Desired>) -> bool {
+    let mut last: Option<&Id> = None;
+    of_kind(desired, Kind::HttpsEdgeRoute).any(|wanted| {
+        let Some(id) = wanted.key.parent.as_ref().filter(|id| last != Some(*id)) else { return false };
+        last = Some(id);
+        !desired.contains_key(&Key::new(Kind::HttpsEdge, id.clone()))
+    })
+}
+
+/// Returns a fault for each hostport that an edge of another source had first.
+pub(super) fn hostport_faults<'a>(
+    edges: impl Iterator<Item = &'a Desired>,
+    snapshot: &Snapshot,
+    source: &str,
+) -> Vec<(Key, Fault)> {
+    let of_other = |entry: &&Arc<Entry>| entry.key.kind == Kind::HttpsEdge && !entry.is_owned_by(source);
+    let mut others: Vec<&Arc<Entry>> = snapshot.iter().filter(of_other).collect();
+    // Of several edges with one hostport, the oldest one comes last and counts.
+    others.sort_by_key(|entry| Reverse(entry.order));
+    let mut served: HashMap<(String, u16), (&Entry, &str, &str)> = HashMap::new();
+    for entry in others {
+        let (Some(claim), Some(edge)) = (&entry.claim, entry.spec_as::<HttpsEdge>()) else { continue };
+        if !prefixes_of(edge, source).contains(&WHOLE) {
+            let addresses = edge.hostports.iter().filter_map(|text| host_port(text));
+            let owner: (&Entry, &str, &str) = (&**entry, claim.source.as_str(), claim.name.as_str());
+            served.extend(addresses.map(|address| (address, owner)));
+        }
+    }
+    let mut found = Vec::new();
+    if served.is_empty() {
+        return found;
+    }
+    for wanted in edges {
+        let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
+        for (index, text) in edge.hostports.iter().enumerate() {
+            let Some(address) = host_port(text) else { continue };
+            let Some((entry, owner, name)) = served.get(&address) else { continue };
+            let had_it_first = snapshot.get(&wanted.key).is_some_and(|own| {
+                let has_it =
+                    |own: &HttpsEdge| own.hostports.iter().any(|text| host_port(text).as_ref() == Some(&address));
+                own.order < entry.order && own.spec_as::<HttpsEdge>().is_some_and(has_it)
+            });
+            if entry.key == wanted.key || had_it_first {
+                continue;
+            }
+            let (owner, name) = (printable(owner), printable(name));
+            let message = format!(
+                "`{}` belongs to HttpsEdge `{name}` of source `{owner}`, which serves it already",
+                printable(text)
+            );
+            let help = format!(
+                "remove it, declare routes of `{name}` instead, or ask for `delegates_to: [{{source: {source}, \
+                 path_prefix: /}}]` in its manifest"
+            );
+            let path = Path::root().join("hostports").join(index);
+            found.push((wanted.key.clone(), Fault::new(Code::NotDelegated, message).at(path).help(help)));
+        }
+    }
+    found
+}
+
+/// Returns a warning for each edge whose routes in the store are not as its manifest says: other sources have no consent
+/// any longer, or routes lack modules that the edge has required since.
+pub(super) fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
+    let mut strangers: BTreeMap<&Id, Vec<&Arc<Entry>>> = BTreeMap::new();
+    let is_stranger = |entry: &&Arc<Entry>| entry.key.kind == Kind::HttpsEdgeRoute && !entry.is_owned_by(source);
+    for entry in snapshot.iter().filter(is_stranger) {
+        if let Some(id) = &entry.key.parent {
+            strangers.entry(id).or_default().push(entry);
+        }
+    }
+    let mut found = Vec::new();
+    for (id, routes) in strangers {
+        let Some(wanted) = desired.get(&Key::new(Kind::HttpsEdge, id.clone())) else { continue };
+        let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
+        let (mut unwanted, mut open) = (Vec::new(), Vec::new());
+        for entry in routes {
+            let Some(route) = entry.spec_as::<HttpsEdgeRoute>() else { continue };
+            let owner = entry.claim.as_ref().map(|claim| claim.source.as_str());
+            let named = match &entry.claim {
+                Some(claim) => format!("`{}` of source `{}`", printable(&claim.name), printable(&claim.source)),
+                None => format!("{} without a source", entry.key.id),
+            };
+            if owner.is_some_and(|owner| !consents(edge, owner, route)) {
+                unwanted.push(named.clone());
+            }
+            if !differing_modules(edge, route).is_empty() {
+                open.push(named);
+            }
+        }
+        let name = printable(&wanted.claim.name);
+        if !unwanted.is_empty() {
+            let message =
+                format!("`delegates_to` does not admit routes that HttpsEdge `{name}` has: {}", list(&unwanted));
+            let fault = Fault::new(Code::NotDelegated, message).at(Path::root().join("delegates_to"));
+            let help =
+                "these routes stay, and the next sync of their source is an error; delete them there, or admit them";
+            found.push((wanted.key.clone(), fault.help(help)));
+        }
+        if !open.is_empty() {
+            let message = format!("routes of HttpsEdge `{name}` do not have its required modules yet: {}", list(&open));
+            let fault = Fault::new(Code::RequiredModule, message).at(Path::root().join("required_modules"));
+            let help = "sync their sources, which adds the modules; routes without a source need them over the API";
+            found.push((wanted.key.clone(), fault.help(help)));
+        }
+    }
+    found
+}
+
+fn list(names: &[String]) -> String {
+    let more = names.len().saturating_sub(MOST_LISTED);
+    let listed = names.iter().take(MOST_LISTED).cloned().collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{listed} and {more} more") } else { listed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix};
+
+    fn admits(prefix: &str, match_type: MatchType, text: &str) -> bool {
+        let delegation = Delegation { source: "docs".into(), path_prefix: prefix.into() };
+        let edge = HttpsEdge { delegates_to: vec![delegation], ..HttpsEdge::default() };
+        let route = HttpsEdgeRoute { match_type: Some(match_type), r#match: text.into(), ..HttpsEdgeRoute::default() };
+        assert!(!consents(&edge, "team", &route), "{text}: another source");
+        consents(&edge, "docs", &route)
+    }
+
+    #[test]
+    fn a_route_is_within_a_prefix_if_all_its_paths_are() {
+        for (match_type, text) in [
+            (PathPrefix, "/docs/"),
+            (PathPrefix, "/docs/a"),
+            (ExactPath, "/docs/a"),
+            (ExactPath, "/docs"),
+            (PathPrefix, "shop.example.com/docs/a"),
+        ] {
+            assert!(admits("/docs/", match_type, text) && admits("/", match_type, text), "{text}");
+        }
+        for (match_type, text) in [
+            (PathPrefix, "/docs"),
+            (PathPrefix, "/docsecret/"),
+            (ExactPath, "/docs/../admin"),
+            (PathPrefix, "/docs/./a"),
+            (PathPrefix, "/docs//a"),
+            (ExactPath, "/docs/%2e%2e/admin"),
+            (ExactPath, "/docs/..\\admin"),
+            (PathPrefix, "/Docs/"),
+            (PathPrefix, "/"),
+            (ExactPath, "shop.example.com"),
+            (PathPrefix, "shop.example.com"),
+            (PathPrefix, "*"),
+        ] {
+            assert!(!admits("/docs/", match_type, text) && admits("/", match_type, text), "{text}");
+        }
+    }
+}
