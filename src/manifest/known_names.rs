@@ -19,6 +19,7 @@ use crate::model::{
     json::JsonError,
     key::Key,
     module::{SharedModule, Slot},
+    operation::Claim,
     resource::AnyResource,
     snapshot::Entry,
 };
@@ -112,7 +113,8 @@ impl<'a> KnownNames<'_, 'a> {
     /// declared under another name.
     fn in_store(self, kind: Kind, name: &str) -> Option<Id> {
         let entry: &Entry = self.known.named(kind, None, name).next()?;
-        let goes = self.known.prune && entry.is_owned_by(self.known.source);
+        let is_offered = entry.claim.as_ref().is_some_and(Claim::is_offered);
+        let goes = self.known.prune && entry.is_owned_by(self.known.source) && !is_offered;
         (!goes && !self.desired.contains_key(&entry.key)).then(|| entry.key.id.clone())
     }
 

@@ -80,7 +80,7 @@ pub enum Effect {
     Adopt,
     /// The same content under a new name.
     Rename,
-    /// The same content with a new `prevent_destroy`.
+    /// The same content with a new `prevent_destroy` or `transfer_to`.
     Protect,
     /// Deleted.
     Delete,
