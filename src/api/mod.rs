@@ -44,6 +44,7 @@ pub(crate) mod security;
 mod serve;
 pub(crate) mod sources;
 mod tls;
+pub(crate) mod transfer;
 pub(crate) mod watch;
 mod work;
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     backup,
     endpoint::{Action, Endpoint, endpoints},
-    feed, history, hooks, origin, owners, past, reconciliation, rekey, rollback, sources, watch,
+    feed, history, hooks, origin, owners, past, reconciliation, rekey, rollback, sources, transfer, watch,
 };
 use crate::{
     filter,
@@ -45,6 +45,7 @@ pub(crate) fn document(version_header: &str) -> Value {
         .chain([feed::document::path(&mut schemas)])
         .chain([backup::path()])
         .chain([rekey::path(&mut schemas)])
+        .chain([transfer::path(&mut schemas)])
     {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
@@ -175,6 +176,7 @@ fn tags() -> Vec<Value> {
             json!({"name": feed::document::TAG, "description": "The resolved configuration, for the gateway itself."}),
             json!({"name": backup::TAG, "description": "Copies of the whole store."}),
             json!({"name": rekey::TAG, "description": "The keys that encrypt the secrets in the store."}),
+            json!({"name": transfer::TAG, "description": "Resources that move from one source to another."}),
             json!({
                 "name": SERVICE,
                 "description": "Health, metrics and this document. No token or version header is needed.",

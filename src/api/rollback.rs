@@ -199,7 +199,8 @@ impl RollbackJob<'_> {
     }
 }
 
-fn fault(refusal: &Diagnostic) -> Fault {
+/// The refusal of a plan as the fault of a request.
+pub(super) fn fault(refusal: &Diagnostic) -> Fault {
     let code = match refusal.code {
         Name::Code(code) => code,
         Name::Lint(_) => Code::LintDenied,

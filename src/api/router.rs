@@ -25,7 +25,7 @@ use super::{
     metrics::{self, Meter},
     openapi, origin, owners, query, ready, reconciliation, rekey, rollback, saml,
     security::note::SecurityNote,
-    sources, watch,
+    sources, transfer, watch,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -162,6 +162,10 @@ pub fn router(app: App) -> Router {
         let app = Arc::clone(&app);
         post(move |request: Request<Body>| rekey::create(app, request)).fallback(method_not_allowed)
     };
+    let transfers = {
+        let app = Arc::clone(&app);
+        post(move |request: Request<Body>| transfer::create(app, request)).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -170,6 +174,7 @@ pub fn router(app: App) -> Router {
         .route("/reconciliations", reconciliations)
         .route("/reconciliations/{p0}", reconciliation)
         .route("/rollbacks", rollbacks)
+        .route(transfer::PATH, transfers)
         .route("/history", changes)
         .route("/history/blame", blame)
         .route("/history/{p0}", change)

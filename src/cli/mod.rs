@@ -42,6 +42,7 @@ mod store_or_server;
 mod suspend;
 mod target;
 mod trace;
+mod transfer;
 mod usage;
 mod validate;
 
@@ -90,6 +91,7 @@ enum Command {
     Export(export::Args),
     Fmt(fmt::Args),
     Rollback(rollback::Args),
+    Transfer(transfer::Args),
     Serve(serve::Args),
     Status(status::Args),
     Suspend(suspend::Args),
@@ -217,6 +219,7 @@ fn run() -> CommandResult {
         Command::Reconcile(mut args) => args.common.place.choose(&by_flag).and_then(|()| args.run(lints)),
         Command::Plan(mut args) => args.place.choose(&by_flag).and_then(|()| args.run(lints)),
         Command::Rollback(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
+        Command::Transfer(mut args) => args.place.choose(&by_flag).and_then(|()| args.run()),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
         Command::Serve(args) => args.run(config, &|name: &str| is_given(&matches, name)),
@@ -266,7 +269,8 @@ fn is_given(matches: &ArgMatches, name: &str) -> bool {
 fn report_unconfigured(failure: &Failure) {
     let Ok(matches) = Cli::command().try_get_matches() else { return };
     let Some((name, arguments)) = matches.subcommand() else { return };
-    let command = ["diff", "plan", "reconcile", "rollback", "validate"].into_iter().find(|known| *known == name);
+    let command =
+        ["diff", "plan", "reconcile", "rollback", "transfer", "validate"].into_iter().find(|known| *known == name);
     let (Some(command), Some(output)) = (command, Output::for_programs(arguments)) else { return };
     let report = Report {
         command,

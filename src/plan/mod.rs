@@ -8,6 +8,7 @@ pub(crate) mod report;
 mod revert;
 pub(crate) mod safety;
 pub(crate) mod saved;
+pub(crate) mod transfer;
 
 use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 

@@ -6,6 +6,7 @@ mod local;
 mod rekey;
 mod rollback;
 mod server;
+mod transfer;
 mod upload;
 
 pub(super) use client::ApiClient;
@@ -14,6 +15,7 @@ pub(super) use local::Local;
 pub(super) use rekey::rekey_through;
 pub(super) use rollback::RollbackTarget;
 pub(super) use server::{ServerArgs, ServerTarget};
+pub(super) use transfer::TransferTarget;
 
 use super::Failure;
 use crate::{

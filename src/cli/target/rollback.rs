@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use serde::{Serialize, de::DeserializeOwned};
+
 use super::client::{ApiClient, foreign_response, is_turned_away, refused, unreachable};
 use crate::{
     api::rollback::{RollbackRequest, RollbackRun},
@@ -65,7 +67,7 @@ impl RollbackTarget {
                 Ok(report)
             }
             RollbackTarget::Server { client, outcome } => {
-                let run = send(client, &request(rollback, None))?;
+                let run: RollbackRun = send(client, PATH, &request(rollback, None), true)?;
                 if run.outcome.is_empty() {
                     return Err(foreign_response(&client.address(PATH), 200));
                 }
@@ -108,7 +110,7 @@ impl RollbackTarget {
                 })
             }
             RollbackTarget::Server { client, outcome } => {
-                let run = send(client, &request(rollback, Some(outcome.clone())))?;
+                let run: RollbackRun = send(client, PATH, &request(rollback, Some(outcome.clone())), false)?;
                 run.report
                     .applied
                     .ok_or_else(|| unanswered(&client.address(PATH), "the response has no applied revision"))
@@ -138,29 +140,35 @@ fn request(rollback: &Rollback, expect: Option<String>) -> RollbackRequest {
     }
 }
 
-fn send(client: &ApiClient, request: &RollbackRequest) -> Result<RollbackRun, Failure> {
-    let url = client.address(PATH);
+/// Sends a request that plans or, unless it is a dry run, applies.
+pub(super) fn send<T: DeserializeOwned>(
+    client: &ApiClient,
+    path: &str,
+    request: &impl Serialize,
+    dry_run: bool,
+) -> Result<T, Failure> {
+    let url = client.address(path);
     let body = json::bytes(request, Secrets::Masked)?;
-    let label = if request.dry_run { "Planning" } else { "Applying" };
-    let failed = |reason: &str| match request.dry_run {
+    let label = if dry_run { "Planning" } else { "Applying" };
+    let failed = |reason: &str| match dry_run {
         true => unreachable(&url, reason),
         false => unanswered(&url, reason),
     };
     let (status, text) = during(label, || client.post(&url, &body)).map_err(|reason| failed(&reason))?;
-    if status >= 500 && !request.dry_run && !is_turned_away(&text) {
+    if status >= 500 && !dry_run && !is_turned_away(&text) {
         return Err(unanswered(&url, &format!("status {status}")));
     }
     if !matches!(status, 200 | 201) {
         return Err(refused(&url, status, &text));
     }
-    serde_json::from_slice(&text).map_err(|_| match request.dry_run {
+    serde_json::from_slice(&text).map_err(|_| match dry_run {
         true => foreign_response(&url, status),
         false => unanswered(&url, "the response is not a report"),
     })
 }
 
-/// Without a usable response, the rollback may have been applied or not.
-fn unanswered(url: &str, reason: &str) -> Failure {
+/// Without a usable response, the request may have been applied or not.
+pub(super) fn unanswered(url: &str, reason: &str) -> Failure {
     Diagnostic::error(Code::Timeout, format!("no response from {url}: {reason}"))
         .help("run the command again with --dry-run to see whether the changes were applied")
         .into()
