@@ -383,10 +383,10 @@ impl<'k, 'a> Chooser<'k, 'a> {
         let known = self.known;
         let claim = known.snapshot.get(&key).and_then(|entry| entry.claim.as_ref());
         claim.is_some_and(|claim| {
-            // An undeclared resource of this source will be pruned, unless its document has errors or it is offered.
+            // An undeclared resource of this source will be pruned, unless its document has errors or it is promised.
             let stays = || {
                 !known.prune
-                    || claim.is_offered()
+                    || claim.is_promised()
                     || known.loaded.declared().knows(it.declaration.kind.info().name, &claim.name)
             };
             claim.name != it.name() && (claim.source != known.source || stays())

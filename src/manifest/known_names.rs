@@ -113,8 +113,8 @@ impl<'a> KnownNames<'_, 'a> {
     /// declared under another name.
     fn in_store(self, kind: Kind, name: &str) -> Option<Id> {
         let entry: &Entry = self.known.named(kind, None, name).next()?;
-        let is_offered = entry.claim.as_ref().is_some_and(Claim::is_offered);
-        let goes = self.known.prune && entry.is_owned_by(self.known.source) && !is_offered;
+        let is_promised = entry.claim.as_ref().is_some_and(Claim::is_promised);
+        let goes = self.known.prune && entry.is_owned_by(self.known.source) && !is_promised;
         (!goes && !self.desired.contains_key(&entry.key)).then(|| entry.key.id.clone())
     }
 

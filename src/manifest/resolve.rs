@@ -264,18 +264,18 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Warns about resources that are offered and no longer declared: they stay until the other source takes them over.
+    /// Warns about resources that are promised and not declared: they stay until their new source declares them.
     fn warn_of_kept(&mut self) {
         let (snapshot, source) = (self.known.snapshot, self.known.source);
         let (desired, declared) = (&self.out.desired, self.loaded.declared());
         let is_declared = |entry: &Entry, claim: &Claim| {
             desired.contains_key(&entry.key) || declared.knows(entry.key.kind.info().name, &claim.name)
         };
-        let offered = snapshot.iter().map(Arc::as_ref).filter(|entry| {
-            let claim = entry.claim.as_ref().filter(|claim| claim.source == source && claim.is_offered());
+        let promised = snapshot.iter().map(Arc::as_ref).filter(|entry| {
+            let claim = entry.claim.as_ref().filter(|claim| claim.source == source && claim.is_promised());
             claim.is_some_and(|claim| !is_declared(entry, claim))
         });
-        let kept = transfer::kept(offered);
+        let kept = transfer::kept(promised);
         self.out.has_transfers |= !kept.is_empty();
         self.out.diagnostics.extend(kept);
     }

@@ -156,20 +156,23 @@ pub(super) fn faults(metadata: &Metadata, is_resource: bool) -> Vec<Fault> {
     faults
 }
 
-/// The warnings about resources that are offered to other sources and no longer declared: they are not deleted.
-pub(super) fn kept<'e>(offered: impl Iterator<Item = &'e Entry>) -> Vec<Diagnostic> {
-    let mut by_receiver: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for entry in offered {
+/// The warnings about resources of a source that are promised to a source and not declared: they are not deleted.
+pub(super) fn kept<'e>(promised: impl Iterator<Item = &'e Entry>) -> Vec<Diagnostic> {
+    let mut by_receiver: BTreeMap<Option<&str>, Vec<String>> = BTreeMap::new();
+    for entry in promised {
         let Some(claim) = &entry.claim else { continue };
-        let Some(to) = claim.transfer_to.as_deref() else { continue };
-        by_receiver.entry(to).or_default().push(format!("{} (`{}`)", entry.key, printable(&claim.name)));
+        by_receiver.entry(claim.receiver()).or_default().push(format!("{} (`{}`)", entry.key, printable(&claim.name)));
     }
     let warnings = by_receiver.into_iter().map(|(to, names)| {
         let named: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
         let more = names.len().saturating_sub(named.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let message = format!("kept until source `{}` takes over: {}{more}", printable(to), named.join(", "));
-        let help = format!("to delete instead, declare without `{TO}` once more, and remove the manifest afterwards");
+        let until = match to {
+            Some(to) => format!("source `{}` takes over", printable(to)),
+            None => "a manifest of this source declares them, after their transfer".to_owned(),
+        };
+        let message = format!("kept until {until}: {}{more}", named.join(", "));
+        let help = format!("to delete instead, declare without `{TO}` once, and remove the manifest afterwards");
         let error = Diagnostic::error(Code::TransferPending, message).help(help);
         Diagnostic { severity: Severity::Warning, ..error }
     });

@@ -30,7 +30,8 @@ pub struct Claim {
     /// (D54).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_from: Option<String>,
-    /// The source that may take the resource over: the consent of this one (D104).
+    /// The source that may take the resource over: the consent of this one. The source itself, if a command gave it the
+    /// resource and its manifests have not declared it yet: until then, they must not delete it (D104).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer_to: Option<String>,
     /// The source that owned the resource before. Its manifests may still declare the resource, which must not be created
@@ -40,9 +41,14 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether another source may take the resource over.
-    pub(crate) fn is_offered(&self) -> bool {
+    /// Whether the resource is promised to a source, so that it stays although its owner does not declare it.
+    pub(crate) fn is_promised(&self) -> bool {
         self.transfer_to.is_some()
+    }
+
+    /// The other source that may take the resource over.
+    pub(crate) fn receiver(&self) -> Option<&str> {
+        self.transfer_to.as_deref().filter(|to| *to != self.source)
     }
 }
 
@@ -149,7 +155,7 @@ impl fmt::Display for Operation {
             (Some((method, path)), _) => write!(f, "{method} {path}"),
             (None, Operation::Claim { key, claim: Some(claim) }) => {
                 write!(f, "({key}: owned by source `{}` as `{}`", claim.source, claim.name)?;
-                match &claim.transfer_to {
+                match claim.receiver() {
                     Some(to) => write!(f, ", offered to source `{to}`)"),
                     None => f.write_str(")"),
                 }

@@ -202,7 +202,7 @@ impl Planner<'_> {
         let mut gone: Vec<(&Arc<Entry>, &Claim, String)> = entries
             .filter(|entry| entry.is_owned_by(self.source) && !self.desired.contains_key(&entry.key))
             // Another source was promised these (D104).
-            .filter(|entry| !entry.claim.as_ref().is_some_and(Claim::is_offered))
+            .filter(|entry| !entry.claim.as_ref().is_some_and(Claim::is_promised))
             .filter_map(|entry| entry.claim.as_ref().map(|claim| (entry, claim, self.full_name(&entry.key, claim))))
             .collect();
         gone.sort_by(|a, b| b.0.key.kind.cmp(&a.0.key.kind).then_with(|| a.2.cmp(&b.2)));
@@ -250,7 +250,7 @@ impl Planner<'_> {
             .snapshot
             .children(key, kind)
             .filter(|child| {
-                let stays = |claim: &Claim| claim.source != self.source || claim.is_offered();
+                let stays = |claim: &Claim| claim.source != self.source || claim.is_promised();
                 child.claim.as_ref().is_none_or(stays)
             })
             .map(|child| child.key.to_string())
@@ -311,11 +311,10 @@ pub(super) fn transfer_notes(old: &Claim, new: &Claim) -> Vec<String> {
     if old.source != new.source {
         notes.push(format!("transferred from source `{}`", old.source));
     }
-    match (&old.transfer_to, &new.transfer_to) {
-        (was, Some(to)) if was.as_ref() != Some(to) => {
-            notes.push(format!("handed over to source `{to}` when it takes over"));
-        }
+    match (old.receiver(), new.receiver()) {
+        (was, Some(to)) if was != Some(to) => notes.push(format!("handed over to source `{to}` when it takes over")),
         (Some(to), None) if old.source == new.source => notes.push(format!("no longer handed over to source `{to}`")),
+        (None, None) if old.is_promised() && !new.is_promised() => notes.push("now declared by its new source".into()),
         _ => {}
     }
     notes

@@ -61,7 +61,8 @@ impl Transfer {
         for (entry, old, name) in moving {
             let claim = Claim {
                 source: self.to.clone(),
-                transfer_to: None,
+                // The manifests of the new source may not have the resource yet, and must not delete it.
+                transfer_to: Some(self.to.clone()),
                 transferred_from: Some(self.from.clone()),
                 ..old.clone()
             };
@@ -231,6 +232,7 @@ mod tests {
         let claim = moved.get(&edge("shop")).unwrap().claim.clone().unwrap();
         assert_eq!((claim.source.as_str(), claim.transferred_from.as_deref()), ("new", Some("old")));
         assert!(claim.prevent_destroy, "protection stays");
+        assert!(claim.is_promised() && claim.receiver().is_none());
         let guests = moved.iter().filter(|entry| entry.is_owned_by("third"));
         assert_eq!((guests.count(), moved.len()), (1, world.len()));
         // Once more, as after a lost response.

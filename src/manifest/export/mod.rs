@@ -181,7 +181,7 @@ impl Exporter<'_> {
         if let Some(former) = entry.claim.as_ref().and_then(|claim| claim.renamed_from.as_deref()) {
             metadata.insert("renamed_from".into(), former.into());
         }
-        if let Some(to) = entry.claim.as_ref().and_then(|claim| claim.transfer_to.as_deref()) {
+        if let Some(to) = entry.claim.as_ref().and_then(Claim::receiver) {
             metadata.insert("transfer_to".into(), to.into());
         }
         envelope(entry.key.kind, metadata, spec)
@@ -196,7 +196,7 @@ impl Exporter<'_> {
         let (mut inside, mut behind) = (Vec::new(), Vec::new());
         for route in routes {
             // A route inside an edge moves with it.
-            let offered = |entry: &Entry| entry.claim.as_ref().and_then(|claim| claim.transfer_to.clone());
+            let offered = |entry: &Entry| entry.claim.as_ref().and_then(Claim::receiver).map(str::to_owned);
             let moves_along = offered(edge) == offered(&route);
             let plain = |claim: &Claim| !claim.prevent_destroy && claim.renamed_from.is_none() && moves_along;
             let plain = route.claim.as_ref().is_some_and(plain);
