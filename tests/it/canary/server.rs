@@ -174,6 +174,7 @@ fn no_error_repeats_a_secret() {
                 ("POST", "/reconciliations".to_owned()),
                 ("POST", "/rollbacks".to_owned()),
                 ("POST", "/store/rekey".to_owned()),
+                ("POST", "/transfers".to_owned()),
             ] {
                 for token in [&server.admin, &server.viewer, &gateway] {
                     let mut headers = usual_headers(token);

@@ -36,6 +36,7 @@ mod saml;
 mod samples;
 mod sources;
 mod traffic;
+mod transfers;
 
 use std::collections::BTreeSet;
 
@@ -68,12 +69,13 @@ fn all_rows() -> Vec<Row> {
         routes::rows(),
         saml::rows(),
         traffic::rows(),
+        transfers::rows(),
     ]
     .concat()
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 16] = [
+const BESIDE: [&str; 17] = [
     "POST /reconciliations",
     "GET /reconciliations",
     "GET /reconciliations/{id}",
@@ -90,6 +92,7 @@ const BESIDE: [&str; 16] = [
     "GET /owners/{id}",
     "PATCH /owners/{id}",
     "POST /store/rekey",
+    "POST /transfers",
 ];
 
 /// The endpoint that a step calls, as `METHOD path`.
