@@ -271,7 +271,7 @@ impl<'a> Resolver<'a> {
         let is_declared = |entry: &Entry, claim: &Claim| {
             desired.contains_key(&entry.key) || declared.knows(entry.key.kind.info().name, &claim.name)
         };
-        let promised = snapshot.iter().map(Arc::as_ref).filter(|entry| {
+        let promised = snapshot.iter().map(|entry| &**entry).filter(|entry| {
             let claim = entry.claim.as_ref().filter(|claim| claim.source == source && claim.is_promised());
             claim.is_some_and(|claim| !is_declared(entry, claim))
         });

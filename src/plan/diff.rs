@@ -201,7 +201,7 @@ impl Planner<'_> {
     fn prune<'s>(&mut self, entries: impl Iterator<Item = &'s Arc<Entry>>) {
         let mut gone: Vec<(&Arc<Entry>, &Claim, String)> = entries
             .filter(|entry| entry.is_owned_by(self.source) && !self.desired.contains_key(&entry.key))
-            // Another source was promised these (D104).
+            // A transfer keeps these until their new source declares them (D104).
             .filter(|entry| !entry.claim.as_ref().is_some_and(Claim::is_promised))
             .filter_map(|entry| entry.claim.as_ref().map(|claim| (entry, claim, self.full_name(&entry.key, claim))))
             .collect();

@@ -79,13 +79,13 @@ impl Transfer {
     /// The chosen resources with their children; only one of the two sources, or none, may own each.
     fn chosen<'s>(&self, current: &'s Snapshot) -> Result<Vec<&'s Entry>, Vec<Diagnostic>> {
         if self.resources.is_empty() {
-            return Ok(current.iter().map(Arc::as_ref).filter(|entry| entry.is_owned_by(&self.from)).collect());
+            return Ok(current.iter().map(|entry| &**entry).filter(|entry| entry.is_owned_by(&self.from)).collect());
         }
         let mut found: BTreeMap<&Key, &Entry> = BTreeMap::new();
         let mut refusals = Vec::new();
         for wanted in &self.resources {
             let matches = |entry: &&Entry| is_called(current, entry, wanted);
-            let all: Vec<&Entry> = current.iter().map(Arc::as_ref).filter(matches).collect();
+            let all: Vec<&Entry> = current.iter().map(|entry| &**entry).filter(matches).collect();
             let concerned: Vec<&Entry> = all.iter().copied().filter(|entry| self.concerns(current, entry)).collect();
             if concerned.is_empty() {
                 refusals.push(self.not_found(current, wanted, all.first().copied()));
@@ -94,7 +94,7 @@ impl Transfer {
                 found.insert(&entry.key, entry);
                 let kind = entry.key.kind.info().children;
                 let children = kind.into_iter().flat_map(move |kind| current.children(&entry.key, kind));
-                found.extend(children.map(|child| (&child.key, Arc::as_ref(child))));
+                found.extend(children.map(|child| (&child.key, &**child)));
             }
         }
         if refusals.is_empty() { Ok(found.into_values().collect()) } else { Err(refusals) }

@@ -294,7 +294,7 @@ fn a_server_that_follows_both_sources_moves_a_resource_in_any_order() {
         let serve = folder.serve("");
         let before = served(&serve);
         assert_eq!(before.as_array().map(Vec::len), Some(1), "{before}");
-        let mut changes = vec![("a/shop.yaml", shop(", transfer_to: b")), ("b/shop.yaml", shop(", transfer_from: a"))];
+        let mut changes = [("a/shop.yaml", shop(", transfer_to: b")), ("b/shop.yaml", shop(", transfer_from: a"))];
         if !a_first {
             changes.reverse();
         }
