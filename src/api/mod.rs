@@ -49,6 +49,7 @@ mod serve;
 pub(crate) mod sources;
 mod tls;
 pub(crate) mod trace;
+pub(crate) mod transfer;
 pub(crate) mod watch;
 pub(crate) mod whoami;
 mod work;

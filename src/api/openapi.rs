@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use super::{
     backup,
     endpoint::{Action, Endpoint, endpoints},
-    export, feed, history, hooks, origin, owners, past, reconciliation, rekey, rollback, sources, trace, watch, whoami,
+    export, feed, history, hooks, origin, owners, past, reconciliation, rekey, rollback, sources, trace, transfer, watch,
+    whoami,
 };
 use crate::{
     filter,
@@ -46,6 +47,7 @@ pub(crate) fn document(version_header: &str) -> Value {
         .chain([backup::path()])
         .chain([rekey::path(&mut schemas)])
         .chain([whoami::path(&mut schemas), export::path(&mut schemas), trace::path(&mut schemas)])
+        .chain([transfer::path(&mut schemas)])
     {
         let operations = paths.entry(path.clone()).or_default();
         operations.insert("parameters".into(), path_parameters(&path));
@@ -177,6 +179,7 @@ fn tags() -> Vec<Value> {
             json!({"name": backup::TAG, "description": "Copies of the whole store."}),
             json!({"name": rekey::TAG, "description": "The keys that encrypt the secrets in the store."}),
             json!({"name": whoami::TAG, "description": "The caller, manifests of the current state, and traces of requests."}),
+            json!({"name": transfer::TAG, "description": "Resources that move from one source to another."}),
             json!({
                 "name": SERVICE,
                 "description": "Health, metrics and this document. No token or version header is needed.",

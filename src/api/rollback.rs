@@ -199,7 +199,7 @@ impl RollbackJob<'_> {
     }
 }
 
-/// Converts a refusal of a plan into the fault of a request.
+/// The refusal of a plan as the fault of a request.
 pub(super) fn fault(refusal: &Diagnostic) -> Fault {
     let code = match refusal.code {
         Name::Code(code) => code,

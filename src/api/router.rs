@@ -27,7 +27,7 @@ use super::{
     metrics::{self, Meter},
     openapi, origin, owners, query, ready, reconciliation, rekey, rollback, saml,
     security::note::SecurityNote,
-    sources, trace, watch, whoami,
+    sources, trace, transfer, watch, whoami,
 };
 use crate::{model::code::Code, store::mint};
 
@@ -184,6 +184,10 @@ pub fn router(app: App) -> Router {
         let app = Arc::clone(&app);
         post(move |request: Request<Body>| trace::create(app, request)).fallback(method_not_allowed)
     };
+    let transfers = {
+        let app = Arc::clone(&app);
+        post(move |request: Request<Body>| transfer::create(app, request)).fallback(method_not_allowed)
+    };
     let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     let others = Router::<()>::new()
@@ -192,6 +196,7 @@ pub fn router(app: App) -> Router {
         .route("/reconciliations", reconciliations)
         .route("/reconciliations/{p0}", reconciliation)
         .route("/rollbacks", rollbacks)
+        .route(transfer::PATH, transfers)
         .route("/history", changes)
         .route("/history/blame", blame)
         .route("/history/{p0}", change)

@@ -15,7 +15,8 @@ use crate::{
     store::commits::RevisionName,
     text::{escaped, yaml::to_yaml},
 };
-use kinds::{kind_of, name_of, plural, short_name_of};
+pub(super) use kinds::kind_of;
+use kinds::{name_of, plural, short_name_of};
 pub(super) use origin::GetOrigin;
 use origin::{ListedResource, parent_and_name};
 

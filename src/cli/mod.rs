@@ -55,6 +55,7 @@ mod store_or_server;
 mod suspend;
 mod target;
 mod trace;
+mod transfer;
 mod usage;
 mod validate;
 
@@ -106,6 +107,7 @@ enum Command {
     Fmt(fmt::Args),
     Rollback(rollback::Args),
     Destroy(destroy::Args),
+    Transfer(transfer::Args),
     Serve(serve::Args),
     Status(status::Args),
     Suspend(suspend::Args),
@@ -234,6 +236,7 @@ fn run() -> CommandResult {
         Command::Plan(mut args) => args.place.choose(&given).and_then(|()| args.run(lints)),
         Command::Rollback(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Destroy(mut args) => args.place.choose(&given).and_then(|()| args.run(&config)),
+        Command::Transfer(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
         Command::Serve(args) => args.run(config, &|name: &str| is_given(&matches, name)),
@@ -274,6 +277,7 @@ fn current_context(command: &Command) -> CurrentContext {
         Command::Reconcile(args) => args.is_dry_run(),
         Command::Rollback(args) => args.is_dry_run(),
         Command::Destroy(args) => args.is_dry_run(),
+        Command::Transfer(args) => args.is_dry_run(),
         Command::Keys(args) => args.only_reads(),
         Command::Owners(args) => args.only_reads(),
         Command::Plan(_) | Command::Get(_) | Command::Trace(_) | Command::Export(_) | Command::Backup(_) => true,
@@ -305,8 +309,9 @@ fn is_given(matches: &ArgMatches, name: &str) -> bool {
 fn report_unconfigured(failure: &Failure) {
     let Ok(matches) = Cli::command().try_get_matches() else { return };
     let Some((name, arguments)) = matches.subcommand() else { return };
-    let command =
-        ["destroy", "diff", "plan", "reconcile", "rollback", "validate"].into_iter().find(|known| *known == name);
+    let command = ["destroy", "diff", "plan", "reconcile", "rollback", "transfer", "validate"]
+        .into_iter()
+        .find(|known| *known == name);
     let (Some(command), Some(output)) = (command, Output::for_programs(arguments)) else { return };
     let report = Report {
         command,

@@ -11,6 +11,7 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use super::{
     merged::Merged,
     origin::{DocumentKey, DocumentPart, Origin},
+    transfer::TransferMarkers,
 };
 use crate::{
     lint::{Level, ManifestFacts, Subject},
@@ -37,6 +38,8 @@ pub(super) struct Declaration {
     pub id: Option<String>,
     pub renamed_from: Option<String>,
     pub prevent_destroy: bool,
+    /// The sources that it moves between.
+    pub transfer: TransferMarkers,
     pub spec: Arc<dyn AnyResource>,
     /// Module sets to use, by name.
     pub modules_from: Vec<String>,
@@ -71,6 +74,7 @@ impl Declaration {
             && !other.faulty
             && (self.kind, &self.name, &self.parent) == (other.kind, &other.name, &other.parent)
             && (&self.id, &self.renamed_from, &self.token_file) == (&other.id, &other.renamed_from, &other.token_file)
+            && self.transfer == other.transfer
     }
 
     /// Whether it is declared inside its edge or subscription, without its own metadata.

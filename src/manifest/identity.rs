@@ -338,16 +338,31 @@ impl<'k, 'a> Chooser<'k, 'a> {
         circles.into_iter().flatten().collect()
     }
 
-    /// Resources with an unchanged name keep their id.
+    /// Resources with an unchanged name keep their id, also if they move between sources (D104).
     fn keep(&mut self) {
         let wanted = self.wanted;
         for (index, it) in wanted.iter().enumerate() {
             if self.is_open(index)
-                && let Some(entry) = self.free(it, it.name())
+                && let Some(entry) = self.free(it, it.name()).or_else(|| self.of_other_source(it))
             {
                 self.take_entry(index, entry);
             }
         }
+    }
+
+    /// The resource of another source that a declaration is about: under its own name, or under its former one.
+    fn of_other_source(&self, it: &Wanted<'_>) -> Option<&'k Entry> {
+        let known: &'k Known<'a> = self.known;
+        [Some(it.name()), it.former()].into_iter().flatten().find_map(|name| {
+            let named = known.named(it.declaration.kind, it.parent.as_ref(), name);
+            let mut moved = named.filter(|entry| {
+                let claim = entry.claim.as_ref();
+                claim.is_some_and(|claim| it.declaration.transfer.concern(claim, known.source))
+                    && !self.is_taken(it, &entry.key)
+                    && it.fits(entry)
+            });
+            moved.next().map(|entry| entry.as_ref())
+        })
     }
 
     /// The remaining resources are new and get derived ids.
@@ -378,8 +393,12 @@ impl<'k, 'a> Chooser<'k, 'a> {
         let known = self.known;
         let claim = known.snapshot.get(&key).and_then(|entry| entry.claim.as_ref());
         claim.is_some_and(|claim| {
-            // An undeclared resource of this source will be pruned, unless its document has errors.
-            let stays = || !known.prune || known.loaded.declared().knows(it.declaration.kind.info().name, &claim.name);
+            // An undeclared resource of this source will be pruned, unless its document has errors or it is promised.
+            let stays = || {
+                !known.prune
+                    || claim.is_promised()
+                    || known.loaded.declared().knows(it.declaration.kind.info().name, &claim.name)
+            };
             claim.name != it.name() && (claim.source != known.source || stays())
         })
     }

@@ -20,6 +20,7 @@ use crate::model::{
     key::Key,
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
     module::{SharedModule, Slot},
+    operation::Claim,
     resource::AnyResource,
     snapshot::Entry,
 };
@@ -140,7 +141,8 @@ impl<'a> KnownNames<'_, 'a> {
     /// declared under another name.
     fn in_store(self, kind: Kind, name: &str) -> Option<Id> {
         let entry: &Entry = self.known.named(kind, None, name).next()?;
-        let goes = self.known.prune && entry.is_owned_by(self.known.source);
+        let is_promised = entry.claim.as_ref().is_some_and(Claim::is_promised);
+        let goes = self.known.prune && entry.is_owned_by(self.known.source) && !is_promised;
         (!goes && !self.desired.contains_key(&entry.key)).then(|| entry.key.id.clone())
     }
 

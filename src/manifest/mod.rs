@@ -28,6 +28,7 @@ pub(crate) mod syntax;
 #[cfg(test)]
 mod tests;
 mod ties;
+mod transfer;
 pub(crate) mod tree;
 mod values;
 

@@ -13,6 +13,7 @@ use super::{
     kinds::{self, ManifestKind},
     merged::Merged,
     origin::{DocumentPart, Origin},
+    transfer::{self, TransferMarkers},
     values::Values,
 };
 use crate::{
@@ -266,6 +267,7 @@ impl Reader<'_> {
         if let Some(resource) = kind.resource {
             self.check_identity(metadata, resource.info());
         }
+        transfer::faults(metadata, kind.resource.is_some()).into_iter().for_each(|fault| self.report(fault));
         (kind.read)(self, &Body { kind, metadata, spec });
     }
 
@@ -358,6 +360,7 @@ impl Reader<'_> {
             id: metadata.id.clone(),
             renamed_from: metadata.renamed_from.clone(),
             prevent_destroy: metadata.prevent_destroy,
+            transfer: TransferMarkers::of(metadata),
             spec,
             modules_from: Vec::new(),
             token_file: None,
@@ -383,8 +386,8 @@ impl Reader<'_> {
     }
 
     /// Decodes the routes inside an edge.
-    fn routes(&mut self, edge: &str, spec: Node<'_>) {
-        let edge: Arc<str> = Arc::from(edge);
+    fn routes(&mut self, metadata: &Metadata, spec: Node<'_>) {
+        let edge: Arc<str> = Arc::from(metadata.name.as_str());
         for (index, node) in self.items(spec, ROUTES).into_iter().flatten().enumerate() {
             let part = DocumentPart::Entry(ROUTES.0, index);
             if node.entries().is_none() {
@@ -406,7 +409,7 @@ impl Reader<'_> {
                     // Without a match it has no identity; the missing match was reported already.
                     (true, None) => continue,
                 };
-            let metadata = Metadata { name, ..Metadata::default() };
+            let metadata = Metadata { name, ..transfer::inherited(metadata) };
             let declaration = self.declare(Kind::HttpsEdgeRoute, &metadata, Some(Arc::clone(&edge)), route, part);
             let (name, origin) = (Arc::clone(&declaration.name), declaration.origin.clone());
             self.declared.resources.push(Arc::new(Declaration { modules_from, ..declaration }));
@@ -434,7 +437,8 @@ impl Reader<'_> {
             let Some(name) = source.as_any().downcast_ref::<EventSource>().map(|source| source.r#type.clone()) else {
                 continue;
             };
-            let metadata = Metadata { name, prevent_destroy: metadata.prevent_destroy, ..Metadata::default() };
+            let prevent_destroy = metadata.prevent_destroy;
+            let metadata = Metadata { name, prevent_destroy, ..transfer::inherited(metadata) };
             let declaration = self.declare(Kind::EventSource, &metadata, Some(Arc::clone(&parent)), source, part);
             let (name, origin) = (Arc::clone(&declaration.name), declaration.origin.clone());
             self.declared.resources.push(Arc::new(declaration));

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 use rayon::{
     iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator},
     slice::ParallelSliceMut,
@@ -19,6 +19,8 @@ use super::{
     identity::{Identity, Known, Wanted, choose},
     kinds::MODULE_SET,
     known_names::{KnownNames, Missing},
+    origin::DocumentKey,
+    transfer::{self, Standing},
 };
 use crate::{
     lint::{ManifestFacts, Subject},
@@ -35,7 +37,7 @@ use crate::{
         operation::Claim,
         resource::AnyResource,
         rules,
-        snapshot::Snapshot,
+        snapshot::{Entry, Snapshot},
     },
     text::printable,
 };
@@ -60,6 +62,8 @@ pub(crate) struct Resolved {
     pub faulty: BTreeSet<Key>,
     /// Pairs of a resource and the one that gives up its name: the first cannot be applied without the second.
     pub after: Vec<(Key, Key)>,
+    /// Whether resources move between this source and others.
+    pub(super) has_transfers: bool,
 }
 
 /// Like [`resolve`], but without a store: identifiers cannot be looked up, and those with the prefix of their kind are
@@ -84,6 +88,8 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
         suggestions: Suggestions::default(),
         unknown_names: HashMap::new(),
         required: HashMap::new(),
+        waiting: HashSet::default(),
+        told: HashSet::default(),
         offline,
         out: Resolved::default(),
     };
@@ -103,6 +109,7 @@ fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool,
     resolver.check_pass_through();
     resolver.check_consent();
     resolver.count_unknown();
+    resolver.warn_of_kept();
     resolver.out
 }
 
@@ -112,6 +119,7 @@ impl Resolved {
         self.diagnostics.is_empty()
             && self.faulty.is_empty()
             && self.after.is_empty()
+            && !self.has_transfers
             && self.origins.iter().all(|(_, declaration)| declaration.renamed_from.is_none())
     }
 
@@ -172,6 +180,10 @@ struct Resolver<'a> {
     unknown_names: HashMap<(&'static str, String), (usize, usize)>,
     /// The modules that declared edges require of their routes.
     required: HashMap<Id, Arc<HttpsEdgeRoute>>,
+    /// The resources that their owner has not handed over yet.
+    waiting: HashSet<Key>,
+    /// The documents with a warning about a transfer.
+    told: HashSet<DocumentKey>,
     /// Whether there is no store to look up identifiers in.
     offline: bool,
     out: Resolved,
@@ -202,14 +214,16 @@ impl<'a> Resolver<'a> {
         }
         let identities = choose(&self.known, &wanted);
         let keys: Vec<Key> = wanted.iter().zip(&identities).map(|(it, identity)| it.key(identity.id.clone())).collect();
-        let (snapshot, source) = (self.known.snapshot, self.known.source);
-        let other_owner = |key: &Key| {
-            let claim = snapshot.get(key).and_then(|entry| entry.claim.as_ref());
-            claim.filter(|claim| claim.source != source)
-        };
-        let owners: Vec<Option<&'a Claim>> = keys.par_iter().with_min_len(256).map(other_owner).collect();
+        let snapshot = self.known.snapshot;
+        let in_store = |key: &Key| snapshot.get(key).map(|entry| entry.claim.as_ref());
+        let claims: Vec<Option<Option<&'a Claim>>> = keys.par_iter().with_min_len(256).map(in_store).collect();
         let mut settled = Vec::with_capacity(keys.len());
-        for (((it, identity), key), owner) in wanted.into_iter().zip(identities).zip(&keys).zip(owners) {
+        for (((it, identity), key), claim) in wanted.into_iter().zip(identities).zip(&keys).zip(claims) {
+            let standing = self.standing(it.declaration, key, claim);
+            if let Standing::Waiting(_) | Standing::HandedOver(_) = standing {
+                self.leave(it.declaration, key, standing, identity.fault);
+                continue;
+            }
             if let Some(first) = identity.after.and_then(|first| keys.get(first)) {
                 self.out.after.push((key.clone(), first.clone()));
             }
@@ -217,7 +231,7 @@ impl<'a> Resolver<'a> {
                 self.out.faulty.insert(rival.clone());
             }
             let position = u32::try_from(settled.len()).unwrap_or(u32::MAX);
-            let desired = self.settle(it, identity, key, owner, position);
+            let desired = self.settle(it, identity, key, claim.flatten(), position);
             let edge = desired.spec.as_any().downcast_ref::<HttpsEdge>();
             if let Some(required) = edge.and_then(|edge| edge.required_modules.as_ref()) {
                 self.required.insert(key.id.clone(), Arc::clone(required));
@@ -229,27 +243,82 @@ impl<'a> Resolver<'a> {
         self.out.desired.append(&mut settled.into_iter().collect());
     }
 
-    /// `owner` is the claim of another source on the resource.
+    /// Whose turn it is with a resource. `claim` is none if the resource does not exist.
+    fn standing(&mut self, declaration: &Declaration, key: &Key, claim: Option<Option<&'a Claim>>) -> Standing<'a> {
+        let (source, markers) = (self.known.source, &declaration.transfer);
+        self.out.has_transfers |= !markers.is_empty();
+        // Without a store, everything that is declared is checked.
+        if self.offline {
+            return Standing::Applied;
+        }
+        let waits = |parent: Key| self.waiting.contains(&parent);
+        let parent_waits = declaration.is_inside_of_parent() && key.parent_key().is_some_and(waits);
+        markers.standing(source, claim.flatten(), claim.is_some(), parent_waits)
+    }
+
+    /// Leaves a declared resource to another source. Its name can be referenced.
+    fn leave(
+        &mut self,
+        declaration: &'a Arc<Declaration>,
+        key: &Key,
+        standing: Standing<'a>,
+        fault: Option<Diagnostic>,
+    ) {
+        self.out.diagnostics.extend(fault);
+        if declaration.parent.is_none() {
+            self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
+        }
+        if let Standing::Waiting(_) = standing {
+            self.waiting.insert(key.clone());
+        }
+        if self.told.insert(declaration.head().document_key()) {
+            self.out.diagnostics.extend(standing.warning(declaration, self.known.source));
+        }
+    }
+
+    /// Warns about resources that are promised and not declared: they stay until their new source declares them.
+    fn warn_of_kept(&mut self) {
+        let (snapshot, source) = (self.known.snapshot, self.known.source);
+        let (desired, declared) = (&self.out.desired, self.loaded.declared());
+        let is_declared = |entry: &Entry, claim: &Claim| {
+            desired.contains_key(&entry.key) || declared.knows(entry.key.kind.info().name, &claim.name)
+        };
+        let promised = snapshot.iter().map(|entry| &**entry).filter(|entry| {
+            let claim = entry.claim.as_ref().filter(|claim| claim.source == source && claim.is_promised());
+            claim.is_some_and(|claim| !is_declared(entry, claim))
+        });
+        let kept = transfer::kept(promised);
+        self.out.has_transfers |= !kept.is_empty();
+        self.out.diagnostics.extend(kept);
+    }
+
+    /// `claim` is the one on the resource in the store.
     fn settle(
         &mut self,
         wanted: Wanted<'a>,
         identity: Identity,
         key: &Key,
-        owner: Option<&Claim>,
+        claim: Option<&Claim>,
         position: u32,
     ) -> Desired {
         let Wanted { declaration, spec, faulty, .. } = wanted;
         let found = self.out.diagnostics.len();
         self.out.diagnostics.extend(identity.fault);
-        self.check_owner(declaration, key, owner);
+        self.check_owner(declaration, key, claim);
         if declaration.parent.is_none() {
             self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
         }
+        let source = self.known.source;
         let claim = Claim {
-            source: self.known.source.to_owned(),
+            source: source.to_owned(),
             name: declaration.name.as_ref().to_owned(),
             prevent_destroy: declaration.prevent_destroy,
             renamed_from: identity.renamed_from,
+            transfer_to: declaration.transfer.receiver(source).map(str::to_owned),
+            transferred_from: claim.and_then(|claim| match claim.source == source {
+                true => claim.transferred_from.clone(),
+                false => Some(claim.source.clone()),
+            }),
         };
         if let Some(file) = &declaration.token_file
             && let Some((other, other_key)) = self.token_files.insert(file.clone(), (declaration, key.clone()))
@@ -340,9 +409,16 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Reports a resource owned by another source.
-    fn check_owner(&mut self, declaration: &Declaration, key: &Key, owner: Option<&Claim>) {
-        if let Some(claim) = owner {
+    /// Reports a resource owned by another source, and a transfer between a source and itself.
+    fn check_owner(&mut self, declaration: &Declaration, key: &Key, claim: Option<&Claim>) {
+        let (source, markers) = (self.known.source, &declaration.transfer);
+        if !self.offline
+            && let Some(fault) = markers.own_source(source)
+            && self.told.insert(declaration.head().document_key())
+        {
+            self.out.diagnostics.push(declaration.head().diagnostic(fault));
+        }
+        if let Standing::Conflict(claim) = markers.standing(source, claim, true, false) {
             let fault = Fault::new(
                 Code::OwnerConflict,
                 format!(
@@ -351,10 +427,13 @@ impl<'a> Resolver<'a> {
                     printable(&claim.name)
                 ),
             );
-            let fault = fault.help(format!(
-                "remove it from one of the two sources, or run with `--source {}` if these are its manifests",
-                claim.source
-            ));
+            let fault = fault.help(match claim.transferred_from.as_deref() == Some(source) {
+                true => format!("remove it from this source: it was transferred to source `{}`", claim.source),
+                false => format!(
+                    "remove it from one of the two sources, or run with `--source {}` if these are its manifests",
+                    claim.source
+                ),
+            });
             let path = Path::root().join("metadata").join(if declaration.id.is_some() { "id" } else { "name" });
             let diagnostic = match declaration.is_inside_of_parent() {
                 true => declaration.origin.diagnostic(fault),

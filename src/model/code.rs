@@ -41,6 +41,7 @@ pub enum Code {
     FileUnreadable,
     OutsideFile,
     OwnerConflict,
+    TransferPending,
     PreventDestroy,
     TooManyDeletions,
     NotConfirmed,

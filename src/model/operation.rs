@@ -17,7 +17,7 @@ use super::{
 };
 
 /// A source's ownership of a resource (D29).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The name of the source.
     pub source: String,
@@ -30,6 +30,26 @@ pub struct Claim {
     /// (D54).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_from: Option<String>,
+    /// The source that may take the resource over: the consent of this one. The source itself, if a command gave it the
+    /// resource and its manifests have not declared it yet: until then, they must not delete it (D104).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer_to: Option<String>,
+    /// The source that owned the resource before. Its manifests may still declare the resource, which must not be created
+    /// again (D104).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transferred_from: Option<String>,
+}
+
+impl Claim {
+    /// Whether the resource is promised to a source, so that it stays although its owner does not declare it.
+    pub(crate) fn is_promised(&self) -> bool {
+        self.transfer_to.is_some()
+    }
+
+    /// The other source that may take the resource over.
+    pub(crate) fn receiver(&self) -> Option<&str> {
+        self.transfer_to.as_deref().filter(|to| *to != self.source)
+    }
 }
 
 /// A change of state.
@@ -134,7 +154,11 @@ impl fmt::Display for Operation {
         match (self.call(), self) {
             (Some((method, path)), _) => write!(f, "{method} {path}"),
             (None, Operation::Claim { key, claim: Some(claim) }) => {
-                write!(f, "({key}: owned by source `{}` as `{}`)", claim.source, claim.name)
+                write!(f, "({key}: owned by source `{}` as `{}`", claim.source, claim.name)?;
+                match claim.receiver() {
+                    Some(to) => write!(f, ", offered to source `{to}`)"),
+                    None => f.write_str(")"),
+                }
             }
             (None, Operation::Claim { key, claim: None }) => write!(f, "({key}: no longer owned by a source)"),
             (None, other) => match other.body(Secrets::Masked) {
@@ -295,6 +319,19 @@ mod tests {
             let author: Author = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::to_string(&author).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn a_claim_without_a_transfer_is_written_as_before() {
+        let claim = Claim { source: "shop".into(), name: "a".into(), ..Claim::default() };
+        assert_eq!(serde_json::to_string(&claim).unwrap(), r#"{"source":"shop","name":"a"}"#);
+        let offered = Claim { transfer_to: Some("pay".into()), ..claim };
+        let text = r#"{"source":"shop","name":"a","transfer_to":"pay"}"#;
+        assert_eq!(serde_json::to_string(&offered).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Claim>(text).unwrap(), offered);
+        let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
+        let told = Operation::Claim { key, claim: Some(offered) }.to_string();
+        assert!(told.ends_with("owned by source `shop` as `a`, offered to source `pay`)"), "{told}");
     }
 
     #[test]

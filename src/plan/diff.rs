@@ -26,6 +26,9 @@ use crate::model::{
     snapshot::{Entry, Snapshot},
 };
 
+/// The hint at a deletion that may be half of a move (D104).
+const MOVE_INSTEAD: &str = "to move it to another source instead, set `transfer_to` first";
+
 /// Computes the plan that brings `source`'s part of the store to the desired state. With `prune`, owned resources that
 /// are no longer declared are deleted. Creations and changes go forward through the kinds and deletions backward, so
 /// that every prefix of the plan keeps references valid.
@@ -99,6 +102,7 @@ impl Planner<'_> {
             if operations.is_empty() {
                 effect = match &entry.claim {
                     None => Effect::Adopt,
+                    Some(claim) if claim.source != wanted.claim.source => Effect::Adopt,
                     Some(claim) if !is_renamed(claim, wanted) => Effect::Protect,
                     Some(_) => Effect::Rename,
                 };
@@ -129,6 +133,7 @@ impl Planner<'_> {
                 (false, true) => change.notes.push("now protected by `prevent_destroy`".into()),
                 _ => {}
             }
+            change.notes.extend(transfer_notes(old, &wanted.claim));
         }
     }
 
@@ -196,15 +201,21 @@ impl Planner<'_> {
     fn prune<'s>(&mut self, entries: impl Iterator<Item = &'s Arc<Entry>>) {
         let mut gone: Vec<(&Arc<Entry>, &Claim, String)> = entries
             .filter(|entry| entry.is_owned_by(self.source) && !self.desired.contains_key(&entry.key))
+            // A transfer keeps these until their new source declares them (D104).
+            .filter(|entry| !entry.claim.as_ref().is_some_and(Claim::is_promised))
             .filter_map(|entry| entry.claim.as_ref().map(|claim| (entry, claim, self.full_name(&entry.key, claim))))
             .collect();
         gone.sort_by(|a, b| b.0.key.kind.cmp(&a.0.key.kind).then_with(|| a.2.cmp(&b.2)));
+        // Where teams share a store, a manifest that disappears may have moved to the folder of another.
+        let is_foreign = |entry: &Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source != self.source);
+        let may_move = !gone.is_empty() && self.snapshot.iter().any(is_foreign);
         for (entry, claim, name) in gone {
             let key = &entry.key;
             self.refuse_if_kept(entry, claim, &name);
             let operations = deletion(entry);
             let before = Some(Arc::clone(entry.spec()));
-            let (key, notes) = (key.clone(), Vec::new());
+            let hint = (may_move && key.parent.is_none()).then(|| MOVE_INSTEAD.to_owned());
+            let (key, notes) = (key.clone(), hint.into_iter().collect());
             let (effect, token_file, drift) = (Effect::Delete, None, None);
             self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file, drift });
         }
@@ -232,7 +243,10 @@ impl Planner<'_> {
         let others: Vec<Key> = self
             .snapshot
             .children(key, kind)
-            .filter(|child| !child.is_owned_by(self.source))
+            .filter(|child| {
+                let stays = |claim: &Claim| claim.source != self.source || claim.is_promised();
+                child.claim.as_ref().is_none_or(stays)
+            })
             .map(|child| child.key.clone())
             .collect();
         if !others.is_empty() {
@@ -283,6 +297,21 @@ impl Planner<'_> {
             || self.snapshot.get(&parent).and_then(|entry| entry.claim.as_ref()).map(|claim| claim.name.as_str());
         format!("{}/{}", desired.or_else(known).unwrap_or(parent.id.as_str()), claim.name)
     }
+}
+
+/// The notes about a resource that changes hands, or that will.
+pub(super) fn transfer_notes(old: &Claim, new: &Claim) -> Vec<String> {
+    let mut notes = Vec::new();
+    if old.source != new.source {
+        notes.push(format!("transferred from source `{}`", old.source));
+    }
+    match (old.receiver(), new.receiver()) {
+        (was, Some(to)) if was != Some(to) => notes.push(format!("handed over to source `{to}` when it takes over")),
+        (Some(to), None) if old.source == new.source => notes.push(format!("no longer handed over to source `{to}`")),
+        (None, None) if old.is_promised() && !new.is_promised() => notes.push("now declared by its new source".into()),
+        _ => {}
+    }
+    notes
 }
 
 /// Whether the names in a resource's claim change.

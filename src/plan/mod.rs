@@ -9,6 +9,7 @@ pub(crate) mod report;
 mod revert;
 pub(crate) mod safety;
 pub(crate) mod saved;
+pub(crate) mod transfer;
 
 use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 
@@ -82,7 +83,7 @@ pub enum Effect {
     Adopt,
     /// The same content under a new name.
     Rename,
-    /// The same content with a new `prevent_destroy`.
+    /// The same content with a new `prevent_destroy` or `transfer_to`.
     Protect,
     /// Deleted.
     Delete,

@@ -229,7 +229,7 @@ mod tests {
     }
 
     fn claim(source: &str, name: &str, prevent_destroy: bool) -> Option<Claim> {
-        Some(Claim { source: source.into(), name: name.into(), prevent_destroy, renamed_from: None })
+        Some(Claim { source: source.into(), name: name.into(), prevent_destroy, ..Claim::default() })
     }
 
     fn create(name: &str, claim: Option<Claim>) -> Operation {

@@ -37,6 +37,7 @@ pub(crate) mod sync_log;
 #[cfg(test)]
 mod timers;
 pub(crate) mod token;
+pub(crate) mod transfer;
 pub(crate) mod watch;
 mod writes;
 

@@ -160,7 +160,7 @@ impl Store {
                         return Ok(Search::Ends);
                     }
                     read += 1;
-                    let end = search.read(is_own, writes_to(&path, bytes)?);
+                    let end = search.read(is_own, writes_to(&path, bytes, source)?);
                     Ok(if read < MOST_SEARCHED { end } else { Search::Ends })
                 })?;
                 if !search.writes.is_empty() {
@@ -185,7 +185,7 @@ impl Store {
             }
             for TouchedPlace { path, .. } in &places_in(&bytes)? {
                 let Some((_, search)) = open.get_mut(path) else { continue };
-                if search.read(is_own, writes_to(path, &bytes)?) == Search::Ends
+                if search.read(is_own, writes_to(path, &bytes, source)?) == Search::Ends
                     && let Some((key, search)) = open.remove(path)
                 {
                     found.insert(key.clone(), search.writes);
@@ -298,9 +298,12 @@ struct ForeignSearch {
 
 impl ForeignSearch {
     /// Adds what a record wrote. Returns whether older ones matter.
-    fn read(&mut self, is_own: bool, written: Vec<ForeignWrite>) -> Search {
+    fn read(&mut self, is_own: bool, written: Vec<(ForeignWrite, Received)>) -> Search {
         let mut end = Search::GoesOn;
-        for mut write in written {
+        for (mut write, received) in written {
+            if received == Received::Yes {
+                end = Search::Ends;
+            }
             if is_own {
                 self.own.extend([&write.before, &write.after].into_iter().flatten().flat_map(names_in));
                 if write.before.is_none() || write.after.is_none() {
@@ -327,22 +330,30 @@ fn names_in(side: &Value) -> impl Iterator<Item = String> {
     side.as_object().into_iter().flat_map(|fields| fields.keys().cloned())
 }
 
-/// What a record wrote to a resource.
-fn writes_to(path: &str, bytes: &[u8]) -> Result<Vec<ForeignWrite>, StoreError> {
+/// Whether a record gave the resource of another source to the one that is asked about. It took over what was there, so
+/// what the other source had written is none of its drift (D104).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Received {
+    Yes,
+    No,
+}
+
+/// What a record wrote to a resource, and whether `source` received the resource by it.
+fn writes_to(path: &str, bytes: &[u8], source: &str) -> Result<Vec<(ForeignWrite, Received)>, StoreError> {
     let Record { revision, at, author, resources, .. } = Record::from_bytes(bytes)?;
     let (by, at) = (writer(&author), at.to_string());
     let touched = resources.into_iter().filter(|touched| touched.path == path);
     let write = |touched: Touched| {
         let Touched { mut before, mut after, .. } = touched;
-        let mut owner = None;
-        for (is_before, side) in [(true, &mut before), (false, &mut after)] {
+        let owner_in = |side: &mut Option<Value>| {
             let claim = side.as_mut().and_then(|side| side.as_object_mut()).and_then(|side| side.remove(OWNED_BY));
-            if is_before {
-                owner = claim.and_then(|claim| claim.get("source")?.as_str().map(str::to_owned));
-            }
-        }
+            claim.and_then(|claim| claim.get("source")?.as_str().map(str::to_owned))
+        };
+        let (owner, next) = (owner_in(&mut before), owner_in(&mut after));
+        let is_received = next.as_deref() == Some(source) && owner.as_deref().is_some_and(|owner| owner != source);
         let (by, at) = (by.clone(), at.clone());
-        ForeignWrite { before, after, owner, by, revision: revision.unwrap_or_default(), at }
+        let write = ForeignWrite { before, after, owner, by, revision: revision.unwrap_or_default(), at };
+        (write, if is_received { Received::Yes } else { Received::No })
     };
     Ok(touched.map(write).collect())
 }
@@ -377,7 +388,7 @@ mod tests {
     /// A resource of `shop` that was applied as revision 1, and changed by others as revisions 2, 4 and 5.
     fn history(store: &Store) {
         let shop = || Author::source("shop", Some("4f2a".into()));
-        let claim = Some(Claim { source: "shop".into(), name: "a".into(), prevent_destroy: false, renamed_from: None });
+        let claim = Some(Claim { source: "shop".into(), name: "a".into(), ..Claim::default() });
         let create = Operation::Create { key: key(), spec: Arc::new(HttpsEdge::default()), claim, token: None };
         commit(store, shop(), create);
         commit(store, Author::Local, patch("before"));
@@ -405,6 +416,20 @@ mod tests {
             let came = store.provenance(&key(), Some("shop")).unwrap();
             assert_eq!((came.changed.unwrap().revision, came.applied.unwrap().0.revision), (5, 3));
         }
+    }
+
+    #[test]
+    fn what_the_former_owner_wrote_is_no_drift_of_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        history(&store);
+        let claim = Claim { source: "pay".into(), name: "a".into(), ..Claim::default() };
+        let taken = Operation::Claim { key: key(), claim: Some(claim) };
+        commit(&store, Author::source("pay", None), taken);
+        let writes = |upto| store.foreign_writes(&[key()], "pay", upto).unwrap();
+        assert!(writes(6).is_empty(), "{:?}", writes(6));
+        commit(&store, Author::Local, patch("by hand since"));
+        assert_eq!(writes(7).remove(&key()).map(|writes| writes.len()), Some(1));
     }
 
     #[test]

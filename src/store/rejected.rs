@@ -207,6 +207,10 @@ impl Store {
                 hasher.update(&(part.len() as u64).to_le_bytes());
                 hasher.update(part);
             }
+            // An offer is part of what a rollback undoes (D104). The digests of all other resources are as they always were.
+            if let Some(to) = &claim.transfer_to {
+                hasher.update(b"transfer_to").update(&(to.len() as u64).to_le_bytes()).update(to.as_bytes());
+            }
         }
         Ok(hasher.finalize().to_hex().to_string())
     }

@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_whole_state_is_written_as_its_values_are() {
         let (source, name) = ("shop".into(), "\"one\"".into());
-        let claims = [None, Some(Claim { source, name, prevent_destroy: false, renamed_from: None })];
+        let claims = [None, Some(Claim { source, name, ..Claim::default() })];
         let specs = [HttpsEdge::default(), HttpsEdge { description: "}é".into(), ..HttpsEdge::default() }];
         for (claim, spec) in claims.iter().flat_map(|claim| specs.iter().map(move |spec| (claim, spec))) {
             let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));

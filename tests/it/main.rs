@@ -84,5 +84,6 @@ mod terminal;
 mod tidy;
 mod tls;
 mod trace;
+mod transfer;
 mod unfinished;
 mod watch;

@@ -8,7 +8,7 @@
 //! set that variable to, such as an identifier that the API has made.
 //!
 //! Two laws hold in every story. Behind a reconcile that succeeds, a plan of the same has no changes. And nothing else that
-//! edgewright is asked to do makes a revision, apart from `keys`, `owners` and `serve`.
+//! edgewright is asked to do makes a revision, apart from `keys`, `owners`, `transfer` and `serve`.
 //!
 //! `EDGEWRIGHT_BLESS=1 cargo test --test it scenarios` writes the stories anew, with what their commands print.
 
@@ -91,7 +91,7 @@ impl Step {
     fn may_write(&self, code: &str) -> bool {
         let words = self.words();
         match words.as_slice() {
-            ["edgewright", "keys" | "owners", ..] => true,
+            ["edgewright", "keys" | "owners" | "transfer", ..] => true,
             ["edgewright", ..] => self.plan_again().is_some() && (code == "0" || words.contains(&"--isolate")),
             _ => true,
         }

@@ -20,7 +20,7 @@ const NAMES: [(Kind, &[&str]); 9] = [
 ];
 
 /// Finds a kind by any of its names, in the singular or plural.
-pub(super) fn kind_of(text: &str) -> Result<Kind, Failure> {
+pub(crate) fn kind_of(text: &str) -> Result<Kind, Failure> {
     let plain = |text: &str| text.to_lowercase().replace(['-', '_'], "");
     let wanted = plain(text);
     for (kind, names) in NAMES {

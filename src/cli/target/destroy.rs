@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use super::{
     client::{ApiClient, foreign_response},
-    rollback::{exchange, unanswered},
+    rollback::{self, unanswered},
 };
 use crate::{
     api::sources::destroy::{DestroyRequest, DestroyRun},
     cli::{Exit, Failure, StoreArgs, progress::during},
-    model::{json, key::segment, secret::Secrets, snapshot::Snapshot},
+    model::{key::segment, snapshot::Snapshot},
     plan::{Plan, format::json::Item, outline::Detail, report::Report},
     reconcile::{ApplyError, Planned, destroy::Destroy},
     store::{Attempt, CommitError, Store, history::Outcome},
@@ -121,5 +121,5 @@ fn path(destroy: &Destroy) -> String {
 fn send(client: &ApiClient, destroy: &Destroy, expect: Option<String>) -> Result<DestroyRun, Failure> {
     let dry_run = expect.is_none();
     let request = DestroyRequest { dry_run, max_deletes: destroy.budget, expect: expect.unwrap_or_default() };
-    exchange(client, &path(destroy), &json::bytes(&request, Secrets::Masked)?, dry_run)
+    rollback::send(client, &path(destroy), &request, dry_run)
 }

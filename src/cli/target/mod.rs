@@ -10,6 +10,7 @@ mod local;
 mod rekey;
 mod rollback;
 mod server;
+mod transfer;
 mod upload;
 
 pub(super) use chosen::ServerArgs;
@@ -22,6 +23,7 @@ pub(super) use local::Local;
 pub(super) use rekey::rekey_through;
 pub(super) use rollback::RollbackTarget;
 pub(super) use server::ServerTarget;
+pub(super) use transfer::TransferTarget;
 
 use super::Failure;
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::client::{ApiClient, foreign_response, is_turned_away, refused, unreachable};
 use crate::{
@@ -67,7 +67,7 @@ impl RollbackTarget {
                 Ok(report)
             }
             RollbackTarget::Server { client, outcome } => {
-                let run = send(client, &request(rollback, None))?;
+                let run: RollbackRun = send(client, PATH, &request(rollback, None), true)?;
                 if run.outcome.is_empty() {
                     return Err(foreign_response(&client.address(PATH), 200));
                 }
@@ -110,7 +110,7 @@ impl RollbackTarget {
                 })
             }
             RollbackTarget::Server { client, outcome } => {
-                let run = send(client, &request(rollback, Some(outcome.clone())))?;
+                let run: RollbackRun = send(client, PATH, &request(rollback, Some(outcome.clone())), false)?;
                 run.report
                     .applied
                     .ok_or_else(|| unanswered(&client.address(PATH), "the response has no applied revision"))
@@ -140,24 +140,21 @@ fn request(rollback: &Rollback, expect: Option<String>) -> RollbackRequest {
     }
 }
 
-fn send(client: &ApiClient, request: &RollbackRequest) -> Result<RollbackRun, Failure> {
-    exchange(client, PATH, &json::bytes(request, Secrets::Masked)?, request.dry_run)
-}
-
-/// Sends the request of a plan without manifests, and returns the response.
-pub(super) fn exchange<T: DeserializeOwned>(
+/// Sends a request that plans or, unless it is a dry run, applies.
+pub(super) fn send<T: DeserializeOwned>(
     client: &ApiClient,
     path: &str,
-    body: &[u8],
+    request: &impl Serialize,
     dry_run: bool,
 ) -> Result<T, Failure> {
     let url = client.address(path);
+    let body = json::bytes(request, Secrets::Masked)?;
     let label = if dry_run { "Planning" } else { "Applying" };
     let failed = |reason: &str| match dry_run {
         true => unreachable(&url, reason),
         false => unanswered(&url, reason),
     };
-    let (status, text) = during(label, || client.post(&url, body)).map_err(|reason| failed(&reason))?;
+    let (status, text) = during(label, || client.post(&url, &body)).map_err(|reason| failed(&reason))?;
     if status >= 500 && !dry_run && !is_turned_away(&text) {
         return Err(unanswered(&url, &format!("status {status}")));
     }
@@ -170,7 +167,7 @@ pub(super) fn exchange<T: DeserializeOwned>(
     })
 }
 
-/// Without a usable response, the plan may have been applied or not.
+/// Without a usable response, the request may have been applied or not.
 pub(super) fn unanswered(url: &str, reason: &str) -> Failure {
     Diagnostic::error(Code::Timeout, format!("no response from {url}: {reason}"))
         .help("run the command again with --dry-run to see whether the changes were applied")

@@ -15,6 +15,7 @@ use crate::{
         merged::Merged,
         origin::{DocumentPart, Origin},
         reader::{ROUTES, SOURCES},
+        transfer::TransferMarkers,
     },
     model::{Kind, resource::AnyResource, secret::Secrets},
 };
@@ -200,6 +201,7 @@ impl<'a> Encoder<'a> {
             id,
             renamed_from,
             prevent_destroy,
+            transfer: TransferMarkers { from, to },
             spec,
             modules_from,
             token_file,
@@ -217,6 +219,8 @@ impl<'a> Encoder<'a> {
         self.optional(id.as_deref())?;
         self.optional(renamed_from.as_deref())?;
         self.number(usize::from(*prevent_destroy))?;
+        self.optional(from.as_deref())?;
+        self.optional(to.as_deref())?;
         self.texts(modules_from)?;
         self.origin(origin)?;
         self.facts(facts)?;
@@ -326,6 +330,10 @@ impl<'a> Decoder<'a> {
             id: self.optional()?.map(|id| String::from(id.as_ref())),
             renamed_from: self.optional()?.map(|name| String::from(name.as_ref())),
             prevent_destroy: self.flag()?,
+            transfer: TransferMarkers {
+                from: self.optional()?.map(|name| String::from(name.as_ref())),
+                to: self.optional()?.map(|name| String::from(name.as_ref())),
+            },
             modules_from: self.strings()?,
             token_file: None,
             origin: self.origin()?,

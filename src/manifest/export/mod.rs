@@ -200,6 +200,9 @@ impl Exporter<'_> {
         if let Some(former) = entry.claim.as_ref().and_then(|claim| claim.renamed_from.as_deref()) {
             metadata.insert("renamed_from".into(), former.into());
         }
+        if let Some(to) = entry.claim.as_ref().and_then(Claim::receiver) {
+            metadata.insert("transfer_to".into(), to.into());
+        }
         envelope(entry.key.kind, metadata, spec)
     }
 
@@ -212,7 +215,10 @@ impl Exporter<'_> {
         let routes = self.by_name(routes.cloned().collect());
         let (mut inside, mut behind) = (Vec::new(), Vec::new());
         for route in routes {
-            let plain = |claim: &Claim| !claim.prevent_destroy && claim.renamed_from.is_none();
+            // A route inside an edge moves with it.
+            let offered = |entry: &Entry| entry.claim.as_ref().and_then(Claim::receiver).map(str::to_owned);
+            let moves_along = offered(edge) == offered(&route);
+            let plain = |claim: &Claim| !claim.prevent_destroy && claim.renamed_from.is_none() && moves_along;
             let plain = route.claim.as_ref().is_some_and(plain);
             let own = self.name(&route.key).to_owned();
             let written_as_claimed = route.claim.as_ref().is_some_and(|claim| claim.name == own);

@@ -32,7 +32,7 @@ impl Reader<'_> {
             let declaration = self.declare(kind, metadata, None, edge, DocumentPart::Spec);
             self.declared.resources.push(Arc::new(Declaration { modules_from, ..declaration }));
         }
-        self.routes(&metadata.name, spec);
+        self.routes(metadata, spec);
     }
 }
 

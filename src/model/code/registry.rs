@@ -210,7 +210,14 @@ pub const REGISTRY: &[CodeInfo] = &[
         "OWNER_CONFLICT",
         409,
         "Another source owns this resource.",
-        "Remove the resource from one of the two sources.",
+        "Remove the resource from one of the two sources, or move it with `edgewright transfer` (D104).",
+    ),
+    info(
+        Code::TransferPending,
+        "TRANSFER_PENDING",
+        409,
+        "A resource is moving to another source, and one of the two sources has not done its part yet. The resource stays as it is (D104).",
+        "Set `transfer_to` in the manifest of the old source and `transfer_from` in that of the new one, and apply both. Afterwards, remove the resource from the old source.",
     ),
     info(
         Code::PreventDestroy,

@@ -62,7 +62,7 @@ mod tests {
     };
 
     fn claim(source: &str, name: &str) -> Option<Claim> {
-        Some(Claim { source: source.into(), name: name.into(), prevent_destroy: false, renamed_from: None })
+        Some(Claim { source: source.into(), name: name.into(), ..Claim::default() })
     }
 
     #[test]

@@ -175,6 +175,7 @@ fn no_error_repeats_a_secret() {
                 ("POST", "/rollbacks".to_owned()),
                 ("POST", "/sources/nothing/destroy".to_owned()),
                 ("POST", "/store/rekey".to_owned()),
+                ("POST", "/transfers".to_owned()),
             ] {
                 for token in [&server.admin, &server.viewer, &gateway] {
                     let mut headers = usual_headers(token);

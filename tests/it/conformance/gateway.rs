@@ -76,6 +76,7 @@ fn a_gateway_reads_its_configuration_and_nothing_else() {
         "POST /sources/x/resume",
         "POST /store/rekey",
         "POST /sources/x/destroy",
+        "POST /transfers",
     ];
     let of_resources = endpoints().into_iter().map(|it| format!("{} {}", it.method, it.path.replace(['{', '}'], "")));
     let refused = |call: String| -> Row {

@@ -37,6 +37,7 @@ mod saml;
 mod samples;
 mod sources;
 mod traffic;
+mod transfers;
 
 use std::collections::BTreeSet;
 
@@ -70,12 +71,13 @@ fn all_rows() -> Vec<Row> {
         routes::rows(),
         saml::rows(),
         traffic::rows(),
+        transfers::rows(),
     ]
     .concat()
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 20] = [
+const BESIDE: [&str; 21] = [
     "POST /reconciliations",
     "GET /reconciliations",
     "GET /reconciliations/{id}",
@@ -96,6 +98,7 @@ const BESIDE: [&str; 20] = [
     "GET /whoami",
     "GET /export",
     "POST /trace",
+    "POST /transfers",
 ];
 
 /// The endpoint that a step calls, as `METHOD path`.

@@ -1,0 +1,255 @@
+//! POST `/transfers`: moves resources from one source to another (D104).
+
+use std::{sync::Arc, time::Instant};
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, Method, Request as HttpRequest, StatusCode},
+    response::Response,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    App,
+    answer::ApiError,
+    auth::{self, Caller},
+    body::{self, Limits},
+    openapi::{extension::ExtensionOperation, schemas::Schemas},
+    permission, query,
+    reconciliation::json_response,
+    rollback,
+};
+use crate::{
+    model::{
+        code::Code,
+        decode::decode,
+        fault::{Fault, MOST_FAULTS, Path},
+        json::JsonError,
+        kind::owner::Role,
+        snapshot::Snapshot,
+    },
+    plan::{
+        format::json::ReportDocument,
+        saved::{Guard, Pin, SavedPlan},
+        transfer::Transfer,
+    },
+    reconcile::{
+        Planned, check_source, sync_log,
+        transfer::{apply_transfer, plan_transfer},
+    },
+    store::{Attempt, history::Outcome},
+    text::printable,
+};
+
+/// The tag of the operation.
+pub(super) const TAG: &str = "Transfers";
+/// The path of the operation.
+pub(crate) const PATH: &str = "/transfers";
+/// The most resources that a request names. Whoever moves more moves whole edges, or the whole source.
+const MOST_RESOURCES: usize = 1_000;
+
+/// Resources to move to another source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TransferCreate")]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TransferRequest {
+    /// The source that owns the resources.
+    #[schemars(length(min = 1, max = 255))]
+    pub from: String,
+    /// The source that owns them afterwards.
+    #[schemars(length(min = 1, max = 255))]
+    pub to: String,
+    /// The resources, as `KIND/NAME` (a route as `HttpsEdgeRoute/EDGE/NAME`) or by ID. An edge moves with its routes.
+    #[serde(default)]
+    pub resources: Vec<String>,
+    /// Move every resource of the source; `resources` must be empty.
+    #[serde(default)]
+    pub all: bool,
+    /// Plan without changing anything.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// The `outcome` of the reviewed dry run: no other plan is applied. Empty to apply any plan.
+    #[serde(default)]
+    pub expect: String,
+}
+
+/// The result of a transfer request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct TransferRun {
+    /// The report, in the format of `--format json`.
+    #[serde(flatten)]
+    pub report: ReportDocument,
+    /// The digest of the plan's result, for `expect`.
+    pub outcome: String,
+}
+
+impl TransferRequest {
+    fn faults(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        for (field, name) in [("from", &self.from), ("to", &self.to)] {
+            if let Err(reason) = check_source(name) {
+                faults.push(Fault::new(Code::InvalidFormat, reason).at(Path::root().join(field)));
+            }
+        }
+        if self.from == self.to {
+            let fault = Fault::new(Code::NotAllowed, "`from` and `to` are the same source");
+            faults.push(fault.at(Path::root().join("to")));
+        }
+        let resources = || Path::root().join("resources");
+        if self.all && !self.resources.is_empty() {
+            faults.push(Fault::new(Code::NotAllowed, "`resources` must be empty if `all` is true").at(resources()));
+        } else if !self.all && self.resources.is_empty() {
+            let fault = Fault::new(Code::Required, "name the resources, or set `all` to true");
+            faults.push(fault.at(resources()));
+        } else if self.resources.len() > MOST_RESOURCES {
+            let fault = Fault::new(Code::OutOfRange, format!("at most {MOST_RESOURCES} resources can be named"));
+            faults.push(fault.at(resources()));
+        }
+        faults
+    }
+}
+
+/// Plans the transfer in the body, and applies it unless it is a dry run.
+pub(super) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    query::check(parts.uri.query(), &[])?;
+    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+    if content.root().is_null() {
+        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
+    }
+    let (request, found) = decode::<TransferRequest>(content.root(), None);
+    faults.extend(found);
+    if let Some(request) = request.as_ref().filter(|_| faults.is_empty()) {
+        faults.extend(request.faults());
+    }
+    let request = match request {
+        Some(request) if faults.is_empty() => request,
+        _ => return Err(ApiError::from_faults(faults)),
+    };
+    // A client that is slow to send keeps nobody from a place.
+    app.work.place()?.run(move |_| TransferJob { app: &app, headers: &parts.headers, request }.run()).await
+}
+
+/// A valid request.
+struct TransferJob<'a> {
+    app: &'a App,
+    /// The request's headers, which identify the caller.
+    headers: &'a HeaderMap,
+    request: TransferRequest,
+}
+
+impl TransferJob<'_> {
+    fn run(&self) -> Result<Response, ApiError> {
+        let began = Instant::now();
+        let caller = self.caller(&self.app.store.snapshot())?;
+        let TransferRequest { from, to, resources, dry_run, .. } = self.request.clone();
+        let transfer = Transfer { from, to, resources };
+        if dry_run {
+            return self.answer(&plan_transfer(&transfer, &self.app.store.snapshot()), None);
+        }
+        let answer = self.apply(&transfer, &caller);
+        if let Err(error) = &answer {
+            sync_log::refused(&caller.author(), error.code(), &error.message());
+            let attempt = Attempt { began, ..Attempt::new(caller.author()) };
+            if let Err(error) = self.app.store.note(attempt, Outcome::Refused, error.message()) {
+                tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
+            }
+        }
+        answer
+    }
+
+    fn apply(&self, transfer: &Transfer, caller: &Caller) -> Result<Response, ApiError> {
+        let accept = |current: &Snapshot, planned: Planned| {
+            // The key may have been revoked since the request arrived.
+            let caller = self.caller(current)?;
+            self.accept(current, &caller, &planned)?;
+            Ok::<_, ApiError>(planned)
+        };
+        let author = caller.author();
+        let (planned, revision) = apply_transfer(transfer, &self.app.store, &author, accept)?;
+        if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
+            sync_log::applied(&author, plan, revision);
+            self.app.following.iter().for_each(|following| following.look());
+        }
+        self.answer(&planned, revision)
+    }
+
+    /// The caller of the request, if it may apply both sources.
+    fn caller(&self, current: &Snapshot) -> Result<Caller, ApiError> {
+        let caller = auth::admit_again(self.app, current, &Method::POST, self.headers)?;
+        for source in [&self.request.from, &self.request.to] {
+            may_apply(&caller, source).map_err(|fault| caller.refused(fault))?;
+        }
+        Ok(caller)
+    }
+
+    /// Whether a plan may run: the caller may change each resource, the plan is the expected one, and nothing refuses it.
+    fn accept(&self, current: &Snapshot, caller: &Caller, planned: &Planned) -> Result<(), ApiError> {
+        if let Some(plan) = &planned.plan {
+            permission::check((&caller.key, &caller.owner), current, &plan.each_operation())
+                .map_err(|fault| caller.refused(fault))?;
+        }
+        let expect = &self.request.expect;
+        if !expect.is_empty() && self.outcome(planned)? != *expect {
+            let message = "the plan is no longer the expected one: the store has changed since the dry run";
+            return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
+        }
+        let refusals = planned.plan.as_ref().map(|plan| plan.refusals.as_slice()).unwrap_or_default();
+        match refusals.is_empty() {
+            true => Ok(()),
+            false => Err(ApiError::from_faults(refusals.iter().take(MOST_FAULTS).map(rollback::fault).collect())),
+        }
+    }
+
+    fn outcome(&self, planned: &Planned) -> Result<String, JsonError> {
+        let TransferRequest { from, to, .. } = &self.request;
+        let what = format!("transfer from `{from}` to `{to}`");
+        let pin = Pin { guard: Guard::Store(self.app.store.root_secret()), source: &what, commit: None };
+        let Some(plan) = &planned.plan else { return Ok(String::new()) };
+        SavedPlan::new(plan, planned.desired.values(), &pin)?.outcome()
+    }
+
+    fn answer(&self, planned: &Planned, revision: Option<u64>) -> Result<Response, ApiError> {
+        let mut report = planned.report("transfer");
+        report.applied = revision;
+        let run = TransferRun { report: ReportDocument::of(&report), outcome: self.outcome(planned)? };
+        let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
+        Ok(json_response(status, &run)?)
+    }
+}
+
+/// Whether a caller may apply the manifests of a source.
+fn may_apply(caller: &Caller, source: &str) -> Result<(), Fault> {
+    match caller.role {
+        Role::Admin | Role::Editor => Ok(()),
+        Role::Viewer | Role::Gateway => {
+            let (role, source) = (caller.role.as_str(), printable(source));
+            let message = format!("the role `{role}` cannot change the resources of source `{source}`");
+            Err(Fault::new(Code::Forbidden, message).help("ask an editor or admin"))
+        }
+    }
+}
+
+/// An example request.
+fn example() -> Value {
+    json!({"from": "default", "to": "shop", "all": true, "dry_run": true})
+}
+
+/// The path with its operation.
+pub(super) fn path(schemas: &mut Schemas) -> (String, Value) {
+    let run = schemas.response::<TransferRun>();
+    let post = ExtensionOperation::new(
+        TAG,
+        "createTransfer",
+        "Plan or apply a transfer",
+        "Plans the move of resources from one source to another, and applies it as a new revision, unless `dry_run` is set. Resources keep their identifiers and content. The manifests of the old source must no longer declare them; otherwise its next run is an error. Refusals of a dry run are the errors that would prevent applying the plan.",
+    )
+    .body(schemas.request::<TransferRequest>(), example())
+    .responds("200", "Planned, or no changes", run.clone())
+    .responds("201", "Applied as a new revision", run)
+    .fails(&["400", "401", "403", "404", "408", "409", "413", "415", "429", "500", "503"]);
+    (PATH.to_owned(), json!({"post": post.build()}))
+}

@@ -1,0 +1,251 @@
+//! Resources that move between sources: what `transfer_from` and `transfer_to` mean in the present state (D104).
+
+use std::collections::BTreeMap;
+
+use super::{declaration::Declaration, document::Metadata};
+use crate::{
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Severity},
+        fault::{Fault, Path},
+        operation::Claim,
+        snapshot::Entry,
+    },
+    text::printable,
+};
+
+/// The most resources that a warning names.
+const MOST_NAMED: usize = 10;
+const FROM: &str = "transfer_from";
+const TO: &str = "transfer_to";
+
+/// The sources that a manifest names for a transfer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct TransferMarkers {
+    /// The source that the resource is taken from.
+    pub from: Option<String>,
+    /// The source that may take the resource over.
+    pub to: Option<String>,
+}
+
+/// Whose turn it is with a declared resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing<'c> {
+    /// The manifest is applied: nobody else owns the resource, or its owner has offered it.
+    Applied,
+    /// Another source owns the resource, and the manifests say nothing about a transfer.
+    Conflict(&'c Claim),
+    /// The owner has not offered the resource yet, or that of the parent that contains it.
+    Waiting(Option<&'c Claim>),
+    /// Another source has the resource, or will create it.
+    HandedOver(Option<&'c Claim>),
+}
+
+impl TransferMarkers {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self { from: metadata.transfer_from.clone(), to: metadata.transfer_to.clone() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
+
+    /// Whether a resource of another source is the one that a manifest of `source` declares: it is taken over, has been
+    /// handed over, or was transferred by command.
+    pub(super) fn concern(&self, claim: &Claim, source: &str) -> bool {
+        let names = |marker: &Option<String>| marker.as_deref() == Some(claim.source.as_str());
+        claim.source != source
+            && (names(&self.from) || names(&self.to) || claim.transferred_from.as_deref() == Some(source))
+    }
+
+    /// The source that may take the resource over from `source`.
+    pub(super) fn receiver(&self, source: &str) -> Option<&str> {
+        self.to.as_deref().filter(|to| *to != source)
+    }
+
+    /// Finds whose turn it is. `claim` is the one in the store, and `exists` says whether the resource is there.
+    /// `parent_waits`: the resource is declared inside of one that waits.
+    pub(super) fn standing<'c>(
+        &self,
+        source: &str,
+        claim: Option<&'c Claim>,
+        exists: bool,
+        parent_waits: bool,
+    ) -> Standing<'c> {
+        let Some(claim) = claim.filter(|claim| claim.source != source) else {
+            // A resource that the receiver has deleted must not come back, and in a new store the receiver creates it.
+            return match (exists, self.receiver(source)) {
+                (false, Some(_)) => Standing::HandedOver(None),
+                (false, None) if parent_waits => Standing::Waiting(None),
+                _ => Standing::Applied,
+            };
+        };
+        if self.from.as_deref() == Some(claim.source.as_str()) {
+            return match claim.transfer_to.as_deref() == Some(source) {
+                true => Standing::Applied,
+                false => Standing::Waiting(Some(claim)),
+            };
+        }
+        // The receiver may have passed it on.
+        if self.receiver(source).is_some() { Standing::HandedOver(Some(claim)) } else { Standing::Conflict(claim) }
+    }
+
+    /// Returns the error of a manifest that names its own source. Without a store, the source is not known.
+    pub(super) fn own_source(&self, source: &str) -> Option<Fault> {
+        let own = |(field, name): (&'static str, &Option<String>)| (name.as_deref() == Some(source)).then_some(field);
+        let field = [(FROM, &self.from), (TO, &self.to)].into_iter().find_map(own)?;
+        let message = format!("`{field}` names the source itself, `{}`", printable(source));
+        let fault = Fault::new(Code::NotAllowed, message).at(path(field));
+        Some(fault.help(format!("name the other source, remove `{field}`, or correct `--source`")))
+    }
+}
+
+impl Standing<'_> {
+    /// The warning about a manifest that is not applied.
+    pub(super) fn warning(self, declaration: &Declaration, source: &str) -> Option<Diagnostic> {
+        let (kind, name) = (declaration.kind, printable(&declaration.name));
+        let (from, to) = (declaration.transfer.from.as_deref(), declaration.transfer.receiver(source));
+        let (field, message, help) = match self {
+            Standing::Applied | Standing::Conflict(_) => return None,
+            Standing::Waiting(claim) => {
+                let owner = printable(claim.map(|claim| claim.source.as_str()).or(from).unwrap_or_default());
+                let message = format!("{kind} `{name}` is not applied yet: source `{owner}` has not handed it over");
+                let help = format!("set `{TO}: {}` in its manifest in source `{owner}`", printable(source));
+                (FROM, message, help)
+            }
+            Standing::HandedOver(Some(claim)) => {
+                let message = format!("{kind} `{name}` is not applied: source `{}` owns it", printable(&claim.source));
+                (TO, message, "remove it from this source: the transfer is complete".to_owned())
+            }
+            Standing::HandedOver(None) => {
+                let to = printable(to.unwrap_or_default());
+                let message =
+                    format!("{kind} `{name}` is not applied: it does not exist, and is left to source `{to}`");
+                (TO, message, format!("remove it from this source, or remove `{TO}` so that this source creates it"))
+            }
+        };
+        let fault = Fault::new(Code::TransferPending, message).at(path(field)).help(help);
+        Some(declaration.head().warning(fault))
+    }
+}
+
+/// The metadata of what is declared inside a manifest: it moves together with what contains it.
+pub(super) fn inherited(metadata: &Metadata) -> Metadata {
+    let (transfer_from, transfer_to) = (metadata.transfer_from.clone(), metadata.transfer_to.clone());
+    Metadata { transfer_from, transfer_to, ..Metadata::default() }
+}
+
+/// Checks the markers of a manifest.
+pub(super) fn faults(metadata: &Metadata, is_resource: bool) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (field, name) in [(FROM, &metadata.transfer_from), (TO, &metadata.transfer_to)] {
+        let Some(name) = name else { continue };
+        if !is_resource {
+            let fault =
+                Fault::new(Code::NotAllowed, format!("a ModuleSet has no `{field}`: it exists in manifests only"));
+            faults.push(fault.at(path(field)).help("copy the set to the manifests of the other source"));
+        } else if name.trim().is_empty() || name.len() > 255 || name.contains(char::is_control) {
+            let fault = Fault::new(Code::InvalidFormat, format!("`{field}` must be the name of a source"));
+            faults.push(fault.at(path(field)).help("use 1 to 255 bytes without control characters"));
+        }
+    }
+    if is_resource && metadata.transfer_from.is_some() && metadata.transfer_from == metadata.transfer_to {
+        let fault = Fault::new(Code::NotAllowed, format!("`{FROM}` and `{TO}` name the same source"));
+        faults.push(fault.at(path(TO)).help("keep the one that is still to be done"));
+    }
+    faults
+}
+
+/// The warnings about resources of a source that are promised to a source and not declared: they are not deleted.
+pub(super) fn kept<'e>(promised: impl Iterator<Item = &'e Entry>) -> Vec<Diagnostic> {
+    let mut by_receiver: BTreeMap<Option<&str>, Vec<String>> = BTreeMap::new();
+    for entry in promised {
+        let Some(claim) = &entry.claim else { continue };
+        by_receiver.entry(claim.receiver()).or_default().push(format!("{} (`{}`)", entry.key, printable(&claim.name)));
+    }
+    let warnings = by_receiver.into_iter().map(|(to, names)| {
+        let named: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
+        let more = names.len().saturating_sub(named.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let until = match to {
+            Some(to) => format!("source `{}` takes over", printable(to)),
+            None => "a manifest of this source declares them, after their transfer".to_owned(),
+        };
+        let message = format!("kept until {until}: {}{more}", named.join(", "));
+        let help = format!("to delete instead, declare without `{TO}` once, and remove the manifest afterwards");
+        let error = Diagnostic::error(Code::TransferPending, message).help(help);
+        Diagnostic { severity: Severity::Warning, ..error }
+    });
+    warnings.collect()
+}
+
+fn path(field: &'static str) -> Path {
+    Path::root().join("metadata").join(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn markers(from: Option<&str>, to: Option<&str>) -> TransferMarkers {
+        TransferMarkers { from: from.map(str::to_owned), to: to.map(str::to_owned) }
+    }
+
+    fn claim(source: &str, to: Option<&str>) -> Claim {
+        Claim { source: source.into(), name: "shop".into(), transfer_to: to.map(str::to_owned), ..Claim::default() }
+    }
+
+    #[test]
+    fn a_resource_changes_hands_only_with_the_consent_of_both() {
+        let (held, offered, elsewhere) = (claim("a", None), claim("a", Some("b")), claim("a", Some("c")));
+        let taking = markers(Some("a"), None);
+        let standing = |claim| taking.standing("b", Some(claim), true, false);
+        assert_eq!(standing(&offered), Standing::Applied);
+        assert_eq!(standing(&held), Standing::Waiting(Some(&held)));
+        assert_eq!(standing(&elsewhere), Standing::Waiting(Some(&elsewhere)));
+        let silent = TransferMarkers::default();
+        assert_eq!(silent.standing("b", Some(&offered), true, false), Standing::Conflict(&offered));
+        let other = claim("d", Some("b"));
+        assert_eq!(standing(&other), Standing::Conflict(&other), "offered by somebody else");
+    }
+
+    #[test]
+    fn who_hands_over_neither_creates_nor_fights() {
+        let giving = markers(None, Some("b"));
+        let (own, taken, passed) = (claim("a", Some("b")), claim("b", None), claim("c", None));
+        assert_eq!(giving.standing("a", Some(&own), true, false), Standing::Applied);
+        assert_eq!(giving.standing("a", Some(&taken), true, false), Standing::HandedOver(Some(&taken)));
+        assert_eq!(giving.standing("a", Some(&passed), true, false), Standing::HandedOver(Some(&passed)));
+        assert_eq!(giving.standing("a", None, false, false), Standing::HandedOver(None));
+        // One that is passed on: taken first, and offered at once.
+        let both = markers(Some("a"), Some("c"));
+        assert_eq!(both.standing("b", Some(&own), true, false), Standing::Applied);
+        assert_eq!(both.standing("b", Some(&passed), true, false), Standing::HandedOver(Some(&passed)));
+    }
+
+    #[test]
+    fn what_is_inside_of_a_waiting_resource_waits() {
+        let taking = markers(Some("a"), None);
+        assert_eq!(taking.standing("b", None, false, true), Standing::Waiting(None));
+        assert_eq!(taking.standing("b", None, false, false), Standing::Applied);
+    }
+
+    #[test]
+    fn markers_name_another_source() {
+        assert!(markers(Some("a"), None).own_source("b").is_none());
+        let fault = markers(None, Some("a")).own_source("a");
+        assert_eq!(fault.map(|fault| fault.message), Some("`transfer_to` names the source itself, `a`".into()));
+        let metadata = |from: Option<&str>, to: Option<&str>| Metadata {
+            transfer_from: from.map(str::to_owned),
+            transfer_to: to.map(str::to_owned),
+            ..Metadata::default()
+        };
+        let codes = |metadata: &Metadata, is_resource: bool| -> Vec<Code> {
+            faults(metadata, is_resource).iter().map(|fault| fault.code).collect()
+        };
+        assert!(codes(&metadata(Some("a"), Some("b")), true).is_empty());
+        assert_eq!(codes(&metadata(Some("a"), Some("a")), true), [Code::NotAllowed]);
+        assert_eq!(codes(&metadata(Some(" "), Some("a\nb")), true), [Code::InvalidFormat, Code::InvalidFormat]);
+        assert_eq!(codes(&metadata(Some("a"), None), false), [Code::NotAllowed]);
+    }
+}

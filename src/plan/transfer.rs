@@ -1,0 +1,269 @@
+//! The plan that moves resources from one source to another, without changing them (D104).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{Change, Effect, Plan, diff::transfer_notes};
+use crate::{
+    model::{
+        code::Code,
+        diagnostic::Diagnostic,
+        fault::nearest,
+        key::Key,
+        operation::{Claim, Operation},
+        snapshot::{Entry, Snapshot},
+    },
+    text::printable,
+};
+
+/// Resources that move to another source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Transfer {
+    /// The source that owns them.
+    pub from: String,
+    /// The source that owns them afterwards.
+    pub to: String,
+    /// The resources, as `KIND/NAME` or ID. Their children move with them. Empty for all resources of the source.
+    pub resources: Vec<String>,
+}
+
+impl Transfer {
+    /// Computes the plan. Resources that the receiver has already are unchanged, so that a transfer can be repeated.
+    pub(crate) fn plan(&self, current: &Snapshot) -> Plan {
+        let mut plan = Plan { base: current.revision, ..Plan::default() };
+        let chosen = match self.chosen(current) {
+            Ok(chosen) => chosen,
+            Err(refusals) => return Plan { refusals, ..plan },
+        };
+        let is_moved = |entry: &Entry| {
+            let claim = entry.claim.as_ref().filter(|claim| claim.source == self.to);
+            claim.is_some_and(|claim| claim.transferred_from.as_ref() == Some(&self.from))
+        };
+        let mut moving: Vec<(&Entry, &Claim, String)> = Vec::new();
+        for entry in chosen {
+            match &entry.claim {
+                Some(claim) if claim.source == self.from => moving.push((entry, claim, full_name(current, entry))),
+                Some(_) if entry.is_owned_by(&self.to) => plan.unchanged += 1,
+                _ => {}
+            }
+        }
+        if self.resources.is_empty() && moving.is_empty() {
+            plan.unchanged = current.iter().filter(|entry| is_moved(entry)).count();
+            if plan.unchanged == 0 {
+                let message = format!("source `{}` owns nothing", printable(&self.from));
+                plan.refusals.push(Diagnostic::error(Code::NotFound, message).help("check the name of the source"));
+            }
+        }
+        moving.sort_by(|one, other| (one.0.key.kind, &one.2).cmp(&(other.0.key.kind, &other.2)));
+        plan.refusals.extend(self.taken_names(current, &moving));
+        for (entry, old, name) in moving {
+            let claim = Claim {
+                source: self.to.clone(),
+                // The manifests of the new source may not have the resource yet, and must not delete it.
+                transfer_to: Some(self.to.clone()),
+                transferred_from: Some(self.from.clone()),
+                ..old.clone()
+            };
+            let notes = transfer_notes(old, &claim);
+            let key = entry.key.clone();
+            let operations = vec![Operation::Claim { key: key.clone(), claim: Some(claim) }];
+            let (effect, before) = (Effect::Adopt, Some(Arc::clone(entry.spec())));
+            let (token_file, drift) = (None, None);
+            plan.changes.push(Change { key, name, effect, notes, before, operations, token_file, drift });
+        }
+        plan
+    }
+
+    /// The chosen resources with their children; only one of the two sources, or none, may own each.
+    fn chosen<'s>(&self, current: &'s Snapshot) -> Result<Vec<&'s Entry>, Vec<Diagnostic>> {
+        if self.resources.is_empty() {
+            return Ok(current.iter().map(|entry| &**entry).filter(|entry| entry.is_owned_by(&self.from)).collect());
+        }
+        let mut found: BTreeMap<&Key, &Entry> = BTreeMap::new();
+        let mut refusals = Vec::new();
+        for wanted in &self.resources {
+            let matches = |entry: &&Entry| is_called(current, entry, wanted);
+            let all: Vec<&Entry> = current.iter().map(|entry| &**entry).filter(matches).collect();
+            let concerned: Vec<&Entry> = all.iter().copied().filter(|entry| self.concerns(current, entry)).collect();
+            if concerned.is_empty() {
+                refusals.push(self.not_found(current, wanted, all.first().copied()));
+            }
+            for entry in concerned {
+                found.insert(&entry.key, entry);
+                let kind = entry.key.kind.info().children;
+                let children = kind.into_iter().flat_map(move |kind| current.children(&entry.key, kind));
+                found.extend(children.map(|child| (&child.key, &**child)));
+            }
+        }
+        if refusals.is_empty() { Ok(found.into_values().collect()) } else { Err(refusals) }
+    }
+
+    /// Whether one of the two sources owns a resource, or what it contains: a resource without an owner can have children.
+    fn concerns(&self, current: &Snapshot, entry: &Entry) -> bool {
+        let is_ours = |entry: &Entry| entry.is_owned_by(&self.from) || entry.is_owned_by(&self.to);
+        let kind = entry.key.kind.info().children.filter(|_| entry.claim.is_none());
+        is_ours(entry) || kind.is_some_and(|kind| current.children(&entry.key, kind).any(|child| is_ours(child)))
+    }
+
+    fn not_found(&self, current: &Snapshot, wanted: &str, other: Option<&Entry>) -> Diagnostic {
+        let (wanted, from) = (printable(wanted), printable(&self.from));
+        if let Some(entry) = other {
+            let owner = match &entry.claim {
+                Some(claim) => format!("source `{}` owns it", printable(&claim.source)),
+                None => "no source owns it".to_owned(),
+            };
+            let message = format!("source `{from}` does not own `{wanted}` ({}): {owner}", entry.key.id);
+            return Diagnostic::error(Code::OwnerConflict, message).help("correct the source that it moves from");
+        }
+        let error = Diagnostic::error(Code::NotFound, format!("source `{from}` has no resource `{wanted}`"));
+        let owned = current.iter().filter(|entry| entry.is_owned_by(&self.from));
+        let names: Vec<String> =
+            owned.map(|entry| format!("{}/{}", entry.key.kind, full_name(current, entry))).collect();
+        error.help(match nearest(&wanted, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{}`?", printable(near)),
+            None => "name a resource as KIND/NAME, a route as HttpsEdgeRoute/EDGE/NAME, or by its ID".to_owned(),
+        })
+    }
+
+    /// Refuses what would give two resources of the receiver the same name.
+    fn taken_names(&self, current: &Snapshot, moving: &[(&Entry, &Claim, String)]) -> Vec<Diagnostic> {
+        let mut taken = BTreeSet::new();
+        for entry in current.iter().filter(|entry| entry.is_owned_by(&self.to)) {
+            let name = entry.claim.as_ref().map(|claim| claim.name.as_str());
+            taken.insert((entry.key.kind, entry.key.parent.as_ref(), name));
+        }
+        let clash = moving.iter().filter(|(entry, claim, _)| {
+            taken.contains(&(entry.key.kind, entry.key.parent.as_ref(), Some(claim.name.as_str())))
+        });
+        let refusal = clash.map(|(entry, _, name)| {
+            let message =
+                format!("source `{}` has another {} `{}`", printable(&self.to), entry.key.kind, printable(name));
+            Diagnostic::error(Code::DuplicateName, message).help("rename one of the two resources first")
+        });
+        refusal.collect()
+    }
+}
+
+/// Whether a resource is meant by `KIND/NAME`, where the kind is spelt in any case, or by an ID.
+fn is_called(current: &Snapshot, entry: &Entry, wanted: &str) -> bool {
+    let Some((kind, name)) = wanted.split_once('/') else { return entry.key.id.as_str() == wanted };
+    entry.key.kind.info().name.eq_ignore_ascii_case(kind)
+        && (entry.key.id.as_str() == name || full_name(current, entry) == name)
+}
+
+/// The name in the manifests or the ID, prefixed with that of the parent.
+fn full_name(current: &Snapshot, entry: &Entry) -> String {
+    let own = |entry: &Entry| match &entry.claim {
+        Some(claim) => claim.name.clone(),
+        None => entry.key.id.to_string(),
+    };
+    let Some(parent) = entry.key.parent_key() else { return own(entry) };
+    let parent_name = current.get(&parent).map_or_else(|| parent.id.to_string(), |parent| own(parent));
+    format!("{parent_name}/{}", own(entry))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::{
+        Kind,
+        id::Id,
+        kind::{
+            https_edge::HttpsEdge,
+            https_edge_route::{HttpsEdgeRoute, MatchType},
+        },
+    };
+
+    fn edge(name: &str) -> Key {
+        Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}")))
+    }
+
+    fn owned(source: &str, name: &str) -> Option<Claim> {
+        Some(Claim { source: source.into(), name: name.into(), prevent_destroy: true, ..Claim::default() })
+    }
+
+    fn create(name: &str, source: &str) -> Operation {
+        let spec = Arc::new(HttpsEdge { description: name.into(), ..HttpsEdge::default() });
+        Operation::Create { key: edge(name), spec, claim: owned(source, name), token: None }
+    }
+
+    fn after(state: &Snapshot, operations: Vec<Operation>) -> Snapshot {
+        state.apply(&operations, Timestamp::UNIX_EPOCH).unwrap().0
+    }
+
+    /// Edges of two sources; the first has a route of each.
+    fn world() -> Snapshot {
+        let route = |id: &str, source: &str| {
+            let key = Key::child(Kind::HttpsEdgeRoute, edge("shop").id, Id::new(&format!("edghtsrt_{id}")));
+            let (match_type, r#match) = (Some(MatchType::PathPrefix), format!("/{id}"));
+            let spec = Arc::new(HttpsEdgeRoute { match_type, r#match, ..HttpsEdgeRoute::default() });
+            Operation::Create { key, spec, claim: owned(source, id), token: None }
+        };
+        let edges = [create("shop", "old"), create("docs", "old"), create("team", "new")];
+        let routes = [route("cart", "old"), route("guest", "third")];
+        after(&Snapshot::default(), edges.into_iter().chain(routes).collect())
+    }
+
+    fn transfer(resources: &[&str]) -> Transfer {
+        let resources = resources.iter().map(|it| (*it).to_owned()).collect();
+        Transfer { from: "old".into(), to: "new".into(), resources }
+    }
+
+    fn names(plan: &Plan) -> Vec<&str> {
+        plan.changes.iter().map(|change| change.name.as_str()).collect()
+    }
+
+    fn codes(plan: &Plan) -> Vec<String> {
+        plan.refusals.iter().map(|refusal| refusal.code.to_string()).collect()
+    }
+
+    #[test]
+    fn an_edge_moves_with_the_routes_of_its_source() {
+        let world = world();
+        let plan = transfer(&["httpsedge/shop"]).plan(&world);
+        assert_eq!((names(&plan), plan.refusals.len()), (vec!["shop", "shop/cart"], 0));
+        assert!(plan.changes.iter().all(|change| change.notes == ["transferred from source `old`"]));
+        let moved = after(&world, plan.operations());
+        let claim = moved.get(&edge("shop")).unwrap().claim.clone().unwrap();
+        assert_eq!((claim.source.as_str(), claim.transferred_from.as_deref()), ("new", Some("old")));
+        assert!(claim.prevent_destroy, "protection stays");
+        assert!(claim.is_promised() && claim.receiver().is_none());
+        let guests = moved.iter().filter(|entry| entry.is_owned_by("third"));
+        assert_eq!((guests.count(), moved.len()), (1, world.len()));
+        // Once more, as after a lost response.
+        let again = transfer(&["HttpsEdge/shop"]).plan(&moved);
+        assert_eq!((again.changes.len(), again.refusals.len(), again.unchanged), (0, 0, 2));
+        let rest = transfer(&[]).plan(&moved);
+        assert_eq!(names(&rest), ["docs"]);
+        let all = after(&moved, rest.operations());
+        let again = transfer(&[]).plan(&all);
+        assert_eq!((again.changes.len(), again.refusals.len(), again.unchanged), (0, 0, 3));
+    }
+
+    #[test]
+    fn one_route_moves_by_its_name_or_id() {
+        for wanted in ["HttpsEdgeRoute/shop/cart", "edghtsrt_cart"] {
+            assert_eq!(names(&transfer(&[wanted]).plan(&world())), ["shop/cart"], "{wanted}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_move_is_named() {
+        let world = world();
+        let unknown = transfer(&["HttpsEdge/shpo"]).plan(&world);
+        assert_eq!(codes(&unknown), ["ERR_EDGEWRIGHT_NOT_FOUND"]);
+        assert_eq!(unknown.refusals.first().unwrap().help.as_deref(), Some("did you mean `HttpsEdge/shop`?"));
+        let foreign = transfer(&["HttpsEdgeRoute/shop/guest"]).plan(&world);
+        assert_eq!(codes(&foreign), ["ERR_EDGEWRIGHT_OWNER_CONFLICT"]);
+        let nobody = Transfer { from: "none".into(), ..transfer(&[]) }.plan(&world);
+        assert_eq!(codes(&nobody), ["ERR_EDGEWRIGHT_NOT_FOUND"]);
+        let twice = Operation::Claim { key: edge("team"), claim: owned("new", "shop") };
+        let clash = transfer(&["HttpsEdge/shop"]).plan(&after(&world, vec![twice]));
+        assert_eq!(codes(&clash), ["ERR_EDGEWRIGHT_DUPLICATE_NAME"]);
+    }
+}
