@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use super::{
     CommandResult, Exit, Failure, StoreArgs,
+    key_scope::ScopeArgs,
     output::{hand_over, print},
     show::say,
 };
@@ -24,6 +25,7 @@ use crate::{
         operation::{Author, Operation},
         rules,
         secret::Secret,
+        snapshot::Snapshot,
     },
     reconcile::ApplyError,
     store::{Commit, Store, mint},
@@ -43,7 +45,7 @@ enum Command {
     Create {
         #[command(flatten)]
         store: StoreArgs,
-        /// Role of the key's owner: gateway, viewer, editor or admin (default for a new owner: editor).
+        /// Role of the key's owner: gateway, viewer, planner, editor or admin (default for a new owner: editor).
         #[arg(long, env = "EDGEWRIGHT_ROLE", value_parser = role)]
         role: Option<Role>,
         /// Owner of the key, as `usr_…` or `bot_…` (default: a new user).
@@ -52,6 +54,8 @@ enum Command {
         /// Description of the key.
         #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_DESCRIPTION", default_value = "")]
         description: String,
+        #[command(flatten)]
+        scope: ScopeArgs,
     },
     /// List the keys, newest first.
     List {
@@ -73,9 +77,10 @@ pub(super) fn role(text: &str) -> Result<Role, String> {
     match text.to_lowercase().as_str() {
         "gateway" => Ok(Role::Gateway),
         "viewer" => Ok(Role::Viewer),
+        "planner" => Ok(Role::Planner),
         "editor" => Ok(Role::Editor),
         "admin" => Ok(Role::Admin),
-        _ => Err("expected gateway, viewer, editor or admin".into()),
+        _ => Err("expected gateway, viewer, planner, editor or admin".into()),
     }
 }
 
@@ -83,10 +88,17 @@ impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         match self.command {
-            Command::Create { store, role, owner, description } => {
+            Command::Create { store, role, owner, description, scope } => {
                 let mut shown = false;
                 let opened = store.open().map_err(|failure| while_served(failure, "POST /api_keys"))?;
-                let created = create(&opened, role, owner, description, |token| {
+                let spec = ApiKey {
+                    description,
+                    owner_id: owner.unwrap_or_else(|| mint::fresh_id(Kind::Owner).to_string()),
+                    scope: scope.scope().map(Arc::new),
+                    ..ApiKey::default()
+                };
+                let (owner, is_limited) = (spec.owner_id.clone(), spec.scope.is_some());
+                let created = create(&opened, role, spec, |token| {
                     hand_over(format!("{}\n", token.expose())).inspect_err(|_| say("No key was created."))?;
                     shown = true;
                     Ok(())
@@ -95,10 +107,16 @@ impl Args {
                     say("The key was not created: the token that was printed does not work.");
                 }
                 created?;
+                if !is_limited && rules::role_of(&opened.snapshot(), &owner) == Some(Role::Editor) {
+                    say("The key may apply every source. To limit it, create it with --apply SOURCE.");
+                }
             }
             Command::List { store } => {
                 let store = store.read_existing().map_err(|failure| while_served(failure, "GET /api_keys"))?;
                 print(list(&store))?;
+                if let Some(warning) = wide_keys(&store.snapshot()) {
+                    say(&warning);
+                }
             }
             Command::Revoke { store, id } => {
                 let key = Key::new(Kind::ApiKey, Id::new(&id));
@@ -123,12 +141,10 @@ fn while_served(mut failure: Failure, request: &str) -> Failure {
 pub(super) fn create(
     store: &Store,
     role: Option<Role>,
-    owner: Option<String>,
-    description: String,
+    spec: ApiKey,
     hand_out: impl FnOnce(&Secret) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let owner = owner.unwrap_or_else(|| mint::fresh_id(Kind::Owner).to_string());
-    let spec = ApiKey { description, metadata: String::new(), owner_id: owner.clone() };
+    let owner = spec.owner_id.clone();
     if let Some(fault) = spec.faults().into_iter().next() {
         let help = fault.help.unwrap_or_default();
         return Err(Diagnostic::error(fault.code, fault.message).help(help).into());
@@ -159,12 +175,25 @@ pub(super) fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), Fa
     store.commit(commit).map(|_| ()).map_err(|error| ApplyError::Commit(error).diagnostic().into())
 }
 
+/// Warns of keys without limits, unless only admins have any.
+pub(super) fn wide_keys(snapshot: &Snapshot) -> Option<String> {
+    let (admins, others) = rules::keys_of_every_source(snapshot);
+    let keys = if admins + others == 1 { "API key" } else { "API keys" };
+    let warning = || {
+        format!(
+            "{} {keys} may apply every source, {others} without the role `admin`. Scopes limit keys.",
+            admins + others
+        )
+    };
+    (others > 0).then(warning)
+}
+
 fn list(store: &Store) -> String {
     let snapshot = store.snapshot();
     let mut lines = String::new();
     for entry in snapshot.newest_first(Kind::ApiKey, None, u64::MAX) {
         let Some(key) = entry.spec_as::<ApiKey>() else { continue };
-        let role = rules::role_of(&snapshot, &key.owner_id).unwrap_or_default();
+        let role = rules::key_role(&snapshot, key).unwrap_or_default();
         let line = format!(
             "{}  {}  {:7}  {}  {}",
             entry.key.id,
@@ -174,6 +203,9 @@ fn list(store: &Store) -> String {
             key.description
         );
         lines += escaped(&line).trim_end();
+        if let Some(scope) = &key.scope {
+            lines += &format!("  [{}]", escaped(&scope.to_string()));
+        }
         lines.push('\n');
     }
     lines

@@ -16,6 +16,7 @@ mod followed;
 mod get;
 mod guards;
 mod history;
+mod key_scope;
 mod keys;
 mod listen;
 mod log;

@@ -369,9 +369,11 @@ impl<R: Resource> AnyResource for R {
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error> {
         let (mut whole, mut changes) = (self.to_json(Secrets::Revealed)?, patch.to_json(Secrets::Revealed)?);
         for field in fields {
-            if let Some(value) = changes.remove(field) {
-                whole.insert(field.clone(), value);
-            }
+            match changes.remove(field) {
+                Some(value) => whole.insert(field.clone(), value),
+                // An optional field that is not written when it is unset.
+                None => whole.remove(field),
+            };
         }
         // Modules are copied: serialising them would lose their parsed texts.
         whole.retain(|name, _| R::INFO.slot(name).is_none());

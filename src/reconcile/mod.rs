@@ -36,6 +36,7 @@ pub(crate) mod sync_log;
 #[cfg(test)]
 mod timers;
 pub(crate) mod token;
+mod unseen;
 pub(crate) mod watch;
 mod writes;
 
