@@ -31,6 +31,7 @@ mod history_server;
 mod identity;
 mod isolate;
 mod jail;
+mod key_scopes;
 mod lint_places;
 mod lints;
 mod logs;

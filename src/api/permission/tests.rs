@@ -35,12 +35,12 @@ use crate::{
 
 /// What a caller gets: the permission, or a refusal. Whether the request then succeeds does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum Decision {
     Allowed,
     Forbidden,
     Unauthenticated,
 }
-use Verdict::{Allowed, Forbidden, Unauthenticated};
+use Decision::{Allowed, Forbidden, Unauthenticated};
 
 /// Which callers an endpoint is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Asker {
     }
 
     /// What the caller gets for a resource or source of `shop`, or of another source.
-    fn verdict(self, rule: EndpointRule, is_own: bool, dry_run: bool) -> Verdict {
+    fn decision(self, rule: EndpointRule, is_own: bool, dry_run: bool) -> Decision {
         match self {
             _ if rule == EndpointRule::Open => return Allowed,
             Asker::Expired => return Unauthenticated,
@@ -177,14 +177,14 @@ impl Asker {
 }
 
 /// A server with a key of each caller, and resources of `shop` and of another source.
-struct World {
+struct AskedServer {
     store: Arc<Store>,
     router: Router,
     tokens: Vec<(Asker, String)>,
     runtime: tokio::runtime::Runtime,
 }
 
-impl World {
+impl AskedServer {
     fn new() -> Self {
         let url = String::from("http://localhost");
         let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    fn ask(&self, asker: Asker, method: &str, path: &str, body: Option<&Value>) -> Verdict {
+    fn ask(&self, asker: Asker, method: &str, path: &str, body: Option<&Value>) -> Decision {
         let token = self.tokens.iter().find(|(it, _)| *it == asker).map(|(_, token)| token.as_str()).unwrap();
         let request = Request::builder()
             .method(method)
@@ -261,7 +261,7 @@ impl World {
         let (method, path) = call;
         let dry_run = body.and_then(|body| body.get("dry_run")) == Some(&json!(true));
         let differs = |asker: Asker| {
-            let (found, expected) = (self.ask(asker, method, path, body), asker.verdict(rule, is_own, dry_run));
+            let (found, expected) = (self.ask(asker, method, path, body), asker.decision(rule, is_own, dry_run));
             (found != expected).then(|| format!("{asker:?} {method} {path}: {found:?}, expected {expected:?}"))
         };
         ASKERS.into_iter().filter_map(differs).collect()
@@ -299,7 +299,7 @@ fn body_of(endpoint: &Endpoint) -> Option<Value> {
 
 #[test]
 fn endpoints_of_kinds() {
-    let world = World::new();
+    let world = AskedServer::new();
     let mut wrong = Vec::new();
     for endpoint in endpoints() {
         for (id, is_own) in [("own", true), ("other", false)] {
@@ -324,7 +324,7 @@ fn endpoints_of_kinds() {
 
 #[test]
 fn all_other_endpoints() {
-    let world = World::new();
+    let world = AskedServer::new();
     world.refill();
     let of_kinds = endpoints();
     let document = openapi::document(VERSION_HEADER);
