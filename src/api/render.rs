@@ -25,12 +25,8 @@ pub(super) fn render(app: &App, sight: &Sight, snapshot: &Snapshot, entry: &Entr
     if let Some(rendered) = cell.get() {
         return Ok(Rendered::clone(rendered));
     }
-    let rendered = answer::rendered(view_json(
-        snapshot,
-        entry,
-        &app.site,
-        if shown { Secrets::Revealed } else { Secrets::Masked },
-    )?);
+    let secrets = if shown { Secrets::Revealed } else { Secrets::Masked };
+    let rendered = answer::rendered(view_json(snapshot, entry, &app.site, secrets)?);
     // Most resources have no secret, so both forms can share their bytes.
     let forms = [&entry.rendered.revealed, &entry.rendered.masked];
     let same = forms.into_iter().filter_map(OnceLock::get).find(|other| other.body == rendered.body).cloned();

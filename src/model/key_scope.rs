@@ -16,7 +16,7 @@ use super::{
 use crate::text::printable;
 
 /// What stands for every source or kind.
-pub(crate) const ALL: &str = "*";
+const ALL: &str = "*";
 /// The most entries of a list: every request of the key reads them.
 const MOST_ENTRIES: usize = 100;
 /// The longest pattern of source names, in bytes.

@@ -2,7 +2,8 @@
 
 use std::borrow::Borrow;
 
-use super::{super::auth::Caller, ask_an_admin};
+use super::ask_an_admin;
+use crate::api::auth::Caller;
 use crate::model::{
     Kind,
     code::Code,
@@ -147,8 +148,12 @@ fn refused(key: &Key, caller: Role, target: Role) -> Fault {
 mod tests {
     use std::sync::Arc;
 
-    use super::{super::Manner, *};
-    use crate::{model::id::Id, store::mint::now};
+    use super::*;
+    use crate::{
+        api::permission::{Manner, allows_operations},
+        model::id::Id,
+        store::mint::now,
+    };
 
     const ROLES: [Role; 5] = [Role::Gateway, Role::Viewer, Role::Planner, Role::Editor, Role::Admin];
 
@@ -184,7 +189,7 @@ mod tests {
 
     fn allowed(caller: Role, snapshot: &Snapshot, operation: Operation) -> Result<(), Code> {
         let caller = Caller { key: key_of(caller).id, owner: owner_of(caller).id, role: caller, scope: None };
-        super::super::allows_operations(&caller, &[operation], Manner::Single, snapshot).map_err(|fault| fault.code)
+        allows_operations(&caller, &[operation], Manner::Single, snapshot).map_err(|fault| fault.code)
     }
 
     #[test]
@@ -236,7 +241,7 @@ mod tests {
             ("usr_gone", Some(Code::Unauthenticated)),
         ] {
             let caller = Caller { key: key.clone(), owner: Id::new(owner), role: Role::Admin, scope: None };
-            let found = super::super::allows_operations(&caller, &delete, Manner::Single, &snapshot).err();
+            let found = allows_operations(&caller, &delete, Manner::Single, &snapshot).err();
             assert_eq!(found.map(|fault| fault.code), expected, "{owner}");
         }
     }
@@ -279,7 +284,7 @@ mod tests {
         let key = Key::new(Kind::ApiKey, Id::new("ak_shop"));
         let own = snapshot.get(&key).unwrap().spec_as::<ApiKey>().unwrap().scope.clone();
         let caller = Caller { key: key.id, owner: owner_of(Role::Editor).id, role: Role::Editor, scope: own };
-        super::super::allows_operations(&caller, &[operation], Manner::Single, &snapshot).map_err(|fault| fault.code)
+        allows_operations(&caller, &[operation], Manner::Single, &snapshot).map_err(|fault| fault.code)
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use std::{borrow::Borrow, collections::HashMap};
 
-use super::{super::auth::Caller, Manner, forbidden, of_source};
+use super::{Manner, forbidden, of_source};
+use crate::api::auth::Caller;
 use crate::model::{
     Kind,
     fault::{Fault, Path},
