@@ -3,7 +3,10 @@
 use edgewright::resources::MASK;
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Server};
+use crate::{
+    cli::Folder,
+    server::{Answer, Server},
+};
 
 /// The manifest of an edge with a route that has a secret.
 fn manifest(name: &str, secret: &str, description: &str) -> String {
@@ -219,4 +222,29 @@ fn a_scope_is_validated_shown_and_absent_without_one() {
     assert_eq!(shown.str("/scope/apply/0"), "shop");
     let plain = server.call("GET", &format!("/api_keys/{}", server.key_ids[0]), None);
     assert!(!plain.text.contains("scope"), "{}", plain.text);
+}
+
+#[test]
+fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
+    let folder = Folder::new();
+    let limited = folder.ok("keys create --owner bot_shop --apply shop --kind TlsCertificate --action update");
+    assert!(!limited.err.contains("every source"), "{}", limited.err);
+    let quiet = folder.ok("keys list");
+    assert!(quiet.out.contains("[apply=shop kinds=TlsCertificate actions=update]"), "{}", quiet.out);
+    assert!(!quiet.err.contains("every source"), "{}", quiet.err);
+    let wide = folder.ok("keys create --owner bot_shop");
+    assert!(wide.err.contains("--apply SOURCE"), "{}", wide.err);
+    for command in ["keys list", "owners list"] {
+        let run = folder.ok(command);
+        assert!(run.err.contains("1 API key may apply every source, 1 without"), "{command}: {}", run.err);
+    }
+    for (options, words) in [
+        ("--kind TlsCertificat", "did you mean `TlsCertificate`?"),
+        ("--expires-at soon", "`expires_at` must be a time"),
+        ("--address 10.0.0.1/8", "is not a network"),
+        ("--scope-role viewer --secrets", "`secrets` cannot be true"),
+    ] {
+        let refused = folder.run(&format!("keys create {options}"));
+        assert!(refused.code != 0 && refused.err.contains(words), "{options}: {}", refused.all());
+    }
 }

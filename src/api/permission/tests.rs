@@ -216,7 +216,7 @@ impl AskedServer {
                 if self.store.snapshot().get(&key).is_some() {
                     continue;
                 }
-                let example = (info.example)().unwrap_or_else(|| json!({}));
+                let example = example_of(info.kind);
                 let mut spec = (info.restore)(&example.to_string()).unwrap();
                 if info.kind == Kind::ApiKey {
                     spec = Arc::new(ApiKey { owner_id: "usr_8".into(), ..ApiKey::default() });
@@ -287,10 +287,22 @@ fn key_of(kind: Kind, id: &str) -> Key {
     }
 }
 
+/// A body that creates a resource.
+fn example_of(kind: Kind) -> Value {
+    match kind {
+        // The document has no private key.
+        Kind::TlsCertificate => json!({
+            "certificate_pem": include_str!("../../../examples/storefront/certs/wildcard.chain.pem"),
+            "private_key_pem": include_str!("../../../examples/storefront/certs/wildcard.key.pem"),
+        }),
+        _ => (kind.info().example)().unwrap_or_else(|| json!({})),
+    }
+}
+
 fn body_of(endpoint: &Endpoint) -> Option<Value> {
     let info = endpoint.kind.info();
     match endpoint.action {
-        Action::Create => Some((info.example)().unwrap_or_else(|| json!({}))),
+        Action::Create => Some(example_of(endpoint.kind)),
         Action::Patch => Some((info.patch_example)()),
         Action::PutModule(slot) => Some((slot.example)()),
         _ => None,
