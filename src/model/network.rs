@@ -64,7 +64,9 @@ mod tests {
     #[test]
     fn a_network_is_an_address_and_the_length_of_its_prefix() {
         let in_network = |network: &str, address: &str| {
-            network.parse::<Network>().map(|network| address.parse().is_ok_and(|address| network.contains(address)))
+            network
+                .parse::<Network>()
+                .map(|network| address.parse().is_ok_and(|address: IpAddr| network.contains(address)))
         };
         assert_eq!(in_network("127.0.0.1", "127.0.0.1"), Ok(true));
         assert_eq!(in_network("127.0.0.1", "127.0.0.2"), Ok(false));
