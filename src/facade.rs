@@ -40,6 +40,7 @@ pub mod resources {
 
     // Content.
     pub use crate::model::{
+        key_scope::{KeyScope, WriteAction},
         kind::{
             api_key::ApiKey,
             certificate_authority::{CaPem, CertificateAuthority},

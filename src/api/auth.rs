@@ -1,10 +1,14 @@
-//! Authentication and permissions (D23).
+//! Authentication, and the permission to make a request at all (D23, D101).
 
-use axum::http::{HeaderMap, Method, header};
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, header};
 
 use super::{
     App, access,
     answer::ApiError,
+    guard,
+    permission::{self, Intent},
     security::{event::SecurityEvent, note::SecurityNote},
 };
 use crate::{
@@ -14,8 +18,9 @@ use crate::{
         fault::Fault,
         id::Id,
         key::Key,
+        key_scope::KeyScope,
         kind::{api_key::ApiKey, owner::Role},
-        operation::Author,
+        operation::{Author, CERTIFICATE},
         rules,
         snapshot::Snapshot,
     },
@@ -32,8 +37,10 @@ pub(super) struct Caller {
     pub key: Id,
     /// The owner.
     pub owner: Id,
-    /// The owner's role.
+    /// The role of the key: that of the owner, or a lower one that its scope sets.
     pub role: Role,
+    /// The scope of the key, if it has one.
+    pub scope: Option<Arc<KeyScope>>,
 }
 
 impl Caller {
@@ -46,77 +53,86 @@ impl Caller {
     pub(super) fn refused(&self, fault: Fault) -> ApiError {
         let (event, reason) = match fault.code {
             Code::Unauthenticated => (SecurityEvent::AuthenticationFailed, "deleted key"),
+            _ if self.scope.is_some() => (SecurityEvent::PermissionRefused, "scope"),
             _ => (SecurityEvent::PermissionRefused, self.role.as_str()),
         };
         ApiError::new(fault).noted(SecurityNote::of(event, reason, Some((&self.key, &self.owner))))
     }
+
+    /// The caller of an API key.
+    fn of(snapshot: &Snapshot, id: &Id, key: &ApiKey) -> Option<Self> {
+        let role = rules::key_role(snapshot, key)?;
+        Some(Self { key: id.clone(), owner: Id::new(&key.owner_id), role, scope: key.scope.clone() })
+    }
+
+    /// The same caller at another revision: its key may be deleted or limited since, and the role of its owner changed.
+    pub(super) fn at(&self, snapshot: &Snapshot) -> Result<Self, Fault> {
+        // A certificate is in no store.
+        let found = match self.key.as_str().starts_with(CERTIFICATE) {
+            true => rules::role_of(snapshot, self.owner.as_str()).map(|role| Self { role, ..self.clone() }),
+            false => snapshot
+                .get(&Key::new(Kind::ApiKey, self.key.clone()))
+                .and_then(|entry| Self::of(snapshot, &self.key, entry.spec_as::<ApiKey>()?)),
+        };
+        found.ok_or_else(|| Fault::new(Code::Unauthenticated, "the API key was deleted during the request"))
+    }
 }
 
 /// Checks the token, the rate of its key, the version header and the permission, in this order (D3).
-pub(super) fn admit(app: &App, snapshot: &Snapshot, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    permitted(admit_any(app, snapshot, headers)?, method)
+pub(super) fn admit(
+    app: &App,
+    snapshot: &Snapshot,
+    intent: &Intent<'_>,
+    headers: &HeaderMap,
+) -> Result<Caller, ApiError> {
+    let caller = identified(app, snapshot, headers)?;
+    app.guards.take(&caller.key, &caller.owner)?;
+    permitted(app, snapshot, intent, headers, caller)
 }
 
 /// Checks a request that was admitted before: its key may have been revoked meanwhile.
 pub(super) fn admit_again(
     app: &App,
     snapshot: &Snapshot,
-    method: &Method,
+    intent: &Intent<'_>,
     headers: &HeaderMap,
 ) -> Result<Caller, ApiError> {
-    permitted(admit_any_again(app, snapshot, headers)?, method)
-}
-
-fn permitted(caller: Caller, method: &Method) -> Result<Caller, ApiError> {
-    let message = match caller.role {
-        Role::Gateway => {
-            "the role `gateway` can read only `/gateway/configuration` and `/watch`; use a key with another role"
-        }
-        Role::Viewer if !matches!(*method, Method::GET | Method::HEAD) => {
-            "viewers may only read; this request requires an editor or admin"
-        }
-        _ => return Ok(caller),
-    };
-    Err(caller.refused(Fault::new(Code::Forbidden, message)))
-}
-
-/// Checks the token, version header and permission to read the gateway configuration. No other role has it: a token for
-/// managing resources must not give away private keys (D94).
-pub(super) fn admit_gateway(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let caller = admit_any(app, snapshot, headers)?;
-    match caller.role {
-        Role::Gateway => Ok(caller),
-        _ => Err(caller.refused(Fault::new(
-            Code::Forbidden,
-            "only the role `gateway` can read the gateway configuration, which has private keys and secrets",
-        ))),
-    }
-}
-
-/// Checks the token, the rate of its key and the version header. Every role passes.
-pub(super) fn admit_any(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let caller = identified(app, snapshot, headers)?;
-    app.guards.take(&caller.key, &caller.owner)?;
-    check_version(app, headers)?;
-    Ok(caller)
+    permitted(app, snapshot, intent, headers, caller)
 }
 
-/// Like [`admit_any`], for a request that was admitted before.
-pub(super) fn admit_any_again(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let caller = identified(app, snapshot, headers)?;
+fn permitted(
+    app: &App,
+    snapshot: &Snapshot,
+    intent: &Intent<'_>,
+    headers: &HeaderMap,
+    caller: Caller,
+) -> Result<Caller, ApiError> {
     check_version(app, headers)?;
+    permission::allows_address(&caller, guard::client_of(headers))
+        .and_then(|()| permission::allows(&caller, intent, snapshot))
+        .map_err(|fault| caller.refused(fault))?;
     Ok(caller)
 }
 
 fn identified(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let vouched = |reason| app.client_certificates.caller(snapshot, headers).ok_or(reason);
+    let unauthenticated =
+        |message: String, reason: &'static str| {
+            let named = named_key(snapshot, headers);
+            let actor = named.as_ref().map(|(key, owner)| (key, owner));
+            ApiError::of(Code::Unauthenticated, message)
+                .header(header::WWW_AUTHENTICATE, "Bearer")
+                .noted(SecurityNote::of(SecurityEvent::AuthenticationFailed, reason, actor))
+        };
     let caller = authenticate(snapshot, headers).or_else(vouched).map_err(|reason| {
-        let named = named_key(snapshot, headers);
-        let actor = named.as_ref().map(|(key, owner)| (key, owner));
-        ApiError::of(Code::Unauthenticated, "a valid API key is required: send `Authorization: Bearer TOKEN`")
-            .header(header::WWW_AUTHENTICATE, "Bearer")
-            .noted(SecurityNote::of(SecurityEvent::AuthenticationFailed, reason, actor))
+        unauthenticated("a valid API key is required: send `Authorization: Bearer TOKEN`".to_owned(), reason)
     })?;
+    // Only who has the token is told.
+    if let Some(scope) = caller.scope.as_ref().filter(|scope| scope.is_expired(mint::now())) {
+        let message = format!("the API key {} expired at {}; create another one", caller.key, scope.expires_at);
+        return Err(unauthenticated(message, EXPIRED));
+    }
     access::note_actor(&caller.key);
     Ok(caller)
 }
@@ -126,6 +142,7 @@ const NO_TOKEN: &str = "no token";
 const MALFORMED: &str = "malformed token";
 const UNKNOWN: &str = "unknown key";
 const WRONG: &str = "wrong secret";
+const EXPIRED: &str = "expired key";
 
 fn authenticate(snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, &'static str> {
     let (key, secret) = token(headers)?;
@@ -136,9 +153,8 @@ fn authenticate(snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, &'st
         return Err(if entry.is_some() { WRONG } else { UNKNOWN });
     }
     let entry = entry.ok_or(UNKNOWN)?;
-    let owner = &entry.spec_as::<ApiKey>().ok_or(UNKNOWN)?.owner_id;
-    let role = rules::role_of(snapshot, owner).ok_or(UNKNOWN)?;
-    Ok(Caller { key: entry.key.id.clone(), owner: Id::new(owner), role })
+    let key = entry.spec_as::<ApiKey>().ok_or(UNKNOWN)?;
+    Caller::of(snapshot, &entry.key.id, key).ok_or(UNKNOWN)
 }
 
 /// The key and the secret part of a token.

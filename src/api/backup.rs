@@ -24,13 +24,11 @@ use super::{
     auth,
     openapi::extension::ExtensionOperation,
     peer::safe_peer,
+    permission::Intent,
     query,
     security::{event::SecurityEvent, note::SecurityNote},
 };
-use crate::{
-    model::{code::Code, fault::Fault, kind::owner::Role},
-    store::backup::Backup,
-};
+use crate::{model::code::Code, store::backup::Backup};
 
 /// The path.
 pub(crate) const PATH: &str = "/backup";
@@ -66,11 +64,7 @@ impl Backups {
 pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, _) = request.into_parts();
     let snapshot = app.store.snapshot();
-    let caller = auth::admit(&app, &snapshot, &parts.method, &parts.headers)?;
-    if caller.role != Role::Admin {
-        let message = "only admins may make backups, which have everything in the store";
-        return Err(caller.refused(Fault::new(Code::Forbidden, message)));
-    }
+    let caller = auth::admit(&app, &snapshot, &Intent::Backup, &parts.headers)?;
     let peer = safe_peer(&parts.extensions, &caller, "a backup has everything in the store")?;
     query::check(parts.uri.query(), &[])?;
     let place = app.backups.place()?;

@@ -112,7 +112,7 @@ impl ClientCertificates {
         }
         let (owner, name) = rest.split_once(' ')?;
         let key = Id::new(&format!("{CERTIFICATE}{name}"));
-        Some(Caller { key, owner: Id::new(owner), role: rules::role_of(snapshot, owner)? })
+        Some(Caller { key, owner: Id::new(owner), role: rules::role_of(snapshot, owner)?, scope: None })
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
     answer::ApiError,
     auth,
     openapi::{extension::ExtensionOperation, schemas::Schemas},
+    permission::Intent,
     query,
     reconciliation::json_response,
     whoami::TAG,
@@ -81,7 +82,7 @@ impl ExportedManifests {
 
 /// Exports a source.
 pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
-    auth::admit(&app, &app.store.snapshot(), request.method(), request.headers())?;
+    auth::admit(&app, &app.store.snapshot(), &Intent::Read, request.headers())?;
     let (source, adopt) = parameters(request.uri().query())?;
     let place = app.work.place()?;
     place

@@ -15,7 +15,8 @@ use super::{
     auth::{self, Caller},
     body::{self, Limits},
     endpoint::{Action, Endpoint},
-    given, list, past, permission,
+    given, list, past,
+    permission::{self, Intent, Manner, Sight},
     precondition::Precondition,
     protection::WriteCheck,
     query,
@@ -46,6 +47,8 @@ use crate::{
 struct ApiRequest<'a> {
     app: &'a Arc<App>,
     caller: Caller,
+    /// The secrets that the caller sees in this state.
+    sight: Sight,
     snapshot: Arc<Snapshot>,
     kind: Kind,
     headers: HeaderMap,
@@ -78,17 +81,25 @@ impl Served {
         Self { app, endpoint, known }
     }
 
+    /// A HEAD request is a GET without a body.
+    fn intent(&self, parts: &Parts) -> Intent<'static> {
+        match parts.method {
+            Method::GET | Method::HEAD => Intent::Read,
+            _ => Intent::Change,
+        }
+    }
+
     /// The current state, and the caller if it has the permission.
     fn admit(&self, parts: &Parts) -> Result<(Arc<Snapshot>, Caller), ApiError> {
         let snapshot = self.app.store.snapshot();
-        let caller = auth::admit(&self.app, &snapshot, &parts.method, &parts.headers)?;
+        let caller = auth::admit(&self.app, &snapshot, &self.intent(parts), &parts.headers)?;
         Ok((snapshot, caller))
     }
 
     /// The same once the body is there.
     fn admit_again(&self, parts: &Parts) -> Result<(Arc<Snapshot>, Caller), ApiError> {
         let snapshot = self.app.store.snapshot();
-        let caller = auth::admit_again(&self.app, &snapshot, &parts.method, &parts.headers)?;
+        let caller = auth::admit_again(&self.app, &snapshot, &self.intent(parts), &parts.headers)?;
         Ok((snapshot, caller))
     }
 }
@@ -115,14 +126,17 @@ pub(super) async fn handle(
         (snapshot, caller) = served.admit_again(&parts)?;
     }
     // Who may read is decided now, also for an earlier state.
+    let (current, sight) = (snapshot.revision, Sight::of(&caller));
     let (snapshot, at) = match known.contains(&past::AT) {
         true => past::state(app, snapshot, parts.uri.query()).await?,
         false => (snapshot, None),
     };
+    let sight = if snapshot.revision == current { sight } else { sight.of_the_past() };
     let repeated = given::take_parameters(&mut content, endpoint, &parameters);
     let (people, owned) = (OnceLock::new(), OnceLock::new());
     let (kind, headers) = (endpoint.kind, parts.headers);
-    let call = ApiRequest { app, caller, snapshot, kind, headers, size, repeated, people: &people, owned: &owned };
+    let call =
+        ApiRequest { app, caller, sight, snapshot, kind, headers, size, repeated, people: &people, owned: &owned };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
@@ -130,8 +144,8 @@ pub(super) async fn handle(
     let answered = match endpoint.action {
         Action::Create => call.create(key, given::body(content)?).await,
         Action::List => {
-            let ApiRequest { caller, snapshot, headers, .. } = call;
-            list::list(app, caller.role, snapshot, at, key, parts.uri.query(), headers).await
+            let ApiRequest { sight, snapshot, headers, .. } = call;
+            list::list(app, sight, snapshot, at, key, parts.uri.query(), headers).await
         }
         Action::Get => call.get(&key).await,
         // The PATCH without fields accepts an empty body (D5).
@@ -221,12 +235,12 @@ impl ApiRequest<'_> {
 
     async fn get(&self, key: &Key) -> Result<Response, ApiError> {
         let entry = self.snapshot.get(key).ok_or_else(|| not_found(&key.to_string()))?;
-        let role = self.caller.role;
-        if !render::takes_long(role, &self.snapshot, [entry]) {
+        if !render::takes_long(&self.sight, &self.snapshot, [entry]) {
             return Ok(self.conditional(&self.render(&self.snapshot, entry)?));
         }
         let (app, snapshot, entry) = (Arc::clone(self.app), Arc::clone(&self.snapshot), Arc::clone(entry));
-        let rendered = self.app.renderings.run(move || render(&app, role, &snapshot, &entry)).await?;
+        let sight = self.sight.clone();
+        let rendered = self.app.renderings.run(move || render(&app, &sight, &snapshot, &entry)).await?;
         Ok(self.conditional(&rendered))
     }
 
@@ -288,18 +302,19 @@ impl ApiRequest<'_> {
         let precondition = if conditional { Precondition::of(&self.headers) } else { Precondition::none() };
         let (app, caller, key) = (Arc::clone(self.app), self.caller.clone(), key.clone());
         let mut owned = WriteCheck::new(Arc::clone(self.app), &self.headers);
-        let (attempt, role) = (Attempt { note: owned.note(), ..Attempt::new(caller.author()) }, caller.role);
+        let attempt = Attempt { note: owned.note(), ..Attempt::new(caller.author()) };
+        let sight = self.sight.clone();
         let changes = people_changes(&operations);
         let commit = move || {
             owned.look_up(&operations);
             let mut warnings = Vec::new();
             let committed = app.store.commit_with(attempt, |current| -> Result<Vec<Operation>, ApiError> {
-                permission::check((&caller.key, &caller.owner), current, &operations)
+                permission::allows_operations(&caller, &operations, Manner::Single, current)
                     .map_err(|fault| caller.refused(fault))?;
                 warnings = owned.check(current, &operations).map_err(ApiError::new)?;
                 precondition.check(|| match slot {
-                    Some(slot) => render_module(&app, role, current, &key, slot),
-                    None => current.get(&key).map(|entry| render(&app, role, current, entry)).transpose(),
+                    Some(slot) => render_module(&app, &sight, current, &key, slot),
+                    None => current.get(&key).map(|entry| render(&app, &sight, current, entry)).transpose(),
                 })?;
                 Ok(operations)
             });
@@ -327,11 +342,11 @@ impl ApiRequest<'_> {
     }
 
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
-        render(self.app, self.caller.role, snapshot, entry)
+        render(self.app, &self.sight, snapshot, entry)
     }
 
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
-        render_module(self.app, self.caller.role, snapshot, host, slot)
+        render_module(self.app, &self.sight, snapshot, host, slot)
     }
 
     /// Responds to a GET, with 304 if the client's copy is current (D25).

@@ -18,6 +18,7 @@ use super::{
     kept_pages::PageKey,
     page::{self, Page},
     past::AT,
+    permission::Sight,
     render::{self, render},
 };
 use crate::{
@@ -26,7 +27,6 @@ use crate::{
     model::{
         Kind,
         key::Key,
-        kind::owner::Role,
         snapshot::{Entry, Rendered, Snapshot},
     },
     reconcile::cancel::Cancel,
@@ -50,7 +50,7 @@ pub(super) fn parameters(kind: Kind) -> Vec<&'static str> {
 /// Returns a page of the list. The query's names have been checked. `at` is the revision that the query asks for.
 pub(super) async fn list(
     app: &Arc<App>,
-    role: Role,
+    sight: Sight,
     snapshot: Arc<Snapshot>,
     at: Option<u64>,
     collection: Key,
@@ -69,7 +69,7 @@ pub(super) async fn list(
         return Err(not_found(&parent.to_string()));
     }
     let given = filter::given(kind, query.unwrap_or_default());
-    let listing = Listing { app: Arc::clone(app), role, snapshot, collection, page, headers };
+    let listing = Listing { app: Arc::clone(app), sight, snapshot, collection, page, headers };
     if given.is_empty() {
         return listing.whole().await;
     }
@@ -80,7 +80,7 @@ pub(super) async fn list(
 
 struct Listing {
     app: Arc<App>,
-    role: Role,
+    sight: Sight,
     snapshot: Arc<Snapshot>,
     collection: Key,
     page: Page,
@@ -96,17 +96,23 @@ struct Selected {
 impl Listing {
     /// Responds with a page of all resources.
     async fn whole(self) -> Result<Response, ApiError> {
-        let masked = render::is_masked(self.role);
-        let key = PageKey { collection: self.collection.clone(), page: self.page.clone(), masked };
-        if let Some(page) = self.app.pages.get(self.snapshot.revision, &key) {
+        // What a scope shows is kept for nobody else.
+        let masked = match self.sight {
+            Sight::Nothing => Some(true),
+            Sight::Everything => Some(false),
+            Sight::OfSources(_) => None,
+        };
+        let (collection, page) = (&self.collection, &self.page);
+        let key = masked.map(|masked| PageKey { collection: collection.clone(), page: page.clone(), masked });
+        if let Some(page) = key.as_ref().and_then(|key| self.app.pages.get(self.snapshot.revision, key)) {
             return Ok(answer::conditional(&self.headers, &page));
         }
         let selected = self.select(&[], |_| Ok(true))?;
-        if !render::takes_long(self.role, &self.snapshot, &selected.entries) {
-            return self.respond(selected, Some(key));
+        if !render::takes_long(&self.sight, &self.snapshot, &selected.entries) {
+            return self.respond(selected, key);
         }
         let app = Arc::clone(&self.app);
-        app.renderings.run(move || self.respond(selected, Some(key))).await
+        app.renderings.run(move || self.respond(selected, key)).await
     }
 
     fn filtered(&self, given: &[(&'static str, String)], cancel: &Cancel) -> Result<Response, ApiError> {
@@ -133,10 +139,10 @@ impl Listing {
     /// Responds with a page, and keeps it under a key.
     fn respond(&self, selected: Selected, key: Option<PageKey>) -> Result<Response, ApiError> {
         let Selected { entries, next } = selected;
-        let items = entries.iter().map(|entry| render(&self.app, self.role, &self.snapshot, entry));
+        let items = entries.iter().map(|entry| render(&self.app, &self.sight, &self.snapshot, entry));
         let items = items.collect::<Result<Vec<Rendered>, ApiError>>()?;
         let uri = format!("{}{}", self.app.site.base_url, self.collection.collection_path());
-        let etag = etag(&items, render::is_masked(self.role), &uri, next.as_deref());
+        let etag = etag(&items, self.sight == Sight::Nothing, &uri, next.as_deref());
         if let Some(response) = answer::not_modified(&self.headers, &etag) {
             return Ok(response);
         }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::{
     backup,
     endpoint::{Action, Endpoint, endpoints},
-    export, feed, history, hooks, origin, owners, past, reconciliation, rekey, rollback, sources, trace, transfer, watch,
-    whoami,
+    export, feed, history, hooks, origin, owners, past, reconciliation, rekey, rollback, sources, trace, transfer,
+    watch, whoami,
 };
 use crate::{
     filter,
@@ -350,8 +350,8 @@ fn failures(endpoint: &Endpoint) -> &'static [&'static str] {
 fn failure_responses() -> Value {
     let described = [
         ("400", "The request is invalid; `errors` lists every fault."),
-        ("401", "No valid API key."),
-        ("403", "The key's owner lacks the permission."),
+        ("401", "No valid API key, or one that has expired."),
+        ("403", "The API key lacks the permission."),
         ("404", "The resource, its parent or the revision does not exist."),
         ("408", "The request body was not received in time."),
         ("409", "The request conflicts with the current state."),

@@ -13,6 +13,7 @@ use super::{
     auth,
     history::document::HistoryAuthor,
     openapi::{extension::ExtensionOperation, schemas::Schemas},
+    permission::Intent,
     query,
 };
 use crate::{
@@ -114,7 +115,7 @@ fn find<'s>(snapshot: &'s Snapshot, id: &str) -> Option<&'s Arc<Entry>> {
 
 /// Returns where a resource comes from.
 pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    auth::admit(&app, &app.store.snapshot(), request.method(), request.headers())?;
+    auth::admit(&app, &app.store.snapshot(), &Intent::Read, request.headers())?;
     query::check(request.uri().query(), &[])?;
     let place = app.searches.place()?;
     place

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     body::Body,
-    http::{HeaderMap, Method, Request, StatusCode},
+    http::{Request, StatusCode},
     response::Response,
 };
 use schemars::JsonSchema;
@@ -14,11 +14,12 @@ use serde_json::{Value, json};
 use super::{
     App,
     answer::{self, ApiError},
-    auth::{self, Caller},
+    auth,
     body::{self, Limits},
     handle::not_found,
     openapi::{extension::ExtensionOperation, schemas::Schemas},
     page::{self, DEFAULT_LIMIT, Page},
+    permission::Intent,
     precondition::Precondition,
     query,
     security::note::{SecurityNote, people_changes},
@@ -28,7 +29,6 @@ use crate::{
         Kind,
         code::Code,
         decode::decode,
-        fault::Fault,
         id::Id,
         json,
         key::Key,
@@ -36,7 +36,7 @@ use crate::{
         operation::Operation,
         secret::Secrets,
         site::Site,
-        snapshot::{Entry, Rendered, Snapshot},
+        snapshot::{Entry, Rendered},
     },
     store::{Attempt, Declined},
 };
@@ -97,7 +97,7 @@ pub(crate) fn set_role(owner: Id, role: Role) -> Operation {
 /// Lists the owners.
 pub(super) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
     let snapshot = app.store.snapshot();
-    admit(&app, &snapshot, request.method(), request.headers())?;
+    auth::admit(&app, &snapshot, &Intent::Owners, request.headers())?;
     query::check(request.uri().query(), page::PARAMETERS)?;
     let page = Page::from_query(request.uri().query())?;
     let collection = Key::new(Kind::Owner, Id::new(""));
@@ -115,7 +115,7 @@ pub(super) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Respon
 /// Returns an owner.
 pub(super) async fn get(app: Arc<App>, id: String, request: Request<Body>) -> Result<Response, ApiError> {
     let snapshot = app.store.snapshot();
-    admit(&app, &snapshot, request.method(), request.headers())?;
+    auth::admit(&app, &snapshot, &Intent::Owners, request.headers())?;
     query::check(request.uri().query(), &[])?;
     let key = Key::new(Kind::Owner, Id::new(&id));
     let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
@@ -125,7 +125,7 @@ pub(super) async fn get(app: Arc<App>, id: String, request: Request<Body>) -> Re
 /// Sets the role of an owner.
 pub(super) async fn patch(app: Arc<App>, id: String, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let caller = admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    let caller = auth::admit(&app, &app.store.snapshot(), &Intent::Owners, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     let precondition = Precondition::of(&parts.headers);
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
@@ -145,7 +145,7 @@ pub(super) async fn patch(app: Arc<App>, id: String, request: Request<Body>) -> 
         let made =
             app.store.commit_with(Attempt::new(caller.author()), |current| -> Result<Vec<Operation>, ApiError> {
                 // The key may have been revoked, or its owner demoted, while the body was received.
-                admin(auth::admit_again(&app, current, &parts.method, &parts.headers)?)?;
+                auth::admit_again(&app, current, &Intent::Owners, &parts.headers)?;
                 precondition.check(|| current.get(&key).map(|entry| render(entry, &app.site)).transpose())?;
                 Ok(operations)
             });
@@ -162,21 +162,6 @@ pub(super) async fn patch(app: Arc<App>, id: String, request: Request<Body>) -> 
     // The engine blocks until the data is on disk.
     let answer = tokio::task::spawn_blocking(respond).await;
     answer.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?
-}
-
-fn admit(app: &App, snapshot: &Snapshot, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    admin(auth::admit(app, snapshot, method, headers)?)
-}
-
-/// Refuses callers that are no admins.
-fn admin(caller: Caller) -> Result<Caller, ApiError> {
-    match caller.role {
-        Role::Admin => Ok(caller),
-        _ => {
-            let fault = Fault::new(Code::Forbidden, "only admins can read owners and change their roles");
-            Err(caller.refused(fault))
-        }
-    }
 }
 
 fn render(entry: &Entry, site: &Site) -> Result<Rendered, ApiError> {

@@ -32,7 +32,7 @@ mod tests {
     use crate::model::{id::Id, kind::owner::Role};
 
     fn is_safe(remote: &str, is_secured: bool) -> bool {
-        let caller = Caller { key: Id::new("ak_a"), owner: Id::new("usr_a"), role: Role::Admin };
+        let caller = Caller { key: Id::new("ak_a"), owner: Id::new("usr_a"), role: Role::Admin, scope: None };
         // What a proxy or a client writes into a request is not in the extensions.
         let mut extensions = Extensions::new();
         if let Ok(peer) = remote.parse::<SocketAddr>() {

@@ -20,12 +20,13 @@ use super::{
     body::{self, Limits},
     guard::RequestOrigin,
     openapi::{extension::ExtensionOperation, schemas::Schemas},
+    permission::Intent,
     query,
     reconciliation::json_response,
     security::{event::SecurityEvent, note::SecurityNote},
 };
 use crate::{
-    model::{code::Code, decode::decode, fault::Fault, kind::owner::Role},
+    model::{code::Code, decode::decode, fault::Fault},
     store::{MasterChange, Rekeyed, StoreError, mint},
 };
 
@@ -106,7 +107,7 @@ impl RekeyTurn {
 pub(super) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
     let origin = app.guards.origin(&request, "POST");
     let (parts, body) = request.into_parts();
-    only_admins(auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?)?;
+    auth::admit(&app, &app.store.snapshot(), &Intent::Rekey, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     let (content, mut faults, size) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     let wanted = if size == 0 {
@@ -120,7 +121,7 @@ pub(super) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Resp
         }
     };
     // The key may have been revoked, or its owner demoted, while the body was received.
-    let caller = only_admins(auth::admit_again(&app, &app.store.snapshot(), &parts.method, &parts.headers)?)?;
+    let caller = auth::admit_again(&app, &app.store.snapshot(), &Intent::Rekey, &parts.headers)?;
     let turn = app.rekey_turn.take()?;
     let job = RekeyJob { app, caller, origin, forgets: wanted.forget_secrets };
     // What has begun is done, also if the client goes away.
@@ -130,13 +131,6 @@ pub(super) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Resp
         response
     });
     answer.await.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))
-}
-
-fn only_admins(caller: Caller) -> Result<Caller, ApiError> {
-    match caller.role {
-        Role::Admin => Ok(caller),
-        _ => Err(caller.refused(Fault::new(Code::Forbidden, "only admins can encrypt the store with new keys"))),
-    }
 }
 
 /// A valid request.

@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 use super::{
     App,
     answer::{self, ApiError},
+    permission::Sight,
 };
 use crate::model::{
     key::Key,
-    kind::owner::Role,
     module::Slot,
     secret::Secrets,
     snapshot::{Entry, Rendered, Snapshot},
@@ -18,53 +18,48 @@ use crate::model::{
 /// The most resources that a request renders itself: other requests of its thread wait meanwhile.
 const FEW: usize = 32;
 
-/// Renders a resource for a role, unless it is ready.
-pub(super) fn render(app: &App, role: Role, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
-    let cell = cell(role, entry);
+/// Renders a resource for a caller, unless it is ready.
+pub(super) fn render(app: &App, sight: &Sight, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
+    let shown = sight.shows(snapshot, entry);
+    let cell = cell(shown, entry);
     if let Some(rendered) = cell.get() {
         return Ok(Rendered::clone(rendered));
     }
-    let rendered = answer::rendered(view_json(snapshot, entry, &app.site, secrets(role))?);
+    let secrets = if shown { Secrets::Revealed } else { Secrets::Masked };
+    let rendered = answer::rendered(view_json(snapshot, entry, &app.site, secrets)?);
     // Most resources have no secret, so both forms can share their bytes.
     let forms = [&entry.rendered.revealed, &entry.rendered.masked];
     let same = forms.into_iter().filter_map(OnceLock::get).find(|other| other.body == rendered.body).cloned();
     Ok(Rendered::clone(cell.get_or_init(|| same.unwrap_or_else(|| Box::new(rendered)))))
 }
 
-/// Renders a module for a role; `None` if the slot is empty.
+/// Renders a module for a caller; `None` if the slot is empty.
 pub(super) fn render_module(
     app: &App,
-    role: Role,
+    sight: &Sight,
     snapshot: &Snapshot,
     host: &Key,
     slot: &Slot,
 ) -> Result<Option<Rendered>, ApiError> {
-    let Some(module) = snapshot.get(host).and_then(|entry| entry.spec().module(slot)) else { return Ok(None) };
-    Ok(Some(answer::rendered(module.view_json(host, &app.site, secrets(role))?)))
+    let Some(entry) = snapshot.get(host) else { return Ok(None) };
+    let Some(module) = entry.spec().module(slot) else { return Ok(None) };
+    Ok(Some(answer::rendered(module.view_json(host, &app.site, sight.secrets(entry))?)))
 }
 
-/// Whether a role sees masked secrets.
-pub(super) fn is_masked(role: Role) -> bool {
-    matches!(role, Role::Viewer | Role::Gateway)
-}
-
-fn secrets(role: Role) -> Secrets<'static> {
-    if is_masked(role) { Secrets::Masked } else { Secrets::Revealed }
-}
-
-/// The place of the form that a role sees.
-fn cell(role: Role, entry: &Entry) -> &OnceLock<Box<Rendered>> {
-    if is_masked(role) { &entry.rendered.masked } else { &entry.rendered.revealed }
+/// The place of the form that is shown: with secrets or without.
+fn cell(shown: bool, entry: &Entry) -> &OnceLock<Box<Rendered>> {
+    if shown { &entry.rendered.revealed } else { &entry.rendered.masked }
 }
 
 /// Whether rendering what is not ready of some resources, with their children, would hold up other requests.
 pub(super) fn takes_long<'e>(
-    role: Role,
+    sight: &Sight,
     snapshot: &Snapshot,
     entries: impl IntoIterator<Item = &'e Arc<Entry>>,
 ) -> bool {
     let mut resources = 0;
-    for entry in entries.into_iter().filter(|entry| cell(role, entry).get().is_none()) {
+    let is_ready = |entry: &Arc<Entry>| cell(sight.shows(snapshot, entry), entry).get().is_some();
+    for entry in entries.into_iter().filter(|entry| !is_ready(entry)) {
         resources += 1;
         if let Some(kind) = entry.key.kind.info().children {
             resources += snapshot.children(&entry.key, kind).take(FEW).count();
@@ -107,8 +102,8 @@ mod tests {
     fn a_form_is_rendered_once_and_equal_forms_share_their_bytes() {
         let (app, snapshot) = (app(), edges(1));
         let entry = snapshot.iter().next().unwrap();
-        let forms = [Role::Admin, Role::Viewer, Role::Editor, Role::Viewer];
-        let forms = forms.map(|role| render(&app, role, &snapshot, entry).unwrap());
+        let forms = [Sight::Everything, Sight::Nothing, Sight::Everything, Sight::Nothing];
+        let forms = forms.map(|sight| render(&app, &sight, &snapshot, entry).unwrap());
         let [first, others @ ..] = &forms;
         assert!(others.iter().all(|other| other.body.as_ptr() == first.body.as_ptr() && other.etag == first.etag));
     }
@@ -116,10 +111,10 @@ mod tests {
     #[test]
     fn only_resources_that_are_not_ready_take_long() {
         let (app, snapshot) = (app(), edges(FEW + 1));
-        assert!(takes_long(Role::Viewer, &snapshot, snapshot.iter()));
-        assert!(!takes_long(Role::Viewer, &snapshot, snapshot.iter().take(FEW)));
-        render(&app, Role::Viewer, &snapshot, snapshot.iter().next().unwrap()).unwrap();
-        assert!(!takes_long(Role::Viewer, &snapshot, snapshot.iter()));
-        assert!(takes_long(Role::Editor, &snapshot, snapshot.iter()));
+        assert!(takes_long(&Sight::Nothing, &snapshot, snapshot.iter()));
+        assert!(!takes_long(&Sight::Nothing, &snapshot, snapshot.iter().take(FEW)));
+        render(&app, &Sight::Nothing, &snapshot, snapshot.iter().next().unwrap()).unwrap();
+        assert!(!takes_long(&Sight::Nothing, &snapshot, snapshot.iter()));
+        assert!(takes_long(&Sight::Everything, &snapshot, snapshot.iter()));
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, Method, Request as HttpRequest, StatusCode},
+    http::{HeaderMap, Request as HttpRequest, StatusCode},
     response::Response,
 };
 use schemars::JsonSchema;
@@ -14,10 +14,12 @@ use serde_json::{Value, json};
 use super::{
     App,
     answer::ApiError,
-    auth,
+    auth::{self, Caller},
     body::{self, Limits},
     openapi::{extension::ExtensionOperation, schemas::Schemas},
-    past, query,
+    past,
+    permission::{self, Intent, Manner},
+    query,
     reconciliation::json_response,
 };
 use crate::{
@@ -79,7 +81,7 @@ pub(crate) struct RollbackRun {
 /// Plans the rollback in the body, and applies it unless it is a dry run.
 pub(super) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    auth::admit(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     if content.root().is_null() {
@@ -112,7 +114,8 @@ impl RollbackJob<'_> {
     fn run(&self) -> Result<Response, ApiError> {
         let (began, dry_run) = (Instant::now(), self.request.dry_run);
         let store: &Store = &self.app.store;
-        let caller = self.caller(&store.snapshot())?;
+        let Caller { key, owner, .. } = self.admit(&store.snapshot())?;
+        let caller = (key, owner);
         let rollback = Rollback {
             to: self.request.to,
             source: Some(self.request.source.clone()).filter(|source| !source.is_empty()),
@@ -148,7 +151,11 @@ impl RollbackJob<'_> {
         }
         let accept = |current: &Snapshot, planned: Planned| {
             // The key may have been revoked since the request arrived.
-            self.caller(current)?;
+            let caller = self.admit(current)?;
+            if let Some(plan) = &planned.plan {
+                permission::allows_operations(&caller, &plan.each_operation(), Manner::Planned, current)
+                    .map_err(|fault| caller.refused(fault))?;
+            }
             self.accept(&planned)?;
             Ok::<_, ApiError>(planned)
         };
@@ -162,10 +169,15 @@ impl RollbackJob<'_> {
         self.answer(&planned, revision)
     }
 
-    /// The API key of the request and its owner, if they have the permission.
-    fn caller(&self, current: &Snapshot) -> Result<(Id, Id), ApiError> {
-        let caller = auth::admit_again(self.app, current, &Method::POST, self.headers)?;
-        Ok((caller.key, caller.owner))
+    /// The caller, if it has the permission.
+    fn admit(&self, current: &Snapshot) -> Result<Caller, ApiError> {
+        let source = Some(self.request.source.as_str()).filter(|source| !source.is_empty());
+        let intent = match (self.request.dry_run, source) {
+            (true, source) => Intent::PlanRollback(source),
+            (false, Some(source)) => Intent::Apply(source),
+            (false, None) => Intent::Change,
+        };
+        auth::admit_again(self.app, current, &intent, self.headers)
     }
 
     /// Whether a plan may run: it is the one that the client expects, and no limit refuses it.

@@ -228,6 +228,7 @@ pub fn router(app: App) -> Router {
     let preflights = app.guards.cors.preflights().map(|layer| router.clone().layer(layer));
     Router::new().fallback_service(tower::service_fn(move |mut request: Request| {
         known.client_certificates.vouch(&mut request);
+        known.guards.note_client(&mut request);
         let preflight = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         let preflights = preflights.as_ref().filter(|_| preflight);

@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     body::Body,
-    http::{Method, Request, StatusCode},
+    http::{Request, StatusCode},
     response::Response,
 };
 use schemars::JsonSchema;
@@ -18,6 +18,7 @@ use super::{
     auth,
     body::{self, Limits},
     openapi::{extension::ExtensionOperation, schemas::Schemas},
+    permission::Intent,
     query,
     reconciliation::json_response,
     whoami::TAG,
@@ -189,8 +190,7 @@ impl TraceReport {
 /// Traces a request.
 pub(super) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    // It only reads.
-    auth::admit(&app, &app.store.snapshot(), &Method::GET, &parts.headers)?;
+    auth::admit(&app, &app.store.snapshot(), &Intent::Read, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     if content.root().is_null() {
@@ -204,7 +204,7 @@ pub(super) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Resp
     };
     // The key may have been revoked while the body was received.
     let snapshot = app.store.snapshot();
-    auth::admit_again(&app, &snapshot, &Method::GET, &parts.headers)?;
+    auth::admit_again(&app, &snapshot, &Intent::Read, &parts.headers)?;
     let traced = app.renderings.run(move || {
         let found = trace(&snapshot, &wanted);
         Ok(json_response(StatusCode::OK, &TraceReport::of(&wanted, &found))?)

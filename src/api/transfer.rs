@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, Method, Request as HttpRequest, StatusCode},
+    http::{HeaderMap, Request as HttpRequest, StatusCode},
     response::Response,
 };
 use schemars::JsonSchema;
@@ -17,7 +17,8 @@ use super::{
     auth::{self, Caller},
     body::{self, Limits},
     openapi::{extension::ExtensionOperation, schemas::Schemas},
-    permission, query,
+    permission::{self, Intent, Manner},
+    query,
     reconciliation::json_response,
     rollback,
 };
@@ -27,7 +28,6 @@ use crate::{
         decode::decode,
         fault::{Fault, MOST_FAULTS, Path},
         json::JsonError,
-        kind::owner::Role,
         snapshot::Snapshot,
     },
     plan::{
@@ -40,7 +40,6 @@ use crate::{
         transfer::{apply_transfer, plan_transfer},
     },
     store::{Attempt, history::Outcome},
-    text::printable,
 };
 
 /// The tag of the operation.
@@ -114,7 +113,7 @@ impl TransferRequest {
 /// Plans the transfer in the body, and applies it unless it is a dry run.
 pub(super) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    auth::admit(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     if content.root().is_null() {
@@ -177,11 +176,13 @@ impl TransferJob<'_> {
         self.answer(&planned, revision)
     }
 
-    /// The caller of the request, if it may apply both sources.
+    /// The caller of the request, if it may plan or apply both sources.
     fn caller(&self, current: &Snapshot) -> Result<Caller, ApiError> {
-        let caller = auth::admit_again(self.app, current, &Method::POST, self.headers)?;
-        for source in [&self.request.from, &self.request.to] {
-            may_apply(&caller, source).map_err(|fault| caller.refused(fault))?;
+        let caller = auth::admit_again(self.app, current, &Intent::Propose, self.headers)?;
+        for (field, source) in [("from", &self.request.from), ("to", &self.request.to)] {
+            let intent = if self.request.dry_run { Intent::Plan(source) } else { Intent::Apply(source) };
+            let allowed = permission::allows(&caller, &intent, current);
+            allowed.map_err(|fault| caller.refused(fault.at(Path::root().join(field))))?;
         }
         Ok(caller)
     }
@@ -189,7 +190,7 @@ impl TransferJob<'_> {
     /// Whether a plan may run: the caller may change each resource, the plan is the expected one, and nothing refuses it.
     fn accept(&self, current: &Snapshot, caller: &Caller, planned: &Planned) -> Result<(), ApiError> {
         if let Some(plan) = &planned.plan {
-            permission::check((&caller.key, &caller.owner), current, &plan.each_operation())
+            permission::allows_operations(caller, &plan.each_operation(), Manner::Planned, current)
                 .map_err(|fault| caller.refused(fault))?;
         }
         let expect = &self.request.expect;
@@ -218,18 +219,6 @@ impl TransferJob<'_> {
         let run = TransferRun { report: ReportDocument::of(&report), outcome: self.outcome(planned)? };
         let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
         Ok(json_response(status, &run)?)
-    }
-}
-
-/// Whether a caller may apply the manifests of a source.
-fn may_apply(caller: &Caller, source: &str) -> Result<(), Fault> {
-    match caller.role {
-        Role::Admin | Role::Editor => Ok(()),
-        Role::Viewer | Role::Gateway => {
-            let (role, source) = (caller.role.as_str(), printable(source));
-            let message = format!("the role `{role}` cannot change the resources of source `{source}`");
-            Err(Fault::new(Code::Forbidden, message).help("ask an editor or admin"))
-        }
     }
 }
 

@@ -16,10 +16,11 @@ use super::{
     answer::ApiError,
     auth,
     openapi::{extension::ExtensionOperation, schemas::Schemas},
+    permission::Intent,
     query,
     reconciliation::json_response,
 };
-use crate::model::kind::owner::Role;
+use crate::model::{key_scope::KeyScope, kind::owner::Role};
 
 /// The tag of the operations for administration.
 pub(super) const TAG: &str = "Administration";
@@ -33,16 +34,23 @@ pub(crate) struct CallerIdentity {
     pub key_id: String,
     /// The owner of the API key, `usr_…` or `bot_…`.
     pub owner_id: String,
-    /// The role of the owner.
+    /// The role of the API key: that of the owner, or a lower one that the scope sets.
     pub role: Role,
+    /// The scope of the API key, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Arc<KeyScope>>,
 }
 
 /// Returns who the caller is. Every role can ask.
 pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
-    let caller = auth::admit_any(&app, &app.store.snapshot(), request.headers())?;
+    let caller = auth::admit(&app, &app.store.snapshot(), &Intent::Identify, request.headers())?;
     query::check(request.uri().query(), &[])?;
-    let identity =
-        CallerIdentity { key_id: caller.key.to_string(), owner_id: caller.owner.to_string(), role: caller.role };
+    let identity = CallerIdentity {
+        key_id: caller.key.to_string(),
+        owner_id: caller.owner.to_string(),
+        role: caller.role,
+        scope: caller.scope,
+    };
     Ok(json_response(StatusCode::OK, &identity)?)
 }
 
@@ -52,7 +60,7 @@ pub(super) fn path(schemas: &mut Schemas) -> (String, Value) {
         TAG,
         "getCaller",
         "Get the caller",
-        "Returns the API key of the request, its owner and the role of the owner. Every role can read it.",
+        "Returns the API key of the request, its owner, its role and its scope. Every role can read it.",
     )
     .ok(schemas.response::<CallerIdentity>())
     .fails(&["400", "401", "429", "500"]);

@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use super::{
     CommandResult, Exit, Failure,
+    key_scope::ScopeArgs,
     local_log::LocalLogArgs,
     output::{hand_over, print},
     owners,
@@ -22,6 +23,7 @@ use crate::{
         fault::Check,
         id::Id,
         key::Key,
+        key_scope::KeyScope,
         kind::{
             api_key::ApiKey,
             owner::{Owner, Role},
@@ -29,6 +31,7 @@ use crate::{
         operation::{Author, Operation},
         rules,
         secret::Secret,
+        snapshot::Snapshot,
     },
     reconcile::ApplyError,
     store::{Commit, Store, mint},
@@ -50,7 +53,7 @@ enum Command {
     Create {
         #[command(flatten)]
         place: StoreOrServer,
-        /// Role of the key's owner: gateway, viewer, editor or admin (default for a new owner: editor).
+        /// Role of the key's owner: gateway, viewer, planner, editor or admin (default for a new owner: editor).
         #[arg(long, env = "EDGEWRIGHT_ROLE", value_parser = role)]
         role: Option<Role>,
         /// Owner of the key, as `usr_…` or `bot_…` (default: a new user; through a server, only admins can create one).
@@ -59,6 +62,8 @@ enum Command {
         /// Description of the key.
         #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_DESCRIPTION", default_value = "")]
         description: String,
+        #[command(flatten)]
+        scope: ScopeArgs,
         #[command(flatten)]
         log: LocalLogArgs,
     },
@@ -84,9 +89,10 @@ pub(super) fn role(text: &str) -> Result<Role, String> {
     match text.to_lowercase().as_str() {
         "gateway" => Ok(Role::Gateway),
         "viewer" => Ok(Role::Viewer),
+        "planner" => Ok(Role::Planner),
         "editor" => Ok(Role::Editor),
         "admin" => Ok(Role::Admin),
-        _ => Err("expected gateway, viewer, editor or admin".into()),
+        _ => Err("expected gateway, viewer, planner, editor or admin".into()),
     }
 }
 
@@ -106,27 +112,48 @@ impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         match self.command {
-            Command::Create { place, role, owner, description, log } => match place.client()? {
-                Some(client) => create_on_server(&client, role, owner, description)?,
-                None => {
-                    let mut shown = false;
-                    let opened = place.store.open()?;
-                    let log = log.open(&place.store)?;
-                    let created = create(&opened, log, role, owner, description, |token| {
-                        show(token).inspect_err(|_| say("No key was created."))?;
-                        shown = true;
-                        Ok(())
-                    });
-                    if created.is_err() && shown {
-                        say("The key was not created: the token that was printed does not work.");
+            Command::Create { place, role, owner, description, scope, log } => {
+                let spec = ApiKey {
+                    description,
+                    owner_id: owner.clone().unwrap_or_else(|| mint::fresh_id(Kind::Owner).to_string()),
+                    scope: scope.scope().map(Arc::new),
+                    ..ApiKey::default()
+                };
+                let is_limited = spec.scope.is_some();
+                let has = match place.client()? {
+                    Some(client) => create_on_server(&client, role, owner.is_some(), &spec)?,
+                    None => {
+                        let owner = spec.owner_id.clone();
+                        let mut shown = false;
+                        let opened = place.store.open()?;
+                        let log = log.open(&place.store)?;
+                        let created = create(&opened, log, role, spec, |token| {
+                            show(token).inspect_err(|_| say("No key was created."))?;
+                            shown = true;
+                            Ok(())
+                        });
+                        if created.is_err() && shown {
+                            say("The key was not created: the token that was printed does not work.");
+                        }
+                        created?;
+                        rules::role_of(&opened.snapshot(), &owner)
                     }
-                    created?;
+                };
+                if !is_limited && has == Some(Role::Editor) {
+                    say("The key may apply every source. To limit it, create it with --apply SOURCE.");
                 }
-            },
+            }
             Command::List { place } => {
                 print(match place.client()? {
                     Some(client) => list_of_server(&client)?,
-                    None => list(&place.store.read_existing()?),
+                    None => {
+                        let store = place.store.read_existing()?;
+                        let listed = list(&store);
+                        if let Some(warning) = wide_keys(&store.snapshot()) {
+                            say(&warning);
+                        }
+                        listed
+                    }
                 })?;
             }
             Command::Revoke { place, id, log } => match place.client()? {
@@ -148,11 +175,10 @@ fn show(token: &Secret) -> Result<(), Failure> {
     hand_over(format!("{}\n", token.expose()))
 }
 
-/// The Spec of a new key, if it is valid.
-fn valid(owner: &str, description: String) -> Result<ApiKey, Failure> {
-    let spec = ApiKey { description, metadata: String::new(), owner_id: owner.to_owned() };
+/// Refuses an invalid key.
+fn check(spec: &ApiKey) -> Result<(), Failure> {
     match spec.faults().into_iter().next() {
-        None => Ok(spec),
+        None => Ok(()),
         Some(fault) => {
             let help = fault.help.unwrap_or_default();
             Err(Diagnostic::error(fault.code, fault.message).help(help).into())
@@ -166,24 +192,22 @@ fn has_another_role(owner: &str) -> Failure {
     fault.help("change it with `edgewright owners set-role`").into()
 }
 
-/// Creates a key on a server, as [`create`] does in a store.
+/// Creates a key on a server, as [`create`] does in a store. Returns the role of its owner, if it is known.
 fn create_on_server(
     client: &ApiClient,
     role: Option<Role>,
-    owner: Option<String>,
-    description: String,
-) -> Result<(), Failure> {
-    let has = match (&owner, role) {
-        (Some(owner), Some(_)) => role_through(client, owner)?,
-        _ => None,
-    };
-    let owner = owner.unwrap_or_else(|| mint::fresh_id(Kind::Owner).to_string());
+    names_owner: bool,
+    spec: &ApiKey,
+) -> Result<Option<Role>, Failure> {
+    check(spec)?;
+    let has = if names_owner && role.is_some() { role_through(client, &spec.owner_id)? } else { None };
     if has.is_some() && has != role {
-        return Err(has_another_role(&owner));
+        return Err(has_another_role(&spec.owner_id));
     }
     // A new owner has the default role first.
-    let role = role.filter(|role| has.is_none() && *role != Role::default());
-    create_through(client, &valid(&owner, description)?, role, show)
+    let wanted = role.filter(|role| has.is_none() && *role != Role::default());
+    create_through(client, spec, wanted, show)?;
+    Ok(role.or((!names_owner).then(Role::default)))
 }
 
 /// Creates a key, and its owner if the store has none with this id. `hand_out` gets the token before the key exists, so
@@ -192,12 +216,11 @@ pub(super) fn create(
     store: &Store,
     log: LocalLog,
     role: Option<Role>,
-    owner: Option<String>,
-    description: String,
+    spec: ApiKey,
     hand_out: impl FnOnce(&Secret) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let owner = owner.unwrap_or_else(|| mint::fresh_id(Kind::Owner).to_string());
-    let spec = valid(&owner, description)?;
+    let owner = spec.owner_id.clone();
+    check(&spec)?;
     let mut operations = Vec::new();
     match (rules::role_of(&store.snapshot(), &owner), role) {
         (None, role) => {
@@ -226,14 +249,28 @@ pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation
     Ok(())
 }
 
+/// Warns of keys without limits, unless only admins have any.
+pub(super) fn wide_keys(snapshot: &Snapshot) -> Option<String> {
+    let (admins, others) = rules::keys_of_every_source(snapshot);
+    let keys = if admins + others == 1 { "API key" } else { "API keys" };
+    let warning = || {
+        format!(
+            "{} {keys} may apply every source, {others} without the role `admin`. Scopes limit keys.",
+            admins + others
+        )
+    };
+    (others > 0).then(warning)
+}
+
 fn list(store: &Store) -> String {
     let snapshot = store.snapshot();
     let mut lines = String::new();
     for entry in snapshot.newest_first(Kind::ApiKey, None, u64::MAX) {
         let Some(key) = entry.spec_as::<ApiKey>() else { continue };
-        let role = rules::role_of(&snapshot, &key.owner_id).unwrap_or_default().as_str();
+        let role = rules::key_role(&snapshot, key).unwrap_or_default().as_str();
         let created_at = entry.created_at.to_string();
-        lines += &line([entry.key.id.as_str(), &key.owner_id, role, &created_at, &key.description]);
+        let facts = [entry.key.id.as_str(), &key.owner_id, role, &created_at, &key.description];
+        lines += &line(facts, key.scope.as_deref());
     }
     lines
 }
@@ -249,14 +286,17 @@ fn list_of_server(client: &ApiClient) -> Result<String, Failure> {
         Err(failure) => return Err(failure),
     };
     let role = |owner: &str| roles.get(owner).map_or("-", |role| role.as_str());
-    let lines = keys
-        .iter()
-        .map(|key| line([key.id.as_str(), &key.owner_id, role(&key.owner_id), &key.created_at, &key.description]));
+    let lines = keys.iter().map(|key| {
+        let most = key.scope.as_ref().and_then(|scope| scope.role).filter(|most| roles.get(&key.owner_id) > Some(most));
+        let role = most.map_or_else(|| role(&key.owner_id), Role::as_str);
+        line([&key.id, &key.owner_id, role, &key.created_at, &key.description], key.scope.as_ref())
+    });
     Ok(lines.collect())
 }
 
-/// A line of the list: the ID, the owner, its role, the time of creation and the description.
-fn line([id, owner, role, created_at, description]: [&str; 5]) -> String {
+/// A line of the list: the ID, the owner, the role of the key, the time of creation, the description and the scope.
+fn line([id, owner, role, created_at, description]: [&str; 5], scope: Option<&KeyScope>) -> String {
     let line = format!("{id}  {owner}  {role:7}  {created_at}  {description}");
-    format!("{}\n", escaped(&line).trim_end())
+    let scope = scope.map(|scope| format!("  [{scope}]")).unwrap_or_default();
+    format!("{}{}\n", escaped(&line).trim_end(), escaped(&scope))
 }

@@ -21,6 +21,7 @@ mod given;
 mod guards;
 mod healthcheck;
 mod history;
+mod key_scope;
 mod keys;
 mod listen;
 mod local_log;

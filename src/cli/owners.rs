@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::{
     CommandResult, Exit, Failure,
-    keys::{commit, role},
+    keys::{commit, role, wide_keys},
     local_log::LocalLogArgs,
     output::print,
     show::say,
@@ -50,7 +50,7 @@ enum Command {
         /// ID of the owner, `usr_…` or `bot_…`.
         #[arg(value_name = "OWNER")]
         owner: String,
-        /// New role: gateway, viewer, editor or admin.
+        /// New role: gateway, viewer, planner, editor or admin.
         #[arg(value_name = "ROLE", value_parser = role)]
         role: Role,
         #[command(flatten)]
@@ -75,12 +75,18 @@ impl Args {
     pub(super) fn run(self) -> CommandResult {
         match self.command {
             Command::List { place } => {
-                let owners = match place.client()? {
-                    Some(client) => of_server(&client)?,
-                    None => of_store(&place.store.read_existing()?),
+                let (owners, warning) = match place.client()? {
+                    Some(client) => (of_server(&client)?, None),
+                    None => {
+                        let store = place.store.read_existing()?;
+                        (of_store(&store), wide_keys(&store.snapshot()))
+                    }
                 };
                 let line = |(id, role): &(String, Role)| format!("{}  {}\n", escaped(id), role.as_str());
                 print(owners.iter().map(line).collect::<String>())?;
+                if let Some(warning) = warning {
+                    say(&warning);
+                }
             }
             Command::SetRole { place, owner, role, log } => {
                 match place.client()? {

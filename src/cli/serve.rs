@@ -29,9 +29,18 @@ use crate::{
         notify::Notifier, protection::RestWrites, reconciliation::files::DEFAULT_MIB, router, security::log_sources,
         watch::DEFAULT_WATCHERS,
     },
-    model::{code::Code, diagnostic::Diagnostic, kind::owner::Role, rules, secret::Secret},
+    model::{
+        Kind,
+        code::Code,
+        diagnostic::Diagnostic,
+        kind::{api_key::ApiKey, owner::Role},
+        rules,
+        secret::Secret,
+    },
     reconcile::{drift::DriftPolicy, token::write_token},
-    store::{Store, background::lower_priority_of_pool, checkpoint::maintain_from_time_to_time, folder::note_server},
+    store::{
+        Store, background::lower_priority_of_pool, checkpoint::maintain_from_time_to_time, folder::note_server, mint,
+    },
     text::escaped,
 };
 
@@ -140,6 +149,9 @@ impl Args {
         let mut config = config;
         let notifier = Notifier::start(&store, std::mem::take(&mut config.notifications), &base_url)?;
         self.create_admin(&store)?;
+        if let Some(warning) = keys::wide_keys(&store.snapshot()) {
+            tracing::warn!("{warning}");
+        }
         // Its thread ends after the last request.
         let (security_log, logging) = self.guards.open_log(&store)?.unzip();
         if let Some(log) = &security_log {
@@ -231,7 +243,9 @@ impl Args {
         };
         // The server's log begins after its first admin.
         let log = crate::api::security::LocalLog::default();
-        let created = keys::create(store, log, Some(Role::Admin), None, "first admin".into(), hand_out);
+        let owner_id = mint::fresh_id(Kind::Owner).to_string();
+        let spec = ApiKey { description: "first admin".into(), owner_id, ..ApiKey::default() };
+        let created = keys::create(store, log, Some(Role::Admin), spec, hand_out);
         match (&created, &self.admin_token_file) {
             (Ok(()), Some(file)) => {
                 tracing::info!("The admin token is in {}.", escaped(&file.display().to_string()));

@@ -139,8 +139,13 @@ impl Operation {
         Ok(match self {
             Operation::Create { spec, .. } => Value::Object(spec.to_json(secrets)?),
             Operation::Patch { spec, fields, .. } => {
-                let given = spec.to_json(secrets)?.into_iter().filter(|(field, _)| fields.contains(field));
-                Value::Object(given.collect())
+                let mut given = spec.to_json(secrets)?;
+                given.retain(|field, _| fields.contains(field));
+                // A field that is not written when it is unset.
+                for field in fields.iter().filter(|field| spec.slots().iter().all(|slot| slot.name != field.as_str())) {
+                    given.entry(field.as_str()).or_insert(Value::Null);
+                }
+                Value::Object(given)
             }
             Operation::PutModule { module, .. } => module.to_json(secrets)?,
             Operation::DeleteModule { .. } | Operation::Delete { .. } | Operation::Claim { .. } => Value::Null,

@@ -372,9 +372,9 @@ impl<R: Resource> AnyResource for R {
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error> {
         let (mut whole, mut changes) = (self.to_json(Secrets::Revealed)?, patch.to_json(Secrets::Revealed)?);
         for field in fields {
-            // A field that is left out has its default.
             match changes.remove(field) {
                 Some(value) => whole.insert(field.clone(), value),
+                // An optional field that is not written when it is unset.
                 None => whole.remove(field),
             };
         }

@@ -130,16 +130,52 @@ fn last_admin_faults(before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
     Vec::new()
 }
 
+/// A key with a scope does not count: it cannot set roles, and may expire.
 fn has_admin(snapshot: &Snapshot) -> bool {
     admin_keys(snapshot).next().is_some()
 }
 
+/// The keys that may do everything.
 fn admin_keys(snapshot: &Snapshot) -> impl Iterator<Item = &Key> {
     let is_admin = move |entry: &&Arc<Entry>| {
         let key = entry.spec_as::<ApiKey>();
-        key.is_some_and(|key| role_of(snapshot, &key.owner_id) == Some(Role::Admin))
+        key.is_some_and(|key| key.scope.is_none() && role_of(snapshot, &key.owner_id) == Some(Role::Admin))
     };
     snapshot.newest_first(Kind::ApiKey, None, u64::MAX).filter(is_admin).map(|entry| &entry.key)
+}
+
+fn keys(snapshot: &Snapshot) -> impl Iterator<Item = &ApiKey> {
+    snapshot.newest_first(Kind::ApiKey, None, u64::MAX).filter_map(|entry| entry.spec_as::<ApiKey>())
+}
+
+/// Returns the role of a key: that of its owner, or a lower one that its scope sets (D101).
+pub(crate) fn key_role(snapshot: &Snapshot, key: &ApiKey) -> Option<Role> {
+    let owner = role_of(snapshot, &key.owner_id)?;
+    let most = key.scope.as_ref().and_then(|scope| scope.role);
+    Some(most.map_or(owner, |most| owner.min(most)))
+}
+
+/// Counts the keys that may apply every source: of admins, and of others.
+pub(crate) fn keys_of_every_source(snapshot: &Snapshot) -> (usize, usize) {
+    let is_wide = |key: &&ApiKey| key.scope.as_ref().is_none_or(|scope| scope.may_apply_all());
+    let roles = keys(snapshot).filter(is_wide).filter_map(|key| key_role(snapshot, key));
+    roles.fold((0, 0), |(admins, others), role| match role {
+        Role::Admin => (admins + 1, others),
+        Role::Editor => (admins, others + 1),
+        Role::Gateway | Role::Viewer | Role::Planner => (admins, others),
+    })
+}
+
+/// Returns the owners of keys that may do everything, at most three.
+pub(crate) fn some_admins(snapshot: &Snapshot) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    let admins = keys(snapshot).filter(|key| key.scope.is_none()).map(|key| key.owner_id.as_str());
+    for owner in admins.filter(|owner| role_of(snapshot, owner) == Some(Role::Admin)) {
+        if found.len() < 3 && !found.contains(&owner) {
+            found.push(owner);
+        }
+    }
+    found
 }
 
 /// Whether no admin key exists yet.

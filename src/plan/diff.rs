@@ -343,9 +343,10 @@ pub(super) fn changes(
     let mut operations = Vec::new();
     let (old, new) = (from.to_json(Secrets::Revealed)?, to.to_json(Secrets::Revealed)?);
     let plain = |field: &&String| !slots.iter().any(|slot| slot.name == field.as_str());
-    // A field with its default can be left out.
-    let all = new.keys().chain(old.keys().filter(|field| !new.contains_key(*field)));
-    let fields: Vec<String> = all.filter(plain).filter(|field| old.get(*field) != new.get(*field)).cloned().collect();
+    // A field that is not written when it is unset is in one of them only.
+    let gone = old.keys().filter(|field| !new.contains_key(field.as_str()));
+    let fields: Vec<String> =
+        new.keys().chain(gone).filter(plain).filter(|field| old.get(*field) != new.get(*field)).cloned().collect();
     if !fields.is_empty() {
         operations.push(Operation::Patch { key: key.clone(), spec: Arc::clone(to), fields });
     }

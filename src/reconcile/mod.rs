@@ -38,6 +38,7 @@ pub(crate) mod sync_log;
 mod timers;
 pub(crate) mod token;
 pub(crate) mod transfer;
+mod unseen;
 pub(crate) mod watch;
 mod writes;
 

@@ -10,7 +10,13 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{LintLevels, Options, Planned, clock::Clock, judging::findings, spans::stage};
+use super::{
+    LintLevels, Options, Planned,
+    clock::Clock,
+    judging::findings,
+    spans::stage,
+    unseen::{Sees, without_unseen},
+};
 use crate::{
     lint::{KnownFindings, Subject},
     manifest::{
@@ -38,6 +44,8 @@ pub(crate) struct Prepared {
     /// What the runs on a source leave for the next one, if it is loaded again and again.
     memory: Option<Arc<SourceMemory>>,
     clock: Clock,
+    /// The resources whose secrets the reader of the plan sees, if not all.
+    sees: Option<Sees>,
 }
 
 /// What a run on a followed source leaves for the next one.
@@ -98,7 +106,7 @@ impl Prepared {
     /// Reads the manifests, with a cache of parsed files.
     fn load_with(options: Options, parsed: Option<&ParsedFiles>) -> Self {
         let loaded = Arc::new(manifest::load_with(options.tree.as_ref(), parsed));
-        Self { options, loaded, memory: None, clock: Clock::default() }
+        Self { options, loaded, memory: None, clock: Clock::default(), sees: None }
     }
 
     /// Reads the manifests of a source that is followed. What has not changed since the last run is not read, merged or
@@ -110,7 +118,7 @@ impl Prepared {
             None => (Loaded::load(tree), None),
         });
         let memory = Some(memory.unwrap_or_default());
-        Self { options, loaded: Arc::new(loaded), memory, clock: Clock::default() }
+        Self { options, loaded: Arc::new(loaded), memory, clock: Clock::default(), sees: None }
     }
 
     /// The state of a store that has only the resources of the context.
@@ -121,6 +129,13 @@ impl Prepared {
     /// The same, judged at the time of a clock.
     pub(super) fn on(self, clock: Clock) -> Self {
         Self { clock, ..self }
+    }
+
+    /// The same for a reader who sees the secrets of some resources only: its plans do not depend on those of the others.
+    /// They are not the ones to apply.
+    #[must_use]
+    pub(crate) fn seen_by(self, sees: Sees) -> Self {
+        Self { sees: Some(sees), ..self }
     }
 
     /// Resolves the manifests: what has changed since the last run, if that keeps all names. Also returns the resources
@@ -178,6 +193,19 @@ impl Prepared {
         }
         let judged = if faulty { stage("isolate", || isolate(judged, &others, &options.lints, now)) } else { judged };
         let judged = judged.capped();
+        let known = match &self.sees {
+            None => Ok(None),
+            Some(sees) => without_unseen(snapshot, &judged.resolved.desired, sees).map(Some),
+        };
+        let known = match known {
+            Ok(known) => known,
+            Err(error) => {
+                let mut judged = judged;
+                judged.diagnostics.push(error.into());
+                return judged.planned(loaded, None);
+            }
+        };
+        let snapshot = known.as_ref().unwrap_or(snapshot);
         // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
         let prune = options.prune && !faulty;
         let only = may_differ.as_ref().filter(|_| !faulty);

@@ -23,6 +23,7 @@ use super::{
     auth::{self, Caller},
     past,
     peer::safe_peer,
+    permission::Intent,
     query,
     security::{event::SecurityEvent, note::SecurityNote},
 };
@@ -50,7 +51,7 @@ struct FeedReader {
 pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, _) = request.into_parts();
     let snapshot = app.store.snapshot();
-    let caller = auth::admit_gateway(&app, &snapshot, &parts.headers)?;
+    let caller = auth::admit(&app, &snapshot, &Intent::ReadFeed, &parts.headers)?;
     let peer = safe_peer(&parts.extensions, &caller, "the gateway configuration has private keys")?;
     query::check(parts.uri.query(), &[SINCE])?;
     let reader = FeedReader { caller, peer, headers: parts.headers, since: since(parts.uri.query())? };

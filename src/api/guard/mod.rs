@@ -11,6 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use axum::{
     extract::{ConnectInfo, Request},
+    http::{HeaderMap, HeaderValue},
     response::Response,
 };
 
@@ -37,6 +38,15 @@ pub(super) use headers::{add_safe_headers, is_page};
 pub(super) const SHED: &str = "edgewright_http_requests_shed_total";
 pub(super) const RATE_LIMITED: &str = "edgewright_rate_limited_requests_total";
 pub(super) const FAILED: &str = "edgewright_authentication_failures_total";
+
+/// The header with the address of the client, which only this process writes: every place that checks a token gets the
+/// headers of the request, also long after it has begun.
+const CLIENT: &str = "edgewright-client-address";
+
+/// The address of the client that [`Guards::note_client`] has noted, if it is known.
+pub(super) fn client_of(headers: &HeaderMap) -> Option<IpAddr> {
+    headers.get(CLIENT)?.to_str().ok()?.parse().ok()
+}
 
 /// The settings of a server's limits.
 #[derive(Debug, Clone)]
@@ -111,6 +121,17 @@ impl Guards {
         })
     }
 
+    /// Notes in a request where it comes from, whatever it says itself.
+    pub(super) fn note_client(&self, request: &mut Request) {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
+        let client = peer.map(|peer| ClientAddress::of(peer, request.headers(), &self.trusted).address());
+        let noted = client.and_then(|client| HeaderValue::from_str(&client.to_string()).ok());
+        request.headers_mut().remove(CLIENT);
+        if let Some(noted) = noted {
+            request.headers_mut().insert(CLIENT, noted);
+        }
+    }
+
     /// Where a request comes from.
     pub(super) fn origin(&self, request: &Request, method: &'static str) -> RequestOrigin {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
@@ -165,5 +186,27 @@ impl Guards {
     /// The number of the last line of the security log, if there is one.
     pub(super) fn log_sequence(&self) -> Option<u64> {
         self.log.as_ref().map(SecurityLog::sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[test]
+    fn nobody_else_notes_the_address_of_a_client() {
+        let guards = Guards::new(GuardSettings::default(), None);
+        let mut request = Request::new(Body::empty());
+        request.headers_mut().append(CLIENT, HeaderValue::from_static("10.0.0.1"));
+        guards.note_client(&mut request);
+        assert_eq!(client_of(request.headers()), None);
+        request.headers_mut().append(CLIENT, HeaderValue::from_static("10.0.0.1"));
+        request.headers_mut().append(CLIENT, HeaderValue::from_static("10.0.0.2"));
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([192, 0, 2, 7], 4000))));
+        guards.note_client(&mut request);
+        assert_eq!(client_of(request.headers()), Some(IpAddr::from([192, 0, 2, 7])));
+        assert_eq!(request.headers().get_all(CLIENT).iter().count(), 1);
     }
 }

@@ -12,7 +12,9 @@ use super::{
     answer::{self, ApiError},
     auth,
     page::{self, DEFAULT_LIMIT, Page},
-    past, query,
+    past,
+    permission::Intent,
+    query,
     reconciliation::json_response,
 };
 use crate::{
@@ -137,7 +139,7 @@ pub(super) async fn blame(app: Arc<App>, request: HttpRequest<Body>) -> Result<R
 }
 
 fn admit(app: &App, request: &HttpRequest<Body>) -> Result<(), ApiError> {
-    auth::admit(app, &app.store.snapshot(), request.method(), request.headers()).map(|_| ())
+    auth::admit(app, &app.store.snapshot(), &Intent::Read, request.headers()).map(|_| ())
 }
 
 fn parameter(query: Option<&str>, name: &str) -> Option<String> {

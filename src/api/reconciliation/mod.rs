@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Request as HttpRequest, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -20,7 +20,8 @@ use super::{
     auth::{self, Caller},
     body::{self, Limits},
     page::{self, DEFAULT_LIMIT, Page},
-    permission, query,
+    permission::{self, Intent, Manner, Sight},
+    query,
     security::note::{SecurityNote, people_changes},
 };
 use crate::{
@@ -28,13 +29,14 @@ use crate::{
     model::{
         code::Code,
         decode::decode,
+        desired::Desired,
         diagnostic::{Diagnostic, Name, Severity},
         fault::{Fault, MOST_FAULTS, Path},
         id::Id,
         json::{self, JsonError},
         operation::{Author, CommitAuthor},
         secret::Secrets,
-        snapshot::Snapshot,
+        snapshot::{Entry, Snapshot},
     },
     plan::{
         Plan,
@@ -52,14 +54,14 @@ use wire::{Reconciliation, ReconciliationItem, Request, Run};
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
 pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    auth::admit(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     // Take the slot before the body, to limit the number of bodies in memory.
     let place = app.work.place()?;
     let bytes = body::take(&parts.headers, body, Limits::MANIFESTS).await?;
     metrics::counter!("edgewright_reconciliation_request_bytes_total").increment(bytes.len() as u64);
     let run = move |cancel: Cancel| {
-        let caller = auth::admit_again(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+        let caller = auth::admit_again(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
         let (content, mut faults) = body::parse(&bytes, Limits::MANIFESTS)?;
         if content.root().is_null() {
             return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
@@ -117,7 +119,7 @@ pub(crate) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
 }
 
 fn admit(app: &App, request: &HttpRequest<Body>) -> Result<Caller, ApiError> {
-    auth::admit(app, &app.store.snapshot(), request.method(), request.headers())
+    auth::admit(app, &app.store.snapshot(), &Intent::Read, request.headers())
 }
 
 /// Reads history on a blocking thread: it is on disk and not in the snapshot.
@@ -218,12 +220,16 @@ impl<'a> ReconciliationJob<'a> {
         if !faults.is_empty() {
             return Err(ApiError::from_faults(faults));
         }
+        permission::allows(&caller, &intent(&request.source, request.dry_run), &app.store.snapshot())
+            .map_err(|fault| caller.refused(fault))?;
         if is_followed(app, &request.source) && !request.dry_run {
             // The loop would revert everything in its next run.
             let fault = Fault::new(Code::Conflict, wire::followed_message(&request.source)).at(field("source"));
             return Err(ApiError::new(fault.help(wire::FOLLOWED_HELP)));
         }
-        let sent = app.files.resolve(&caller.owner, request.files, &digests)?;
+        // A key with a scope does not find out what other keys of its owner have sent.
+        let sender = if caller.scope.is_some() { &caller.key } else { &caller.owner };
+        let sent = app.files.resolve(sender, request.files, &digests)?;
         let files = sent.iter().map(|file| file.name.clone()).collect();
         let commit = Some(request.commit).filter(|commit| !commit.is_empty());
         let author = CommitAuthor { name: request.commit_author_name, email: request.commit_author_email };
@@ -274,10 +280,23 @@ impl<'a> ReconciliationJob<'a> {
         let store = Arc::clone(&self.app.store);
         let prepared = Prepared::load(self.options.clone());
         if self.dry_run {
-            let snapshot = store.snapshot();
+            let (snapshot, sight) = (store.snapshot(), Sight::of(&self.caller));
+            let prepared = match sight {
+                Sight::Everything => prepared,
+                Sight::Nothing | Sight::OfSources(_) => {
+                    let sight = sight.clone();
+                    prepared.seen_by(Arc::new(move |entry: &Entry| sight.sees(entry)))
+                }
+            };
             let mut planned = prepared.plan(&snapshot);
-            tell_drift(&store, &self.options.source, &snapshot, &mut planned);
+            // What others have changed is told by comparing with secrets.
+            if sight.sees_source(&self.options.source) {
+                tell_drift(&store, &self.options.source, &snapshot, &mut planned);
+            }
             self.admit(&snapshot, &planned)?;
+            if Sight::of(&self.caller) != sight {
+                return Err(ApiError::of(Code::Conflict, "the permissions of the API key changed during the request"));
+            }
             return self.answer(&planned, None);
         }
         let author = self.author();
@@ -310,8 +329,14 @@ impl<'a> ReconciliationJob<'a> {
 
     /// Planning may take its time, and the key may be revoked meanwhile: it counts at the revision that is planned.
     fn admit(&mut self, snapshot: &Snapshot, planned: &Planned) -> Result<(), ApiError> {
-        self.caller = auth::admit_again(self.app, snapshot, &Method::POST, &self.headers)?;
-        planned.plan.as_ref().map_or(Ok(()), |plan| self.permit(snapshot, plan))
+        let intent = intent(&self.options.source, self.dry_run);
+        self.caller = auth::admit_again(self.app, snapshot, &intent, &self.headers)?;
+        let applies = Intent::Apply(&self.options.source);
+        match &planned.plan {
+            // A dry run reports what would be refused, unless its caller cannot apply the source anyway.
+            Some(plan) if permission::allows(&self.caller, &applies, snapshot).is_ok() => self.permit(snapshot, plan),
+            _ => Ok(()),
+        }
     }
 
     /// Whether a plan may run: it is the one that the client expects, whatever else has happened in the store (D45).
@@ -329,11 +354,10 @@ impl<'a> ReconciliationJob<'a> {
         }
     }
 
-    /// Rejects changes of keys and owners that the caller may not administer (D99).
+    /// Rejects changes of keys and owners that the caller may not administer (D99), and of what its scope does not reach.
     fn permit(&self, snapshot: &Snapshot, plan: &Plan) -> Result<(), ApiError> {
-        let caller = (&self.caller.key, &self.caller.owner);
         // The body has no field for the operation.
-        permission::check(caller, snapshot, &plan.each_operation())
+        permission::allows_operations(&self.caller, &plan.each_operation(), Manner::Planned, snapshot)
             .map_err(|fault| self.caller.refused(fault.at(Path::root())))
     }
 
@@ -344,7 +368,11 @@ impl<'a> ReconciliationJob<'a> {
         }
         let guard = Guard::Store(self.app.store.root_secret());
         let pin = Pin { guard, source: &self.options.source, commit: self.options.tree.commit() };
-        planned.plan.as_ref().map(|plan| SavedPlan::new(plan, planned.desired.values(), &pin)).transpose()
+        // The digest of the desired state has its secrets: whoever does not see those of the store must not find out that
+        // they are the same.
+        let is_blind = !Sight::of(&self.caller).sees_source(&self.options.source);
+        let desired: Vec<&Desired> = if is_blind { Vec::new() } else { planned.desired.values().collect() };
+        planned.plan.as_ref().map(|plan| SavedPlan::new(plan, desired, &pin)).transpose()
     }
 
     /// The plan's outcome; empty without a plan.
@@ -401,6 +429,11 @@ impl<'a> ReconciliationJob<'a> {
             None => fault,
         }
     }
+}
+
+/// What a request is about to do with a source.
+fn intent(source: &str, dry_run: bool) -> Intent<'_> {
+    if dry_run { Intent::Plan(source) } else { Intent::Apply(source) }
 }
 
 /// Whether the server reconciles a source from its own manifests.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, Method, Request as HttpRequest, StatusCode},
+    http::{HeaderMap, Request as HttpRequest, StatusCode},
     response::Response,
 };
 use schemars::JsonSchema;
@@ -18,7 +18,8 @@ use super::{
         auth::{self, Caller},
         body::{self, Limits},
         openapi::{extension::ExtensionOperation, schemas::Schemas},
-        permission, query,
+        permission::{self, Intent, Manner},
+        query,
         reconciliation::{is_followed, json_response, wire::followed_message},
         rollback::fault,
         security::note::{SecurityNote, people_changes},
@@ -77,7 +78,7 @@ pub(crate) struct DestroyRun {
 /// Plans the end of a source, and applies it unless it is a dry run.
 pub(crate) async fn create(app: Arc<App>, name: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    auth::admit(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    auth::admit(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     if content.root().is_null() {
@@ -161,17 +162,25 @@ impl DestroyJob<'_> {
         Ok(response)
     }
 
-    /// The API key of the request and its owner, if they may apply a source.
+    /// The caller of the request, if it may plan or apply the source.
     fn caller(&self, current: &Snapshot) -> Result<Caller, ApiError> {
-        auth::admit_again(self.app, current, &Method::POST, self.headers)
+        let source = self.destroy.source.as_str();
+        let intent = if self.request.dry_run { Intent::Plan(source) } else { Intent::Apply(source) };
+        let caller = auth::admit_again(self.app, current, &Intent::Propose, self.headers)?;
+        // The body has no field for the source.
+        permission::allows(&caller, &intent, current).map_err(|fault| caller.refused(fault.at(Path::root())))?;
+        Ok(caller)
     }
 
     /// Whether the caller may run a plan. The key may have been revoked since the request arrived.
     fn permit(&self, current: &Snapshot, planned: &Planned) -> Result<(), ApiError> {
         let caller = self.caller(current)?;
+        if self.request.dry_run {
+            return Ok(());
+        }
         let operations = planned.plan.as_ref().map(Plan::each_operation).unwrap_or_default();
         // The body has no field for the operation.
-        permission::check((&caller.key, &caller.owner), current, &operations)
+        permission::allows_operations(&caller, &operations, Manner::Planned, current)
             .map_err(|fault| caller.refused(fault.at(Path::root())))
     }
 

@@ -18,6 +18,7 @@ use super::{
     answer::{self, ApiError},
     auth::{self, Caller},
     body::{self, Limits},
+    permission::Intent,
     query,
 };
 use crate::{
@@ -39,7 +40,7 @@ const MOST_UNFOLLOWED: usize = 100;
 
 /// Lists the sources in the order of the configuration, and then those that own resources and that nobody follows.
 pub(super) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
-    admit(&app, &request)?;
+    admit(&app, &request, &Intent::Read)?;
     blocking(app, move |app| {
         let list = SourceList { sources: views(app, None), uri: format!("{}/sources", app.site.base_url) };
         let rendered = answer::rendered(json::bytes(&list, Secrets::Masked)?);
@@ -50,7 +51,7 @@ pub(super) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Respon
 
 /// Returns the status of a source, followed or not.
 pub(super) async fn get(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
-    admit(&app, &request)?;
+    admit(&app, &request, &Intent::Read)?;
     blocking(app, move |app| {
         let found =
             views(app, Some(&name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
@@ -62,14 +63,14 @@ pub(super) async fn get(app: Arc<App>, name: String, request: Request<Body>) -> 
 
 /// Suspends a source: it is looked at and not applied until it is resumed or the suspension ends.
 pub(super) async fn suspend(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
-    admit(&app, &request)?;
+    admit(&app, &request, &Intent::Apply(&name))?;
     if !app.following.iter().any(|following| following.source == name) {
         return Err(unknown(&name));
     }
     let (parts, body) = request.into_parts();
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     // The key may have been revoked meanwhile.
-    let caller = auth::admit_again(&app, &app.store.snapshot(), &parts.method, &parts.headers)?;
+    let caller = auth::admit_again(&app, &app.store.snapshot(), &Intent::Apply(&name), &parts.headers)?;
     if content.root().is_null() {
         return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
     }
@@ -92,7 +93,7 @@ pub(super) async fn suspend(app: Arc<App>, name: String, request: Request<Body>)
 
 /// Ends the suspension of a source.
 pub(super) async fn resume(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
-    let caller = admit(&app, &request)?;
+    let caller = admit(&app, &request, &Intent::Apply(&name))?;
     let following = app.following.iter().find(|following| following.source == name).ok_or_else(|| unknown(&name))?;
     if following.is_suspended_by_configuration() {
         let fault = Fault::new(Code::Conflict, "the configuration file of the server suspends the source");
@@ -120,8 +121,8 @@ async fn set(
     .await
 }
 
-fn admit(app: &App, request: &Request<Body>) -> Result<Caller, ApiError> {
-    let caller = auth::admit(app, &app.store.snapshot(), request.method(), request.headers())?;
+fn admit(app: &App, request: &Request<Body>, intent: &Intent<'_>) -> Result<Caller, ApiError> {
+    let caller = auth::admit(app, &app.store.snapshot(), intent, request.headers())?;
     query::check(request.uri().query(), &[])?;
     Ok(caller)
 }

@@ -8,6 +8,7 @@ use super::super::{
     App,
     answer::ApiError,
     change::{ChangeFilter, actor},
+    permission::Sight,
     render::render,
 };
 use crate::{
@@ -15,7 +16,6 @@ use crate::{
         Kind,
         id::Id,
         json::{self, JsonError},
-        kind::owner::Role,
         operation::Author,
         secret::Secrets,
     },
@@ -61,7 +61,7 @@ pub(super) struct Portion {
 /// event `revision`: only this event has an id, because a client that resumes after it has missed no change.
 pub(super) fn portion(
     app: &App,
-    role: Role,
+    sight: &Sight,
     filter: &ChangeFilter,
     revision: &Revision,
     start: usize,
@@ -76,7 +76,7 @@ pub(super) fn portion(
         if text.len() >= PORTION {
             return Ok(Portion { text: text.into(), next: Some(at) });
         }
-        write(&mut text, None, changed.event.as_str(), &data(app, role, revision, &actor, changed)?);
+        write(&mut text, None, changed.event.as_str(), &data(app, sight, revision, &actor, changed)?);
     }
     let Revision { snapshot, at, .. } = revision;
     let end = WatchedRevision { revision: snapshot.revision, time: *at, actor: &actor };
@@ -86,7 +86,7 @@ pub(super) fn portion(
 
 fn data(
     app: &App,
-    role: Role,
+    sight: &Sight,
     revision: &Revision,
     actor: &Author,
     changed: &ChangedResource,
@@ -109,7 +109,7 @@ fn data(
         return Ok(data);
     }
     let entry = snapshot.get(key).ok_or_else(|| JsonError::new("a changed resource is missing"))?;
-    let resource = render(app, role, snapshot, entry)?;
+    let resource = render(app, sight, snapshot, entry)?;
     data.pop();
     data.extend_from_slice(b",\"resource\":");
     data.extend_from_slice(&resource.body);

@@ -28,6 +28,7 @@ use super::{
     answer::ApiError,
     auth::{self, Caller},
     change::ChangeFilter,
+    permission::{Intent, Sight},
 };
 use crate::{
     model::{code::Code, id::Id, kind::owner::Role},
@@ -112,7 +113,7 @@ impl Drop for WatchPlace {
 pub(super) async fn watch(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, _) = request.into_parts();
     let current = app.store.snapshot();
-    let caller = auth::admit_any(&app, &current, &parts.headers)?;
+    let caller = auth::admit(&app, &current, &Intent::Watch, &parts.headers)?;
     let wanted = request::WatchRequest::new(parts.uri.query(), &parts.headers)?;
     let known = wanted.known.unwrap_or(current.revision);
     if known > current.revision || matches!(app.store.next_revision(known), NextRevision::Gone) {
@@ -210,16 +211,17 @@ impl Watcher {
     }
 
     fn admit(&self) -> Result<Caller, ApiError> {
-        auth::admit_any_again(&self.app, &self.app.store.snapshot(), &self.headers)
+        auth::admit_again(&self.app, &self.app.store.snapshot(), &Intent::Watch, &self.headers)
     }
 
     async fn send_revision(&mut self, caller: &Caller, revision: Revision) -> Result<(), WatchEnd> {
-        let (number, role) = (revision.snapshot.revision, caller.role);
+        let (number, sight) = (revision.snapshot.revision, Sight::of(caller));
         let mut from = Some(0);
         while let Some(start) = from {
             let (app, revision, filter) = (Arc::clone(&self.app), revision.clone(), self.filter.clone());
+            let sight = sight.clone();
             // A resource with many children takes long, and other requests of this thread would wait.
-            let rendered = self.app.renderings.run(move || events::portion(&app, role, &filter, &revision, start));
+            let rendered = self.app.renderings.run(move || events::portion(&app, &sight, &filter, &revision, start));
             let portion = rendered.await?;
             from = portion.next;
             self.send(portion.text).await?;

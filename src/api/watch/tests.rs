@@ -106,7 +106,7 @@ fn a_client_that_does_not_read_is_disconnected_and_told() {
 
 #[test]
 fn one_owner_has_a_share_and_gateways_have_the_rest() {
-    let caller = |owner: &str, role: Role| Caller { key: Id::new("ak_1"), owner: Id::new(owner), role };
+    let caller = |owner: &str, role: Role| Caller { key: Id::new("ak_1"), owner: Id::new(owner), role, scope: None };
     let watchers = Watchers::new(8);
     let (viewer, gateway) = (caller("usr_viewer", Role::Viewer), caller("bot_gateway", Role::Gateway));
     let mut places: Vec<WatchPlace> = (0..8).filter_map(|_| watchers.place(&viewer).ok()).collect();

@@ -13,6 +13,7 @@ use crate::{
         id::Id,
         json,
         key::{Key, segment},
+        key_scope::KeyScope,
         kind::{api_key::ApiKey, owner::Role},
         secret::{Secret, Secrets},
     },
@@ -30,6 +31,9 @@ pub(crate) struct ApiKeyOfServer {
     /// The description.
     #[serde(default)]
     pub description: String,
+    /// The scope.
+    #[serde(default)]
+    pub scope: Option<KeyScope>,
     /// The token, only of a new key.
     #[serde(default)]
     token: Option<Secret>,

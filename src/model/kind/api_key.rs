@@ -1,5 +1,7 @@
 //! API keys, which authenticate clients.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -10,6 +12,7 @@ use crate::model::{
     fault::{Check, Fault, Faults, Path},
     id::{Id, is_opaque_id},
     key::Key,
+    key_scope::KeyScope,
     reference::Reference,
     resource::{KindInfo, Resource, ViewContext},
 };
@@ -27,6 +30,10 @@ pub struct ApiKey {
     /// The user or bot that owns the key; defaults to the creator. Only admins can set another owner.
     #[schemars(regex(pattern = r"^$|^(usr|bot)_[^/\s\x00-\x1f\x7f-\x9f]+$"), length(max = 255))]
     pub owner_id: String,
+    /// What the key may do of what its owner's role allows; without a scope, all of it.
+    // Records without a scope are written as they were before there were scopes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Arc<KeyScope>>,
 }
 
 /// The response form of [`ApiKey`].
@@ -46,6 +53,9 @@ pub struct ApiKeyView {
     pub token: Option<String>,
     /// The user or bot that owns the key.
     pub owner_id: String,
+    /// The scope; absent if the key has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Arc<KeyScope>>,
 }
 
 impl Check for ApiKey {
@@ -62,6 +72,9 @@ impl Check for ApiKey {
                         .help("use an ID that starts with `usr_` or `bot_`"),
                 );
             });
+        }
+        if let Some(scope) = &self.scope {
+            faults.within("scope", |faults| scope.check(faults));
         }
     }
 }
@@ -80,6 +93,7 @@ impl Resource for ApiKey {
             created_at: at.created_at.to_string(),
             token: None,
             owner_id: self.owner_id.clone(),
+            scope: self.scope.clone(),
         }
     }
 
@@ -92,5 +106,36 @@ impl Resource for ApiKey {
             target: Key::new(Kind::Owner, Id::new(&self.owner_id)),
             path: Path::root().join("owner_id"),
         });
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::model::{resource::AnyResource, secret::Secrets};
+
+    fn stored(key: &ApiKey) -> String {
+        String::from_utf8(key.to_bytes(Secrets::Revealed).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_key_without_a_scope_is_stored_as_before() {
+        let former = r#"{"description":"ci","metadata":"","owner_id":"bot_ci"}"#;
+        let read: ApiKey = serde_json::from_str(former).unwrap();
+        assert_eq!((read.scope.as_ref(), stored(&read).as_str()), (None, former));
+    }
+
+    #[test]
+    fn a_scope_is_changed_and_removed_like_other_fields() {
+        let scope = KeyScope { apply: vec!["shop".into()], ..KeyScope::default() };
+        let scoped = ApiKey { description: "ci".into(), scope: Some(Arc::new(scope)), ..ApiKey::default() };
+        let read: ApiKey = serde_json::from_str(&stored(&scoped)).unwrap();
+        assert_eq!(read, scoped);
+        let fields = ["scope".to_owned()];
+        let whole = ApiKey { description: "ci".into(), ..ApiKey::default() };
+        let limited = whole.patched(&scoped, &fields).unwrap();
+        assert!(limited.same(&scoped));
+        assert!(limited.patched(&ApiKey::default(), &fields).unwrap().same(&whole));
     }
 }

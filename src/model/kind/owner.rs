@@ -24,8 +24,10 @@ pub struct Owner {
 pub enum Role {
     /// Can read the gateway configuration and follow changes, and nothing else.
     Gateway,
-    /// Can read, with every secret masked.
+    /// Can read, with every secret masked, and plan.
     Viewer,
+    /// Like `viewer`, for pipelines that only plan: each pull request can have its own key.
+    Planner,
     /// Can read and write.
     #[default]
     Editor,
@@ -39,9 +41,15 @@ impl Role {
         match self {
             Role::Gateway => "gateway",
             Role::Viewer => "viewer",
+            Role::Planner => "planner",
             Role::Editor => "editor",
             Role::Admin => "admin",
         }
+    }
+
+    /// Whether responses to the role have secrets. A gateway has an endpoint of its own for them.
+    pub(crate) fn sees_secrets(self) -> bool {
+        self >= Role::Editor
     }
 }
 

@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use crate::model::{
     Kind,
     fault::Faults,
+    key_scope::{KeyScope, WriteAction},
     kind::{
         api_key::ApiKey, certificate_authority, event_source::EventSource, event_subscription, https_edge::HttpsEdge,
         https_edge_route, https_edge_route::HttpsEdgeRoute, ip_restriction, owner, tls_certificate, tls_edge::TlsEdge,
@@ -332,6 +333,20 @@ fn hostport() -> BoxedStrategy<String> {
     prop_oneof![select(known).prop_map(String::from), pattern("[a-z][a-z0-9]{0,5}\\.example:[1-9][0-9]{0,3}")].boxed()
 }
 
+fn key_scope() -> impl Strategy<Value = KeyScope> {
+    let texts = |known: &'static [&'static str]| list(select(known.to_vec()).prop_map(String::from));
+    built!(KeyScope {
+        role: select(vec![None, Some(owner::Role::Editor), Some(owner::Role::Admin)]),
+        plan: texts(&["shop", "grün-*", "*"]),
+        apply: texts(&["shop", "docs-*"]),
+        kinds: texts(&["TlsCertificate", "*"]),
+        actions: list(select(WriteAction::EVERY.to_vec())),
+        secrets: on(),
+        expires_at: select(vec!["", "2027-01-31T18:00:00Z"]).prop_map(String::from),
+        addresses: texts(&["192.0.2.0/24", "2001:db8::1"])
+    })
+}
+
 /// A valid Spec of a kind. Its references are to [`AUTHORITIES`] and to owners.
 pub(super) fn spec(kind: Kind) -> BoxedStrategy<Spec> {
     use certificate_authority::CertificateAuthority;
@@ -341,12 +356,15 @@ pub(super) fn spec(kind: Kind) -> BoxedStrategy<Spec> {
     match kind {
         Kind::Owner => {
             use owner::{Owner, Role};
-            erased(built!(Owner { role: select(vec![Role::Gateway, Role::Viewer, Role::Editor, Role::Admin]) }))
+            erased(built!(Owner {
+                role: select(vec![Role::Gateway, Role::Viewer, Role::Planner, Role::Editor, Role::Admin])
+            }))
         }
         Kind::ApiKey => erased(built!(ApiKey {
             description: description(),
             metadata: metadata(),
-            owner_id: select(vec!["", "usr_ada", "bot_grün"]).prop_map(String::from)
+            owner_id: select(vec!["", "usr_ada", "bot_grün"]).prop_map(String::from),
+            scope: option::of(key_scope().prop_map(Arc::new))
         })),
         Kind::IpRestriction => erased(built!(IpRestriction {
             description: description(),

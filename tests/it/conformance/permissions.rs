@@ -5,25 +5,28 @@ use serde_json::{Value, json};
 
 use crate::server::Server;
 
-const ROLES: [Role; 4] = [Role::Gateway, Role::Viewer, Role::Editor, Role::Admin];
+const ROLES: [Role; 5] = [Role::Gateway, Role::Viewer, Role::Planner, Role::Editor, Role::Admin];
 
 /// A server with a key of each role.
 struct People {
     server: Server,
     gateway: String,
+    planner: String,
 }
 
 impl People {
     fn new() -> Self {
         let server = Server::start();
         let gateway = server.key_of("usr_gateway", Role::Gateway);
-        Self { server, gateway }
+        let planner = server.key_of("usr_planner", Role::Planner);
+        Self { server, gateway, planner }
     }
 
     fn token(&self, role: Role) -> &str {
         match role {
             Role::Gateway => &self.gateway,
             Role::Viewer => &self.server.viewer,
+            Role::Planner => &self.planner,
             Role::Editor => &self.server.editor,
             Role::Admin => &self.server.admin,
         }
@@ -44,7 +47,10 @@ fn nobody_changes_or_deletes_keys_of_a_role_above_their_own() {
     let mut wrong = Vec::new();
     for caller in ROLES {
         for target in ROLES {
-            let is_allowed = matches!((caller, target), (Role::Admin, _) | (Role::Editor, Role::Editor | Role::Viewer));
+            let is_allowed = matches!(
+                (caller, target),
+                (Role::Admin, _) | (Role::Editor, Role::Editor | Role::Planner | Role::Viewer)
+            );
             let path = format!("/api_keys/{}", people.key_of(target));
             let calls: [(&str, Option<Value>, u16); 2] =
                 [("PATCH", Some(json!({"description": "mine"})), 200), ("DELETE", None, 204)];

@@ -183,8 +183,11 @@ fn refused_rows() -> Vec<Row> {
 fn rollback_rows() -> Vec<Row> {
     let post = "POST /rollbacks";
     vec![
-        row("a viewer rolls nothing back, and does not plan it either")
+        row("a viewer rolls nothing back, but may plan it")
             .send(post, json!({"to": 1, "dry_run": true}))
+            .by("viewer")
+            .succeeds(200)
+            .send(post, json!({"to": 1}))
             .by("viewer")
             .fails(403, "FORBIDDEN", ""),
         row("a rollback names a revision that exists")

@@ -1,0 +1,75 @@
+//! Which secrets a caller sees (D101).
+
+use std::sync::Arc;
+
+use super::super::auth::Caller;
+use crate::model::{
+    key_scope::KeyScope,
+    secret::Secrets,
+    snapshot::{Entry, Snapshot},
+};
+
+/// The resources whose secrets a caller sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::api) enum Sight {
+    /// None.
+    Nothing,
+    /// Those of the sources that a scope may apply.
+    OfSources(Arc<KeyScope>),
+    /// All.
+    Everything,
+}
+
+impl Sight {
+    /// What a caller sees.
+    pub(in crate::api) fn of(caller: &Caller) -> Self {
+        match &caller.scope {
+            _ if !caller.role.sees_secrets() => Sight::Nothing,
+            None => Sight::Everything,
+            Some(scope) if scope.secrets => Sight::Everything,
+            Some(scope) if scope.apply.is_empty() => Sight::Nothing,
+            Some(scope) => Sight::OfSources(Arc::clone(scope)),
+        }
+    }
+
+    /// The same for earlier states. A source may have had another owner's resources, or the reverse, so that a caller who
+    /// does not see everything sees nothing.
+    pub(in crate::api) fn of_the_past(self) -> Self {
+        match self {
+            Sight::Everything => Sight::Everything,
+            Sight::Nothing | Sight::OfSources(_) => Sight::Nothing,
+        }
+    }
+
+    /// Whether the caller sees the secrets of a resource itself.
+    pub(in crate::api) fn sees(&self, entry: &Entry) -> bool {
+        match self {
+            Sight::Nothing => false,
+            Sight::Everything => true,
+            Sight::OfSources(scope) => entry.claim.as_ref().is_some_and(|claim| scope.may_apply(&claim.source)),
+        }
+    }
+
+    /// Whether the caller sees the secrets of all resources of a source.
+    pub(in crate::api) fn sees_source(&self, source: &str) -> bool {
+        match self {
+            Sight::Nothing => false,
+            Sight::Everything => true,
+            Sight::OfSources(scope) => scope.may_apply(source),
+        }
+    }
+
+    /// Whether a resource is shown with its secrets. Its View has its children, which others may own.
+    pub(in crate::api) fn shows(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
+        self.sees(entry)
+            && match (self, entry.key.kind.facts().children) {
+                (Sight::OfSources(_), Some(kind)) => snapshot.children(&entry.key, kind).all(|child| self.sees(child)),
+                _ => true,
+            }
+    }
+
+    /// How the secrets of a resource itself are written.
+    pub(in crate::api) fn secrets(&self, entry: &Entry) -> Secrets<'static> {
+        if self.sees(entry) { Secrets::Revealed } else { Secrets::Masked }
+    }
+}

@@ -1,0 +1,277 @@
+//! Which resources the scope of a key lets it change (D101): those of the sources that it may apply, and those of no source
+//! whose kind it names.
+
+use std::{borrow::Borrow, collections::HashMap};
+
+use super::{Manner, forbidden, of_source};
+use crate::api::auth::Caller;
+use crate::model::{
+    Kind,
+    fault::{Fault, Path},
+    key::Key,
+    key_scope::{KeyScope, WriteAction},
+    lazy_spec::StoredSecrets,
+    operation::{Claim, Operation},
+    snapshot::{Entry, Snapshot},
+};
+
+/// Checks the operations of a caller whose key has a scope.
+pub(super) fn check<O: Borrow<Operation>>(
+    caller: &Caller,
+    scope: &KeyScope,
+    current: &Snapshot,
+    operations: &[O],
+    manner: Manner,
+) -> Result<(), Fault> {
+    // An implicit resource is created by its first module, and claimed after it.
+    let mut claims: HashMap<&Key, &Claim> = HashMap::new();
+    for operation in operations {
+        if let Operation::Claim { key, claim: Some(claim) } = Borrow::<Operation>::borrow(operation) {
+            claims.insert(key, claim);
+        }
+    }
+    let check = ScopeCheck { caller, scope, current, claims, manner };
+    operations.iter().try_for_each(|operation| check.one(Borrow::<Operation>::borrow(operation)))
+}
+
+struct ScopeCheck<'a> {
+    caller: &'a Caller,
+    scope: &'a KeyScope,
+    current: &'a Snapshot,
+    /// The claims that the operations give.
+    claims: HashMap<&'a Key, &'a Claim>,
+    manner: Manner,
+}
+
+impl ScopeCheck<'_> {
+    fn one(&self, operation: &Operation) -> Result<(), Fault> {
+        let key = operation.key();
+        if key.kind == Kind::Owner {
+            return Ok(());
+        }
+        let entry = match (operation, self.current.get(key)) {
+            (Operation::Create { .. }, _) | (_, None) => return self.new_one(operation),
+            (_, Some(entry)) => entry,
+        };
+        let action = match operation {
+            Operation::Delete { .. } => WriteAction::Delete,
+            _ => WriteAction::Update,
+        };
+        self.writable(key.kind, source_of(entry), action)?;
+        match operation {
+            Operation::Claim { claim: Some(claim), .. } => self.claimable(entry, claim),
+            Operation::Delete { .. } => {
+                // A deletion takes the children with it, whoever owns them.
+                let Some(kind) = key.kind.facts().children else { return Ok(()) };
+                let mut children = self.current.children(key, kind);
+                children.try_for_each(|child| self.writable(kind, source_of(child), WriteAction::Delete))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the creation of a resource. Another operation on a resource that does not exist fails for that.
+    fn new_one(&self, operation: &Operation) -> Result<(), Fault> {
+        let key = operation.key();
+        let claim = match operation {
+            Operation::Create { claim, .. } => claim.as_ref().or_else(|| self.claims.get(key).copied()),
+            Operation::PutModule { .. } | Operation::Claim { .. } => self.claims.get(key).copied(),
+            _ => return Ok(()),
+        };
+        self.writable(key.kind, claim.map(|claim| claim.source.as_str()), WriteAction::Create)?;
+        // A route changes what its edge does.
+        match key.parent_key().and_then(|parent| self.current.get(&parent)) {
+            Some(parent) => self.writable(parent.key.kind, source_of(parent), WriteAction::Update),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the caller may make such a change to a resource of a source, or of none.
+    fn writable(&self, kind: Kind, source: Option<&str>, action: WriteAction) -> Result<(), Fault> {
+        let Self { caller, scope, current, .. } = self;
+        let verb = action.as_str();
+        match source {
+            Some(source) if !scope.may_apply(source) => {
+                let what = format!("{verb} resources of");
+                return Err(of_source(caller, &what, source, current).at(Path::root()));
+            }
+            None if !scope.may_write(kind) => {
+                let what = format!("{verb} resources of kind {kind} that no source owns");
+                return Err(forbidden(caller, &what, current));
+            }
+            _ => {}
+        }
+        if self.manner == Manner::Single && !scope.may_do(action) {
+            return Err(forbidden(caller, &format!("{verb} single resources"), current));
+        }
+        Ok(())
+    }
+
+    /// Whether the caller may give a resource to a source. From then on it sees the secrets of the resource.
+    fn claimable(&self, entry: &Entry, claim: &Claim) -> Result<(), Fault> {
+        let Self { caller, scope, current, .. } = self;
+        if !scope.may_apply(&claim.source) {
+            return Err(of_source(caller, "give resources to", &claim.source, current).at(Path::root()));
+        }
+        if entry.claim.is_none() && !scope.secrets && has_secrets(entry) {
+            let what = format!("adopt {}, which has secrets, without `secrets`", entry.key);
+            return Err(forbidden(caller, &what, current));
+        }
+        Ok(())
+    }
+}
+
+fn source_of(entry: &Entry) -> Option<&str> {
+    entry.claim.as_ref().map(|claim| claim.source.as_str())
+}
+
+fn has_secrets(entry: &Entry) -> bool {
+    !matches!(entry.lazy_spec.with_known_secrets().secrets(), Ok(StoredSecrets::At(places)) if places.is_empty())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        model::{
+            code::Code,
+            id::Id,
+            kind::{
+                https_edge::HttpsEdge,
+                https_edge_route::{HttpsEdgeRoute, MatchType},
+                ip_restriction::{IpRestriction, Traffic},
+                owner::Role,
+            },
+            module::webhook_verification::WebhookVerification,
+            resource::AnyResource,
+            secret::Secret,
+        },
+        store::mint::now,
+    };
+
+    fn edge(id: &str) -> Key {
+        Key::new(Kind::HttpsEdge, Id::new(id))
+    }
+
+    fn route(edge: &str, id: &str) -> Key {
+        Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(id))
+    }
+
+    fn restriction(id: &str) -> Key {
+        Key::new(Kind::IpRestriction, Id::new(id))
+    }
+
+    fn claim(source: &str) -> Claim {
+        Claim { source: source.into(), name: "x".into(), ..Claim::default() }
+    }
+
+    fn create(key: Key, source: Option<&str>) -> Operation {
+        let spec: Arc<dyn AnyResource> = match key.kind {
+            Kind::HttpsEdge => Arc::new(HttpsEdge::default()),
+            Kind::HttpsEdgeRoute => {
+                let webhook = WebhookVerification {
+                    provider: "github".into(),
+                    secret: Secret::new("hush"),
+                    ..WebhookVerification::default()
+                };
+                Arc::new(HttpsEdgeRoute {
+                    match_type: Some(MatchType::PathPrefix),
+                    r#match: "/".into(),
+                    webhook_verification: Some(Arc::new(webhook)),
+                    ..HttpsEdgeRoute::default()
+                })
+            }
+            _ => Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() }),
+        };
+        Operation::Create { key, spec, claim: source.map(claim), token: None }
+    }
+
+    /// An edge of `shop` with a route of `identity`, an edge of `identity`, and a route and a restriction of no source.
+    fn world() -> Snapshot {
+        let operations = [
+            create(edge("edghts_shop"), Some("shop")),
+            create(route("edghts_shop", "edghtsrt_1"), Some("identity")),
+            create(edge("edghts_identity"), Some("identity")),
+            create(edge("edghts_free"), None),
+            create(route("edghts_free", "edghtsrt_2"), None),
+            create(restriction("ipx_free"), None),
+            create(restriction("ipx_shop"), Some("shop")),
+        ];
+        Snapshot::default().apply(&operations, now()).unwrap().0
+    }
+
+    fn allowed(scope: KeyScope, manner: Manner, operations: &[Operation]) -> Result<(), Code> {
+        let (key, owner) = (Id::new("ak_1"), Id::new("usr_1"));
+        let scope = Arc::new(scope);
+        let caller = Caller { key, owner, role: Role::Editor, scope: Some(Arc::clone(&scope)) };
+        check(&caller, &scope, &world(), operations, manner).map_err(|fault| fault.code)
+    }
+
+    fn shop() -> KeyScope {
+        KeyScope { apply: vec!["shop".into()], ..KeyScope::default() }
+    }
+
+    fn kinds(names: &[&str]) -> KeyScope {
+        KeyScope { kinds: names.iter().map(|name| (*name).to_owned()).collect(), ..shop() }
+    }
+
+    const NO: Result<(), Code> = Err(Code::Forbidden);
+
+    fn delete(key: Key) -> Operation {
+        Operation::Delete { key, with_children: true }
+    }
+
+    #[test]
+    fn a_scope_reaches_the_resources_of_its_sources() {
+        for (operation, expected) in [
+            (delete(restriction("ipx_shop")), Ok(())),
+            (delete(restriction("ipx_free")), NO),
+            (delete(edge("edghts_identity")), NO),
+            (delete(edge("edghts_none")), Ok(())),
+            (create(edge("edghts_new"), Some("shop")), Ok(())),
+            (create(edge("edghts_new"), Some("identity")), NO),
+            (create(edge("edghts_new"), None), NO),
+        ] {
+            let shown = operation.to_string();
+            assert_eq!(allowed(shop(), Manner::Planned, &[operation]), expected, "{shown}");
+        }
+        assert_eq!(allowed(kinds(&["IpRestriction"]), Manner::Single, &[delete(restriction("ipx_free"))]), Ok(()));
+        assert_eq!(allowed(kinds(&["*"]), Manner::Single, &[delete(edge("edghts_identity"))]), NO);
+    }
+
+    #[test]
+    fn children_and_parents_of_others_are_out_of_reach() {
+        // The edge is of `shop`, but one of its routes is not.
+        assert_eq!(allowed(shop(), Manner::Planned, &[delete(edge("edghts_shop"))]), NO);
+        let on = |edge: &str| [create(route(edge, "edghtsrt_new"), Some("shop"))];
+        assert_eq!(allowed(shop(), Manner::Planned, &on("edghts_shop")), Ok(()));
+        assert_eq!(allowed(shop(), Manner::Planned, &on("edghts_identity")), NO);
+        assert_eq!(allowed(shop(), Manner::Planned, &on("edghts_free")), NO);
+        assert_eq!(allowed(kinds(&["HttpsEdge"]), Manner::Planned, &on("edghts_free")), Ok(()));
+    }
+
+    #[test]
+    fn adoption_does_not_reveal_a_secret() {
+        let adopt = |key: Key, source: &str| [Operation::Claim { key, claim: Some(claim(source)) }];
+        let (free, guarded) = (restriction("ipx_free"), route("edghts_free", "edghtsrt_2"));
+        assert_eq!(allowed(shop(), Manner::Planned, &adopt(free.clone(), "shop")), NO);
+        assert_eq!(allowed(kinds(&["*"]), Manner::Planned, &adopt(free.clone(), "shop")), Ok(()));
+        assert_eq!(allowed(kinds(&["*"]), Manner::Planned, &adopt(free, "identity")), NO);
+        assert_eq!(allowed(kinds(&["*"]), Manner::Planned, &adopt(guarded.clone(), "shop")), NO);
+        let seeing = KeyScope { secrets: true, ..kinds(&["*"]) };
+        assert_eq!(allowed(seeing, Manner::Planned, &adopt(guarded, "shop")), Ok(()));
+        let stolen = adopt(edge("edghts_identity"), "shop");
+        assert_eq!(allowed(kinds(&["*"]), Manner::Planned, &stolen), NO);
+    }
+
+    #[test]
+    fn actions_limit_single_changes_only() {
+        let renewing = || KeyScope { actions: vec![WriteAction::Create, WriteAction::Update], ..shop() };
+        let gone = [delete(restriction("ipx_shop"))];
+        assert_eq!(allowed(renewing(), Manner::Single, &gone), NO);
+        assert_eq!(allowed(renewing(), Manner::Planned, &gone), Ok(()));
+    }
+}

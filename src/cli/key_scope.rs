@@ -1,0 +1,64 @@
+//! The options of `keys create` for the scope of a key (D101).
+
+use super::keys::role;
+use crate::model::{
+    key_scope::{KeyScope, WriteAction},
+    kind::owner::Role,
+};
+
+/// What the key may do. Without any of these options, it may do what its owner's role allows.
+#[derive(Debug, clap::Args)]
+pub(super) struct ScopeArgs {
+    /// Highest role of the key, below that of its owner: viewer, planner, editor or admin.
+    #[arg(long, value_name = "ROLE", env = "EDGEWRIGHT_SCOPE_ROLE", value_parser = role)]
+    scope_role: Option<Role>,
+    /// Source that the key may plan; can be repeated. The name can end in `*`.
+    #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_PLAN", value_delimiter = ',')]
+    plan: Vec<String>,
+    /// Source that the key may plan and apply, and whose resources it may change; can be repeated. The name can end in `*`.
+    #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_APPLY", value_delimiter = ',')]
+    apply: Vec<String>,
+    /// Kind of resources without a source that the key may change, such as TlsCertificate, or `*`; can be repeated.
+    #[arg(long, value_name = "KIND", env = "EDGEWRIGHT_SCOPE_KINDS", value_delimiter = ',')]
+    kind: Vec<String>,
+    /// Change that the key may make to single resources: create, update or delete; can be repeated (default: all).
+    #[arg(long, value_name = "ACTION", env = "EDGEWRIGHT_SCOPE_ACTIONS", value_delimiter = ',', value_parser = action)]
+    action: Vec<WriteAction>,
+    /// Let the key see all secrets, not only those of the sources that it may apply.
+    #[arg(long, env = "EDGEWRIGHT_SCOPE_SECRETS")]
+    secrets: bool,
+    /// Time at which the key expires, such as 2027-01-31T18:00:00Z.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "EDGEWRIGHT_SCOPE_EXPIRES_AT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    expires_at: String,
+    /// Address or network that the key can be used from, such as 192.0.2.0/24; can be repeated (default: any).
+    #[arg(long, value_name = "NETWORK", env = "EDGEWRIGHT_SCOPE_ADDRESSES", value_delimiter = ',')]
+    address: Vec<String>,
+}
+
+impl ScopeArgs {
+    /// The scope, if any option is set.
+    pub(super) fn scope(self) -> Option<KeyScope> {
+        let scope = KeyScope {
+            role: self.scope_role,
+            plan: self.plan,
+            apply: self.apply,
+            kinds: self.kind,
+            actions: self.action,
+            secrets: self.secrets,
+            expires_at: self.expires_at,
+            addresses: self.address,
+        };
+        (scope != KeyScope::default()).then_some(scope)
+    }
+}
+
+fn action(text: &str) -> Result<WriteAction, String> {
+    let known = WriteAction::EVERY.into_iter().find(|action| action.as_str() == text);
+    known.ok_or_else(|| "expected create, update or delete".to_owned())
+}

@@ -1,0 +1,395 @@
+//! The scope of an API key: what the key may do of what the role of its owner allows (D101).
+
+use std::{fmt, net::IpAddr};
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Kind,
+    code::Code,
+    fault::{Check, Fault, Faults, nearest},
+    kind::owner::Role,
+    network::Network,
+};
+use crate::text::printable;
+
+/// What stands for every source or kind.
+const ALL: &str = "*";
+/// The most entries of a list: every request of the key reads them.
+const MOST_ENTRIES: usize = 100;
+/// The longest pattern of source names, in bytes.
+const PATTERN_BYTES: usize = 255;
+/// The kinds that clients can write.
+const KINDS: [Kind; 9] = [
+    Kind::ApiKey,
+    Kind::IpRestriction,
+    Kind::CertificateAuthority,
+    Kind::TlsCertificate,
+    Kind::HttpsEdge,
+    Kind::HttpsEdgeRoute,
+    Kind::TlsEdge,
+    Kind::EventSubscription,
+    Kind::EventSource,
+];
+
+/// The scope of an API key. It grants what it lists and nothing else, within the role of the key's owner.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct KeyScope {
+    /// The highest role of the key, below that of its owner: `viewer`, `planner`, `editor` or `admin`.
+    pub role: Option<Role>,
+    /// The sources that the key may plan, besides those that it may apply. A name can end in `*`.
+    #[schemars(length(max = 100), inner(length(min = 1, max = 255)))]
+    pub plan: Vec<String>,
+    /// The sources that the key may apply, suspend and resume, and whose resources it may change. A name can end in `*`.
+    #[schemars(length(max = 100), inner(length(min = 1, max = 255)))]
+    pub apply: Vec<String>,
+    /// The kinds of resources without a source that the key may change, such as `TlsCertificate`, or `*`.
+    #[schemars(length(max = 100))]
+    pub kinds: Vec<String>,
+    /// The changes that the key may make to single resources; empty for all.
+    #[schemars(length(max = 100))]
+    pub actions: Vec<WriteAction>,
+    /// Whether the key sees all secrets. Otherwise it sees those of the sources that it may apply.
+    pub secrets: bool,
+    /// When the key expires, in RFC 3339; empty for never.
+    #[schemars(length(max = 64))]
+    pub expires_at: String,
+    /// The addresses and networks that the key can be used from, such as `192.0.2.0/24`; empty for any.
+    #[schemars(length(max = 100), inner(length(min = 1, max = 64)))]
+    pub addresses: Vec<String>,
+}
+
+/// A change of a single resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteAction {
+    /// A new resource.
+    Create,
+    /// A change of a resource or of its modules.
+    Update,
+    /// A deletion.
+    Delete,
+}
+
+impl WriteAction {
+    /// All changes.
+    pub(crate) const EVERY: [Self; 3] = [Self::Create, Self::Update, Self::Delete];
+
+    /// The API value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+impl KeyScope {
+    /// Whether the key may plan a source.
+    pub(crate) fn may_plan(&self, source: &str) -> bool {
+        self.plan.iter().chain(&self.apply).any(|pattern| matches(pattern, source))
+    }
+
+    /// Whether the key may apply a source.
+    pub(crate) fn may_apply(&self, source: &str) -> bool {
+        self.apply.iter().any(|pattern| matches(pattern, source))
+    }
+
+    /// Whether the key may plan any source.
+    pub(crate) fn may_plan_all(&self) -> bool {
+        self.plan.iter().chain(&self.apply).any(|pattern| pattern == ALL)
+    }
+
+    /// Whether the key may apply any source.
+    pub(crate) fn may_apply_all(&self) -> bool {
+        self.apply.iter().any(|pattern| pattern == ALL)
+    }
+
+    /// Whether the key may change resources of a kind that no source owns.
+    pub(crate) fn may_write(&self, kind: Kind) -> bool {
+        self.kinds.iter().any(|name| name == ALL || name == kind.facts().name)
+    }
+
+    /// Whether the key may make such a change to single resources.
+    pub(crate) fn may_do(&self, action: WriteAction) -> bool {
+        self.actions.is_empty() || self.actions.contains(&action)
+    }
+
+    /// Whether the key has expired at a time. A time that cannot be read has passed.
+    pub(crate) fn is_expired(&self, now: Timestamp) -> bool {
+        !self.expires_at.is_empty() && self.expiry().is_none_or(|expiry| expiry <= now)
+    }
+
+    /// Whether the key can be used from an address. An unknown address is none of the listed ones.
+    pub(crate) fn allows_address(&self, address: Option<IpAddr>) -> bool {
+        let is_in = |network: Network| address.is_some_and(|address| network.contains(address));
+        self.addresses.is_empty() || self.networks().any(is_in)
+    }
+
+    /// The first field of another scope that grants more than this one.
+    pub(crate) fn exceeded_by(&self, other: &KeyScope) -> Option<&'static str> {
+        let covered = |wide: &[&String], narrow: &[String]| {
+            narrow.iter().all(|narrow| wide.iter().any(|wide| covers(wide, narrow)))
+        };
+        let (apply, plan): (Vec<&String>, Vec<&String>) =
+            (self.apply.iter().collect(), self.plan.iter().chain(&self.apply).collect());
+        let role = |role: Option<Role>| role.unwrap_or(Role::Admin);
+        let kinds = other.kinds.iter().all(|kind| self.kinds.iter().any(|wide| wide == ALL || wide == kind));
+        let actions = WriteAction::EVERY.into_iter().all(|action| self.may_do(action) || !other.may_do(action));
+        let expires = match (self.expiry(), other.expiry()) {
+            (Some(own), Some(other)) => other <= own,
+            (Some(_), None) => false,
+            (None, _) => true,
+        };
+        let mut networks = other.networks();
+        let addresses = self.addresses.is_empty()
+            || (!other.addresses.is_empty() && networks.all(|narrow| self.networks().any(|own| own.includes(&narrow))));
+        let fields = [
+            ("role", role(other.role) <= role(self.role)),
+            ("plan", covered(&plan, &other.plan)),
+            ("apply", covered(&apply, &other.apply)),
+            ("kinds", kinds),
+            ("actions", actions),
+            ("secrets", self.secrets || !other.secrets),
+            ("expires_at", expires),
+            ("addresses", addresses),
+        ];
+        fields.into_iter().find(|(_, is_within)| !is_within).map(|(field, _)| field)
+    }
+
+    fn expiry(&self) -> Option<Timestamp> {
+        self.expires_at.parse().ok()
+    }
+
+    fn networks(&self) -> impl Iterator<Item = Network> {
+        self.addresses.iter().filter_map(|text| text.parse().ok())
+    }
+}
+
+/// Whether a pattern selects a source.
+fn matches(pattern: &str, source: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => source.starts_with(start),
+        None => pattern == source,
+    }
+}
+
+/// Whether a pattern selects every source that another one selects.
+fn covers(wide: &str, narrow: &str) -> bool {
+    match wide.strip_suffix('*') {
+        Some(start) => narrow.strip_suffix('*').unwrap_or(narrow).starts_with(start),
+        None => wide == narrow,
+    }
+}
+
+impl Check for KeyScope {
+    fn check(&self, faults: &mut Faults) {
+        if self.role == Some(Role::Gateway) {
+            let fault = Fault::new(Code::NotAllowed, "the `role` of a scope cannot be `gateway`");
+            let help = "use `viewer`, `planner`, `editor` or `admin`, or give the owner the role `gateway`";
+            faults.within("role", |faults| faults.report(fault.help(help)));
+        }
+        for (field, patterns) in [("plan", &self.plan), ("apply", &self.apply)] {
+            faults.within(field, |faults| {
+                too_many(faults, field, patterns.len());
+                faults.each(patterns, |faults, pattern| check_pattern(faults, pattern));
+            });
+        }
+        faults.within("kinds", |faults| {
+            too_many(faults, "kinds", self.kinds.len());
+            faults.each(&self.kinds, |faults, kind| check_kind(faults, kind));
+        });
+        faults.within("actions", |faults| too_many(faults, "actions", self.actions.len()));
+        if self.secrets
+            && let Some(role) = self.role.filter(|role| !role.sees_secrets())
+        {
+            let message = format!("`secrets` cannot be true with the role `{}`, which sees none", role.as_str());
+            let fault = Fault::new(Code::NotAllowed, message).help("remove `secrets`, or set the role `editor`");
+            faults.within("secrets", |faults| faults.report(fault));
+        }
+        if !self.expires_at.is_empty() && self.expiry().is_none() {
+            let fault = Fault::new(Code::InvalidFormat, "`expires_at` must be a time such as 2027-01-31T18:00:00Z");
+            faults.within("expires_at", |faults| faults.report(fault));
+        }
+        faults.within("addresses", |faults| {
+            too_many(faults, "addresses", self.addresses.len());
+            faults.each(&self.addresses, |faults, text| {
+                if let Err(reason) = text.parse::<Network>() {
+                    faults.report(
+                        Fault::new(Code::InvalidFormat, format!("`{}` is not a network: {reason}", printable(text)))
+                            .help("write an address or a network, such as `192.0.2.0/24` or `2001:db8::/32`"),
+                    );
+                }
+            });
+        });
+    }
+}
+
+fn too_many(faults: &mut Faults, field: &str, count: usize) {
+    if count > MOST_ENTRIES {
+        let message = format!("`{field}` can have at most {MOST_ENTRIES} entries (found {count})");
+        faults.report(Fault::new(Code::TooLong, message));
+    }
+}
+
+fn check_pattern(faults: &mut Faults, pattern: &str) {
+    let name = pattern.strip_suffix('*').unwrap_or(pattern);
+    let good = !pattern.trim().is_empty() && pattern.len() <= PATTERN_BYTES && !pattern.contains(char::is_control);
+    if !good {
+        let message = "the name of a source must have 1 to 255 bytes without control characters";
+        faults.report(Fault::new(Code::InvalidFormat, message));
+    } else if name.contains('*') {
+        let message = format!("`*` can only end the name of a source (found `{}`)", printable(pattern));
+        faults.report(Fault::new(Code::InvalidFormat, message).help("write the start of the names, such as `shop-*`"));
+    }
+}
+
+fn check_kind(faults: &mut Faults, kind: &str) {
+    let names = || KINDS.into_iter().map(|kind| kind.facts().name);
+    if kind == ALL || names().any(|name| name == kind) {
+        return;
+    }
+    let fault = Fault::new(Code::UnknownValue, format!("unknown kind `{}`", printable(kind)));
+    faults.report(match nearest(kind, names()) {
+        Some(near) => fault.help(format!("did you mean `{near}`?")),
+        None => fault.help(format!("use `*` or one of {}", names().collect::<Vec<_>>().join(", "))),
+    });
+}
+
+/// Displays what the scope grants on one line.
+impl fmt::Display for KeyScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let actions: Vec<String> = self.actions.iter().map(|action| action.as_str().to_owned()).collect();
+        let lists = [
+            ("plan", &self.plan),
+            ("apply", &self.apply),
+            ("kinds", &self.kinds),
+            ("actions", &actions),
+            ("addresses", &self.addresses),
+        ];
+        let mut parts: Vec<String> = Vec::new();
+        parts.extend(self.role.map(|role| format!("role={}", role.as_str())));
+        parts.extend(lists.iter().filter(|(_, list)| !list.is_empty()).map(|(name, list)| {
+            let list: &[String] = list;
+            format!("{name}={}", list.join(","))
+        }));
+        parts.extend(self.secrets.then(|| "secrets".to_owned()));
+        parts.extend((!self.expires_at.is_empty()).then(|| format!("expires={}", self.expires_at)));
+        match parts.is_empty() {
+            true => f.write_str("grants nothing"),
+            false => f.write_str(&parts.join(" ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(list: &[&str]) -> Vec<String> {
+        list.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    fn applies(list: &[&str]) -> KeyScope {
+        KeyScope { apply: texts(list), ..KeyScope::default() }
+    }
+
+    #[test]
+    fn a_scope_grants_what_it_lists() {
+        let scope = KeyScope { plan: texts(&["docs"]), kinds: texts(&["TlsCertificate"]), ..applies(&["shop-*"]) };
+        assert!(scope.may_apply("shop-a") && scope.may_plan("shop-a") && scope.may_plan("docs"));
+        assert!(!scope.may_apply("docs") && !scope.may_apply("shop") && !scope.may_plan("identity"));
+        assert!(scope.may_write(Kind::TlsCertificate) && !scope.may_write(Kind::HttpsEdge));
+        assert!(WriteAction::EVERY.into_iter().all(|action| scope.may_do(action)));
+        let none = KeyScope::default();
+        assert!(!none.may_plan("shop") && !none.may_apply("shop") && !none.may_write(Kind::HttpsEdge));
+        assert!(!none.may_plan_all() && applies(&["*"]).may_plan_all() && applies(&["*"]).may_apply_all());
+        assert!(!applies(&["s*"]).may_apply_all());
+    }
+
+    #[test]
+    fn an_expired_key_and_another_address_are_refused() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap_or_default();
+        let scope = |text: &str| KeyScope { expires_at: text.to_owned(), ..KeyScope::default() };
+        assert!(!scope("").is_expired(at(i64::from(u32::MAX))));
+        assert!(scope("1970-01-01T00:01:40Z").is_expired(at(100)) && !scope("1970-01-01T00:01:40Z").is_expired(at(99)));
+        assert!(scope("soon").is_expired(at(0)), "what cannot be read does not extend a key");
+        let scope = KeyScope { addresses: texts(&["192.0.2.0/24", "2001:db8::1"]), ..KeyScope::default() };
+        let allows = |text: &str| scope.allows_address(text.parse().ok());
+        assert!(allows("192.0.2.7") && allows("::ffff:192.0.2.7") && allows("2001:db8::1"));
+        assert!(!allows("198.51.100.1") && !allows("2001:db8::2") && !scope.allows_address(None));
+        assert!(KeyScope::default().allows_address(None));
+        let unreadable = KeyScope { addresses: texts(&["everywhere"]), ..KeyScope::default() };
+        assert!(!unreadable.allows_address("192.0.2.7".parse().ok()));
+    }
+
+    #[test]
+    fn a_scope_within_another_exceeds_no_field() {
+        let own = KeyScope {
+            role: Some(Role::Editor),
+            plan: texts(&["docs"]),
+            apply: texts(&["shop*"]),
+            kinds: texts(&["TlsCertificate"]),
+            actions: vec![WriteAction::Create, WriteAction::Update],
+            secrets: false,
+            expires_at: "2027-01-01T00:00:00Z".into(),
+            addresses: texts(&["10.0.0.0/8"]),
+        };
+        let with = |change: &dyn Fn(&mut KeyScope)| {
+            let mut other = own.clone();
+            change(&mut other);
+            own.exceeded_by(&other)
+        };
+        assert_eq!(with(&|_| {}), None);
+        assert_eq!(with(&|it| it.role = Some(Role::Viewer)), None);
+        assert_eq!(with(&|it| it.plan = texts(&["shop-a"])), None, "apply implies plan");
+        assert_eq!(with(&|it| it.apply = texts(&["shop-a", "shop-*"])), None);
+        assert_eq!(with(&|it| it.expires_at = "2026-12-31T00:00:00Z".into()), None);
+        assert_eq!(with(&|it| it.addresses = texts(&["10.1.0.0/16"])), None);
+        assert_eq!(with(&|it| it.role = None), Some("role"));
+        assert_eq!(with(&|it| it.role = Some(Role::Admin)), Some("role"));
+        assert_eq!(with(&|it| it.plan = texts(&["*"])), Some("plan"));
+        assert_eq!(with(&|it| it.apply = texts(&["sho*"])), Some("apply"));
+        assert_eq!(with(&|it| it.apply = texts(&["docs"])), Some("apply"));
+        assert_eq!(with(&|it| it.kinds = texts(&["*"])), Some("kinds"));
+        assert_eq!(with(&|it| it.actions = Vec::new()), Some("actions"));
+        assert_eq!(with(&|it| it.actions = vec![WriteAction::Delete]), Some("actions"));
+        assert_eq!(with(&|it| it.secrets = true), Some("secrets"));
+        assert_eq!(with(&|it| it.expires_at = String::new()), Some("expires_at"));
+        assert_eq!(with(&|it| it.expires_at = "2027-01-01T00:00:01Z".into()), Some("expires_at"));
+        assert_eq!(with(&|it| it.addresses = Vec::new()), Some("addresses"));
+        assert_eq!(with(&|it| it.addresses = texts(&["0.0.0.0/0"])), Some("addresses"));
+    }
+
+    #[test]
+    fn each_fault_has_its_place() {
+        let faulty = KeyScope {
+            role: Some(Role::Gateway),
+            plan: texts(&["a*b", ""]),
+            apply: texts(&["shop", "\u{7}"]),
+            kinds: texts(&["TlsCertificat", "Owner", "*"]),
+            secrets: false,
+            expires_at: "tomorrow".into(),
+            addresses: texts(&["10.0.0.1/8", "::1"]),
+            actions: Vec::new(),
+        };
+        let places: Vec<String> = faulty.faults().iter().map(|fault| fault.path.to_string()).collect();
+        let expected =
+            ["/role", "/plan/0", "/plan/1", "/apply/1", "/kinds/0", "/kinds/1", "/expires_at", "/addresses/0"];
+        assert_eq!(places, expected);
+        let secrets = KeyScope { secrets: true, role: Some(Role::Planner), ..KeyScope::default() };
+        assert_eq!(secrets.faults().first().map(|fault| fault.path.to_string()).as_deref(), Some("/secrets"));
+        let long = KeyScope { actions: vec![WriteAction::Create; MOST_ENTRIES + 1], ..KeyScope::default() };
+        assert_eq!(long.faults().first().map(|fault| fault.path.to_string()).as_deref(), Some("/actions"));
+    }
+
+    #[test]
+    fn every_kind_that_clients_write_can_be_named() {
+        let kinds: Vec<Kind> = Kind::all().map(|info| info.kind).filter(|kind| *kind != Kind::Owner).collect();
+        assert_eq!(kinds, KINDS);
+    }
+}

@@ -1,0 +1,144 @@
+//! Plans for readers who do not see all secrets (D101): a plan compares the manifests with the store, so that whoever sends
+//! guesses would learn which one is right. Their plans are made on a state that has the secrets of the manifests instead.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use crate::model::{
+    desired::Desired,
+    json::JsonError,
+    key::Key,
+    lazy_spec::{LazySpec, StoredSecrets},
+    resource::AnyResource,
+    secret::{MASK, Secrets},
+    snapshot::{Entry, Snapshot},
+};
+
+/// Whether the reader of a plan sees the secrets of a resource.
+pub(crate) type Sees = Arc<dyn Fn(&Entry) -> bool + Send + Sync>;
+
+/// Returns a state in which the secrets that the reader does not see are those of the manifests, so that a plan does not
+/// change them. A secret that the manifests do not have is a mask, which no value of the manifests is.
+pub(super) fn without_unseen(
+    snapshot: &Snapshot,
+    desired: &BTreeMap<Key, Desired>,
+    sees: &Sees,
+) -> Result<Snapshot, JsonError> {
+    let mut changed = Vec::new();
+    for wanted in desired.values() {
+        let Some(entry) = snapshot.get(&wanted.key).filter(|entry| has_secrets(entry) && !sees(entry)) else {
+            continue;
+        };
+        let lazy_spec = LazySpec::new(with_secrets_of(entry.spec().as_ref(), wanted.spec.as_ref())?);
+        changed.push((entry.key.clone(), Ok(Entry { lazy_spec, rendered: Arc::default(), ..Entry::clone(entry) })));
+    }
+    Ok(snapshot.advance(snapshot.revision, snapshot.next_order(), changed))
+}
+
+fn has_secrets(entry: &Entry) -> bool {
+    !matches!(entry.lazy_spec.with_known_secrets().secrets(), Ok(StoredSecrets::At(places)) if places.is_empty())
+}
+
+/// Returns a Spec with the secrets of another one of its kind.
+fn with_secrets_of(spec: &dyn AnyResource, other: &dyn AnyResource) -> Result<Arc<dyn AnyResource>, JsonError> {
+    let forms = |spec: &dyn AnyResource| -> Result<(Value, Value), JsonError> {
+        Ok((spec.to_json(Secrets::Revealed)?.into(), spec.to_json(Secrets::Masked)?.into()))
+    };
+    let (mut whole, masked) = forms(spec)?;
+    let (other, other_masked) = forms(other)?;
+    replace(&mut whole, &masked, &other, &other_masked);
+    let text = Zeroizing::new(whole.to_string());
+    // The error could quote a secret.
+    (spec.kind().info().restore)(&text).map_err(|_| JsonError::new("the secrets of a resource cannot be left out"))
+}
+
+/// Replaces the secrets of a value. What differs from the masked form is secret.
+fn replace(value: &mut Value, masked: &Value, other: &Value, other_masked: &Value) {
+    match (value, masked) {
+        (Value::Object(fields), Value::Object(masked)) => {
+            for (name, field) in fields.iter_mut() {
+                let at = |fields: &Value| fields.get(name).cloned().unwrap_or_default();
+                replace(field, masked.get(name).unwrap_or(&Value::Null), &at(other), &at(other_masked));
+            }
+        }
+        (Value::Array(items), Value::Array(masked)) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                let at = |items: &Value| items.get(index).cloned().unwrap_or_default();
+                replace(item, masked.get(index).unwrap_or(&Value::Null), &at(other), &at(other_masked));
+            }
+        }
+        (value, masked) if value != masked => {
+            let is_secret = other.is_string() && other != other_masked;
+            *value = if is_secret { other.clone() } else { Value::from(MASK) };
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{
+        manifest::tree::{Sent, SentFile},
+        plan::format::{Format, render},
+        reconcile::{Options, Planned, Prepared, apply},
+        store::{MEMORY, Store},
+    };
+
+    fn options(secret: &str, description: &str) -> Options {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec:\n  hostports: ['a.example.com:443']\n  \
+             routes:\n    - name: hook\n      match_type: path_prefix\n      match: /\n      description: {description}\n      \
+             backend: {{backend_id: bkd_1}}\n      webhook_verification: {{provider: github, secret: {secret}}}\n"
+        );
+        let file = SentFile { name: "shop.yaml".into(), text, values: Vec::new() };
+        Options { source: "shop".into(), ..Options::new(Sent::new(vec![file], None)) }
+    }
+
+    fn store() -> Store {
+        let store = Store::open(MEMORY).unwrap();
+        let options = options("right-one", "first");
+        apply(&store, &options, &crate::reconcile::plan(&options, &store.snapshot())).unwrap();
+        store
+    }
+
+    fn planned(store: &Store, options: Options, sees: bool) -> Planned {
+        Prepared::load(options).seen_by(Arc::new(move |_: &Entry| sees)).plan(&store.snapshot())
+    }
+
+    fn shown(planned: &Planned) -> String {
+        let calls: Vec<String> =
+            planned.plan.as_ref().unwrap().each_operation().iter().map(ToString::to_string).collect();
+        let report = render(Format::Markdown, &planned.report("plan")).unwrap();
+        format!("{calls:?} {report}")
+    }
+
+    #[test]
+    fn a_plan_confirms_no_guess_of_a_secret() {
+        let store = store();
+        for description in ["first", "second"] {
+            let right = shown(&planned(&store, options("right-one", description), false));
+            for guess in ["wrong-one", "other-one", MASK] {
+                let wrong = planned(&store, options(guess, description), false);
+                if wrong.plan.is_some() {
+                    assert_eq!(shown(&wrong), right, "{guess} {description}");
+                }
+            }
+        }
+        let empty = |secret: &str, sees: bool| planned(&store, options(secret, "first"), sees).plan.unwrap().is_empty();
+        assert!(empty("right-one", false) && empty("wrong-one", false));
+        assert!(empty("right-one", true) && !empty("wrong-one", true));
+    }
+
+    #[test]
+    fn all_but_secrets_is_compared() {
+        let store = store();
+        let changed = planned(&store, options("wrong-one", "second"), false);
+        let plan = changed.plan.as_ref().unwrap();
+        assert_eq!((plan.changes.len(), plan.refusals.len()), (1, 0), "{:?}", plan.changes);
+        assert!(!shown(&changed).contains("changed)"), "{}", shown(&changed));
+    }
+}

@@ -1,0 +1,250 @@
+//! API keys with a scope (D101): what a stolen or careless key can do.
+
+use edgewright::resources::MASK;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::Folder,
+    server::{Answer, Server},
+};
+
+/// The manifest of an edge with a route that has a secret.
+fn manifest(name: &str, secret: &str, description: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec:\n  \
+         hostports: ['{name}.example.com:443']\n  routes:\n    - name: hook\n      match_type: path_prefix\n      \
+         match: /\n      description: {description}\n      backend: {{backend_id: bkd_1}}\n      \
+         webhook_verification: {{provider: github, secret: {secret}}}\n"
+    )
+}
+
+fn reconciliation(source: &str, text: &str, dry_run: bool) -> Option<Value> {
+    let files = json!([{"name": "edge.yaml", "text": text}]);
+    Some(json!({"source": source, "files": files, "dry_run": dry_run, "max_deletes": "100%"}))
+}
+
+/// A server with the sources `shop` and `identity`.
+fn start() -> Server {
+    let server = Server::start();
+    for (source, secret) in [("shop", "shop-secret-1"), ("identity", "identity-secret-1")] {
+        let body = reconciliation(source, &manifest(source, secret, "first"), false);
+        let made = server.call("POST", "/reconciliations", body);
+        assert_eq!(made.status, 201, "{}", made.text);
+    }
+    server
+}
+
+/// A new key with a scope, of an owner that becomes an editor: its id and token.
+fn key(server: &Server, scope: Value) -> (String, String) {
+    let made = server.call("POST", "/api_keys", Some(json!({"owner_id": "bot_team", "scope": scope})));
+    assert_eq!(made.status, 201, "{}", made.text);
+    (made.str("/id").to_owned(), made.str("/token").to_owned())
+}
+
+#[track_caller]
+fn refused(answer: &Answer, status: u16, words: &[&str]) {
+    assert_eq!(answer.status, status, "{}", answer.text);
+    for word in words {
+        assert!(answer.text.contains(word), "`{word}` is missing: {}", answer.text);
+    }
+}
+
+/// The path of the route of a source.
+fn route_of(server: &Server, source: &str) -> String {
+    let list = server.call("GET", &format!("/edges/https?source={source}"), None);
+    let edge = list.str("/https_edges/0/id").to_owned();
+    let routes = server.call("GET", &format!("/edges/https/{edge}/routes"), None);
+    format!("/edges/https/{edge}/routes/{}", routes.str("/routes/0/id"))
+}
+
+#[test]
+fn a_stolen_planner_key_changes_nothing_and_learns_no_secret() {
+    let server = start();
+    let (_, token) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
+    let post = |path: &str, body: Option<Value>| server.call_as(&token, "POST", path, body);
+    let plan = |secret: &str, description: &str| {
+        post("/reconciliations", reconciliation("shop", &manifest("shop", secret, description), true))
+    };
+    for description in ["first", "second"] {
+        let right = plan("shop-secret-1", description);
+        assert_eq!(right.status, 200, "{}", right.text);
+        for guess in ["shop-secret-2", "shop-secret-3"] {
+            assert_eq!(plan(guess, description).text, right.text, "{description}");
+        }
+    }
+    // What the team's pipeline shows of the same plan does not confirm a guess, either.
+    let body = reconciliation("shop", &manifest("shop", "shop-secret-1", "second"), true);
+    let shown = server.call("POST", "/reconciliations", body);
+    assert_ne!(plan("shop-secret-1", "second").str("/outcome"), shown.str("/outcome"));
+
+    let text = manifest("shop", "shop-secret-2", "second");
+    refused(&post("/reconciliations", reconciliation("shop", &text, false)), 403, &["planner", "editor"]);
+    refused(&post("/reconciliations", reconciliation("identity", &text, true)), 403, &["`identity`", "usr_admin"]);
+    refused(&post("/rollbacks", Some(json!({"to": 2}))), 403, &["planner"]);
+    refused(&post("/rollbacks", Some(json!({"to": 2, "dry_run": true}))), 403, &["every source"]);
+    refused(&post("/api_keys", Some(json!({}))), 403, &["planner"]);
+    for source in ["shop", "identity"] {
+        let route = server.call_as(&token, "GET", &route_of(&server, source), None);
+        assert_eq!(route.str("/webhook_verification/secret"), MASK);
+    }
+}
+
+#[test]
+fn nobody_empties_the_source_of_another_team() {
+    let server = start();
+    let (id, token) = key(&server, json!({"apply": ["shop*"]}));
+    let post = |path: &str, body: Option<Value>| server.call_as(&token, "POST", path, body);
+    let words = [id.as_str(), "apply source `identity`", "ask an admin: usr_admin"];
+    refused(&post("/reconciliations", reconciliation("identity", &manifest("new", "x-1", "x"), false)), 403, &words);
+    let edge = route_of(&server, "identity");
+    let edge = edge.split("/routes").next().unwrap_or_default().to_owned();
+    refused(&server.call_as(&token, "DELETE", &edge, None), 403, &["delete resources of source `identity`"]);
+    let body = Some(json!({"description": "mine"}));
+    refused(&server.call_as(&token, "PATCH", &edge, body), 403, &["update resources of source `identity`"]);
+    refused(&post("/rollbacks", Some(json!({"to": 2}))), 403, &["identity"]);
+    refused(&post("/sources/identity/suspend", Some(json!({"reason": "x"}))), 403, &["identity"]);
+    refused(&post("/ip_restrictions", Some(json!({"type": "api"}))), 403, &["IpRestriction", "no source owns"]);
+    // What is its own works.
+    let changed = post("/reconciliations", reconciliation("shop", &manifest("shop", "shop-secret-2", "second"), false));
+    assert_eq!(changed.status, 201, "{}", changed.text);
+    let own = route_of(&server, "shop");
+    assert_eq!(server.call_as(&token, "PATCH", &own, Some(json!({"description": "x"}))).status, 200);
+}
+
+#[test]
+fn secrets_of_other_sources_are_masked() {
+    let server = start();
+    let (_, token) = key(&server, json!({"apply": ["shop"]}));
+    let (_, seeing) = key(&server, json!({"plan": ["shop"], "secrets": true}));
+    for (source, secret) in [("shop", "shop-secret-1"), ("identity", "identity-secret-1")] {
+        let route = route_of(&server, source);
+        let shown = if source == "shop" { secret } else { MASK };
+        let edge = route.split("/routes").next().unwrap_or_default();
+        for (path, place) in [
+            (route.clone(), "/webhook_verification/secret"),
+            (format!("{route}/webhook_verification"), "/secret"),
+            (edge.to_owned(), "/routes/0/webhook_verification/secret"),
+            (format!("{edge}/routes"), "/routes/0/webhook_verification/secret"),
+            (format!("/edges/https?source={source}"), "/https_edges/0/routes/0/webhook_verification/secret"),
+        ] {
+            assert_eq!(server.call_as(&token, "GET", &path, None).str(place), shown, "{path}");
+            assert_eq!(server.call_as(&seeing, "GET", &path, None).str(place), secret, "{path}");
+            assert_eq!(server.call_as(&server.viewer, "GET", &path, None).str(place), MASK, "{path}");
+        }
+        let past = server.call_as(&token, "GET", &format!("{route}?at=3"), None);
+        assert_eq!(past.str("/webhook_verification/secret"), MASK, "earlier states: {}", past.text);
+    }
+    // A route of another owner in an edge of its own.
+    let own = route_of(&server, "shop");
+    let edge = own.split("/routes").next().unwrap_or_default();
+    let foreign = json!({
+        "match_type": "path_prefix", "match": "/admin",
+        "webhook_verification": {"provider": "github", "secret": "admin-secret"},
+    });
+    assert_eq!(server.call("POST", &format!("{edge}/routes"), Some(foreign)).status, 201);
+    let shown = server.call_as(&token, "GET", edge, None);
+    assert_eq!(shown.status, 200);
+    assert!(!shown.text.contains("admin-secret"), "{}", shown.text);
+}
+
+#[test]
+fn a_key_expires_and_is_bound_to_addresses() {
+    let server = start();
+    let get = |scope: Value| {
+        let (_, token) = key(&server, scope);
+        server.call_as(&token, "GET", "/edges/https", None)
+    };
+    refused(&get(json!({"expires_at": "2020-01-01T00:00:00Z"})), 401, &["expired at 2020-01-01T00:00:00Z"]);
+    assert_eq!(get(json!({"expires_at": "2999-01-01T00:00:00Z"})).status, 200);
+    refused(&get(json!({"addresses": ["192.0.2.0/24", "2001:db8::/32"]})), 403, &["127.0.0.1", "addresses"]);
+    assert_eq!(get(json!({"addresses": ["127.0.0.0/8", "::1"]})).status, 200);
+    // The header is the server's own.
+    let (_, token) = key(&server, json!({"addresses": ["192.0.2.0/24"]}));
+    let mut headers = crate::server::usual_headers(&token);
+    headers.push(("Edgewright-Client-Address".into(), "192.0.2.7".into()));
+    assert_eq!(server.send("GET", "/edges/https", &headers, None).status, 403);
+}
+
+#[test]
+fn a_key_grants_no_more_than_it_has() {
+    let server = start();
+    let (id, token) =
+        key(&server, json!({"apply": ["shop"], "kinds": ["ApiKey"], "expires_at": "2999-01-01T00:00:00Z"}));
+    let own = format!("/api_keys/{id}");
+    let scope = |changes: Value| {
+        let mut scope = json!({"apply": ["shop"], "kinds": ["ApiKey"], "expires_at": "2999-01-01T00:00:00Z"});
+        for (field, value) in changes.as_object().into_iter().flatten() {
+            scope[field] = value.clone();
+        }
+        json!({"scope": scope})
+    };
+    for (changes, field) in [
+        (json!({"apply": ["*"]}), "apply"),
+        (json!({"plan": ["identity"]}), "plan"),
+        (json!({"kinds": ["*"]}), "kinds"),
+        (json!({"secrets": true}), "secrets"),
+        (json!({"expires_at": ""}), "expires_at"),
+    ] {
+        let body = Some(scope(changes));
+        refused(&server.call_as(&token, "PATCH", &own, body.clone()), 403, &["/scope", field]);
+        refused(&server.call_as(&token, "POST", "/api_keys", body), 403, &["/scope", field]);
+    }
+    refused(&server.call_as(&token, "POST", "/api_keys", Some(json!({}))), 403, &["no scope"]);
+    refused(&server.call_as(&token, "POST", "/api_keys", Some(json!({"owner_id": "usr_new"}))), 403, &["admin"]);
+    let admins = format!("/api_keys/{}", server.key_ids[0]);
+    refused(&server.call_as(&token, "DELETE", &admins, None), 403, &["no scope"]);
+    // A narrower key is fine, and so is limiting itself.
+    let made = server.call_as(&token, "POST", "/api_keys", Some(scope(json!({"kinds": []}))));
+    assert_eq!(made.status, 201, "{}", made.text);
+    assert_eq!(server.call_as(&token, "PATCH", &own, Some(scope(json!({"plan": ["shop"]})))).status, 200);
+    // An admin's key is limited as well, and the last admin key without a scope stays one.
+    let body = json!({"scope": {"apply": ["*"], "kinds": ["*"], "secrets": true}});
+    let limited = server.call("POST", "/api_keys", Some(body.clone()));
+    let limited = limited.str("/token");
+    refused(&server.call_as(limited, "GET", "/owners", None), 403, &["only admins", "no scope"]);
+    refused(&server.call("PATCH", &admins, Some(body)), 409, &["LAST_ADMIN"]);
+}
+
+#[test]
+fn a_scope_is_validated_shown_and_absent_without_one() {
+    let server = start();
+    let bad = json!({"scope": {
+        "role": "gateway", "plan": ["a*b"], "apply": [""], "kinds": ["TlsCertificat"], "expires_at": "soon",
+        "addresses": ["10.0.0.1/8"],
+    }});
+    let answer = server.call("POST", "/api_keys", Some(bad));
+    let fields = ["/scope/role", "/scope/plan/0", "/scope/apply/0", "/scope/kinds/0", "/scope/expires_at"];
+    refused(&answer, 400, &fields);
+    refused(&answer, 400, &["/scope/addresses/0", "did you mean `TlsCertificate`?"]);
+    refused(&server.call("POST", "/api_keys", Some(json!({"scope": {"sources": []}}))), 400, &["/scope/sources"]);
+    let (id, _) = key(&server, json!({"apply": ["shop"]}));
+    let shown = server.call("GET", &format!("/api_keys/{id}"), None);
+    assert_eq!(shown.str("/scope/apply/0"), "shop");
+    let plain = server.call("GET", &format!("/api_keys/{}", server.key_ids[0]), None);
+    assert!(!plain.text.contains("scope"), "{}", plain.text);
+}
+
+#[test]
+fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
+    let folder = Folder::new();
+    let limited = folder.ok("keys create --owner bot_shop --apply shop --kind TlsCertificate --action update");
+    assert!(!limited.err.contains("every source"), "{}", limited.err);
+    let quiet = folder.ok("keys list");
+    assert!(quiet.out.contains("[apply=shop kinds=TlsCertificate actions=update]"), "{}", quiet.out);
+    assert!(!quiet.err.contains("every source"), "{}", quiet.err);
+    let wide = folder.ok("keys create --owner bot_shop");
+    assert!(wide.err.contains("--apply SOURCE"), "{}", wide.err);
+    for command in ["keys list", "owners list"] {
+        let run = folder.ok(command);
+        assert!(run.err.contains("1 API key may apply every source, 1 without"), "{command}: {}", run.err);
+    }
+    for (options, words) in [
+        ("--kind TlsCertificat", "did you mean `TlsCertificate`?"),
+        ("--expires-at soon", "`expires_at` must be a time"),
+        ("--address 10.0.0.1/8", "is not a network"),
+        ("--scope-role viewer --secrets", "`secrets` cannot be true"),
+    ] {
+        let refused = folder.run(&format!("keys create {options}"));
+        assert!(refused.code != 0 && refused.err.contains(words), "{options}: {}", refused.all());
+    }
+}
