@@ -101,9 +101,9 @@ fn rule_of(endpoint: &Endpoint) -> EndpointRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asker {
     Of(Role),
-    /// An editor's key with a scope for the source `shop`.
+    /// An editor's key with a scope for the sources `shop*`.
     Team,
-    /// A planner's key with a scope for the source `shop`.
+    /// A planner's key with a scope for the sources `shop*`.
     TeamPlanner,
     /// An admin's key that may do everything a scope can grant.
     LimitedAdmin,
@@ -141,8 +141,8 @@ impl Asker {
             || KeyScope { apply: vec!["*".into()], kinds: vec!["*".into()], secrets: true, ..KeyScope::default() };
         match self {
             Asker::Of(_) => None,
-            Asker::Team => Some(KeyScope { apply: vec!["shop".into()], ..KeyScope::default() }),
-            Asker::TeamPlanner => Some(KeyScope { plan: vec!["shop".into()], ..KeyScope::default() }),
+            Asker::Team => Some(KeyScope { apply: vec!["shop*".into()], ..KeyScope::default() }),
+            Asker::TeamPlanner => Some(KeyScope { plan: vec!["shop*".into()], ..KeyScope::default() }),
             Asker::LimitedAdmin => Some(everything()),
             Asker::Expired => Some(KeyScope { expires_at: "2020-01-01T00:00:00Z".into(), ..everything() }),
             Asker::Elsewhere => Some(KeyScope { addresses: vec!["192.0.2.0/24".into()], ..everything() }),
@@ -356,7 +356,10 @@ fn all_other_endpoints() {
             };
             asked += 1;
             for (source, is_own) in [("shop", true), ("identity", false)] {
-                let called = path.replace("{name}", source).replace("{id}", "usr_none").replace("{revision}", "1");
+                // The sources own nothing else: an API key among it would have rules of its own.
+                let ended = format!("{source}-old");
+                let named = if path.ends_with("/destroy") { ended.as_str() } else { source };
+                let called = path.replace("{name}", named).replace("{id}", "usr_none").replace("{revision}", "1");
                 let bodies = match path.as_str() {
                     "/reconciliations" => [true, false]
                         .map(|dry_run| Some(json!({"source": source, "files": [], "dry_run": dry_run})))
@@ -364,6 +367,16 @@ fn all_other_endpoints() {
                     "/rollbacks" => [true, false]
                         .map(|dry_run| Some(json!({"source": source, "to": 999_999, "dry_run": dry_run})))
                         .to_vec(),
+                    "/transfers" => [true, false]
+                        .map(|dry_run| {
+                            let to = format!("{source}-next");
+                            Some(json!({"from": ended, "to": to, "all": true, "dry_run": dry_run}))
+                        })
+                        .to_vec(),
+                    "/sources/{name}/destroy" => [true, false]
+                        .map(|dry_run| Some(json!({"dry_run": dry_run, "expect": "another plan"})))
+                        .to_vec(),
+                    "/trace" => vec![Some(json!({"method": "GET", "url": "https://shop.example.com/"}))],
                     "/owners/{id}" if method == "patch" => vec![Some(json!({"role": "viewer"}))],
                     "/sources/{name}/suspend" => vec![Some(json!({"reason": "maintenance"}))],
                     _ => vec![None],
