@@ -46,7 +46,10 @@ impl Args {
     /// Runs the command.
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let [old, new] = self.sides()?;
-        let options = |tree: Arc<dyn Tree>| Options { tree, lints: lints.clone(), ..Options::default() };
+        let options = |tree: Arc<dyn Tree>| {
+            let source = self.reported.source().to_owned();
+            Options { tree, source, lints: lints.clone(), ..Options::default() }
+        };
         let parsed = self.caching.parsed_files(None);
         let compared = during("Comparing", || compare(&options(old), &options(new), parsed.as_ref()));
         let mut report = compared.report_with("diff", self.output.detail());

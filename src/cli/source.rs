@@ -76,16 +76,22 @@ fn reported(source: &str) -> Option<String> {
     (source != DEFAULT_SOURCE).then(|| source.to_owned())
 }
 
-/// The name of the source in the report of a command that needs it for nothing else.
+/// The name of the source, for a command that needs no store.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ReportedSource {
-    /// Name of the source, by which a pull-request comment replaces only comments of the same source.
+    /// Name of the source, which edges of other sources delegate to, and by which a pull-request comment replaces only
+    /// comments of the same source.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = DEFAULT_SOURCE,
         value_parser = source_name)]
     source: String,
 }
 
 impl ReportedSource {
+    /// The source.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
     /// The source, for a report.
     pub(super) fn name(&self) -> Option<String> {
         reported(&self.source)

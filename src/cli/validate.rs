@@ -33,7 +33,8 @@ impl Args {
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let parsed = self.caching.parsed_files(None);
         let tree = self.review.around(Arc::new(self.manifests.tree()), &self.manifests.loading);
-        let validated = during("Validating", || validate_with(tree.as_ref(), &lints, parsed.as_ref()));
+        let validated =
+            during("Validating", || validate_with(tree.as_ref(), &lints, self.reported.source(), parsed.as_ref()));
         let mut report = validated.report("validate");
         report.source = self.reported.name();
         self.output.announce(&report, None)?;

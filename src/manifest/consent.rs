@@ -5,6 +5,7 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt as _};
 
+use super::context;
 use crate::{
     lint::host_port,
     model::{
@@ -72,18 +73,20 @@ impl<'a> HostEdge<'a> {
         if consents(self.edge, source, route) {
             return None;
         }
-        let (name, owner) = (printable(self.name), printable(owner));
+        let is_context = owner == context::OWNER;
+        let owner = if is_context { "the context".to_owned() } else { format!("source `{}`", printable(owner)) };
+        let name = printable(self.name);
         let prefixes = prefixes_of(self.edge, source);
         let entry = format!("{{source: {source}, path_prefix: {}}}", printable(&wanted_prefix(route)));
         if prefixes.is_empty() {
-            let message =
-                format!("source `{owner}` does not delegate routes of HttpsEdge `{name}` to source `{source}`");
+            let message = format!("{owner} does not delegate routes of HttpsEdge `{name}` to source `{source}`");
             let fault = Fault::new(Code::NotDelegated, message).at(Path::root().join("edge"));
-            return Some(fault.help(format!("ask for `delegates_to: [{entry}]` in the manifest of `{name}`")));
+            let other = if is_context { ", or name your source with `--source`" } else { "" };
+            return Some(fault.help(format!("ask for `delegates_to: [{entry}]` in the manifest of `{name}`{other}")));
         }
         let listed: Vec<String> = prefixes.iter().map(|prefix| format!("`{}`", printable(prefix))).collect();
         let message = format!(
-            "source `{owner}` delegates only paths below {} of HttpsEdge `{name}` to source `{source}`",
+            "{owner} delegates only paths below {} of HttpsEdge `{name}` to source `{source}`",
             listed.join(" and ")
         );
         let help = match Selector::of(route).is_none_or(|selector| is_normal(selector.path)) {
@@ -247,7 +250,10 @@ pub(super) fn hostport_faults<'a>(
 /// any longer, or routes lack modules that the edge has required since.
 pub(super) fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
     let mut strangers: BTreeMap<&Id, Vec<&Arc<Entry>>> = BTreeMap::new();
-    let is_stranger = |entry: &&Arc<Entry>| entry.key.kind == Kind::HttpsEdgeRoute && !entry.is_owned_by(source);
+    // A route that the source takes over is its own.
+    let is_stranger = |entry: &&Arc<Entry>| {
+        entry.key.kind == Kind::HttpsEdgeRoute && !entry.is_owned_by(source) && !desired.contains_key(&entry.key)
+    };
     for entry in snapshot.iter().filter(is_stranger) {
         if let Some(id) = &entry.key.parent {
             strangers.entry(id).or_default().push(entry);

@@ -26,7 +26,7 @@ use crate::model::{
 };
 
 /// The owner of the context's resources in a state without a store.
-const OWNER: &str = "(context)";
+pub(super) const OWNER: &str = "(context)";
 
 /// What the manifests of the context declare.
 #[derive(Debug, Default)]

@@ -59,7 +59,11 @@ impl<'a> KnownNames<'_, 'a> {
             None => None,
             Some(name) => match self.parent(declaration, name, &mut missing) {
                 Some(parent) => Some(parent),
-                None => return (None, missing),
+                None => {
+                    // Its other references are checked as well.
+                    let _ = self.spec(declaration, None, &mut missing);
+                    return (None, missing);
+                }
             },
         };
         let faulty_set = |set: Option<&Arc<ModuleSet>>| set.is_none_or(|set| set.faulty);

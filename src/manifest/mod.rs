@@ -7,6 +7,7 @@ pub(crate) mod again;
 mod assumed;
 pub(crate) mod bounds;
 mod cache;
+mod circles;
 mod consent;
 mod context;
 mod declaration;

@@ -478,7 +478,7 @@ impl<'a> Resolver<'a> {
         let warnings = consent::warnings(&self.out.desired, snapshot, source);
         let found = consent::faults(&self.out.desired, snapshot, source);
         self.report_all(found);
-        for (key, fault) in warnings {
+        for (key, fault) in warnings.into_iter().filter(|(key, _)| !self.out.faulty.contains(key)).collect::<Vec<_>>() {
             let diagnostic = self.out.diagnostic(&Subject::Resource(key), fault);
             let warning = diagnostic.map(|found| Diagnostic { severity: Severity::Warning, ..found });
             self.out.diagnostics.extend(warning);

@@ -42,7 +42,11 @@ pub(super) enum Standing<'c> {
 }
 
 impl TransferMarkers {
+    /// The markers of a manifest, unless they are an error.
     pub(super) fn of(metadata: &Metadata) -> Self {
+        if (metadata.transfer_from.is_some() || metadata.transfer_to.is_some()) && !faults(metadata, true).is_empty() {
+            return Self::default();
+        }
         Self { from: metadata.transfer_from.clone(), to: metadata.transfer_to.clone() }
     }
 

@@ -4,7 +4,7 @@
 //! reading the manifests again.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -72,19 +72,25 @@ struct Judged {
 
 /// Reads manifests and checks them against every rule and lint, using only the files.
 pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
-    validate_with(tree, lints, None)
+    validate_with(tree, lints, super::DEFAULT_SOURCE, None)
 }
 
 /// Like [`validate`], with a cache of parsed files.
-pub(crate) fn validate_with(tree: &dyn Tree, lints: &LintLevels, parsed: Option<&ParsedFiles>) -> Planned {
-    validate_loaded(&manifest::load_with(tree, parsed), lints)
+pub(crate) fn validate_with(
+    tree: &dyn Tree,
+    lints: &LintLevels,
+    source: &str,
+    parsed: Option<&ParsedFiles>,
+) -> Planned {
+    validate_loaded(&manifest::load_with(tree, parsed), lints, source)
 }
 
-/// Like [`validate`], for loaded manifests.
-pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels) -> Planned {
-    let (context, source) = (loaded.context_state(), super::DEFAULT_SOURCE);
+/// Like [`validate`], for loaded manifests of a source.
+pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str) -> Planned {
+    let context = loaded.context_state();
     let resolved = resolve_offline(loaded, &context, source);
-    judge(loaded, resolved, &others(&context, source), lints, None, mint::now()).capped().planned(loaded, None)
+    let others = others(&context, source, &resolved.desired);
+    judge(loaded, resolved, &others, lints, None, mint::now()).capped().planned(loaded, None)
 }
 
 /// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
@@ -170,7 +176,7 @@ impl Prepared {
         }
         let (resolved, may_differ) = stage("resolve", || self.resolve(snapshot));
         let keeps = may_differ.is_some() || resolved.keeps_all_names();
-        let others = others(snapshot, &options.source);
+        let others = others(snapshot, &options.source, &resolved.desired);
         let known = self.memory.as_ref().map(|memory| &memory.findings);
         let now = self.clock.time();
         let judged = stage("judge", || judge(loaded, resolved, &others, &options.lints, known, now));
@@ -245,9 +251,11 @@ pub(crate) fn compare(old: &Options, new: &Options, parsed: Option<&ParsedFiles>
     }
 }
 
-/// Returns the resources of other sources, which lints compare with.
-fn others(snapshot: &Snapshot, source: &str) -> Vec<Arc<Entry>> {
-    let owned = |entry: &&Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source != source);
+/// Returns the resources of other sources, which lints compare with. Those that the source takes over are its own.
+fn others(snapshot: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -> Vec<Arc<Entry>> {
+    let owned = |entry: &&Arc<Entry>| {
+        entry.claim.as_ref().is_some_and(|claim| claim.source != source) && !desired.contains_key(&entry.key)
+    };
     snapshot.iter().filter(owned).cloned().collect()
 }
 

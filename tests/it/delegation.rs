@@ -78,7 +78,7 @@ fn a_route_of_another_source_needs_the_consent_of_the_edges_owner() {
 fn a_hostport_belongs_to_the_source_that_had_it_first() {
     let folder = Folder::new();
     folder.write("shop/edge.yaml", &storefront(DELEGATES));
-    let theirs = head("HttpsEdge", "docs") + "spec: {hostports: [\"Shop.example.com.:443\"]}\n";
+    let theirs = head("HttpsEdge", "docs") + "spec: {hostports: [\"Shop.example.com:443\"]}\n";
     folder.write("docs/edge.yaml", &theirs);
     folder.ok("reconcile --source shop shop");
     let refused = ["NOT_DELEGATED", "belongs to HttpsEdge `storefront` of source `shop`", "docs/edge.yaml:4:"];

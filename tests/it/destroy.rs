@@ -70,6 +70,9 @@ fn a_source_ends_in_one_revision_and_only_with_its_name() {
 fn limits_protection_and_other_sources_refuse() {
     let folder = applied();
     refused(&folder.run("destroy --source shop --confirm shop --max-deletes 3"), 4, "TOO_MANY_DELETIONS", "4 of");
+    let delegated = "hostports: [\"s1.example.com:443\"], delegates_to: [{source: team, path_prefix: /}]";
+    folder.edit("shop/e.yaml", "hostports: [\"s1.example.com:443\"]", delegated);
+    folder.ok("reconcile --source shop shop");
     let edge = folder.ok("destroy --source shop --dry-run").ids().remove("HttpsEdge s1").unwrap();
     let route = format!(
         "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: cart}}\n\

@@ -49,7 +49,9 @@ fn teams() -> Folder {
         "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: usual}\nspec: {compression: {enabled: false}}\n---\n\
          apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: spare}\nspec: {compression: {}}\n",
     );
-    folder.write("shared/edge.yaml", &edge("shop"));
+    let delegates = "hostports: ['shop.example.com:443'], delegates_to: [{source: team, path_prefix: /}, \
+                     {source: default, path_prefix: /}]";
+    folder.write("shared/edge.yaml", &edge("shop").replace("hostports: ['shop.example.com:443']", delegates));
     folder.write("team/cart.yaml", &route("usual"));
     folder
 }

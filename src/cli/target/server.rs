@@ -247,7 +247,7 @@ impl From<SendError> for Failure {
 impl Target for ServerTarget {
     fn propose(&mut self, _document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
-        let validated = validate_loaded(&loaded, &self.options.lints);
+        let validated = validate_loaded(&loaded, &self.options.lints, &self.options.source);
         // Only the server can resolve every reference: another source may own the target. Until then, its report is the
         // correct one for denied findings, too.
         let unresolved = Name::Code(Code::UnknownReference);

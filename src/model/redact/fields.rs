@@ -35,7 +35,10 @@ impl Fields {
         definitions_with_secrets(schema, &mut guarded);
         fields.gather(schema, &guarded);
         let Self { secret, public, .. } = &mut fields;
-        public.retain(|name| !secret.contains(name));
+        // A letter too many in the name of a secret, as in `secrets`, makes its value no less secret.
+        let is_secret =
+            |name: &str| secret.contains(name) || name.strip_suffix('s').is_some_and(|it| secret.contains(it));
+        public.retain(|name| !is_secret(name));
         fields
     }
 

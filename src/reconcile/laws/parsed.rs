@@ -96,7 +96,7 @@ fn whatever_is_in_the_cache_a_run_gives_what_it_gives_without() {
             }
             let parsed = ParsedFiles::within(cache.path(), "a program").unwrap();
             let [validated, expected] = [Some(&parsed), None]
-                .map(|parsed| validate_with(options.tree.as_ref(), &LintLevels::default(), parsed));
+                .map(|parsed| validate_with(options.tree.as_ref(), &LintLevels::default(), "default", parsed));
             assert_eq!(shown(&validated), shown(&expected), "seed {seed}");
             let Some(plan) = scratch.plan.filter(|plan| plan.refusals.is_empty()) else { continue };
             let operations = plan.operations();

@@ -125,7 +125,7 @@ fn try_lock(folder: &Path) -> Result<[File; 2], StoreError> {
     }
     // A server that is gone must not be named.
     if file.metadata().is_ok_and(|facts| facts.len() > 0) {
-        let _ = file.set_len(0);
+        let _ = fault::point("lock.clear").and_then(|()| file.set_len(0));
     }
     // People remove lock files, so the folder is locked as well where the file system supports it.
     let held = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
@@ -172,7 +172,8 @@ pub(super) fn locked(folder: &Path) -> StoreError {
 /// Notes in the lock of an open store where its server listens, for the message to other processes. It is only a hint, so it
 /// is not an error if it cannot be written.
 pub(crate) fn note_server(folder: &Path, url: &str) {
-    let file = open(&folder.join(LOCK), OpenOptions::new().write(true).truncate(true));
+    let noting = fault::point("lock.note");
+    let file = noting.and_then(|()| open(&folder.join(LOCK), OpenOptions::new().write(true).truncate(true)));
     let _ = file.and_then(|mut file| file.write_all(url.as_bytes()));
 }
 

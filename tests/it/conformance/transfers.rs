@@ -74,10 +74,13 @@ fn moving_rows() -> Vec<Row> {
 
 fn refused_rows() -> Vec<Row> {
     vec![
-        owned("a viewer moves nothing, and does not plan it either")
+        owned("a viewer plans, and moves nothing")
             .send(POST, transfer(json!({"dry_run": true})))
             .by("viewer")
-            .fails(403, "FORBIDDEN", ""),
+            .succeeds(200)
+            .send(POST, transfer(json!({})))
+            .by("viewer")
+            .fails(403, "FORBIDDEN", "/from"),
         owned("what a source does not own does not move")
             .send(POST, transfer(json!({"resources": ["HttpsEdge/moved-x"]})))
             .fails(404, "NOT_FOUND", "")

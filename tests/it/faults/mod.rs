@@ -24,7 +24,9 @@ const POWER_LOSSES: u64 = 5;
 /// After so many rounds, a new store is used.
 const ROUNDS_OF_A_STORE: usize = 15;
 /// The fail points of the store, in src/store. Journals of a few bytes make checkpoints frequent.
-const POINTS: [&str; 13] = [
+const POINTS: [&str; 15] = [
+    "lock.clear",
+    "lock.note",
     "file.create",
     "file.write",
     "file.sync",
