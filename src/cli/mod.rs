@@ -96,6 +96,7 @@ struct Cli {
     command: Command,
 }
 
+#[allow(clippy::large_enum_variant)] // there is one, once
 #[derive(Debug, Subcommand)]
 enum Command {
     Reconcile(reconcile::Args),

@@ -26,6 +26,7 @@ pub(super) struct Args {
     command: Command,
 }
 
+#[allow(clippy::large_enum_variant)] // there is one, once
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Read everything in a store, or in a backup, and verify it.

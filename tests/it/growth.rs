@@ -37,8 +37,10 @@ enum Input {
     Configuration,
 }
 
+/// Makes an input of about so many bytes.
+type Generator = fn(usize) -> String;
 /// A family of inputs: its name, and its member of about some size.
-type Family = (&'static str, Input, fn(usize) -> String);
+type Family = (&'static str, Input, Generator);
 
 fn head(kind: &str) -> String {
     format!("apiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: a}}\nspec:\n")
@@ -295,7 +297,7 @@ fn time_and_memory_grow_with_the_input_and_not_faster() {
 }
 
 /// Bodies of requests, of about some size.
-const BODIES: [(&str, fn(usize) -> String); 5] = [
+const BODIES: [(&str, Generator); 5] = [
     ("depth", |size| "{\"a\":".repeat(size / 5)),
     ("width", |size| format!("{{{}\"z\":1}}", numbered(size, 10, |number| format!("\"f{number}\":1,")))),
     ("duplicate keys", |size| format!("{{{}\"a\":1}}", "\"a\":1,".repeat(size / 6))),

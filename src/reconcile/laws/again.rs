@@ -146,7 +146,7 @@ fn theirs(dice: &mut Dice, is_first: bool) -> String {
     let annotations =
         "annotations: {edgewright/lint.duplicate-hostport: allow, edgewright/lint.duplicate-match: allow}";
     let host = dice.roll(40);
-    let delegates = if host % 8 == 0 { "" } else { ", delegates_to: [{source: default, path_prefix: /}]" };
+    let delegates = if host.is_multiple_of(8) { "" } else { ", delegates_to: [{source: default, path_prefix: /}]" };
     let mut text = format!(
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: theirs, {annotations}}}\nspec: {{hostports: ['e{host}.example.com:443']{delegates}}}\n"
     );
