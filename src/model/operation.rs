@@ -38,6 +38,9 @@ pub struct Claim {
     /// again (D104).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transferred_from: Option<String>,
+    /// The name that the resource had in the manifests of `transferred_from`, if it has another one since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transferred_as: Option<String>,
 }
 
 impl Claim {

@@ -64,6 +64,7 @@ impl Transfer {
                 // The manifests of the new source may not have the resource yet, and must not delete it.
                 transfer_to: Some(self.to.clone()),
                 transferred_from: Some(self.from.clone()),
+                transferred_as: None,
                 ..old.clone()
             };
             let notes = transfer_notes(old, &claim);

@@ -86,5 +86,6 @@ mod tidy;
 mod tls;
 mod trace;
 mod transfer;
+mod transfer_content;
 mod unfinished;
 mod watch;

@@ -10,11 +10,11 @@ use crate::{
     sources::{CONFIG, client, edge, in_state, shown, status},
 };
 
-const PENDING: &str = "ERR_EDGEWRIGHT_TRANSFER_PENDING";
-const CONFLICT: &str = "ERR_EDGEWRIGHT_OWNER_CONFLICT";
+pub(crate) const PENDING: &str = "ERR_EDGEWRIGHT_TRANSFER_PENDING";
+pub(crate) const CONFLICT: &str = "ERR_EDGEWRIGHT_OWNER_CONFLICT";
 
 /// The manifest of the edge `shop` with one route. `more` follows its name in the metadata.
-fn shop(more: &str) -> String {
+pub(crate) fn shop(more: &str) -> String {
     format!(
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop{more}}}\nspec:\n  \
          hostports: [\"shop.example.com:443\"]\n  routes:\n  \
@@ -31,7 +31,7 @@ fn other(name: &str) -> String {
 }
 
 /// Two folders of sources `a` and `b`; `a` has the shop.
-fn two_folders() -> Folder {
+pub(crate) fn two_folders() -> Folder {
     let folder = Folder::new();
     folder.write("a/other.yaml", &other("one"));
     folder.write("b/other.yaml", &other("two"));
@@ -41,7 +41,7 @@ fn two_folders() -> Folder {
     folder
 }
 
-fn apply(folder: &Folder, source: &str) -> Run {
+pub(crate) fn apply(folder: &Folder, source: &str) -> Run {
     folder.ok(&format!("reconcile --source {source} {source}"))
 }
 
@@ -338,7 +338,7 @@ fn until_reason(serve: &Serve, source: &str, reason: &str) {
 }
 
 /// A server that follows the sources `a` and `b`.
-fn serve_both(folder: &Folder) -> Serve {
+pub(crate) fn serve_both(folder: &Folder) -> Serve {
     folder.write(CONFIG, "sources:\n- {name: a, path: a, interval: 1s}\n- {name: b, path: b, interval: 1s}\n");
     folder.serve("")
 }
