@@ -279,7 +279,7 @@ fn served(serve: &Serve) -> Value {
 }
 
 /// The source that owns the edge `shop`.
-fn owner(serve: &Serve) -> Option<String> {
+pub(crate) fn owner(serve: &Serve) -> Option<String> {
     let id = served(serve)[0]["id"].as_str()?.to_owned();
     Some(serve.get(&format!("/resources/{id}")).json()["source"].as_str()?.to_owned())
 }
@@ -328,7 +328,7 @@ fn a_server_that_follows_both_sources_moves_a_resource_in_any_order() {
 }
 
 /// The newest revision of a server.
-fn revision(serve: &Serve) -> u64 {
+pub(crate) fn revision(serve: &Serve) -> u64 {
     let told = serve.get("/history").json();
     told["history"].as_array().unwrap().iter().find_map(|record| record["revision"].as_u64()).unwrap()
 }
@@ -338,7 +338,7 @@ fn until_reason(serve: &Serve, source: &str, reason: &str) {
 }
 
 /// A server that follows the sources `a` and `b`.
-pub(crate) fn serve_both(folder: &Folder) -> Serve {
+fn serve_both(folder: &Folder) -> Serve {
     folder.write(CONFIG, "sources:\n- {name: a, path: a, interval: 1s}\n- {name: b, path: b, interval: 1s}\n");
     folder.serve("")
 }
