@@ -75,9 +75,12 @@ impl Args {
             }
         };
         let mut report = target.propose(&transfer, self.output.detail())?;
-        self.output.announce(&report, target.plan()).inspect_err(|_| nothing())?;
-        let mut started = None;
         let is_empty = report.plan.as_ref().is_none_or(Outline::is_empty);
+        // "No changes" would contradict the errors.
+        if !is_empty || report.refusals.is_empty() {
+            self.output.announce(&report, target.plan()).inspect_err(|_| nothing())?;
+        }
+        let mut started = None;
         let exit = if report.has_errors() {
             nothing();
             Exit::Error

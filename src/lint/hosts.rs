@@ -314,6 +314,7 @@ mod tests {
             claim: claim.clone(),
             position: 0,
             token_file: None,
+            replaces: None,
         };
         let route = |edge: &str, text: &str| {
             let spec = HttpsEdgeRoute { r#match: text.to_owned(), ..HttpsEdgeRoute::default() };

@@ -184,6 +184,24 @@ pub(super) fn faults(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, sour
     found
 }
 
+/// Returns why a source cannot declare routes that it has on edges of others, as far as these are among the keys.
+pub(crate) fn not_admitted<'k>(
+    keys: impl Iterator<Item = &'k Key>,
+    state: &Snapshot,
+    source: &str,
+) -> Vec<(Key, Fault)> {
+    let declared = BTreeMap::new();
+    let mut found = Vec::new();
+    for key in keys.filter(|key| key.kind == Kind::HttpsEdgeRoute) {
+        let Some(parent) = &key.parent else { continue };
+        let Some(edge) = HostEdge::of(parent, &declared, state, source) else { continue };
+        let Some(route) = state.get(key).and_then(|entry| entry.spec_as::<HttpsEdgeRoute>()) else { continue };
+        let fault = edge.owner.and_then(|owner| edge.missing_consent(owner, source, route));
+        found.extend(fault.map(|fault| (key.clone(), fault)));
+    }
+    found
+}
+
 /// Whether a source has routes on edges that it does not declare.
 pub(super) fn has_routes_elsewhere(desired: &BTreeMap<Key, Desired>) -> bool {
     let mut last: Option<&Id> = None;

@@ -1,5 +1,7 @@
 //! Chooses the id of each declared resource: the stated, the previous, or a derived one (D11, D54).
 
+mod moved;
+
 use std::{
     cell::OnceCell,
     collections::{VecDeque, hash_map},
@@ -8,6 +10,7 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
+use self::moved::FormerNames;
 use super::{Loaded, circles::circles, declaration::Declaration};
 use crate::{
     model::{
@@ -44,11 +47,12 @@ pub(super) struct Known<'a> {
     pub prune: bool,
     loaded: &'a Loaded,
     names: OnceLock<NameIndex<'a>>,
+    handed_over: OnceLock<FormerNames<'a>>,
 }
 
 impl<'a> Known<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, loaded: &'a Loaded) -> Self {
-        Self { snapshot, source, prune, loaded, names: OnceLock::new() }
+        Self { snapshot, source, prune, loaded, names: OnceLock::new(), handed_over: OnceLock::new() }
     }
 
     /// Indexes the names now. Otherwise, all cores would wait for the one that looks up the first.
@@ -172,6 +176,8 @@ pub(super) struct Identity {
     pub fault: Option<Diagnostic>,
     /// Position of a declared resource that claims the same former name: neither can be meant.
     pub rival: Option<usize>,
+    /// The resource of the name that has other immutable content.
+    pub replaces: Option<Key>,
 }
 
 /// Chooses the ids of all declared resources of one kind, independent of file order: first stated ids, then renames,
@@ -185,6 +191,7 @@ pub(super) fn choose<'a>(known: &Known<'a>, wanted: &[Wanted<'a>]) -> Vec<Identi
         given_up: HashMap::new(),
         faults: HashMap::new(),
         rivals: HashMap::new(),
+        replaced: HashMap::new(),
     };
     chooser.take_stated();
     let exchanged = chooser.rename();
@@ -205,6 +212,8 @@ struct Chooser<'k, 'a> {
     faults: HashMap<usize, Diagnostic>,
     /// Of two declarations that are renamed from one resource, the second with the first.
     rivals: HashMap<usize, usize>,
+    /// The resources that are replaced, by the declarations of those that replace them.
+    replaced: HashMap<usize, Key>,
 }
 
 impl<'k, 'a> Chooser<'k, 'a> {
@@ -350,21 +359,6 @@ impl<'k, 'a> Chooser<'k, 'a> {
         }
     }
 
-    /// The resource of another source that a declaration is about: under its own name, or under its former one.
-    fn of_other_source(&self, it: &Wanted<'_>) -> Option<&'k Entry> {
-        let known: &'k Known<'a> = self.known;
-        [Some(it.name()), it.former()].into_iter().flatten().find_map(|name| {
-            let named = known.named(it.declaration.kind, it.parent.as_ref(), name);
-            let mut moved = named.filter(|entry| {
-                let claim = entry.claim.as_ref();
-                claim.is_some_and(|claim| it.declaration.transfer.concern(claim, known.source))
-                    && !self.is_taken(it, &entry.key)
-                    && it.fits(entry)
-            });
-            moved.next().map(|entry| entry.as_ref())
-        })
-    }
-
     /// The remaining resources are new and get derived ids.
     fn derive(&mut self) {
         let wanted = self.wanted;
@@ -378,6 +372,9 @@ impl<'k, 'a> Chooser<'k, 'a> {
             {
                 self.faults.insert(index, renamed_twice(it, rival));
                 self.rivals.insert(index, position);
+            }
+            if let Some(old) = self.predecessor(it) {
+                self.replaced.insert(index, old.key.clone());
             }
             let id = (0..u32::MAX).map(|number| it.derived(number)).find(|id| !self.is_occupied(it, id));
             self.take(index, id.unwrap_or_else(|| it.derived(0)));
@@ -413,6 +410,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
                 after: giver.filter(|giver| *giver != index),
                 fault: self.faults.remove(&index),
                 rival: self.rivals.get(&index).copied(),
+                replaces: self.replaced.remove(&index),
             }
         });
         identities.collect()

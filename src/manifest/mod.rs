@@ -34,6 +34,7 @@ pub(crate) mod tree;
 mod values;
 
 pub(crate) use cache::ParsedFiles;
+pub(crate) use consent::not_admitted;
 pub(crate) use context::state_of;
 pub(crate) use declaration::Origins;
 pub use origin::ManifestFile;

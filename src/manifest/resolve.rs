@@ -219,9 +219,12 @@ impl<'a> Resolver<'a> {
         let claims: Vec<Option<Option<&'a Claim>>> = keys.par_iter().with_min_len(256).map(in_store).collect();
         let mut settled = Vec::with_capacity(keys.len());
         for (((it, identity), key), claim) in wanted.into_iter().zip(identities).zip(&keys).zip(claims) {
+            // A resource that is to be replaced decides whose turn it is.
+            let held = identity.replaces.as_ref();
+            let claim = held.and_then(in_store).or(claim);
             let standing = self.standing(it.declaration, key, claim);
             if let Standing::Waiting(_) | Standing::HandedOver(_) = standing {
-                self.leave(it.declaration, key, standing, identity.fault);
+                self.leave(it.declaration, held.unwrap_or(key), standing, identity.fault);
                 continue;
             }
             if let Some(first) = identity.after.and_then(|first| keys.get(first)) {
@@ -292,7 +295,7 @@ impl<'a> Resolver<'a> {
         self.out.diagnostics.extend(kept);
     }
 
-    /// `claim` is the one on the resource in the store.
+    /// `claim` is the one on the resource in the store, or on the one that it replaces.
     fn settle(
         &mut self,
         wanted: Wanted<'a>,
@@ -304,22 +307,14 @@ impl<'a> Resolver<'a> {
         let Wanted { declaration, spec, faulty, .. } = wanted;
         let found = self.out.diagnostics.len();
         self.out.diagnostics.extend(identity.fault);
-        self.check_owner(declaration, key, claim);
+        self.check_owner(declaration, identity.replaces.as_ref().unwrap_or(key), claim);
         if declaration.parent.is_none() {
             self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
         }
         let source = self.known.source;
-        let claim = Claim {
-            source: source.to_owned(),
-            name: declaration.name.as_ref().to_owned(),
-            prevent_destroy: declaration.prevent_destroy,
-            renamed_from: identity.renamed_from,
-            transfer_to: declaration.transfer.receiver(source).map(str::to_owned),
-            transferred_from: claim.and_then(|claim| match claim.source == source {
-                true => claim.transferred_from.clone(),
-                false => Some(claim.source.clone()),
-            }),
-        };
+        let is_moved = |claim: &Claim| claim.source != source || claim.is_promised();
+        let replaces = identity.replaces.filter(|_| claim.is_some_and(is_moved));
+        let claim = transfer::claim(declaration, source, claim, identity.renamed_from);
         if let Some(file) = &declaration.token_file
             && let Some((other, other_key)) = self.token_files.insert(file.clone(), (declaration, key.clone()))
         {
@@ -332,7 +327,7 @@ impl<'a> Resolver<'a> {
             self.out.faulty.insert(other_key);
         }
         let token_file = declaration.token_file.clone();
-        let desired = Desired { key: key.clone(), spec, claim, position, token_file };
+        let desired = Desired { key: key.clone(), spec, claim, position, token_file, replaces };
         declaration.note_facts(key, &mut self.out.facts);
         if let Some(first) = self.out.origins.insert(key.clone(), Arc::clone(declaration)) {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));
@@ -418,29 +413,8 @@ impl<'a> Resolver<'a> {
         {
             self.out.diagnostics.push(declaration.head().diagnostic(fault));
         }
-        if let Standing::Conflict(claim) = markers.standing(source, claim, true, false) {
-            let fault = Fault::new(
-                Code::OwnerConflict,
-                format!(
-                    "{key} is owned by source `{}` under the name `{}`",
-                    printable(&claim.source),
-                    printable(&claim.name)
-                ),
-            );
-            let fault = fault.help(match claim.transferred_from.as_deref() == Some(source) {
-                true => format!("remove it from this source: it was transferred to source `{}`", claim.source),
-                false => format!(
-                    "remove it from one of the two sources, or run with `--source {}` if these are its manifests",
-                    claim.source
-                ),
-            });
-            let path = Path::root().join("metadata").join(if declaration.id.is_some() { "id" } else { "name" });
-            let diagnostic = match declaration.is_inside_of_parent() {
-                true => declaration.origin.diagnostic(fault),
-                false => declaration.head().diagnostic(fault.at(path)),
-            };
-            self.out.diagnostics.push(diagnostic);
-        }
+        let standing = markers.standing(source, claim, true, false);
+        self.out.diagnostics.extend(standing.conflict(declaration, key, source));
     }
 
     /// Checks edges that pass TLS through together with their routes, which may be in other documents (D15).

@@ -8,6 +8,7 @@ use crate::{
         code::Code,
         diagnostic::{Diagnostic, Severity},
         fault::{Fault, Path},
+        key::Key,
         operation::Claim,
         snapshot::Entry,
     },
@@ -130,6 +131,57 @@ impl Standing<'_> {
         };
         let fault = Fault::new(Code::TransferPending, message).at(path(field)).help(help);
         Some(declaration.head().warning(fault))
+    }
+
+    /// The error of a manifest whose resource another source owns.
+    pub(super) fn conflict(self, declaration: &Declaration, key: &Key, source: &str) -> Option<Diagnostic> {
+        let Standing::Conflict(claim) = self else { return None };
+        let (owner, name) = (printable(&claim.source), printable(&claim.name));
+        let fault =
+            Fault::new(Code::OwnerConflict, format!("{key} is owned by source `{owner}` under the name `{name}`"));
+        let fault = fault.help(match claim.transferred_from.as_deref() == Some(source) {
+            true => format!("remove it from this source: it was transferred to source `{}`", claim.source),
+            false => format!(
+                "remove it from one of the two sources, or run with `--source {}` if these are its manifests",
+                claim.source
+            ),
+        });
+        Some(match declaration.is_inside_of_parent() {
+            true => declaration.origin.diagnostic(fault),
+            false => {
+                let field = if declaration.id.is_some() { "id" } else { "name" };
+                declaration.head().diagnostic(fault.at(path(field)))
+            }
+        })
+    }
+}
+
+/// The claim of a source on a resource that it declares. `held` is the claim on the resource in the store, or on the one
+/// that is replaced.
+pub(super) fn claim(
+    declaration: &Declaration,
+    source: &str,
+    held: Option<&Claim>,
+    renamed_from: Option<String>,
+) -> Claim {
+    let name: &str = &declaration.name;
+    // What the source before this one calls it.
+    let (transferred_from, known_as) = match held {
+        Some(held) if held.source == source => {
+            (held.transferred_from.clone(), held.transferred_as.as_deref().unwrap_or(&held.name))
+        }
+        Some(held) => (Some(held.source.clone()), held.name.as_str()),
+        None => (None, name),
+    };
+    let transferred_as = (transferred_from.is_some() && known_as != name).then(|| known_as.to_owned());
+    Claim {
+        source: source.to_owned(),
+        name: name.to_owned(),
+        prevent_destroy: declaration.prevent_destroy,
+        renamed_from,
+        transfer_to: declaration.transfer.receiver(source).map(str::to_owned),
+        transferred_from,
+        transferred_as,
     }
 }
 

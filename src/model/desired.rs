@@ -17,4 +17,7 @@ pub struct Desired {
     pub position: u32,
     /// The file for an API key's token, written once (D27).
     pub token_file: Option<PathBuf>,
+    /// The resource that this one replaces although pruning alone would leave it: another source has handed it over, or it
+    /// is kept for a transfer (D104).
+    pub replaces: Option<Key>,
 }

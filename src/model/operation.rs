@@ -38,6 +38,9 @@ pub struct Claim {
     /// again (D104).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transferred_from: Option<String>,
+    /// The name that the resource had in the manifests of `transferred_from`, if it has another one since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transferred_as: Option<String>,
 }
 
 impl Claim {
@@ -255,6 +258,10 @@ pub struct RejectedManifests {
     /// A keyed digest of what the source had when the rollback left it; empty if that is no longer known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
+    /// The paths of resources that changed hands with the rollback, and that the digest leaves out together with what they
+    /// contain: until their other source has them, the manifests cannot lead to the whole state again (D104).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<String>,
 }
 
 impl Author {

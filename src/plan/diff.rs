@@ -59,6 +59,7 @@ pub(crate) fn diff(
     planner.plan.unchanged = desired.len() - wanted.len();
     // Sorted by name within a kind, because ids mean nothing to a reader.
     wanted.sort_by_cached_key(|(wanted, _)| (wanted.key.kind, planner.full_name(&wanted.key, &wanted.claim)));
+    let replaced: BTreeSet<&Key> = wanted.iter().filter_map(|(wanted, _)| wanted.replaces.as_ref()).collect();
     for (wanted, same) in wanted {
         planner.settle(wanted, same);
     }
@@ -68,8 +69,11 @@ pub(crate) fn diff(
             None => planner.prune(snapshot.iter()),
         }
     }
+    let replaced: Vec<&Arc<Entry>> = replaced.into_iter().filter_map(|key| snapshot.get(key)).collect();
+    planner.replace(&replaced, prune);
     planner.mark_replacements();
-    let owned = snapshot.iter().filter(|entry| entry.is_owned_by(source)).count();
+    let taken = replaced.iter().filter(|entry| !entry.is_owned_by(source)).count();
+    let owned = taken + snapshot.iter().filter(|entry| entry.is_owned_by(source)).count();
     let refusal = over_budget(&planner.plan, owned, budget, &OF_MANIFESTS);
     planner.plan.refusals.extend(refusal);
     planner.plan
@@ -218,6 +222,32 @@ impl Planner<'_> {
             let (key, notes) = (key.clone(), hint.into_iter().collect());
             let (effect, token_file, drift) = (Effect::Delete, None, None);
             self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file, drift });
+        }
+    }
+
+    /// Plans the deletion of resources that change hands or are kept for a transfer, and that declared ones replace. Without
+    /// pruning, they become what any such predecessor is: undeclared resources of the source.
+    fn replace(&mut self, replaced: &[&Arc<Entry>], prune: bool) {
+        for entry in replaced {
+            let is_moved = |claim: &&Claim| claim.source != self.source || claim.is_promised();
+            let Some(old) = entry.claim.as_ref().filter(is_moved) else { continue };
+            if self.desired.contains_key(&entry.key) {
+                continue;
+            }
+            let (key, name) = (entry.key.clone(), self.full_name(&entry.key, old));
+            let (before, token_file, drift) = (Some(Arc::clone(entry.spec())), None, None);
+            let change = if prune {
+                self.refuse_if_kept(entry, old, &name);
+                let (effect, notes, operations) = (Effect::Delete, Vec::new(), deletion(entry));
+                Change { key, name, effect, notes, before, operations, token_file, drift }
+            } else {
+                let claim = Claim { source: self.source.to_owned(), transfer_to: None, ..old.clone() };
+                let effect = if old.source == self.source { Effect::Protect } else { Effect::Adopt };
+                let notes = transfer_notes(old, &claim);
+                let operations = vec![Operation::Claim { key: key.clone(), claim: Some(claim) }];
+                Change { key, name, effect, notes, before, operations, token_file, drift }
+            };
+            self.plan.changes.push(change);
         }
     }
 

@@ -8,9 +8,11 @@ use std::{
 use super::{Change, Effect, Plan, diff::transfer_notes};
 use crate::{
     model::{
+        Kind,
         code::Code,
         diagnostic::Diagnostic,
         fault::nearest,
+        id::Id,
         key::Key,
         operation::{Claim, Operation},
         snapshot::{Entry, Snapshot},
@@ -64,6 +66,7 @@ impl Transfer {
                 // The manifests of the new source may not have the resource yet, and must not delete it.
                 transfer_to: Some(self.to.clone()),
                 transferred_from: Some(self.from.clone()),
+                transferred_as: None,
                 ..old.clone()
             };
             let notes = transfer_notes(old, &claim);
@@ -121,7 +124,7 @@ impl Transfer {
         let owned = current.iter().filter(|entry| entry.is_owned_by(&self.from));
         let names: Vec<String> =
             owned.map(|entry| format!("{}/{}", entry.key.kind, full_name(current, entry))).collect();
-        error.help(match nearest(&wanted, names.iter().map(String::as_str)) {
+        error.help(match suggested(&wanted, &names) {
             Some(near) => format!("did you mean `{}`?", printable(near)),
             None => "name a resource as KIND/NAME, a route as HttpsEdgeRoute/EDGE/NAME, or by its ID".to_owned(),
         })
@@ -146,11 +149,38 @@ impl Transfer {
     }
 }
 
+/// The name of the same kind whose last part is most similar to that of a wanted one: the parent is forgotten more often than
+/// the kind is confused. Otherwise the name that is most similar as a whole.
+fn suggested<'n>(wanted: &str, names: &'n [String]) -> Option<&'n str> {
+    let names: Vec<&'n str> = names.iter().map(String::as_str).collect();
+    let kind_of = |name: &str| name.split_once('/').map(|(kind, _)| kind.to_lowercase());
+    let (kind, part) = (kind_of(wanted), last_part(wanted));
+    let of_kind: Vec<&'n str> = names.iter().copied().filter(|name| kind.is_some() && kind_of(name) == kind).collect();
+    let near = match of_kind.iter().any(|name| last_part(name) == part) {
+        true => Some(part),
+        false => nearest(part, of_kind.iter().map(|name| last_part(name))),
+    };
+    let found = near.and_then(|near| of_kind.iter().copied().find(|name| last_part(name) == near));
+    found.or_else(|| nearest(wanted, names))
+}
+
+fn last_part(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, last)| last)
+}
+
 /// Whether a resource is meant by `KIND/NAME`, where the kind is spelt in any case, or by an ID.
 fn is_called(current: &Snapshot, entry: &Entry, wanted: &str) -> bool {
     let Some((kind, name)) = wanted.split_once('/') else { return entry.key.id.as_str() == wanted };
     entry.key.kind.info().name.eq_ignore_ascii_case(kind)
-        && (entry.key.id.as_str() == name || full_name(current, entry) == name)
+        && (entry.key.id.as_str() == name || full_name(current, entry) == name || is_subscription(entry, name))
+}
+
+/// Whether an entry is the event subscription that manifests call so. No source owns it, so its ID is all there is of the
+/// name (D11).
+fn is_subscription(entry: &Entry, name: &str) -> bool {
+    let info = entry.key.kind.info();
+    let id = || Id::derived(info.prefix, [info.name, "", name].map(str::as_bytes));
+    entry.key.kind == Kind::EventSubscription && entry.key.id == id()
 }
 
 /// The name in the manifests or the ID, prefixed with that of the parent.
@@ -170,13 +200,9 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{
-        Kind,
-        id::Id,
-        kind::{
-            https_edge::HttpsEdge,
-            https_edge_route::{HttpsEdgeRoute, MatchType},
-        },
+    use crate::model::kind::{
+        https_edge::HttpsEdge,
+        https_edge_route::{HttpsEdgeRoute, MatchType},
     };
 
     fn edge(name: &str) -> Key {
@@ -258,6 +284,15 @@ mod tests {
         let unknown = transfer(&["HttpsEdge/shpo"]).plan(&world);
         assert_eq!(codes(&unknown), ["ERR_EDGEWRIGHT_NOT_FOUND"]);
         assert_eq!(unknown.refusals.first().unwrap().help.as_deref(), Some("did you mean `HttpsEdge/shop`?"));
+        for (wanted, near) in [
+            ("HttpsEdgeRoute/cart", "HttpsEdgeRoute/shop/cart"),
+            ("HttpsEdgeRoute/docs/crat", "HttpsEdgeRoute/shop/cart"),
+            ("HttpsEdge/doc", "HttpsEdge/docs"),
+        ] {
+            let plan = transfer(&[wanted]).plan(&world);
+            let help = plan.refusals.first().and_then(|refusal| refusal.help.clone());
+            assert_eq!(help, Some(format!("did you mean `{near}`?")), "{wanted}");
+        }
         let foreign = transfer(&["HttpsEdgeRoute/shop/guest"]).plan(&world);
         assert_eq!(codes(&foreign), ["ERR_EDGEWRIGHT_OWNER_CONFLICT"]);
         let nobody = Transfer { from: "none".into(), ..transfer(&[]) }.plan(&world);

@@ -87,7 +87,10 @@ pub(crate) fn tell(store: &Store, source: &str, snapshot: &Snapshot, planned: &m
     let replaced = plan.replaced();
     // What others have changed is in the history of the resource that goes.
     let written = |change: &Change| replaced.get(&change.key).map_or_else(|| change.key.clone(), |old| (*old).clone());
-    let told = plan.changes.iter().filter(|it| can_drift(it, source, snapshot));
+    // Its predecessor has the history, unless another source has handed it over.
+    let is_owned = |it: &Change| snapshot.get(&written(it)).is_some_and(|entry| entry.is_owned_by(source));
+    let can_drift = |it: &Change| can_drift(it, source, snapshot) && (it.effect != Effect::Replace || is_owned(it));
+    let told = plan.changes.iter().filter(|it| can_drift(it));
     let mut keys: Vec<Key> = told.map(written).collect();
     let untold = keys.len().saturating_sub(MOST_TOLD);
     keys.truncate(MOST_TOLD);
@@ -120,7 +123,6 @@ pub(crate) fn tell(store: &Store, source: &str, snapshot: &Snapshot, planned: &m
 fn can_drift(change: &Change, source: &str, snapshot: &Snapshot) -> bool {
     match change.effect {
         Effect::Create => snapshot.get(&change.key).is_none(),
-        // Its predecessor is one that the source owns.
         Effect::Replace => true,
         Effect::Change => snapshot.get(&change.key).is_some_and(|entry| entry.is_owned_by(source)),
         _ => false,

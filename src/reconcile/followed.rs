@@ -8,6 +8,7 @@ use std::sync::{
 use arc_swap::ArcSwap;
 
 use super::{cancel::Cancel, following::Following};
+use crate::{model::operation::Operation, plan::Plan};
 
 /// The followed sources. Clones share one list, so that requests, metrics and signals see the same sources.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +36,18 @@ impl FollowedList {
     /// The sources now, one by one.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Arc<Following>> + use<> {
         self.now().to_vec().into_iter()
+    }
+
+    /// Requests looks after a plan of a source was applied: at all others if resources changed hands or were offered, and at
+    /// those that wait for others anyway. Without a look, their status would have old warnings until the next one is due.
+    pub(crate) fn look_after(&self, source: &str, plan: &Plan) {
+        if plan.is_empty() {
+            return;
+        }
+        let gives = plan.each_operation().iter().any(|operation| matches!(operation, Operation::Claim { .. }));
+        let concerned =
+            |it: &Arc<Following>| it.source != source && (gives || it.status.current().findings.waits_for_others());
+        self.iter().filter(concerned).for_each(|following| following.look());
     }
 
     /// Replaces the list. If the server is stopping, the loops of the new one stop too.

@@ -357,6 +357,17 @@ impl RunReport {
         }
     }
 
+    /// The plan that was applied, if any.
+    pub(crate) fn applied_plan(&self) -> Option<&Plan> {
+        match self {
+            RunReport::Applied { plan, .. }
+            | RunReport::Unfetched { applied: Some((plan, _)), .. }
+            | RunReport::Drifted { applied: Some((plan, _)), .. } => Some(plan),
+            RunReport::Partly(planned) => planned.plan.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The name of the result in metrics and spans.
     pub(super) fn result(&self) -> &'static str {
         match self {
@@ -388,11 +399,13 @@ impl RunReport {
                 (Reason::Suspended, format!("suspended, not applied: {summary}"))
             }
             RunReport::RolledBack { commit } => {
-                let what =
-                    commit.as_ref().map_or_else(|| "the manifests".to_owned(), |commit| format!("commit {commit}"));
+                let (what, verb) = match commit {
+                    Some(commit) => (format!("commit {commit}"), "declares"),
+                    None => ("the manifests".to_owned(), "declare"),
+                };
                 (
                     Reason::RolledBack,
-                    format!("a rollback undid what {what} declares; nothing is applied until that changes"),
+                    format!("a rollback undid what {what} {verb}; nothing is applied until that changes"),
                 )
             }
             RunReport::Drifted { drifted, fight_until, .. } => {

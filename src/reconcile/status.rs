@@ -119,6 +119,12 @@ impl RunFindings {
         Self { diagnostics, errors, warnings, ..Self::default() }
     }
 
+    /// Whether something was found that ends when another source changes.
+    pub(super) fn waits_for_others(&self) -> bool {
+        let codes = [Code::TransferPending, Code::NotDelegated, Code::OwnerConflict].map(|code| code.to_string());
+        self.diagnostics.iter().any(|it| codes.contains(&it.code))
+    }
+
     /// The number of diagnostics that are not listed.
     pub(crate) fn omitted(&self) -> usize {
         (self.errors + self.warnings).saturating_sub(self.diagnostics.len())

@@ -8,10 +8,19 @@ use super::{
     token::TokenFiles,
 };
 use crate::{
-    model::{diagnostic::Diagnostic, operation::Author, snapshot::Snapshot},
-    plan::transfer::Transfer,
+    manifest::not_admitted,
+    model::{
+        diagnostic::{Diagnostic, Severity},
+        operation::Author,
+        snapshot::Snapshot,
+    },
+    plan::{Plan, transfer::Transfer},
     store::Store,
+    text::printable,
 };
+
+/// The most routes that a plan warns about.
+const MOST_WARNINGS: usize = 10;
 
 /// Plans a transfer. Changes nothing.
 pub(crate) fn plan_transfer(transfer: &Transfer, current: &Snapshot) -> Planned {
@@ -24,8 +33,12 @@ pub(crate) fn plan_transfer(transfer: &Transfer, current: &Snapshot) -> Planned 
         plan.refusals.extend(refused);
         None
     });
+    let diagnostics = match &tried {
+        Some(tried) => not_delegated(transfer, &plan, tried.after()),
+        None => Vec::new(),
+    };
     Planned {
-        diagnostics: Vec::new(),
+        diagnostics,
         plan: Some(plan),
         desired: Arc::default(),
         left_out: Vec::new(),
@@ -33,6 +46,20 @@ pub(crate) fn plan_transfer(transfer: &Transfer, current: &Snapshot) -> Planned 
         origins: Arc::default(),
         tried,
     }
+}
+
+/// The warnings about routes that the new source must not declare, because their edge stays with a source that does not
+/// delegate them to it (D103).
+fn not_delegated(transfer: &Transfer, plan: &Plan, after: &Snapshot) -> Vec<Diagnostic> {
+    let moved = plan.changes.iter().map(|change| &change.key);
+    let found = not_admitted(moved, after, &transfer.to).into_iter().take(MOST_WARNINGS);
+    let warnings = found.map(|(key, fault)| {
+        let (to, route) = (printable(&transfer.to), after.name_of(&key));
+        let message = format!("the next run of source `{to}` will be an error for {route}: {}", fault.message);
+        let error = Diagnostic::error(fault.code, message).help(fault.help.unwrap_or_default());
+        Diagnostic { severity: Severity::Warning, ..error }
+    });
+    warnings.collect()
 }
 
 /// Plans a transfer on the current revision, and applies the plan if `accept` returns it. Returns the plan and its

@@ -1,9 +1,12 @@
 //! Which manifests a rollback leaves, and whether manifests are such (D78).
 
+mod apart;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use self::apart::Apart;
 use super::{
     Attempt, CommitError, Declined, NextState, PastError, Store, StoreError, commits::is_dirty, engine::Query,
 };
@@ -51,8 +54,19 @@ impl Store {
             return Ok(true);
         }
         let Some(after) = after else { return Ok(false) };
-        let digest = self.digest_of(after, source)?;
-        Ok(rejected.iter().any(|left| left.digest == digest))
+        // One rollback leaves the same resources apart in all of its notes.
+        let mut digests: BTreeMap<&[String], String> = BTreeMap::new();
+        for left in rejected {
+            let digest = match digests.get(left.apart.as_slice()) {
+                Some(digest) => digest.clone(),
+                None => self.digest_of(after, source, &Apart::from(left.apart.as_slice()))?,
+            };
+            if left.digest == digest {
+                return Ok(true);
+            }
+            digests.insert(&left.apart, digest);
+        }
+        Ok(false)
     }
 
     /// Records that a state is what other manifests of a source declare, so that none are rejected any longer. `permit` is
@@ -81,7 +95,7 @@ impl Store {
     /// Returns the newest manifests of a source whose state the store has now: after a rollback, those that it brought back.
     pub(crate) fn in_effect(&self, source: &str) -> Result<Option<AppliedManifests>, StoreError> {
         let state = self.snapshot();
-        let live = if state.rejected(source).is_empty() { None } else { Some(self.digest_of(&state, source)?) };
+        let live = if state.rejected(source).is_empty() { None } else { Some(self.whole_digest_of(&state, source)?) };
         let (mut before, mut read, mut tried) = (u64::MAX, 0, 0);
         while read < MOST_READ {
             let records = self.history(&Query::Reconciliations, before, RECORDS)?;
@@ -107,7 +121,7 @@ impl Store {
                     None => true,
                     Some(live) => match self.snapshot_at(revision) {
                         Ok(then) if has_lost_secrets(&then, source) => false,
-                        Ok(then) => self.digest_of(&then, source)? == *live,
+                        Ok(then) => self.whole_digest_of(&then, source)? == *live,
                         Err(PastError::Failed(error)) => return Err(error),
                         Err(PastError::Gone { .. } | PastError::Future { .. }) => return Ok(None),
                     },
@@ -139,23 +153,41 @@ impl Store {
         };
         let mut applied = self.last_applied(&sources)?;
         let mut rejected = Vec::new();
+        let moved = Apart::between(current, target);
         for source in sources {
-            let (live, wanted) = (self.digest_of(current, &source)?, self.digest_of(target, &source)?);
-            let mut left: Vec<RejectedManifests> = current.rejected(&source).to_vec();
-            left.retain(|manifests| manifests.digest != wanted);
+            let mut left: Vec<RejectedManifests> = Vec::new();
+            for manifests in current.rejected(&source) {
+                let wanted = self.digest_of(target, &source, &Apart::from(manifests.apart.as_slice()))?;
+                if manifests.digest != wanted {
+                    left.push(manifests.clone());
+                }
+            }
+            let (mut apart, mut live, mut wanted) = (Apart::default(), String::new(), String::new());
+            // If the source differs in nothing else, what changed hands is all there is to leave.
+            for tried in [moved.of(&source, current, target), Apart::default()] {
+                (live, wanted) = (self.digest_of(current, &source, &tried)?, self.digest_of(target, &source, &tried)?);
+                apart = tried;
+                if live != wanted {
+                    break;
+                }
+            }
             if live != wanted {
                 let mut leave = |commit: Option<String>, digest: String| {
-                    let manifests = RejectedManifests { source: source.clone(), commit, digest };
+                    let apart = apart.paths();
+                    let manifests = RejectedManifests { source: source.clone(), commit, digest, apart };
                     if !left.contains(&manifests) {
                         left.push(manifests);
                     }
                 };
-                let last = applied.remove(&source);
+                let last = match applied.remove(&source) {
+                    Some(last) => Some((last.commit, self.digest_at(last.revision, &source, &apart)?)),
+                    None => None,
+                };
                 // Others may have changed what the manifests declare, also to what the next ones declare.
-                if last.as_ref().is_none_or(|last| last.digest.as_ref() != Some(&live)) {
+                if last.as_ref().is_none_or(|(_, digest)| digest.as_ref() != Some(&live)) {
                     leave(None, live);
                 }
-                if let Some(LastApplied { commit, digest }) = last
+                if let Some((commit, digest)) = last
                     && digest.as_ref() != Some(&wanted)
                     && (commit.is_some() || digest.is_some())
                 {
@@ -182,24 +214,33 @@ impl Store {
                 if !sources.contains(&source) || found.contains_key(&source) {
                     continue;
                 }
-                let digest = match self.snapshot_at(revision) {
-                    // Masks are in the places of lost secrets (D96).
-                    Ok(state) if has_lost_secrets(&state, &source) => None,
-                    Ok(state) => Some(self.digest_of(&state, &source)?),
-                    Err(PastError::Failed(error)) => return Err(error),
-                    Err(PastError::Gone { .. } | PastError::Future { .. }) => None,
-                };
-                found.insert(source, LastApplied { commit, digest });
+                found.insert(source, LastApplied { commit, revision });
             }
             before = oldest;
         }
         Ok(found)
     }
 
+    /// The digest of what a source had at a revision, if that is still known.
+    fn digest_at(&self, revision: u64, source: &str, apart: &Apart) -> Result<Option<String>, StoreError> {
+        match self.snapshot_at(revision) {
+            // Masks are in the places of lost secrets (D96).
+            Ok(state) if has_lost_secrets(&state, source) => Ok(None),
+            Ok(state) => Ok(Some(self.digest_of(&state, source, apart)?)),
+            Err(PastError::Failed(error)) => Err(error),
+            Err(PastError::Gone { .. } | PastError::Future { .. }) => Ok(None),
+        }
+    }
+
     /// A keyed digest of what a source has in a state: what its manifests declare, once they are applied.
-    fn digest_of(&self, state: &Snapshot, source: &str) -> Result<String, StoreError> {
+    fn whole_digest_of(&self, state: &Snapshot, source: &str) -> Result<String, StoreError> {
+        self.digest_of(state, source, &Apart::default())
+    }
+
+    /// The same without some resources.
+    fn digest_of(&self, state: &Snapshot, source: &str, apart: &Apart) -> Result<String, StoreError> {
         let mut hasher = blake3::Hasher::new_keyed(&self.digest_key);
-        for entry in state.iter().filter(|entry| entry.is_owned_by(source)) {
+        for entry in state.iter().filter(|entry| entry.is_owned_by(source) && !apart.contains(&entry.key)) {
             let Some(claim) = &entry.claim else { continue };
             let spec = entry.lazy_spec.digest().map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
             let protected: &[u8] = if claim.prevent_destroy { b"1" } else { b"0" };
@@ -223,8 +264,8 @@ fn has_lost_secrets(state: &Snapshot, source: &str) -> bool {
 /// The last manifests of a source that changed the store.
 struct LastApplied {
     commit: Option<String>,
-    /// The digest of what the source had then, if the state is still known.
-    digest: Option<String>,
+    /// The revision that they made.
+    revision: u64,
 }
 
 /// The sources that own a resource, or whose manifests a rollback left.

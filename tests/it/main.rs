@@ -86,5 +86,7 @@ mod tidy;
 mod tls;
 mod trace;
 mod transfer;
+mod transfer_advice;
+mod transfer_content;
 mod unfinished;
 mod watch;

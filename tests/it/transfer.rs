@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{Folder, Run, Serve, until},
-    sources::{CONFIG, client, in_state, status},
+    sources::{CONFIG, client, edge, in_state, shown, status},
 };
 
-const PENDING: &str = "ERR_EDGEWRIGHT_TRANSFER_PENDING";
-const CONFLICT: &str = "ERR_EDGEWRIGHT_OWNER_CONFLICT";
+pub(crate) const PENDING: &str = "ERR_EDGEWRIGHT_TRANSFER_PENDING";
+pub(crate) const CONFLICT: &str = "ERR_EDGEWRIGHT_OWNER_CONFLICT";
 
 /// The manifest of the edge `shop` with one route. `more` follows its name in the metadata.
-fn shop(more: &str) -> String {
+pub(crate) fn shop(more: &str) -> String {
     format!(
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop{more}}}\nspec:\n  \
          hostports: [\"shop.example.com:443\"]\n  routes:\n  \
@@ -31,7 +31,7 @@ fn other(name: &str) -> String {
 }
 
 /// Two folders of sources `a` and `b`; `a` has the shop.
-fn two_folders() -> Folder {
+pub(crate) fn two_folders() -> Folder {
     let folder = Folder::new();
     folder.write("a/other.yaml", &other("one"));
     folder.write("b/other.yaml", &other("two"));
@@ -41,7 +41,7 @@ fn two_folders() -> Folder {
     folder
 }
 
-fn apply(folder: &Folder, source: &str) -> Run {
+pub(crate) fn apply(folder: &Folder, source: &str) -> Run {
     folder.ok(&format!("reconcile --source {source} {source}"))
 }
 
@@ -279,7 +279,7 @@ fn served(serve: &Serve) -> Value {
 }
 
 /// The source that owns the edge `shop`.
-fn owner(serve: &Serve) -> Option<String> {
+pub(crate) fn owner(serve: &Serve) -> Option<String> {
     let id = served(serve)[0]["id"].as_str()?.to_owned();
     Some(serve.get(&format!("/resources/{id}")).json()["source"].as_str()?.to_owned())
 }
@@ -325,4 +325,54 @@ fn a_server_that_follows_both_sources_moves_a_resource_in_any_order() {
         assert!(!told.contains("DELETE "), "{told}");
         assert_eq!(told.lines().filter(|line| line.trim() == "POST /edges/https").count(), 3, "{told}");
     }
+}
+
+/// The newest revision of a server.
+pub(crate) fn revision(serve: &Serve) -> u64 {
+    let told = serve.get("/history").json();
+    told["history"].as_array().unwrap().iter().find_map(|record| record["revision"].as_u64()).unwrap()
+}
+
+fn until_reason(serve: &Serve, source: &str, reason: &str) {
+    until(reason, || (status(serve, source)["conditions"][0]["reason"] == reason).then_some(()));
+}
+
+/// A server that follows the sources `a` and `b`.
+fn serve_both(folder: &Folder) -> Serve {
+    folder.write(CONFIG, "sources:\n- {name: a, path: a, interval: 1s}\n- {name: b, path: b, interval: 1s}\n");
+    folder.serve("")
+}
+
+#[test]
+fn a_rollback_over_a_transfer_stays_although_the_sources_have_changed_more_since() {
+    let folder = Folder::new();
+    folder.write("a/one.yaml", &edge("one", "one"));
+    folder.write("b/two.yaml", &edge("two", "two"));
+    folder.write("a/shop.yaml", &shop(""));
+    let serve = serve_both(&folder);
+    let before = revision(&serve);
+    folder.write("a/shop.yaml", &shop(", transfer_to: b"));
+    // A route that only the new source has ever had is not created inside an edge that waits.
+    let route = "  - {name: basket, match_type: path_prefix, match: /basket, backend: {backend_id: bkd_1}}\n";
+    folder.write("b/shop.yaml", &(shop(", transfer_from: a") + route));
+    until("the move", || (owner(&serve)? == "b").then_some(()));
+    folder.write("a/one.yaml", &edge("one", "one more"));
+    folder.write("b/two.yaml", &edge("two", "two more"));
+    let has = |description: &'static str| shown(&serve).contains(&description.to_owned());
+    until("the changes", || (has("one more") && has("two more")).then_some(()));
+    for source in ["a", "b"] {
+        in_state(&serve, source, "Synced");
+    }
+    let answer = serve.call("POST", "/rollbacks", &json!({"to": before}).to_string());
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    for source in ["a", "b"] {
+        until_reason(&serve, source, "RolledBack");
+    }
+    assert_eq!(owner(&serve).as_deref(), Some("a"));
+    assert!(has("one") && has("two"), "{:?}", shown(&serve));
+    // What the manifests declare anew is applied, and the edge waits.
+    folder.write("b/two.yaml", &edge("two", "two again"));
+    until("the change", || has("two again").then_some(()));
+    assert_eq!(owner(&serve).as_deref(), Some("a"));
+    until_reason(&serve, "a", "RolledBack");
 }

@@ -310,7 +310,10 @@ impl<'a> ReconciliationJob<'a> {
         let plan = |current: &Snapshot| prepared.plan(current);
         let (planned, revision) = apply_current(&store, plan, |_| Ok(author.clone()), &mut tokens, accept, || Ok(()))?;
         match (&planned.plan, revision) {
-            (Some(plan), Some(revision)) => sync_log::applied(&author, plan, revision),
+            (Some(plan), Some(revision)) => {
+                sync_log::applied(&author, plan, revision);
+                self.app.following.look_after(&self.options.source, plan);
+            }
             (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),
             (None, _) => {}
         }

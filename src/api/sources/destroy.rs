@@ -152,6 +152,7 @@ impl DestroyJob<'_> {
         let Some(plan) = &planned.plan else { return Err(no_plan()) };
         if let Some(revision) = revision {
             sync_log::applied(&self.destroy.author(Some(caller)), plan, revision);
+            self.app.following.look_after(&self.destroy.source, plan);
         }
         let mut response = self.answer(&planned, revision)?;
         let changes = people_changes(&plan.each_operation());

@@ -244,8 +244,7 @@ impl SourceView {
         let plural = if owned == 1 { "" } else { "s" };
         let message = format!(
             "the server does not follow the source, which owns {owned} resource{plural}{by}. To follow it, add it to \
-             `sources` in the configuration file; to delete its resources, run `edgewright reconcile --source` on a \
-             file that declares none"
+             `sources` in the configuration file; to delete its resources, run `edgewright destroy --source NAME`"
         );
         let condition = ConditionView {
             kind: "Synced".to_owned(),

@@ -14,7 +14,7 @@ use super::super::{
 };
 use crate::{
     manifest::tree::remote::{Mirrors, no_mirrors},
-    model::{code::Code, diagnostic::Diagnostic},
+    model::{code::Code, diagnostic::Diagnostic, operation::Author},
     reconcile::{
         drift::DriftPolicy,
         followed::FollowedList,
@@ -231,8 +231,11 @@ impl<'a> LiveSources<'a> {
         suspensions: Arc<Suspensions>,
         before: Option<&Following>,
     ) -> notify::Result<Handle> {
-        let (reported, format) = (Arc::clone(&self.store), self.format);
+        let (reported, format, list) = (Arc::clone(&self.store), self.format, self.list.clone());
         source.start(Arc::clone(&self.store), suspensions, before, move |report, author| {
+            if let (Author::Source { source, .. }, Some(plan)) = (author, report.applied_plan()) {
+                list.look_after(source, plan);
+            }
             log::run(format, &report, author, reported.snapshot().revision);
         })
     }

@@ -52,7 +52,12 @@ mod tests {
     use super::*;
 
     fn rejected(source: &str, commit: &str) -> RejectedManifests {
-        RejectedManifests { source: source.into(), commit: Some(commit.into()), digest: String::new() }
+        RejectedManifests {
+            source: source.into(),
+            commit: Some(commit.into()),
+            digest: String::new(),
+            apart: Vec::new(),
+        }
     }
 
     fn rollback(source: Option<&str>, rejected: Vec<RejectedManifests>) -> Author {
