@@ -57,6 +57,7 @@ mod suspend;
 mod target;
 mod trace;
 mod transfer;
+mod unset;
 mod usage;
 mod validate;
 
@@ -210,7 +211,7 @@ pub fn main() -> ExitCode {
 fn run() -> CommandResult {
     let configured = Config::read().and_then(|config| Ok((config.apply(Cli::command())?, config)));
     let (command, mut config) = configured.inspect_err(report_unconfigured)?;
-    let matches = command.try_get_matches();
+    let matches = unset::without_empty_variables(command).try_get_matches();
     let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
@@ -309,7 +310,7 @@ fn is_given(matches: &ArgMatches, name: &str) -> bool {
 /// Writes the report of a command that cannot run because the configuration file is invalid. A program that reads the
 /// report must find the error, rather than nothing.
 fn report_unconfigured(failure: &Failure) {
-    let Ok(matches) = Cli::command().try_get_matches() else { return };
+    let Ok(matches) = unset::without_empty_variables(Cli::command()).try_get_matches() else { return };
     let Some((name, arguments)) = matches.subcommand() else { return };
     let command = ["destroy", "diff", "plan", "reconcile", "rollback", "transfer", "validate"]
         .into_iter()
