@@ -67,8 +67,8 @@ fn unset_values(name: &str) -> Result<UnsetValues, String> {
 pub(super) struct ReviewArgs {
     #[command(flatten)]
     context: ContextArgs,
-    /// What to do about unset values of `from_env` and `from_file`: `require` fails; `assume` takes the value in the store,
-    /// or shows `(unknown)`, to review manifests where no secret is set. Plans with assumed values cannot be applied.
+    /// What to do about unset values of `from_env` and `from_file`: `require` fails; `assume` reviews manifests where no secret is
+    /// set: a plan takes the value in the store, everything else is `(unknown)`. Plans with assumed values cannot be applied.
     #[arg(long, value_name = "MODE", env = "EDGEWRIGHT_SECRETS", default_value = "require", value_parser = unset_values)]
     secrets: UnsetValues,
 }

@@ -195,6 +195,9 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
     let shown = run(&folder, "context show");
     let expected = format!("name: prod\nserver: {}\nsource: shop\ntoken: saved\n", url(&serve));
     assert_eq!(shown.out, expected, "{}", shown.all());
+    // Another login replaces the token, and keeps the rest.
+    assert_eq!(login(&folder, &serve, "prod").code, 0);
+    assert_eq!(run(&folder, "context show").out, expected);
     // The source of the context is the default of --source.
     folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
     assert_eq!(run(&folder, "reconcile m --context prod").code, 0);

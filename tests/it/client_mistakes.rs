@@ -114,6 +114,15 @@ fn a_change_whose_response_is_lost_may_have_been_made() {
 }
 
 #[test]
+fn a_server_of_another_program_has_no_empty_lists() {
+    let folder = Folder::new();
+    let url = server(|_| Some((200, "{}")));
+    for line in ["get edges", "keys list", "owners list", "status"] {
+        assert_refused(&through(&folder, &url, line), "not an edgewright server");
+    }
+}
+
+#[test]
 fn the_owner_of_a_key_that_is_deleted_again_is_named() {
     let folder = Folder::new();
     let url = server(|first| match first.split(' ').next() {

@@ -14,7 +14,7 @@ mod transfer;
 mod upload;
 
 pub(super) use chosen::ServerArgs;
-pub(super) use client::{ApiClient, host_of};
+pub(super) use client::{ApiClient, foreign_response, host_of};
 pub(super) use credentials::Credentials;
 pub(super) use destroy::DestroyTarget;
 pub(super) use history::{each_record, entry_of, record_of};
