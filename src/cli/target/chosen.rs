@@ -19,7 +19,7 @@ use crate::{
 /// The server that a command works through.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// Work through a running `edgewright serve` instead of a local store. Reads the token from the environment variable
+    /// Work through the running `edgewright serve` at this URL. Reads the token from the environment variable
     /// EDGEWRIGHT_TOKEN.
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SERVER", value_parser = NonEmptyStringValueParser::new())]
     server: Option<String>,
