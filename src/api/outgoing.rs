@@ -1,9 +1,9 @@
 //! The client for requests to other servers: webhooks, collectors of traces, and other servers of edgewright.
 
-use std::time::Duration;
+use std::{io::ErrorKind, time::Duration};
 
 use ureq::{
-    Agent, Error,
+    Agent, Error, Timeout,
     tls::{PemItem, RootCerts, TlsConfig, parse_pem},
 };
 
@@ -78,9 +78,40 @@ pub(crate) fn reason_without_url(error: &Error) -> String {
     reason(error).unwrap_or_else(|| "the request failed".to_owned())
 }
 
+/// Whether a request failed before any of it was sent, so that it has had no effect.
+pub(crate) fn was_not_sent(error: &Error) -> bool {
+    match error {
+        Error::HostNotFound | Error::ConnectionFailed | Error::BadUri(_) | Error::InvalidProxyUrl => true,
+        Error::Timeout(timeout) => matches!(timeout, Timeout::Resolve | Timeout::Connect),
+        Error::Io(error) => match error.kind() {
+            ErrorKind::ConnectionRefused
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::AddrNotAvailable => true,
+            // The certificate is checked before the request is sent.
+            _ => {
+                let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+                matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
+            }
+        },
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_fails_at_the_connection_was_not_sent() {
+        let io = |kind: ErrorKind| Error::Io(kind.into());
+        for error in [Error::HostNotFound, Error::Timeout(Timeout::Connect), io(ErrorKind::ConnectionRefused)] {
+            assert!(was_not_sent(&error), "{error}");
+        }
+        for error in [Error::Timeout(Timeout::Global), io(ErrorKind::ConnectionReset), io(ErrorKind::UnexpectedEof)] {
+            assert!(!was_not_sent(&error), "{error}");
+        }
+    }
 
     #[test]
     fn authorities_are_certificates_in_pem() {

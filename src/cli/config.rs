@@ -157,8 +157,9 @@ pub(super) struct Config {
 impl Config {
     /// Reads the file named by the environment, or the default one if it exists.
     pub(super) fn read() -> Result<Self, Failure> {
-        let is_named = std::env::var_os(VARIABLE).is_some();
-        let path = Self::path();
+        let named = named();
+        let is_named = named.is_some();
+        let path = named.unwrap_or_else(|| PathBuf::from(DEFAULT));
         match fs::read_to_string(&path) {
             Ok(text) => Ok(Self { named: is_named, ..Self::parse(&path, &text)? }.trusted()),
             Err(error) if !is_named && error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
@@ -260,7 +261,7 @@ impl Config {
 
     /// The path of the file, whether it exists or not.
     pub(super) fn path() -> PathBuf {
-        std::env::var_os(VARIABLE).map_or_else(|| PathBuf::from(DEFAULT), PathBuf::from)
+        named().unwrap_or_else(|| PathBuf::from(DEFAULT))
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
@@ -355,6 +356,11 @@ impl Config {
         }
         Ok(command)
     }
+}
+
+/// The path that the environment names. An empty variable is unset.
+fn named() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// The values of a file that take effect only at the start, by their paths.

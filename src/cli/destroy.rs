@@ -79,7 +79,10 @@ impl Args {
                 say("Nothing was deleted.");
             }
         };
-        self.output.announce(&report, target.plan()).inspect_err(|_| nothing())?;
+        // The end of a source that owns nothing is not "No changes".
+        if !report.refusals.iter().any(|refusal| refusal.code == Name::Code(Code::NotFound)) {
+            self.output.announce(&report, target.plan()).inspect_err(|_| nothing())?;
+        }
         let mut started = None;
         let exit = if report.has_errors() {
             nothing();

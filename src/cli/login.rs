@@ -20,7 +20,8 @@ use crate::{
 ///
 /// Reads the token of an API key from standard input; a terminal does not show it. Checks the token and says whose it is.
 /// The new context becomes the current one: commands that only read use it by default, unless --server or --store says
-/// otherwise. Contexts are in `~/.config/edgewright/contexts.yaml`, which only you can read.
+/// otherwise. A second login with the same name replaces the token, and keeps --ca-file, --source and --version-header unless
+/// they are given. Contexts are in `~/.config/edgewright/contexts.yaml`, which only you can read.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the context (default: host and port of the server).
@@ -38,9 +39,9 @@ pub(super) struct Args {
     /// Default of --source with this context.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", value_parser = source_name)]
     source: Option<String>,
-    /// Name of the server's version header.
-    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
-    version_header: String,
+    /// Name of the server's version header (default: Service-Version).
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER")]
+    version_header: Option<String>,
 }
 
 impl Args {
@@ -55,21 +56,27 @@ impl Args {
             })?,
         };
         // Before the token is asked for.
-        free(&Contexts::read()?, &name, &server)?;
+        let known = Contexts::read()?;
+        free(&known, &name, &server)?;
+        let former = known.all.get(&name);
         let token = match &self.token_command {
             Some(command) => ContextToken::Command(Secret::new(command.as_str())),
             None => ContextToken::Stored(prompt::secret(&format!("Token of an API key for {}: ", printable(&server)))?),
         };
-        let version_header =
-            if self.version_header == VERSION_HEADER { String::new() } else { self.version_header.clone() };
+        let ca_file = self.ca_file.as_deref().map(path_for_everywhere).transpose()?;
+        let kept =
+            |given: &Option<String>, former: Option<&String>| given.as_ref().or(former).cloned().unwrap_or_default();
+        let version_header = kept(&self.version_header, former.map(|former| &former.version_header));
+        let is_default = version_header.is_empty() || version_header == VERSION_HEADER;
         let context = ServerContext {
             server: server.clone(),
             token,
-            ca_file: self.ca_file.as_deref().map(path_for_everywhere).transpose()?,
-            source: self.source.clone().unwrap_or_default(),
-            version_header,
+            ca_file: ca_file.or_else(|| former?.ca_file.clone()),
+            source: kept(&self.source, former.map(|former| &former.source)),
+            version_header: if is_default { String::new() } else { version_header.clone() },
         };
-        let client = ApiClient::new(&server, &self.version_header, Credentials::of(&context)?)?;
+        let header = if is_default { VERSION_HEADER } else { version_header.as_str() };
+        let client = ApiClient::new(&server, header, Credentials::of(&context)?)?;
         let caller: whoami::CallerIdentity = client.get(whoami::PATH)?;
         Contexts::change(|contexts| {
             // Another process may have taken the name.

@@ -14,6 +14,7 @@ mod diff;
 mod excerpt;
 mod explain;
 mod export;
+mod files_only;
 mod fmt;
 mod followed;
 mod get;
@@ -57,6 +58,7 @@ mod suspend;
 mod target;
 mod trace;
 mod transfer;
+mod unset;
 mod usage;
 mod validate;
 
@@ -66,6 +68,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, parse
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use config::fuzzed as fuzzed_configuration;
 use config::{Config, ConfigPart};
+use files_only::without_server;
 use given::{CurrentContext, Given};
 use output::Output;
 
@@ -210,7 +213,7 @@ pub fn main() -> ExitCode {
 fn run() -> CommandResult {
     let configured = Config::read().and_then(|config| Ok((config.apply(Cli::command())?, config)));
     let (command, mut config) = configured.inspect_err(report_unconfigured)?;
-    let matches = command.try_get_matches();
+    let matches = of_one_program(unset::without_empty_variables(command)).try_get_matches();
     let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
@@ -241,7 +244,7 @@ fn run() -> CommandResult {
         Command::Transfer(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Diff(args) => args.run(lints),
         Command::Validate(args) => args.run(lints),
-        Command::Serve(args) => args.run(config, &|name: &str| is_given(&matches, name)),
+        Command::Serve(args) => without_server(args.run(config, &|name: &str| is_given(&matches, name))),
         Command::Status(mut args) => args.server.choose(&given).and_then(|()| args.run()),
         Command::Suspend(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Resume(mut args) => args.place.choose(&given).and_then(|()| args.run()),
@@ -249,6 +252,9 @@ fn run() -> CommandResult {
         Command::Trace(mut args) => args.choose(&given).and_then(|()| args.run(lints)),
         Command::Export(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Fmt(args) => args.run(),
+        Command::History(mut args) if args.needs_files() => {
+            without_server(args.place().choose(&given).and_then(|()| args.run()))
+        }
         Command::History(mut args) => args.place().choose(&given).and_then(|()| args.run()),
         Command::Blame(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Keys(mut args) => args.place().choose(&given).and_then(|()| args.run()),
@@ -259,16 +265,21 @@ fn run() -> CommandResult {
         Command::SecurityLog(args) => args.run(),
         Command::Store(mut args) => match args.place() {
             Some(place) => place.choose(&given).and_then(|()| args.run()),
-            None => args.run(),
+            None => without_server(args.run()),
         },
         Command::Backup(mut args) => args.place.choose(&given).and_then(|()| args.run()),
-        Command::Restore(args) => args.run(),
+        Command::Restore(args) => without_server(args.run()),
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
         Command::Healthcheck(args) => args.run(),
     }
+}
+
+/// Names the program, not the subcommand, in the versions of subcommands.
+fn of_one_program(command: clap::Command) -> clap::Command {
+    command.mut_subcommands(|subcommand| of_one_program(subcommand.display_name("edgewright")))
 }
 
 /// What a command without a store or a server does with the current context. Nobody must change a server only because they
@@ -309,7 +320,7 @@ fn is_given(matches: &ArgMatches, name: &str) -> bool {
 /// Writes the report of a command that cannot run because the configuration file is invalid. A program that reads the
 /// report must find the error, rather than nothing.
 fn report_unconfigured(failure: &Failure) {
-    let Ok(matches) = Cli::command().try_get_matches() else { return };
+    let Ok(matches) = unset::without_empty_variables(Cli::command()).try_get_matches() else { return };
     let Some((name, arguments)) = matches.subcommand() else { return };
     let command = ["destroy", "diff", "plan", "reconcile", "rollback", "transfer", "validate"]
         .into_iter()

@@ -9,7 +9,7 @@ use super::{
     output::print,
     show::say,
     store_or_server::StoreOrServer,
-    target::ApiClient,
+    target::{ApiClient, SEE_ROLES},
 };
 use crate::{
     api::owners::{OwnerPage, OwnerUpdate, OwnerView, PATH, set_role},
@@ -93,7 +93,7 @@ impl Args {
                     Some(client) => {
                         let body = json::bytes(&OwnerUpdate { role }, Secrets::Masked)?;
                         let path = format!("{PATH}/{}", segment(&owner));
-                        client.patch::<OwnerView>(&path, &body).map_err(unknown)?;
+                        client.patch::<OwnerView>(&path, &body, SEE_ROLES).map_err(unknown)?;
                     }
                     None => {
                         let store = place.store.open_existing()?;

@@ -9,7 +9,7 @@ use super::{
     output::{Output, Started, unless_closed},
     review::ReviewArgs,
     show::{self, say},
-    source::{Manifests, Ownership},
+    source::{Manifests, Ownership, reported},
     store_or_server::StoreOrServer,
     target::{Local, PlanFile, Proposal, ServerTarget, Target},
 };
@@ -91,7 +91,11 @@ impl PlanArgs {
         let proposal = target.propose(document)?;
         let Proposal { mut report, left_out, saved, unwritable } = proposal;
         report.command = if dry_run { "plan" } else { "reconcile" };
-        report.source = self.ownership.reported_source();
+        // The source that the server gets.
+        report.source = match self.place.server.source() {
+            Some(source) => reported(source),
+            None => self.ownership.reported_source(),
+        };
         self.output.announce(&report, target.plan()).inspect_err(|_| {
             if !dry_run {
                 say("Nothing was applied.");

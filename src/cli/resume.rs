@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{CommandResult, Exit, show::say, source::source_name, store_or_server::StoreOrServer};
+use super::{
+    CommandResult, Exit, show::say, source::source_name, store_or_server::StoreOrServer, suspend::SEE_SUSPENSION,
+};
 use crate::{
     api::sources::view::SourceView,
     model::{key::segment, operation::Author},
@@ -27,7 +29,7 @@ impl Args {
         let was_suspended = match self.place.client()? {
             Some(client) => {
                 let path = format!("/sources/{}/resume", segment(&self.source));
-                client.request::<SourceView>(&path, b"")?.replaced_suspension.is_some()
+                client.change::<SourceView>(&path, b"", SEE_SUSPENSION)?.replaced_suspension.is_some()
             }
             None => {
                 let store = Arc::new(self.place.store.open_existing()?);

@@ -30,13 +30,19 @@ impl ContextArgs {
     }
 
     /// The context at a Git revision.
-    fn at(&self, revision: &str, labelled: bool, loading: &Loading) -> Result<Option<Arc<dyn Tree>>, Failure> {
+    fn at(&self, revision: &str, is_older: bool, loading: &Loading) -> Result<Option<Arc<dyn Tree>>, Failure> {
         if self.with.is_empty() {
             return Ok(None);
         }
-        let tree = CommitTree::open(revision, &self.with, labelled, loading.allow_outside_files)?;
-        Ok(Some(Arc::new(tree)))
+        Ok(Some(Arc::new(committed(revision, is_older, &self.with, loading)?)))
     }
+}
+
+/// Paths at a Git revision. In the older of two revisions, file names have the revision, and a path that is missing is empty:
+/// the change adds it. A mistyped path is missing in the other one, too.
+fn committed(revision: &str, is_older: bool, paths: &[PathBuf], loading: &Loading) -> Result<CommitTree, Failure> {
+    let tree = CommitTree::open(revision, paths, is_older, loading.allow_outside_files)?;
+    Ok(if is_older { tree.or_empty() } else { tree })
 }
 
 /// The meaning of a value that is unset.
@@ -61,8 +67,8 @@ fn unset_values(name: &str) -> Result<UnsetValues, String> {
 pub(super) struct ReviewArgs {
     #[command(flatten)]
     context: ContextArgs,
-    /// What to do about unset values of `from_env` and `from_file`: `require` fails; `assume` takes the value in the store,
-    /// or shows `(unknown)`, to review manifests where no secret is set. Plans with assumed values cannot be applied.
+    /// What to do about unset values of `from_env` and `from_file`: `require` fails; `assume` reviews manifests where no secret is
+    /// set: a plan takes the value in the store, everything else is `(unknown)`. Plans with assumed values cannot be applied.
     #[arg(long, value_name = "MODE", env = "EDGEWRIGHT_SECRETS", default_value = "require", value_parser = unset_values)]
     secrets: UnsetValues,
 }
@@ -78,16 +84,16 @@ impl ReviewArgs {
         TreeInContext::around(own, self.context.on_disk(loading), self.assumes_values())
     }
 
-    /// Manifests at a Git revision, in their context at that revision.
+    /// Manifests at a Git revision, the older or the newer of two, in their context at that revision.
     pub(super) fn at(
         &self,
         revision: &str,
-        labelled: bool,
+        is_older: bool,
         paths: &[PathBuf],
         loading: &Loading,
     ) -> Result<Arc<dyn Tree>, Failure> {
-        let own = CommitTree::open(revision, paths, labelled, loading.allow_outside_files)?;
-        let context = self.context.at(revision, labelled, loading)?;
+        let own = committed(revision, is_older, paths, loading)?;
+        let context = self.context.at(revision, is_older, loading)?;
         Ok(TreeInContext::around(Arc::new(own), context, self.assumes_values()))
     }
 

@@ -72,7 +72,7 @@ pub(super) struct Ownership {
 }
 
 /// The source that a report names: none for the default one.
-fn reported(source: &str) -> Option<String> {
+pub(super) fn reported(source: &str) -> Option<String> {
     (source != DEFAULT_SOURCE).then(|| source.to_owned())
 }
 

@@ -13,6 +13,9 @@ use crate::{
     store::mint,
 };
 
+/// How to see whether a source is suspended.
+pub(super) const SEE_SUSPENSION: &str = "run `edgewright status` to see whether the source is suspended";
+
 /// Suspend a source: `serve` reports what it would change, and applies nothing.
 ///
 /// Use it to keep an emergency fix that was made over the API. It survives a restart of the server. `edgewright status`
@@ -52,7 +55,7 @@ impl Args {
                 let until = until.map(|until| until.to_string()).unwrap_or_default();
                 let body = json::bytes(&SourceSuspend { reason: self.reason, until }, Secrets::Masked)?;
                 let path = format!("/sources/{}/suspend", segment(&self.source));
-                let status: SourceView = client.request(&path, &body)?;
+                let status: SourceView = client.change(&path, &body, SEE_SUSPENSION)?;
                 (status.suspension.as_ref().map(suspended), status.replaced_suspension)
             }
             None => {

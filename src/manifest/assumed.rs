@@ -29,26 +29,44 @@ const MOST_NAMES: usize = 100;
 const MOST_PLACES: usize = 10;
 
 /// What is not checked of an unknown value, by its field.
-const SKIPPED: [(&str, &str); 6] = [
+const SKIPPED: [(&str, &str, &[&str]); 6] = [
     (
         "certificate_pem",
-        "whether the certificate is valid and belongs to its key, and the lints `certificate-does-not-cover-hostport`, \
-         `common-name-only`, `expired-certificate`, `expiring-certificate`, `incomplete-chain`, `leaf-is-authority`, \
-         `not-a-certificate-authority`, `not-yet-valid-certificate`, `unusable-certificate-name`, `weak-key` and \
-         `wrong-certificate-purpose`",
+        "whether the certificate is valid and belongs to its key",
+        &[
+            "certificate-does-not-cover-hostport",
+            "common-name-only",
+            "expired-certificate",
+            "expiring-certificate",
+            "incomplete-chain",
+            "leaf-is-authority",
+            "not-a-certificate-authority",
+            "not-yet-valid-certificate",
+            "unusable-certificate-name",
+            "weak-key",
+            "wrong-certificate-purpose",
+        ],
     ),
-    ("private_key_pem", "whether the private key is valid and belongs to its certificate"),
+    ("private_key_pem", "whether the private key is valid and belongs to its certificate", &[]),
     (
         "ca_pem",
-        "whether the authority is valid, and the lints `expired-certificate`, `expiring-certificate`, \
-         `not-a-certificate-authority`, `not-yet-valid-certificate`, `weak-key` and `wrong-certificate-purpose`",
+        "whether the authority is valid",
+        &[
+            "expired-certificate",
+            "expiring-certificate",
+            "not-a-certificate-authority",
+            "not-yet-valid-certificate",
+            "weak-key",
+            "wrong-certificate-purpose",
+        ],
     ),
     (
         "idp_metadata",
-        "whether the SAML metadata is valid, and the lints `expired-saml-metadata`, `plain-http-saml` and `saml-metadata`",
+        "whether the SAML metadata is valid",
+        &["expired-saml-metadata", "plain-http-saml", "saml-metadata"],
     ),
-    ("client_secret", "the lint `secret-with-white-space`"),
-    ("secret", "the lints `secret-with-white-space` and `webhook-secret`"),
+    ("client_secret", "", &["secret-with-white-space"]),
+    ("secret", "", &["secret-with-white-space", "webhook-secret"]),
 ];
 
 /// `from_env` or `from_file`, and its argument.
@@ -178,7 +196,9 @@ fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolved) {
         let code = if name.0 == "from_env" { Code::EnvUnset } else { Code::FileUnreadable };
         let message = format!("in the context: {} is not set", shown(&name));
         if seen.insert(name) {
-            let fault = Fault::new(code, message).at(path).help("set it, or review without it: --secrets=assume");
+            let fault = Fault::new(code, message)
+                .at(path)
+                .help("set it; `validate`, `diff` and `plan` can do without it: --secrets=assume");
             let diagnostic = resolved.diagnostic(&Subject::Resource(key), fault);
             resolved.diagnostics.extend(diagnostic);
         }
@@ -188,18 +208,31 @@ fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolved) {
 /// What is not checked of unknown values, with their places.
 fn unchecked(unknown: &[(Key, UnknownField)], resolved: &Resolved) -> Option<Diagnostic> {
     let fields: BTreeSet<&str> = unknown.iter().filter_map(|(_, field)| last(&field.path)).collect();
-    let skipped = SKIPPED.iter().filter(|(field, _)| fields.contains(field)).map(|(_, checks)| *checks);
-    let skipped: Vec<&str> = skipped.collect();
     if unknown.is_empty() {
         return None;
     }
     let count = counted(unknown.len(), "unknown field", "unknown fields");
-    let mut diagnostic = warning(format!("not checked because of {count}: {}", skipped.join("; ")));
+    let mut diagnostic = warning(format!("not checked because of {count}: {}", skipped(&fields)));
     let places = unknown
         .iter()
         .filter_map(|(key, field)| resolved.place(&Subject::Resource(key.clone()), &field.path, Aim::Value));
     diagnostic.related.extend(places.take(MOST_PLACES).map(|place| (place, "unknown".to_owned())));
     Some(diagnostic.help("set the values to run these checks"))
+}
+
+/// The checks that fields with unknown values skip. Several fields can have the same lint.
+fn skipped(fields: &BTreeSet<&str>) -> String {
+    let of_fields = || SKIPPED.iter().filter(|(field, ..)| fields.contains(field));
+    let mut checks: Vec<String> =
+        of_fields().filter(|(_, check, _)| !check.is_empty()).map(|(_, check, _)| (*check).to_owned()).collect();
+    let lints: BTreeSet<&str> = of_fields().flat_map(|(.., lints)| lints.iter().copied()).collect();
+    let names: Vec<String> = lints.iter().map(|lint| format!("`{lint}`")).collect();
+    match names.as_slice() {
+        [] => {}
+        [one] => checks.push(format!("the lint {one}")),
+        [others @ .., last] => checks.push(format!("the lints {} and {last}", others.join(", "))),
+    }
+    checks.join("; ")
 }
 
 fn last(path: &Path) -> Option<&str> {
@@ -253,7 +286,15 @@ mod tests {
 
     #[test]
     fn the_checks_of_every_field_with_a_value_source_are_known() {
-        let named: Vec<&str> = SKIPPED.iter().flat_map(|(_, checks)| checks.split('`').skip(1).step_by(2)).collect();
+        let named: Vec<&str> = SKIPPED.iter().flat_map(|(.., lints)| lints.iter().copied()).collect();
         assert!(named.iter().all(|lint| crate::lint::find(lint).is_some()), "{named:?}");
+    }
+    #[test]
+    fn a_lint_of_several_fields_is_named_once() {
+        let fields = BTreeSet::from(["client_secret", "secret", "ca_pem"]);
+        let text = skipped(&fields);
+        assert!(text.starts_with("whether the authority is valid; the lints `expired-certificate`, "), "{text}");
+        assert_eq!(text.matches("`secret-with-white-space`").count(), 1, "{text}");
+        assert_eq!(skipped(&BTreeSet::from(["client_secret"])), "the lint `secret-with-white-space`");
     }
 }

@@ -9,9 +9,9 @@ use std::{
 use crate::cli::{Folder, Run, Serve, finish};
 
 /// The file of contexts.
-const CONTEXTS: &str = "config/edgewright/contexts.yaml";
+pub(crate) const CONTEXTS: &str = "config/edgewright/contexts.yaml";
 
-fn url(serve: &Serve) -> String {
+pub(crate) fn url(serve: &Serve) -> String {
     format!("http://{}", serve.address)
 }
 
@@ -23,24 +23,24 @@ fn through(folder: &Folder, serve: &Serve, token: &str, line: &str) -> Run {
 }
 
 /// A command of a user who has contexts and no variables.
-fn user(folder: &Folder, line: &str) -> Command {
+pub(crate) fn user(folder: &Folder, line: &str) -> Command {
     let mut command = folder.command(line);
     command.env("XDG_CONFIG_HOME", folder.path("config")).env_remove("EDGEWRIGHT_STORE");
     command
 }
 
-fn run(folder: &Folder, line: &str) -> Run {
+pub(crate) fn run(folder: &Folder, line: &str) -> Run {
     finish(user(folder, line), "")
 }
 
 /// Logs in with the token of the first admin.
-fn login(folder: &Folder, serve: &Serve, options: &str) -> Run {
+pub(crate) fn login(folder: &Folder, serve: &Serve, options: &str) -> Run {
     let run = finish(user(folder, &format!("login {options} --server {}", url(serve))), &format!("{}\n", serve.token));
     assert!(!run.all().contains(&serve.token), "{}", run.all());
     run
 }
 
-fn assert_refused(run: &Run, message: &str) {
+pub(crate) fn assert_refused(run: &Run, message: &str) {
     assert_eq!(run.code, 1, "{}", run.all());
     assert!(run.err.contains(message), "no {message:?} in {}", run.all());
 }
@@ -195,9 +195,17 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
     let shown = run(&folder, "context show");
     let expected = format!("name: prod\nserver: {}\nsource: shop\ntoken: saved\n", url(&serve));
     assert_eq!(shown.out, expected, "{}", shown.all());
+    // Another login replaces the token, and keeps the rest.
+    assert_eq!(login(&folder, &serve, "prod").code, 0);
+    assert_eq!(run(&folder, "context show").out, expected);
     // The source of the context is the default of --source.
     folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
     assert_eq!(run(&folder, "reconcile m --context prod").code, 0);
+    // So is the mark of its comments.
+    for (options, mark) in [("", "<!-- edgewright:shop -->"), ("--source docs", "<!-- edgewright:docs -->")] {
+        let plan = run(&folder, &format!("plan m --context prod --format markdown {options}"));
+        assert!(plan.out.starts_with(mark), "{}", plan.all());
+    }
     assert!(run(&folder, "export").out.contains("name: a"));
     assert!(!run(&folder, "export --source default").out.contains("name: a"));
 

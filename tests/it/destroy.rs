@@ -59,6 +59,7 @@ fn a_source_ends_in_one_revision_and_only_with_its_name() {
     refused(&folder.run("destroy --source shop --confirm shop"), 1, "NOT_FOUND", "source `shop` owns nothing");
     let misspelt = folder.run("destroy --source dosc --dry-run");
     refused(&misspelt, 1, "NOT_FOUND", "did you mean `docs`?");
+    assert_eq!(misspelt.out, "", "there is no plan");
     assert_eq!(folder.run("destroy --source shop --confirm shop --store none").code, 1);
     assert!(!folder.path("none").exists());
 

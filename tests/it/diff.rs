@@ -102,10 +102,10 @@ fn what_cannot_be_compared_says_why() {
     let folder = in_git();
     for (line, reason) in [
         ("diff storefront", "two paths are required"),
-        ("diff --rev before..HEAD storefront elsewhere", "before:elsewhere cannot be read"),
+        ("diff --rev before..HEAD storefront elsewhere", "elsewhere cannot be read"),
         ("diff --rev before..nowhere storefront", "unknown Git revision `nowhere`"),
-        ("diff --rev before..HEAD nowhere", "before:nowhere cannot be read: no such file or folder"),
-        ("diff --rev before..HEAD storefront/certs", "no manifests found in before:storefront/certs"),
+        ("diff --rev before..HEAD nowhere", "nowhere cannot be read: no such file or folder"),
+        ("diff --rev before..HEAD storefront/certs", "no manifests found in storefront/certs"),
         ("diff --rev before..HEAD /", "is not in a readable Git repository"),
     ] {
         let run = folder.run(line);

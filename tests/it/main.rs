@@ -9,6 +9,7 @@ mod bounds;
 mod canary;
 mod ci_recipes;
 mod cli;
+mod client_mistakes;
 mod config;
 mod conformance;
 mod connections;

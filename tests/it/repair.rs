@@ -266,9 +266,11 @@ fn a_sound_store_needs_no_repair() {
     assert_eq!(files(&folder.path("store")), before);
     assert!(copies(&folder).is_empty());
     let serve = folder.serve("");
-    for line in ["store check", "store repair", "store repair --apply"] {
+    for line in ["store check", "store repair", "store repair --apply", "serve --listen 127.0.0.1:0"] {
         let run = folder.run(line);
         assert!(run.code == 1 && run.err.contains("ERR_EDGEWRIGHT_STORE_LOCKED"), "{line}\n{}", run.all());
+        // None of them works through a server.
+        assert!(!run.err.contains("--server"), "{line}\n{}", run.all());
     }
     serve.stop();
 }

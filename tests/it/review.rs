@@ -83,8 +83,11 @@ fn a_folder_of_a_team_is_validated_with_what_it_shares() {
     let alone = folder.run("validate team");
     assert_eq!(alone.code, 3);
     has(&alone, &["unknown ModuleSet `usual`", "unknown HttpsEdge `shop`", "--with"]);
+    let aside = Folder::new();
+    std::os::unix::fs::symlink(folder.path(""), aside.path("linked")).unwrap();
+    let linked = format!("--with {}", aside.path("linked").display());
     // Nothing of the context is counted or linted, and neither are its module sets called unused.
-    for with in ["--with shared", "--with shared/edge.yaml --with shared/sets.yaml", "--with ."] {
+    for with in ["--with shared", "--with shared/edge.yaml --with shared/sets.yaml", "--with .", &linked] {
         let run = folder.ok(&format!("validate team {with}"));
         has(&run, &["1 file"]);
         assert!(!run.all().contains("unused-module-set") && !run.all().contains("disabled-module"), "{}", run.all());
@@ -179,6 +182,22 @@ fn two_revisions_of_a_team_are_compared_in_their_context() {
         has(&run, &["~ HttpsEdgeRoute shop/cart", "+ enabled: true", "+ HttpsEdge own", "1 to create, 1 to change"]);
     }
     has(&folder.ok("diff --rev HEAD~1..HEAD team shared"), &["1 to create, 1 to change, 0 to replace"]);
+    // Everything around the folder, however it is given.
+    let top = folder.path("");
+    let top = top.display();
+    for with in [".".to_owned(), "./".to_owned(), "team/..".to_owned(), format!("{top}"), format!("{top}/shared/..")] {
+        for team in ["team", "./team"] {
+            let run = folder.ok(&format!("diff --rev HEAD~1..HEAD {team} --with {with}"));
+            has(&run, &["~ HttpsEdgeRoute shop/cart", "1 to create, 1 to change"]);
+        }
+    }
+    // A path that is new is empty before, also one without manifests and one of the context.
+    has(&folder.ok("diff --rev HEAD~1..HEAD extra"), &["+ HttpsEdge more", "1 to create, 0 to change"]);
+    has(&folder.ok("diff --rev HEAD~1..HEAD team extra --with ."), &["2 to create, 1 to change"]);
+    has(&folder.ok("diff --rev HEAD~1..HEAD team --with shared --with extra"), &["1 to create, 1 to change"]);
+    let mistyped = folder.run("diff --rev HEAD~1..HEAD team extr --with .");
+    assert_eq!(mistyped.code, 3);
+    has(&mistyped, &["extr cannot be read: no such file or folder"]);
     let traced = folder.ok("trace https://shop.example.com/cart --manifests team --with shared");
     has(&traced, &["cart", "path_prefix"]);
 }

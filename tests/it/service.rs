@@ -22,7 +22,9 @@ fn the_version_has_the_commit_and_its_date() {
     let run = run_in_repository("--version");
     let version = run.out.trim_end().strip_prefix("edgewright ").unwrap_or_else(|| panic!("{}", run.all()));
     assert_eq!(version.split(' ').next(), Some(env!("CARGO_PKG_VERSION")));
-    assert_eq!(run_in_repository("plan --version").out.trim_end().rsplit_once("edgewright-plan ").unwrap().1, version);
+    for command in ["plan", "keys create"] {
+        assert_eq!(run_in_repository(&format!("{command} --version")).out.trim_end(), format!("edgewright {version}"));
+    }
     // A build without the repository, or with values of its own.
     let is_own = git(&["rev-parse", "--show-toplevel"])
         .is_some_and(|top| fs::canonicalize(top).unwrap() == fs::canonicalize(REPOSITORY).unwrap());

@@ -2,13 +2,13 @@
 # Applies the reviewed plan of one source through the server, and nothing else.
 # Usage: apply.sh SOURCE FOLDER
 #
-# Reads $REVIEW_DIR/plan-SOURCE.json. What other sources have changed since the review does not matter. If the calls to make
-# are no longer those of the review, or there was no review, nothing is applied: the script makes the plan of now, and
+# Reads $REVIEW_DIR/plan-SOURCE.json. If the desired state or the calls to make are no longer those of the review, whoever
+# caused that, or there was no review, nothing is applied: the script makes the plan of now, and
 # exits with 5. If that plan is empty, for example because a job is run again, it exits with 0.
 # Needs EDGEWRIGHT_SERVER and EDGEWRIGHT_TOKEN, of a key that may apply the source.
 #
-# With BEFORE, the commit before the push, a push that changes neither FOLDER nor the paths in SHARED applies nothing: two
-# teams that merge at the same time would otherwise apply old manifests of each other.
+# With BEFORE, the commit before the push, a push that changes neither FOLDER nor the paths in WITH and SHARED applies nothing:
+# two teams that merge at the same time would otherwise apply old manifests of each other. WITH has the context of FOLDER.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -16,12 +16,12 @@ set -eu
 source="$1" folder="$2"
 check_source "$source"
 require edgewright
-: "${EDGEWRIGHT_SERVER:?set EDGEWRIGHT_SERVER to the URL of the server}"
+require_variables EDGEWRIGHT_SERVER
 
-# The paths in SHARED are separated by spaces. After the first push of a branch, there is no commit before.
+# The paths in WITH and SHARED are separated by spaces. After the first push of a branch, there is no commit before.
 # shellcheck disable=SC2086
 if [ -n "${BEFORE:-}" ] && git cat-file -e "$BEFORE^{commit}" 2>/dev/null &&
-    git diff --quiet "$BEFORE" HEAD -- "$folder" ${SHARED:-}; then
+    git diff --quiet "$BEFORE" HEAD -- "$folder" ${WITH:-} ${SHARED:-}; then
     echo "The push does not change source '$source'."
     exit 0
 fi
@@ -31,7 +31,7 @@ plan="$REVIEW_DIR/plan-$source.json" report="$REVIEW_DIR/plan-$source.md"
 reason="There is no reviewed plan of source '$source'."
 if [ -f "$plan" ]; then
     status=0
-    edgewright reconcile "$folder" --source "$source" --plan "$plan" || status=$?
+    in_context reconcile "$folder" --source "$source" --plan "$plan" || status=$?
     [ "$status" = 5 ] || exit "$status"
     reason="The reviewed plan of source '$source' is stale."
 fi
@@ -39,7 +39,7 @@ fi
 echo "$reason Planning again."
 rm -f "$report"
 status=0
-edgewright plan "$folder" --source "$source" --detailed-exitcode --format markdown --output "$report" || status=$?
+in_context plan "$folder" --source "$source" --detailed-exitcode --format markdown --output "$report" || status=$?
 case "$status" in
     0) echo "Source '$source' is in sync: there is nothing to apply." ;;
     2)

@@ -14,7 +14,7 @@ require edgewright jq
 
 sarif="$report.sarif"
 status=0
-edgewright validate "$folder" "$@" --format sarif --output "$sarif" || status=$?
+in_context validate "$folder" "$@" --format sarif --output "$sarif" || status=$?
 jq '[.runs[0].results[] | {
     description: .message.text,
     check_name: .ruleId,

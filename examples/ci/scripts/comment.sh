@@ -25,14 +25,16 @@ body="$REVIEW_DIR/comment-$source.json" found="$REVIEW_DIR/comments-$source.json
 } | jq --raw-input --slurp '{body: .}' >"$body"
 
 if is_gitlab; then
-    project="${CI_API_V4_URL:?}/projects/${CI_PROJECT_ID:?}"
-    comments="$project/merge_requests/${CI_MERGE_REQUEST_IID:?}/notes"
+    require_variables CI_API_V4_URL CI_PROJECT_ID CI_MERGE_REQUEST_IID
+    project="$CI_API_V4_URL/projects/$CI_PROJECT_ID"
+    comments="$project/merge_requests/$CI_MERGE_REQUEST_IID/notes"
     author="$(read_api "$CI_API_V4_URL/user")"
     author="$(printf '%s' "$author" | jq --raw-output .username)"
     name=.author.username update=PUT
 else
-    repository="${GITHUB_API_URL:?}/repos/${GITHUB_REPOSITORY:?}"
-    comments="$repository/issues/${PULL_REQUEST:?}/comments"
+    require_variables GITHUB_API_URL GITHUB_REPOSITORY PULL_REQUEST
+    repository="$GITHUB_API_URL/repos/$GITHUB_REPOSITORY"
+    comments="$repository/issues/$PULL_REQUEST/comments"
     author="${COMMENT_AUTHOR:-github-actions[bot]}"
     name=.user.login update=PATCH
 fi

@@ -15,6 +15,24 @@ require() {
     done
 }
 
+# `${NAME:?}` exits with 2 in some shells, which means pending changes.
+require_variables() {
+    for variable in "$@"; do
+        eval "value=\${$variable:-}"
+        [ -n "$value" ] || fail "set $variable"
+    done
+}
+
+# Runs edgewright in the context of WITH: paths of manifests whose names and module sets the folder uses, separated by
+# spaces.
+in_context() {
+    # shellcheck disable=SC2086
+    for path in ${WITH:-}; do
+        set -- "$@" --with "$path"
+    done
+    edgewright "$@"
+}
+
 # The name of a source is a part of file names here.
 check_source() {
     case "$1" in
@@ -39,9 +57,11 @@ api() {
     method="$1" url="$2"
     shift 2
     if is_gitlab; then
-        authorization="PRIVATE-TOKEN: ${GITLAB_TOKEN:?set GITLAB_TOKEN to a project access token}"
+        require_variables GITLAB_TOKEN
+        authorization="PRIVATE-TOKEN: $GITLAB_TOKEN"
     else
-        authorization="Authorization: Bearer ${GITHUB_TOKEN:?set GITHUB_TOKEN}"
+        require_variables GITHUB_TOKEN
+        authorization="Authorization: Bearer $GITHUB_TOKEN"
     fi
     printf '%s\n' "$authorization" |
         curl --silent --show-error --fail --request "$method" --header @- --max-time 60 "$@" "$url"

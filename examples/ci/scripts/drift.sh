@@ -3,7 +3,8 @@
 # Usage: drift.sh SOURCE FOLDER
 #
 # Exits with 0 if they agree, with 2 if they differ, and otherwise with edgewright's code. The report is in
-# $REVIEW_DIR/drift-SOURCE.md. Needs EDGEWRIGHT_SERVER and EDGEWRIGHT_TOKEN, of a key that may plan.
+# $REVIEW_DIR/drift-SOURCE.md. Needs EDGEWRIGHT_SERVER and EDGEWRIGHT_TOKEN, of a key that may plan. WITH has the context of
+# FOLDER, if there is one.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -11,13 +12,13 @@ set -eu
 source="$1" folder="$2"
 check_source "$source"
 require edgewright
-: "${EDGEWRIGHT_SERVER:?set EDGEWRIGHT_SERVER to the URL of the server}"
+require_variables EDGEWRIGHT_SERVER
 
 mkdir -p "$REVIEW_DIR"
 report="$REVIEW_DIR/drift-$source.md"
 rm -f "$report"
 status=0
-edgewright plan "$folder" --source "$source" --detailed-exitcode --format markdown --output "$report" || status=$?
+in_context plan "$folder" --source "$source" --detailed-exitcode --format markdown --output "$report" || status=$?
 case "$status" in
     0) echo "Source '$source' is in sync." ;;
     2)

@@ -2,9 +2,9 @@
 # Checks the change of a fork, which has no secrets and no token: nothing here reaches the server.
 # Usage: plan-fork.sh SOURCE FOLDER BASE
 #
-# First plans the whole source as a new one, with unset secrets assumed, so that every rule is checked. Then compares it
-# with BASE, the branch that the change is for, and writes the difference to $REVIEW_DIR/plan-SOURCE.md.
-# Needs the history of BASE: fetch it without a depth.
+# First validates the source, with unset secrets assumed. Then compares it with BASE, the branch that the change is for.
+# $REVIEW_DIR/plan-SOURCE.md is the difference, or the findings if there is none to show. WITH has the context of FOLDER, if
+# there is one. Needs the history of BASE: fetch it without a depth.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -16,13 +16,20 @@ require edgewright git
 unset EDGEWRIGHT_SERVER EDGEWRIGHT_TOKEN
 
 mkdir -p "$REVIEW_DIR"
-report="$REVIEW_DIR/plan-$source.md"
+report="$REVIEW_DIR/plan-$source.md" difference="$REVIEW_DIR/diff-$source.md"
 status=0
-edgewright plan "$folder" --source "$source" --secrets=assume --store "$REVIEW_DIR/no-store" \
-    --format markdown --output "$report" >/dev/null || status=$?
-# A new source deletes nothing and adopts nothing, so what fails here is in the manifests. The report has it.
+in_context validate "$folder" --source "$source" --secrets=assume --format markdown --output "$report" >/dev/null ||
+    status=$?
 if [ "$status" = 0 ]; then
-    edgewright diff --rev "$base...HEAD" "$folder" --secrets=assume --format markdown --output "$report" || status=$?
+    # If BASE cannot be read, the report keeps the findings in the change.
+    in_context diff --rev "$base...HEAD" "$folder" --source "$source" --secrets=assume \
+        --format markdown --output "$difference" || status=$?
+    if [ "$status" = 0 ]; then
+        mv "$difference" "$report"
+    else
+        rm -f "$difference"
+        echo "The change of source '$source' is valid, but could not be compared with $base." >&2
+    fi
 fi
 summarize "$report"
 exit "$status"

@@ -31,8 +31,9 @@ none() {
 }
 
 if is_gitlab; then
-    project="${CI_API_V4_URL:?}/projects/${CI_PROJECT_ID:?}"
-    request="$(part "$project/repository/commits/${CI_COMMIT_SHA:?}/merge_requests" \
+    require_variables CI_API_V4_URL CI_PROJECT_ID CI_COMMIT_SHA
+    project="$CI_API_V4_URL/projects/$CI_PROJECT_ID"
+    request="$(part "$project/repository/commits/$CI_COMMIT_SHA/merge_requests" \
         '[.[] | select(.state == "merged") | .iid] | first // empty')"
     [ -n "$request" ] || none "the commit is of no merge request"
     pipeline="$(part "$project/merge_requests/$request/pipelines" '.[0].id // empty')"
@@ -50,13 +51,15 @@ if is_gitlab; then
     exit 0
 fi
 
-repository="${GITHUB_API_URL:?}/repos/${GITHUB_REPOSITORY:?}"
-head="$(part "$repository/commits/${GITHUB_SHA:?}/pulls" \
+require_variables GITHUB_API_URL GITHUB_REPOSITORY GITHUB_SHA
+repository="$GITHUB_API_URL/repos/$GITHUB_REPOSITORY"
+head="$(part "$repository/commits/$GITHUB_SHA/pulls" \
     '[.[] | select(.merged_at != null) | .head.sha] | first // empty')"
 [ -n "$head" ] || none "the commit is of no pull request"
 name="edgewright-plan-$source-$head"
 run="$(part "$repository/actions/artifacts?name=$name&per_page=1" \
     '[.artifacts[] | select(.expired | not) | .workflow_run.id] | first // empty')"
 [ -n "$run" ] || none "there is no artifact $name"
-printf 'run=%s\nname=%s\n' "$run" "$name" >>"${GITHUB_OUTPUT:?}"
+require_variables GITHUB_OUTPUT
+printf 'run=%s\nname=%s\n' "$run" "$name" >>"$GITHUB_OUTPUT"
 echo "Run $run has the reviewed plan of source '$source'."

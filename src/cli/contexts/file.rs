@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, DirBuilder, File},
+    fs::{self, DirBuilder, File, TryLockError},
     io::{self, ErrorKind, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use rustix::fs::OFlags;
@@ -33,6 +34,10 @@ const FILE: &str = "contexts.yaml";
 const TEMPORARY: &str = "contexts.yaml.tmp";
 /// The file that is locked for a change. The other one is replaced, so its lock would be of no use.
 const LOCK: &str = "contexts.lock";
+/// How long a change waits for that of another process.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(20);
 /// The most bytes that are read.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -115,7 +120,7 @@ fn check_folder(folder: &Path) -> Result<(), Failure> {
     Err(Diagnostic::error(Code::Unreadable, message).help(format!("run `chmod 700 {}`", folder.display())).into())
 }
 
-/// Changes the contexts in a folder, which is created if missing. Another process waits until the change is done.
+/// Changes the contexts in a folder, which is created if missing. Another process waits for a moment until the change is done.
 pub(super) fn change<T>(folder: &Path, change: impl FnOnce(&mut Contexts) -> Result<T, Failure>) -> Result<T, Failure> {
     let path = folder.join(FILE);
     let failed = |error: io::Error| unwritable(&path, &error);
@@ -123,12 +128,29 @@ pub(super) fn change<T>(folder: &Path, change: impl FnOnce(&mut Contexts) -> Res
     check_folder(folder)?;
     let lock = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(folder.join(LOCK));
     let lock = lock.map_err(failed)?;
-    lock.lock().map_err(failed)?;
+    take(&lock, folder, PATIENCE)?;
     let mut contexts = read(folder)?;
     let done = change(&mut contexts)?;
     write(folder, &path, &text_of(&contexts)).map_err(failed)?;
     drop(lock);
     Ok(done)
+}
+
+/// Locks the file of the lock, or fails if another process holds it for too long.
+fn take(lock: &File, folder: &Path, patience: Duration) -> Result<(), Failure> {
+    let started = Instant::now();
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if started.elapsed() < patience => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                let message = format!("another process is changing the contexts in {}", folder.display());
+                let help = "end the other `edgewright login`, `logout` or `context use`, and run the command again";
+                return Err(Diagnostic::error(Code::Timeout, message).help(help).into());
+            }
+            Err(TryLockError::Error(error)) => return Err(unwritable(&folder.join(LOCK), &error)),
+        }
+    }
 }
 
 /// Replaces the file: it has the old or the new contents, whatever happens meanwhile.
@@ -161,8 +183,8 @@ fn parse(path: &Path, text: &str) -> Result<Contexts, Failure> {
     let mut faults = content.take_faults();
     let (document, found) = decode::<ContextsDocument>(content.root(), None);
     faults.extend(found);
-    if let Some(fault) = faults.first() {
-        return Err(fail(fault));
+    if let Some(fault) = faults.into_iter().next() {
+        return Err(fail(&without_value(fault)));
     }
     let ContextsDocument { current, contexts } = document.unwrap_or_default();
     let mut all = BTreeMap::new();
@@ -174,6 +196,15 @@ fn parse(path: &Path, text: &str) -> Result<Contexts, Failure> {
         all.insert(name, context);
     }
     Ok(Contexts { current, all })
+}
+
+/// A fault that does not quote the value, which can be a token.
+fn without_value(mut fault: Fault) -> Fault {
+    if matches!(fault.code, Code::WrongType | Code::OutOfRange | Code::InvalidFormat) {
+        fault.message = "the value has the wrong type".to_owned();
+        fault.help = Some("fix the indentation, and quote texts such as tokens".to_owned());
+    }
+    fault
 }
 
 /// The context that a document describes.
@@ -302,6 +333,29 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_is_held_is_not_waited_for_without_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || File::create(folder.path().join(LOCK)).unwrap();
+        let held = open();
+        take(&held, folder.path(), Duration::ZERO).unwrap();
+        let failure = take(&open(), folder.path(), Duration::ZERO).err().unwrap();
+        assert!(message(&failure).starts_with("another process is changing the contexts"), "{}", message(&failure));
+        drop(held);
+        take(&open(), folder.path(), Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn a_current_context_that_does_not_exist_is_an_error() {
+        let found = |text: &str| parse(Path::new("c.yaml"), text).unwrap();
+        for is_allowed in [true, false] {
+            let dangling = found("current: nope\n");
+            let failure = dangling.current_for(is_allowed).err().unwrap();
+            assert_eq!(message(&failure), "the current context `nope` does not exist");
+            assert!(found("contexts: {}\n").current_for(is_allowed).unwrap().is_none());
+        }
+    }
+
+    #[test]
     fn what_others_can_read_or_replace_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
@@ -330,12 +384,14 @@ mod tests {
             ("contexts:\n  a: {token: ew_1}\n", "`server` is required"),
             ("contexts:\n  a: ew_1\n", "contexts/a (line 2)"),
             ("contexts:\n  a: {server: [ew_1]}\n", "contexts/a/server (line 2)"),
+            ("contexts:\n  a: {server: 'https://a', token: 8151}\n", "contexts/a/token (line 2): the value has"),
+            ("contexts:\n  a: {server: 'https://a', token: 8.151}\n", "contexts/a/token (line 2): the value has"),
             ("contexts: {a: ew_1\n", "line"),
             ("ew_1\n", "invalid contexts"),
         ] {
             let found = parse(Path::new("c.yaml"), text).err().map(|failure| message(&failure)).unwrap_or_default();
             assert!(found.contains(expected), "{text:?}: {found}");
-            assert!(!found.contains("ew_1"), "{found}");
+            assert!(!found.contains("ew_1") && !found.contains("151"), "{found}");
         }
     }
 }

@@ -79,7 +79,14 @@ impl Contexts {
     /// Finds the context that a command without a store or a server works with. Nobody may change a server only because
     /// they have forgotten which context is current, nor a store because they think of that server.
     pub(super) fn current_for(&self, is_allowed: bool) -> Result<Option<(&str, &ServerContext)>, Failure> {
-        let Some((name, context)) = self.all.get_key_value(&self.current) else { return Ok(None) };
+        if self.current.is_empty() {
+            return Ok(None);
+        }
+        let Some((name, context)) = self.all.get_key_value(&self.current) else {
+            let message = format!("the current context `{}` does not exist", printable(&self.current));
+            let help = "choose one with `edgewright context use`, or add --context, --server or --store";
+            return Err(Diagnostic::error(Code::NotFound, message).help(help).into());
+        };
         if is_allowed {
             return Ok(Some((name.as_str(), context)));
         }

@@ -13,7 +13,7 @@ use crate::{
         revision::{revision_in, revision_through, unreached},
         status::short,
         store_or_server::StoreOrServer,
-        target::ApiClient,
+        target::{ApiClient, foreign_response},
     },
     filter::Filter,
     model::{
@@ -257,8 +257,9 @@ fn from_server(
     while let Some(parameters) = query {
         let mut page: Value =
             client.get(&format!("{path}?{parameters}")).map_err(|failure| for_a_list(failure, parent))?;
-        if let Some(Value::Array(found)) = page.get_mut(kind.info().list).map(Value::take) {
-            items.extend(found);
+        match page.get_mut(kind.info().list).map(Value::take) {
+            Some(Value::Array(found)) => items.extend(found),
+            _ => return Err(foreign_response(&client.address(&path), 200)),
         }
         // Only the query: the token goes to no other server, whatever a response says.
         let next = page.get("next_page_uri").and_then(Value::as_str).and_then(|uri| uri.split_once('?'));

@@ -1,5 +1,7 @@
 //! The server that a command works through: of a flag, of the environment, or of a context (D105).
 
+use clap::builder::NonEmptyStringValueParser;
+
 use super::{
     client::{ApiClient, address},
     credentials::Credentials,
@@ -17,13 +19,13 @@ use crate::{
 /// The server that a command works through.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// Work through a running `edgewright serve` instead of a local store. Reads the token from the environment variable
+    /// Work through the running `edgewright serve` at this URL. Reads the token from the environment variable
     /// EDGEWRIGHT_TOKEN.
-    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SERVER")]
+    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SERVER", value_parser = NonEmptyStringValueParser::new())]
     server: Option<String>,
     /// Work through the server of a context; see `edgewright login`. Commands that only read use the current context by
     /// default.
-    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_CONTEXT", value_parser = optional_name)]
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_CONTEXT", value_parser = context_name)]
     context: Option<String>,
     /// Name of the server's version header.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
@@ -36,11 +38,6 @@ pub(crate) struct ServerArgs {
     source: Option<String>,
 }
 
-/// Parses the name of a context. An empty variable is none.
-fn optional_name(name: &str) -> Result<String, String> {
-    if name.is_empty() { Ok(String::new()) } else { context_name(name) }
-}
-
 impl ServerArgs {
     /// Chooses between a store, a server and a context. A flag comes before everything else; two flags are an error. Then
     /// come the server, the store and the context of the environment or the configuration file, and last the current
@@ -51,8 +48,7 @@ impl ServerArgs {
             let message = format!("`--{one}` and `--{other}` cannot be used together");
             return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
         }
-        let server = self.server.take().filter(|url| !url.is_empty());
-        let context = self.context.take().filter(|name| !name.is_empty());
+        let (server, context) = (self.server.take(), self.context.take());
         match (flags.first().copied(), server, context) {
             (Some("store"), ..) => Ok(()),
             (Some("context"), _, Some(name)) => self.enter(&name, given),

@@ -89,6 +89,10 @@ impl ApiClient {
 
     /// Posts a JSON body, and returns the status and body of the response.
     pub(crate) fn post(&self, url: &str, body: &[u8]) -> Result<(u16, Vec<u8>), String> {
+        self.try_post(url, body).map_err(|missing| missing.reason)
+    }
+
+    fn try_post(&self, url: &str, body: &[u8]) -> Result<(u16, Vec<u8>), MissingResponse> {
         let request = self
             .agent
             .post(url)
@@ -98,7 +102,15 @@ impl ApiClient {
         read(request.send(body))
     }
 
-    /// Posts a JSON body to a path, and returns the response.
+    /// Posts a JSON body to a path, for a change that the response has. `see` tells how to find out whether it was made if
+    /// there is no response.
+    pub(crate) fn change<T: DeserializeOwned>(&self, path: &str, body: &[u8], see: &str) -> Result<T, Failure> {
+        let url = self.address(path);
+        let body = changed(&url, self.try_post(&url, body), 200, see)?;
+        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, 200))
+    }
+
+    /// Posts a JSON body to a path that changes nothing, and returns the response.
     pub(crate) fn request<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Failure> {
         let url = self.address(path);
         let (status, body) = self.post(&url, body).map_err(|reason| unreachable(&url, &reason))?;
@@ -108,30 +120,26 @@ impl ApiClient {
         serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
     }
 
-    /// Posts a JSON body to a path to create something, and returns it.
-    pub(crate) fn create<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Failure> {
+    /// Posts a JSON body to a path to create something, and returns it. See [`Self::change`].
+    pub(crate) fn create<T: DeserializeOwned>(&self, path: &str, body: &[u8], see: &str) -> Result<T, Failure> {
         let url = self.address(path);
-        let (status, body) = self.post(&url, body).map_err(|reason| unreachable(&url, &reason))?;
-        if status != 201 {
-            return Err(refused(&url, status, &body));
-        }
-        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
+        let body = changed(&url, self.try_post(&url, body), 201, see)?;
+        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, 201))
     }
 
-    /// Deletes what is at a path.
-    pub(crate) fn delete(&self, path: &str) -> Result<(), Failure> {
+    /// Deletes what is at a path. See [`Self::change`].
+    pub(crate) fn delete(&self, path: &str, see: &str) -> Result<(), Failure> {
         let url = self.address(path);
         let request = self
             .agent
             .delete(&url)
             .header("Authorization", format!("Bearer {}", self.token.expose()))
             .header(&self.version_header, "2");
-        let (status, body) = read(request.call()).map_err(|reason| unreachable(&url, &reason))?;
-        if status == 204 { Ok(()) } else { Err(refused(&url, status, &body)) }
+        changed(&url, read(request.call()), 204, see).map(drop)
     }
 
-    /// Patches a path with a JSON body, and returns the response.
-    pub(crate) fn patch<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Failure> {
+    /// Patches a path with a JSON body, and returns the response. See [`Self::change`].
+    pub(crate) fn patch<T: DeserializeOwned>(&self, path: &str, body: &[u8], see: &str) -> Result<T, Failure> {
         let url = self.address(path);
         let request = self
             .agent
@@ -139,11 +147,8 @@ impl ApiClient {
             .header("Authorization", format!("Bearer {}", self.token.expose()))
             .header(&self.version_header, "2")
             .header("Content-Type", "application/json");
-        let (status, body) = read(request.send(body)).map_err(|reason| unreachable(&url, &reason))?;
-        if status != 200 {
-            return Err(refused(&url, status, &body));
-        }
-        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
+        let body = changed(&url, read(request.send(body)), 200, see)?;
+        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, 200))
     }
 
     /// Gets a path.
@@ -154,7 +159,7 @@ impl ApiClient {
             .get(&url)
             .header("Authorization", format!("Bearer {}", self.token.expose()))
             .header(&self.version_header, "2");
-        let (status, body) = read(request.call()).map_err(|reason| unreachable(&url, &reason))?;
+        let (status, body) = read(request.call()).map_err(|missing| unreachable(&url, &missing.reason))?;
         if status != 200 {
             return Err(refused(&url, status, &body));
         }
@@ -180,7 +185,7 @@ impl ApiClient {
         let response = request.call().map_err(|error| unreachable(&url, &error.to_string()))?;
         let status = response.status().as_u16();
         if status != 200 {
-            let (status, body) = read(Ok(response)).map_err(|reason| unreachable(&url, &reason))?;
+            let (status, body) = read(Ok(response)).map_err(|missing| unreachable(&url, &missing.reason))?;
             return Err(refused(&url, status, &body));
         }
         let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
@@ -215,12 +220,46 @@ impl ApiClient {
     }
 }
 
+/// Why there is no whole response.
+struct MissingResponse {
+    reason: String,
+    /// Whether the server may have got the request.
+    may_be_sent: bool,
+}
+
 /// Reads the status and body of a response.
-fn read(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<(u16, Vec<u8>), String> {
-    let mut response = response.map_err(|error| outgoing::reason_with_url(&error))?;
+fn read(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<(u16, Vec<u8>), MissingResponse> {
+    let mut response = response.map_err(|error| MissingResponse {
+        reason: outgoing::reason_with_url(&error),
+        may_be_sent: !outgoing::was_not_sent(&error),
+    })?;
     let status = response.status().as_u16();
     let body = response.body_mut().with_config().limit(u64::MAX).read_to_vec();
-    Ok((status, body.map_err(|error| error.to_string())?))
+    let body = body.map_err(|error| MissingResponse { reason: error.to_string(), may_be_sent: true })?;
+    Ok((status, body))
+}
+
+/// The body of the response to a request that changes something.
+fn changed(
+    at: &str,
+    response: Result<(u16, Vec<u8>), MissingResponse>,
+    expected: u16,
+    see: &str,
+) -> Result<Vec<u8>, Failure> {
+    let unknown = |reason: &str| {
+        let message = format!("no response from {at}: {reason}; the change may have been made");
+        Failure::from(Diagnostic::error(Code::Timeout, message).help(see))
+    };
+    let (status, body) = response.map_err(|missing| match missing.may_be_sent {
+        true => unknown(&missing.reason),
+        false => unreachable(at, &missing.reason),
+    })?;
+    if status == expected {
+        return Ok(body);
+    }
+    // A proxy does not know what the server has done.
+    let is_answer = serde_json::from_slice::<ErrorResponse>(&body).is_ok();
+    Err(if status >= 500 && !is_answer { unknown(&format!("status {status}")) } else { refused(at, status, &body) })
 }
 
 /// The failure for a response that is not from edgewright.

@@ -17,7 +17,11 @@ use crate::{
         kind::{api_key::ApiKey, owner::Role},
         secret::{Secret, Secrets},
     },
+    text::printable,
 };
+
+/// How to see the role of an owner.
+pub(crate) const SEE_ROLES: &str = "run `edgewright owners list` to see whether the role was set";
 
 /// An API key of a server.
 #[derive(Deserialize)]
@@ -75,24 +79,35 @@ pub(crate) fn create_through(
     hand_out: impl FnOnce(&Secret) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let collection = Kind::ApiKey.facts().collection;
-    let made: ApiKeyOfServer = client.create(collection, &json::bytes(spec, Secrets::Masked)?)?;
-    let finish = || -> Result<(), Failure> {
-        if let Some(role) = role {
-            let body = json::bytes(&OwnerUpdate { role }, Secrets::Masked)?;
-            client.patch::<OwnerView>(&format!("{OWNERS}/{}", segment(&made.owner_id)), &body)?;
-        }
-        match &made.token {
-            Some(token) => hand_out(token),
-            None => Err(foreign_response(&client.address(collection), 201)),
-        }
+    let owner = printable(&spec.owner_id);
+    let lost = match role {
+        Some(_) => format!(
+            "run `edgewright keys list`, and revoke a new key of `{owner}`: nobody has its token, and the owner has the role `{}`",
+            Role::default().as_str()
+        ),
+        None => format!("run `edgewright keys list`, and revoke a new key of `{owner}`: nobody has its token"),
     };
-    finish().inspect_err(|_| match delete_through(client, &made.id) {
+    let made: ApiKeyOfServer = client.create(collection, &json::bytes(spec, Secrets::Masked)?, &lost)?;
+    let set_role = |role: Role| -> Result<(), Failure> {
+        let body = json::bytes(&OwnerUpdate { role }, Secrets::Masked)?;
+        client.patch::<OwnerView>(&format!("{OWNERS}/{}", segment(&made.owner_id)), &body, SEE_ROLES).map(drop)
+    };
+    let is_set = role.map_or(Ok(()), set_role).inspect_err(|_| {
+        let (owner, default) = (printable(&made.owner_id), Role::default().as_str());
+        say(&format!("The owner {owner} remains, perhaps with the role {default}: see `edgewright owners list`."));
+    });
+    let finished = is_set.and_then(|()| match &made.token {
+        Some(token) => hand_out(token),
+        None => Err(foreign_response(&client.address(collection), 201)),
+    });
+    finished.inspect_err(|_| match delete_through(client, &made.id) {
         Ok(()) => say("No key was created."),
-        Err(_) => say(&format!("The key {} remains: run `edgewright keys revoke {}`.", made.id, made.id)),
+        Err(_) => say(&format!("The key {} may remain: run `edgewright keys revoke {}`.", made.id, made.id)),
     })
 }
 
 /// Deletes a key.
 pub(crate) fn delete_through(client: &ApiClient, id: &str) -> Result<(), Failure> {
-    client.delete(&Key::new(Kind::ApiKey, Id::new(id)).path())
+    let path = Key::new(Kind::ApiKey, Id::new(id)).path();
+    client.delete(&path, "run `edgewright keys list` to see whether the key still exists")
 }

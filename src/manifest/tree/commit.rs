@@ -45,6 +45,8 @@ pub struct CommitTree {
     repository_name: String,
     /// Whether file names start with the revision, to tell them from those of another revision.
     labelled: bool,
+    /// Whether a path that is missing or has no manifests counts as empty, rather than as an error.
+    may_be_empty: bool,
     allow_outside_files: bool,
     /// Ends a listing early.
     stop: StopCheck,
@@ -54,26 +56,6 @@ impl fmt::Debug for CommitTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CommitTree({} {})", self.revision, self.id)
     }
-}
-
-/// The two sides of a revision range such as `main..HEAD`, in the repository of a path. `A...B` starts at the merge
-/// base; with `A` alone, the other side is the work tree.
-pub(crate) fn revisions(range: &str, path: &Path) -> Result<(String, Option<String>), Diagnostic> {
-    let or_head = |name: &str| if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() };
-    if let Some((a, b)) = range.split_once("...") {
-        let repository = discover(path)?;
-        let (a, b) = (or_head(a), or_head(b));
-        let base = repository.merge_base(commit(&repository, &a)?, commit(&repository, &b)?);
-        let base = base.map_err(|_| {
-            Diagnostic::error(Code::Unreadable, format!("`{a}` and `{b}` have no merge base"))
-                .help(shallow_hint(&repository).unwrap_or("use two dots instead of three"))
-        })?;
-        return Ok((base.to_string(), Some(b)));
-    }
-    Ok(match range.split_once("..") {
-        Some((a, b)) => (or_head(a), Some(or_head(b))),
-        None => (or_head(range), None),
-    })
 }
 
 /// The repository of a path.
@@ -118,7 +100,7 @@ pub(super) fn commit(repository: &Repository, revision: &str) -> Result<Oid, Dia
     })
 }
 
-fn shallow_hint(repository: &Repository) -> Option<&'static str> {
+pub(super) fn shallow_hint(repository: &Repository) -> Option<&'static str> {
     repository.is_shallow().then_some("run `git fetch --unshallow`: this clone is shallow")
 }
 
@@ -142,8 +124,19 @@ impl CommitTree {
         let inside = plain(inside);
         let paths = vec![(inside.clone(), inside)];
         let repository = Mutex::new(repository);
-        let labelled = false;
-        Self { repository, root, id, revision, paths, repository_name, labelled, allow_outside_files, stop }
+        let (labelled, may_be_empty) = (false, false);
+        Self {
+            repository,
+            root,
+            id,
+            revision,
+            paths,
+            repository_name,
+            labelled,
+            may_be_empty,
+            allow_outside_files,
+            stop,
+        }
     }
 
     /// The commit.
@@ -176,8 +169,24 @@ impl CommitTree {
         };
         let paths = paths.iter().map(inside).collect::<Result<_, _>>()?;
         let (revision, repository_name, repository) = (revision.to_owned(), String::new(), Mutex::new(repository));
-        let stop = StopCheck::default();
-        Ok(Self { repository, root, id, revision, paths, repository_name, labelled, allow_outside_files, stop })
+        let (may_be_empty, stop) = (false, StopCheck::default());
+        Ok(Self {
+            repository,
+            root,
+            id,
+            revision,
+            paths,
+            repository_name,
+            labelled,
+            may_be_empty,
+            allow_outside_files,
+            stop,
+        })
+    }
+
+    /// The same for the older of two revisions: a path can be new in the other one.
+    pub(crate) fn or_empty(self) -> Self {
+        Self { may_be_empty: true, ..self }
     }
 
     fn named(&self, path: &Path) -> String {
@@ -209,10 +218,12 @@ impl Tree for CommitTree {
         let (mut files, mut diagnostics) = (Vec::new(), Vec::new());
         for (shown, inside) in &self.paths {
             let walked = self.with(|tree| {
-                let entry = tree.find(inside).map_err(|reason| match reason.as_str() {
-                    MISSING => reason + &tree.instead_of(inside),
-                    _ => reason,
-                })?;
+                let entry = match tree.find(inside) {
+                    Ok(entry) => entry,
+                    Err(reason) if reason == MISSING && self.may_be_empty => return Ok(Walk::default()),
+                    Err(reason) if reason == MISSING => return Err(reason + &tree.instead_of(inside)),
+                    Err(reason) => return Err(reason),
+                };
                 let folder = entry.kind == ObjectType::Tree;
                 let root = if folder { entry.path.clone() } else { tree.find(&parent_of(inside))?.path };
                 let mut walk = Walk { root, anywhere: self.allow_outside_files, ..Walk::default() };
@@ -233,7 +244,7 @@ impl Tree for CommitTree {
                     continue;
                 }
             };
-            if found.is_empty() && outside.is_empty() {
+            if found.is_empty() && outside.is_empty() && !self.may_be_empty {
                 diagnostics.push(no_manifest(self.placed(shown)));
             }
             diagnostics.extend(outside.iter().map(|path| outside_manifest(Path::new(&self.named(path)), &root)));
@@ -277,6 +288,16 @@ impl Tree for CommitTree {
             Ok((_, bytes)) => value_of(name, &path, Ok(bytes)),
             Err(reason) => value_of(name, &path, Err(format!("{reason} in {}", self.revision))),
         }
+    }
+
+    fn identity(&self, name: &str) -> PathBuf {
+        let label = format!("{}:", self.revision);
+        let name = if self.labelled { name.strip_prefix(label.as_str()).unwrap_or(name) } else { name };
+        let path = Path::new(name);
+        // The work tree can have other links than the commit, so the path is not looked up there.
+        let below = self.paths.iter().find_map(|(shown, inside)| Some(inside.join(path.strip_prefix(shown).ok()?)));
+        let inside = plain(below.as_deref().unwrap_or(path));
+        self.with(|tree| Ok(tree.find(&inside)?.path)).unwrap_or(inside)
     }
 
     /// Paths are relative to the top of the repository, wherever edgewright runs.
@@ -342,7 +363,11 @@ impl Files<'_> {
         let mut parts = path.components().filter(|part| !matches!(part, Component::CurDir));
         while let Some(part) = parts.next() {
             let missing = || MISSING.to_owned();
-            let folder = self.repository.find_tree(here.id).map_err(|_| missing())?;
+            let folder = self.repository.find_tree(here.id).map_err(|error| match here.kind {
+                // It is in the commit, but not in this clone.
+                ObjectType::Tree => error.message().to_owned(),
+                _ => missing(),
+            })?;
             let name = part.as_os_str().to_str().ok_or_else(missing)?;
             let entry = folder.get_name(name).ok_or_else(missing)?;
             let place = here.path.join(name);

@@ -1,13 +1,9 @@
 //! Manifests with a context: others whose names and module sets they use, without owning them (D107). And manifests whose
 //! unset values are assumed, for a review without secrets (D106).
 
-use std::{
-    collections::HashSet,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
-use super::{FileStamp, Tree, plain};
+use super::{FileStamp, Tree};
 use crate::{
     manifest::origin::ManifestFile,
     model::{
@@ -48,30 +44,26 @@ pub(crate) fn in_context(diagnostic: Diagnostic) -> Option<Diagnostic> {
     (diagnostic.severity == Severity::Error).then_some(Diagnostic { message, ..diagnostic })
 }
 
-/// The one spelling of a file's path: the context can be a folder around that of the source.
-fn spelling(name: &str) -> PathBuf {
-    let path = Path::new(name);
-    plain(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
-}
-
-/// The file that a diagnostic is about.
-fn file_of(diagnostic: &Diagnostic) -> Option<PathBuf> {
-    diagnostic.place.as_ref().map(|place| spelling(&place.file.name))
+/// The file of a tree that a diagnostic is about.
+fn file_of(tree: &dyn Tree, diagnostic: &Diagnostic) -> Option<PathBuf> {
+    diagnostic.place.as_ref().map(|place| tree.identity(&place.file.name))
 }
 
 impl Tree for TreeInContext {
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
         let (mut files, mut diagnostics) = self.own.manifests();
         let Some(context) = &self.context else { return (files, diagnostics) };
+        // The context can be a folder around that of the source, given in another way.
         let own: HashSet<PathBuf> = files
             .iter()
-            .map(|file| spelling(&file.source.name))
-            .chain(diagnostics.iter().filter_map(file_of))
+            .map(|file| self.own.identity(&file.source.name))
+            .chain(diagnostics.iter().filter_map(|it| file_of(self.own.as_ref(), it)))
             .collect();
         let (others, found) = context.manifests();
-        let others = others.iter().filter(|file| !own.contains(&spelling(&file.source.name)));
+        let others = others.iter().filter(|file| !own.contains(&context.identity(&file.source.name)));
         files.extend(others.map(|file| Arc::new(file.as_context())));
-        let found = found.into_iter().filter(|it| file_of(it).is_none_or(|file| !own.contains(&file)));
+        let found =
+            found.into_iter().filter(|it| file_of(context.as_ref(), it).is_none_or(|file| !own.contains(&file)));
         diagnostics.extend(found.filter_map(in_context));
         (files, diagnostics)
     }
@@ -136,13 +128,18 @@ mod tests {
             fs::write(path(name), text).unwrap();
         }
         fs::write(path("shared/empty.yaml"), "").unwrap();
-        let around: Arc<dyn Tree> = Arc::new(Disk::new([path("team/..")]));
-        let tree = TreeInContext::around(Arc::new(Disk::new([path("team")])), Some(around), false);
-        let (files, diagnostics) = tree.manifests();
-        let found: Vec<(bool, bool)> =
-            files.iter().map(|file| (file.source.name.ends_with("team/a.yaml"), file.is_context())).collect();
-        assert_eq!(found, [(true, false), (false, true)]);
-        let messages: Vec<bool> = diagnostics.iter().map(|it| it.message.starts_with("in the context: ")).collect();
-        assert_eq!(messages, [false, true], "{diagnostics:?}");
+        // Another way to the same folder.
+        let aside = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(folder.path(), aside.path().join("linked")).unwrap();
+        for around in [path("team/.."), aside.path().join("linked")] {
+            let around: Arc<dyn Tree> = Arc::new(Disk::new([around]));
+            let tree = TreeInContext::around(Arc::new(Disk::new([path("team")])), Some(around), false);
+            let (files, diagnostics) = tree.manifests();
+            let found: Vec<(bool, bool)> =
+                files.iter().map(|file| (file.source.name.ends_with("team/a.yaml"), file.is_context())).collect();
+            assert_eq!(found, [(true, false), (false, true)]);
+            let messages: Vec<bool> = diagnostics.iter().map(|it| it.message.starts_with("in the context: ")).collect();
+            assert_eq!(messages, [false, true], "{diagnostics:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ mod disk;
 mod jail;
 mod missing;
 mod provenance;
+mod range;
 mod recorder;
 mod reference;
 pub(crate) mod remote;
@@ -22,10 +23,10 @@ use std::{
 };
 
 pub use commit::CommitTree;
-pub(crate) use commit::revisions;
 pub(crate) use context::{TreeInContext, in_context};
 pub use disk::Disk;
 pub(crate) use jail::find;
+pub(crate) use range::revisions;
 pub use recorder::Recorder;
 pub(crate) use recorder::{ReadDigests, collect};
 pub(crate) use reference::{RefTree, RepositoryPlace};
@@ -112,6 +113,13 @@ pub trait Tree: fmt::Debug + Send + Sync {
     /// differs now may have been read while it was written.
     fn files_read(&self) -> Vec<(PathBuf, FileStamp)> {
         Vec::new()
+    }
+
+    /// The path of a file by which another tree of the same files knows it, too. `name` is its name in diagnostics.
+    fn identity(&self, name: &str) -> PathBuf {
+        let path = Path::new(name);
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        whole.canonicalize().unwrap_or_else(|_| resolved(&whole))
     }
 
     /// The path to write a token to. It must be outside the tree, because a token is a secret and the tree is shared.

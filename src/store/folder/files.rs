@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The file that a writer locks, and that readers share.
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 
 /// The longest URL of a server in a lock.
 const LONGEST_URL: u64 = 512;

@@ -68,8 +68,32 @@ pub(crate) fn restore(
     check_empty(folder)?;
     // Most damage is found before anything is written.
     backup.verify()?;
+    let created = !files::exists(folder)?;
     files::create_folder(folder)?;
-    let _lock = files::lock(folder)?;
+    let lock = files::lock(folder)?;
+    let restored = restore_into(backup, folder, point, source);
+    if restored.is_err() && created {
+        remove_empty(folder);
+    }
+    drop(lock);
+    restored
+}
+
+/// Removes a folder that a failed restore has created and locked, unless it has more than the file of the lock.
+fn remove_empty(folder: &Path) {
+    if names_of(folder).is_ok_and(|names| names.iter().all(|name| name == files::LOCK)) {
+        let _ = files::remove(&folder.join(files::LOCK));
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+/// Restores into a folder that is locked.
+fn restore_into(
+    backup: &BackupFile,
+    folder: &Path,
+    point: Option<PointInTime>,
+    source: &MasterKeySource,
+) -> Result<(u64, u64), StoreError> {
     check_empty(folder)?;
     let staging = folder.join(STAGING);
     if files::exists(&staging)? {

@@ -270,6 +270,76 @@ fn a_fork_is_checked_without_secrets_and_without_the_server() {
 }
 
 #[test]
+fn a_fork_that_adds_a_folder_is_compared_in_its_context() {
+    let estate = Estate::new();
+    let head =
+        |kind: &str, name: &str| format!("apiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: {name}}}\n");
+    let delegates =
+        "spec: {hostports: [\"all.example.com:443\"], delegates_to: [{source: help, path_prefix: /help/}]}\n";
+    estate.here.write("manifests/shared/edge.yaml", &(head("HttpsEdge", "all") + delegates));
+    let base = estate.commit();
+    let route = "spec: {edge: all, match_type: path_prefix, match: /help/, backend: {backend_id: bkd_1}}\n";
+    estate.here.write("manifests/help/route.yaml", &(head("HttpsEdgeRoute", "help") + route));
+    estate.commit();
+    let line = format!("plan-fork.sh help manifests/help {base}");
+    let with = [("WITH", "manifests/docs manifests/shared")];
+    let run = estate.ok_with(&line, &with);
+    assert!(run.out.contains("+ HttpsEdgeRoute all/help"), "{}", run.all());
+    let report = estate.here.read("edgewright-review/plan-help.md");
+    assert!(report.starts_with("<!-- edgewright:help -->") && report.contains("HttpsEdgeRoute all/help"), "{report}");
+    // If the base cannot be read, the report has the findings in the change.
+    estate.here.write("manifests/help/route.yaml", "kind: [");
+    let torn = estate.commit();
+    estate.here.write("manifests/help/route.yaml", &(head("HttpsEdgeRoute", "help") + route));
+    estate.commit();
+    let run = estate.run_with(&format!("plan-fork.sh help manifests/help {torn}"), &with);
+    assert!(run.code == 3 && run.err.contains("could not be compared with"), "{}", run.all());
+    let report = estate.here.read("edgewright-review/plan-help.md");
+    assert!(report.starts_with("<!-- edgewright:help -->") && !report.contains("SYNTAX"), "{report}");
+    assert!(!estate.here.path("edgewright-review/diff-help.md").exists());
+}
+
+#[test]
+fn every_script_reads_the_context() {
+    let estate = Estate::new();
+    let head =
+        |kind: &str, name: &str| format!("apiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: {name}}}\n");
+    estate.here.write("manifests/shared/sets.yaml", &(head("ModuleSet", "usual") + "spec: {compression: {}}\n"));
+    let route =
+        "spec: {edge: shop, match_type: path_prefix, match: /, backend: {backend_id: bkd_1}, modules_from: [usual]}\n";
+    estate.here.write("manifests/shop/route.yaml", &(head("HttpsEdgeRoute", "home") + route));
+    let with = [("WITH", "manifests/shared")];
+    assert_eq!(estate.run("plan.sh shop manifests/shop").code, 3);
+    for line in ["plan.sh", "apply.sh", "drift.sh"] {
+        estate.ok_with(&format!("{line} shop manifests/shop"), &with);
+    }
+    // A change of the context is one of the source.
+    let before = estate.commit();
+    estate.here.edit("manifests/shared/sets.yaml", "compression: {}", "compression: {enabled: false}");
+    estate.commit();
+    let push = [("WITH", "manifests/shared"), ("BEFORE", before.as_str())];
+    estate.ok_with("plan.sh shop manifests/shop", &with);
+    let run = estate.ok_with("apply.sh shop manifests/shop", &push);
+    assert!(run.err.contains("Applied as revision"), "{}", run.all());
+    estate.here.ok("fmt manifests");
+    estate.ok_with("pre-commit.sh manifests/shop", &with);
+}
+
+#[test]
+fn a_missing_variable_is_an_error_and_no_drift() {
+    let estate = Estate::new();
+    for line in ["plan.sh shop manifests/shop", "apply.sh shop manifests/shop", "drift.sh shop manifests/shop"] {
+        let run = estate.run_with(line, &[("EDGEWRIGHT_SERVER", "")]);
+        assert!(run.code == 1 && run.err.contains("set EDGEWRIGHT_SERVER"), "{line}: {}", run.all());
+    }
+    for entry in fs::read_dir(Path::new(REPOSITORY).join(RECIPES).join("scripts")).unwrap().map(Result::unwrap) {
+        let text = fs::read_to_string(entry.path()).unwrap();
+        let code = text.lines().filter(|line| !line.starts_with('#'));
+        assert!(code.into_iter().all(|line| !line.contains(":?")), "{}", entry.path().display());
+    }
+}
+
+#[test]
 fn a_name_that_leads_out_of_the_folder_is_refused() {
     let estate = Estate::new();
     for name in ["../shop", ".shop", "-shop", "a/b", "a$b"] {
@@ -311,6 +381,13 @@ fn the_hook_checks_format_and_content() {
     );
     let run = estate.run("pre-commit.sh manifests");
     assert!(run.code != 0 && run.err.contains("Run `edgewright fmt manifests`"), "{}", run.all());
+    estate.here.ok("fmt manifests");
+    estate.ok("pre-commit.sh manifests");
+    // Who commits has no secrets.
+    let secret = ", routes: [{name: hook, match_type: exact_path, match: /, backend: {backend_id: bkd_1}, \
+                  webhook_verification: {provider: github, secret: {from_env: HOOK_SECRET}}}]}\n";
+    let text = edge("hooks", "x").trim_end().trim_end_matches('}').to_owned() + secret;
+    estate.here.write("manifests/shop/hooks.yaml", &text);
     estate.here.ok("fmt manifests");
     estate.ok("pre-commit.sh manifests");
     estate.here.edit("manifests/shop/loose.yaml", "hostports", "hostprots");

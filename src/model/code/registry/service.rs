@@ -35,8 +35,8 @@ pub(super) const SERVICE: &[CodeInfo] = &[
         Code::Forbidden,
         "FORBIDDEN",
         403,
-        "The API key's owner does not have the required role, or the request would change a key or an owner with a role above its own.",
-        "Use a key whose owner has the role that the message names, or ask an admin.",
+        "The API key's owner does not have the required role, the key's scope does not cover the request, or the request would change a key or an owner with a role above its own.",
+        "Use a key with the role and the scope that the message names, or ask an admin.",
     ),
     info(
         Code::InsecureTransport,
