@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 
 use super::App;
 use crate::{
+    manifest::consent::{moved_route, refused_write},
     model::{
         Kind,
         code::Code,
@@ -112,7 +113,7 @@ impl OwnedWrite {
 }
 
 /// The resources of sources that an operation writes to: the resource itself, its children if they are deleted with it,
-/// and the parent of a new one.
+/// and the parent of a new one, or of a route without a source that gets another match.
 fn written<'s>(current: &'s Snapshot, operation: &Operation) -> Vec<&'s Arc<Entry>> {
     let key = operation.key();
     match operation {
@@ -128,7 +129,11 @@ fn written<'s>(current: &'s Snapshot, operation: &Operation) -> Vec<&'s Arc<Entr
             all
         }
         Operation::Patch { .. } | Operation::PutModule { .. } | Operation::DeleteModule { .. } => {
-            current.get(key).into_iter().collect()
+            let entry = current.get(key);
+            // Otherwise a route could be created where nobody objects, and moved to where the edge's source would.
+            let moved = entry.filter(|entry| entry.claim.is_none() && moved_route(entry, operation).is_some());
+            let edge = moved.and_then(|_| current.get(&key.parent_key()?));
+            entry.into_iter().chain(edge).collect()
         }
     }
 }
@@ -226,6 +231,9 @@ impl WriteCheck {
                 format!("`Edgewright-Override` names source `{}`, which owns nothing that changes", printable(name));
             let fault = Fault::new(Code::ManagedBySource, message);
             return Err(fault.help("name the source that owns the resource, or remove the header"));
+        }
+        if let Some(fault) = operations.iter().find_map(|operation| refused_write(current, operation)) {
+            return Err(fault);
         }
         for (edge, module) in operations.iter().filter_map(|operation| left_out(current, operation)) {
             // Without an owner, nobody could lift the requirement.

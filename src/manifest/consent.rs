@@ -1,13 +1,13 @@
 //! What edges of other sources consent to, and what edges require of their routes (D103). Pure: both are parts of the
 //! Specs of edges, so that the state of the store is enough to judge a source.
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+mod hostports;
+mod writes;
 
-use foldhash::{HashMap, HashMapExt as _};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::context;
 use crate::{
-    lint::host_port,
     model::{
         Kind,
         code::Code,
@@ -25,6 +25,8 @@ use crate::{
     routing::selector::Selector,
     text::printable,
 };
+pub(super) use hostports::hostport_faults;
+pub(crate) use writes::{moved_route, refused_write};
 
 /// The path prefix that stands for a whole edge, with its hostports.
 const WHOLE: &str = "/";
@@ -49,7 +51,11 @@ impl<'a> HostEdge<'a> {
             edge.required_modules.as_ref()?;
             return Some(Self { name: own.claim.name.as_str(), edge, owner: None });
         }
-        let entry = snapshot.get(&key)?;
+        Self::stored(snapshot.get(&key)?, source)
+    }
+
+    /// An edge in the store, as a source sees it.
+    fn stored(entry: &'a Entry, source: &str) -> Option<Self> {
         let claim = entry.claim.as_ref().filter(|claim| claim.source != source);
         let name = entry.claim.as_ref().map_or(entry.key.id.as_str(), |claim| claim.name.as_str());
         Some(Self { name, edge: entry.spec_as::<HttpsEdge>()?, owner: claim.map(|claim| claim.source.as_str()) })
@@ -192,58 +198,6 @@ pub(super) fn has_routes_elsewhere(desired: &BTreeMap<Key, Desired>) -> bool {
         last = Some(id);
         !desired.contains_key(&Key::new(Kind::HttpsEdge, id.clone()))
     })
-}
-
-/// Returns a fault for each hostport that an edge of another source had first.
-pub(super) fn hostport_faults<'a>(
-    edges: impl Iterator<Item = &'a Desired>,
-    snapshot: &Snapshot,
-    source: &str,
-) -> Vec<(Key, Fault)> {
-    let of_other = |entry: &&Arc<Entry>| entry.key.kind == Kind::HttpsEdge && !entry.is_owned_by(source);
-    let mut others: Vec<&Arc<Entry>> = snapshot.iter().filter(of_other).collect();
-    // Of several edges with one hostport, the oldest one comes last and counts.
-    others.sort_by_key(|entry| Reverse(entry.order));
-    let mut served: HashMap<(String, u16), (&Entry, &str, &str)> = HashMap::new();
-    for entry in others {
-        let (Some(claim), Some(edge)) = (&entry.claim, entry.spec_as::<HttpsEdge>()) else { continue };
-        if !prefixes_of(edge, source).contains(&WHOLE) {
-            let addresses = edge.hostports.iter().filter_map(|text| host_port(text));
-            let owner: (&Entry, &str, &str) = (&**entry, claim.source.as_str(), claim.name.as_str());
-            served.extend(addresses.map(|address| (address, owner)));
-        }
-    }
-    let mut found = Vec::new();
-    if served.is_empty() {
-        return found;
-    }
-    for wanted in edges {
-        let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
-        for (index, text) in edge.hostports.iter().enumerate() {
-            let Some(address) = host_port(text) else { continue };
-            let Some((entry, owner, name)) = served.get(&address) else { continue };
-            let had_it_first = snapshot.get(&wanted.key).is_some_and(|own| {
-                let has_it =
-                    |own: &HttpsEdge| own.hostports.iter().any(|text| host_port(text).as_ref() == Some(&address));
-                own.order < entry.order && own.spec_as::<HttpsEdge>().is_some_and(has_it)
-            });
-            if entry.key == wanted.key || had_it_first {
-                continue;
-            }
-            let (owner, name) = (printable(owner), printable(name));
-            let message = format!(
-                "`{}` belongs to HttpsEdge `{name}` of source `{owner}`, which serves it already",
-                printable(text)
-            );
-            let help = format!(
-                "remove it, declare routes of `{name}` instead, or ask for `delegates_to: [{{source: {source}, \
-                 path_prefix: /}}]` in its manifest"
-            );
-            let path = Path::root().join("hostports").join(index);
-            found.push((wanted.key.clone(), Fault::new(Code::NotDelegated, message).at(path).help(help)));
-        }
-    }
-    found
 }
 
 /// Returns a warning for each edge whose routes in the store are not as its manifest says: other sources have no consent

@@ -187,3 +187,89 @@ fn a_required_module_is_on_every_route_and_nobody_leaves_it_out() {
     );
     assert!(!folder.ok("reconcile --source shop shop").err.contains("required modules"));
 }
+
+/// The path of the edge with a first hostport.
+fn path_of(serve: &Serve, hostport: &str) -> String {
+    let list = serve.get("/edges/https").json();
+    let edges = list["https_edges"].as_array().unwrap();
+    let found = edges.iter().find(|edge| edge["hostports"][0] == hostport).unwrap();
+    format!("/edges/https/{}", found["id"].as_str().unwrap())
+}
+
+/// The path of the route with a match on an edge.
+fn route_of(serve: &Serve, edge: &str, path: &str) -> String {
+    let found = serve.get(edge).json();
+    let routes = found["routes"].as_array().unwrap();
+    let route = routes.iter().find(|route| route["match"] == path).unwrap();
+    format!("{edge}/routes/{}", route["id"].as_str().unwrap())
+}
+
+#[test]
+fn a_request_takes_neither_hostports_nor_paths_of_another_source() {
+    let folder = Folder::new();
+    folder.write("shop/edge.yaml", &storefront(DELEGATES));
+    let own = head("HttpsEdge", "docs") + "spec: {hostports: [\"docs.example.com:443\"]}\n---\n";
+    folder.write("docs/route.yaml", &(own + &route("/docs/", "")));
+    folder.ok("reconcile --source shop shop");
+    folder.ok("reconcile --source docs docs");
+    let serve = folder.serve("");
+    let assert_not_delegated = |method: &str, path: &str, body: Value, field: &str, said: &str| {
+        let answer = serve.call(method, path, &body.to_string());
+        assert_eq!(answer.status, 409, "{body}: {}", answer.body);
+        assert_eq!(answer.code(), "ERR_EDGEWRIGHT_NOT_DELEGATED");
+        assert_eq!(answer.json()["details"]["field"], field, "{}", answer.body);
+        assert!(answer.body.contains(said), "{said} in {}", answer.body);
+    };
+    let assert_allowed = |method: &str, path: &str, body: Value| {
+        let answer = serve.call(method, path, &body.to_string());
+        assert!(matches!(answer.status, 200 | 201), "{method} {path} {body}: {}", answer.body);
+    };
+
+    let (shop, docs) = (path_of(&serve, "shop.example.com:443"), path_of(&serve, "docs.example.com:443"));
+    let belongs = "belongs to HttpsEdge `storefront` of source `shop`";
+    let both = json!({"hostports": ["docs.example.com:443", "Shop.example.com:443"]});
+    assert_not_delegated("PATCH", &docs, both, "/hostports/1", belongs);
+    let shops = json!({"hostports": ["shop.example.com:443"]});
+    assert_not_delegated("POST", "/edges/https", shops.clone(), "/hostports/0", belongs);
+    assert_allowed("PATCH", &shop, json!({"hostports": ["shop.example.com:443", "shop.example.com:80"]}));
+    // Edges without a source can have the same hostport, as the API specification has it.
+    assert_allowed("POST", "/edges/https", json!({"hostports": ["free.example.com:443"], "description": "one"}));
+    assert_allowed("POST", "/edges/https", json!({"hostports": ["free.example.com:443"], "description": "two"}));
+    let free = path_of(&serve, "free.example.com:443");
+    assert_not_delegated("PATCH", &free, shops, "/hostports/0", belongs);
+    assert_allowed("PATCH", &free, json!({"description": "three"}));
+
+    let help = route_of(&serve, &shop, "/docs/");
+    let only = "source `shop` delegates only paths below `/docs/`";
+    for text in ["/", "/admin/", "/docs/../admin/"] {
+        assert_not_delegated("PATCH", &help, json!({"match": text}), "/match", only);
+    }
+    assert_allowed("PATCH", &help, json!({"match": "/docs/new/"}));
+    assert_allowed("PATCH", &help, json!({"description": "by hand"}));
+    assert_allowed("PATCH", &route_of(&serve, &shop, "/cart/"), json!({"match": "/basket/"}));
+}
+
+#[test]
+fn a_hostport_that_two_sources_have_already_stops_neither() {
+    let folder = Folder::new();
+    let allowed = |text: String, name: &str| {
+        let annotated = format!("{{name: {name}, annotations: {{edgewright/lint.duplicate-hostport: allow}}}}");
+        text.replace(&format!("{{name: {name}}}"), &annotated)
+    };
+    let shared = allowed(storefront("  delegates_to: [{source: docs, path_prefix: /}]\n"), "storefront");
+    folder.write("shop/edge.yaml", &shared);
+    let theirs = allowed(head("HttpsEdge", "docs") + "spec:\n  hostports: [\"shop.example.com:443\"]\n", "docs");
+    folder.write("docs/edge.yaml", &theirs);
+    folder.ok("reconcile --source shop shop");
+    folder.ok("reconcile --source docs docs");
+    folder.write("shop/edge.yaml", &allowed(storefront(""), "storefront"));
+    folder.ok("reconcile --source shop shop");
+    folder.write("docs/edge.yaml", &(theirs.clone() + "  description: still here\n"));
+    folder.ok("reconcile --source docs docs");
+
+    // Once it is given up, it cannot be added again.
+    folder.write("docs/edge.yaml", &theirs.replace("shop.example.com", "docs.example.com"));
+    folder.ok("reconcile --source docs docs");
+    folder.write("docs/edge.yaml", &theirs);
+    assert_refused(&folder.run("reconcile --source docs docs"), &["NOT_DELEGATED", "docs/edge.yaml:5:"]);
+}
