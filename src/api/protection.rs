@@ -337,6 +337,13 @@ mod tests {
         let help = ("docs".to_owned(), "HttpsEdgeRoute `one/help`".to_owned());
         let delete = |key: Key| Operation::Delete { key, with_children: true };
         assert_eq!(told(delete(edge.clone())), [one.clone(), help.clone()]);
+        let patch = |field: &str| {
+            let patch = r#"{"match_type": "path_prefix", "match": "/moved", "description": "moved"}"#;
+            let spec: HttpsEdgeRoute = serde_json::from_str(patch).unwrap();
+            Operation::Patch { key: route("edghtsrt_2"), spec: Arc::new(spec), fields: vec![field.to_owned()] }
+        };
+        assert_eq!(told(patch("match")), [one.clone()]);
+        assert!(told(patch("description")).is_empty());
         assert_eq!(told(create(route("edghtsrt_3"), None)), [one]);
         assert_eq!(told(delete(route("edghtsrt_1"))), [help]);
         assert!(told(delete(route("edghtsrt_2"))).is_empty());

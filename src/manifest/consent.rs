@@ -6,6 +6,8 @@ mod writes;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use serde_json::Value;
+
 use super::context;
 use crate::{
     model::{
@@ -19,7 +21,9 @@ use crate::{
             https_edge::{Delegation, HttpsEdge},
             https_edge_route::HttpsEdgeRoute,
         },
+        module::AnyModule,
         resource::AnyResource,
+        secret::{Secrets, is_unknown},
         snapshot::{Entry, Snapshot},
     },
     routing::selector::Selector,
@@ -61,18 +65,16 @@ impl<'a> HostEdge<'a> {
         Some(Self { name, edge: entry.spec_as::<HttpsEdge>()?, owner: claim.map(|claim| claim.source.as_str()) })
     }
 
-    /// Why a route of a source cannot be on the edge as it is.
-    fn faults(&self, source: &str, route: &HttpsEdgeRoute) -> Vec<Fault> {
-        let consent = self.owner.and_then(|owner| self.missing_consent(owner, source, route));
-        let differing = differing_modules(self.edge, route).into_iter().map(|slot| {
+    /// The modules of a route that are not as the edge requires them.
+    fn differing(&self, route: &HttpsEdgeRoute) -> impl Iterator<Item = Fault> {
+        differing_modules(self.edge, route).into_iter().map(move |slot| {
             let message = format!(
                 "`{slot}` differs from the module that HttpsEdge `{}` requires of every route",
                 printable(self.name)
             );
             let fault = Fault::new(Code::RequiredModule, message).at(Path::root().join(slot)).of_key();
             fault.help("remove it from the route; the one that the edge requires is added")
-        });
-        consent.into_iter().chain(differing).collect()
+        })
     }
 
     fn missing_consent(&self, owner: &str, source: &str, route: &HttpsEdgeRoute) -> Option<Fault> {
@@ -142,8 +144,32 @@ fn wanted_prefix(route: &HttpsEdgeRoute) -> String {
 fn differing_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<&'static str> {
     let Some(required) = &edge.required_modules else { return Vec::new() };
     let required: &dyn AnyResource = &**required;
-    let differs = required.modules().filter(|(slot, module)| !route.module(slot).is_some_and(|own| own.same(*module)));
+    let differs = required.modules().filter(|(slot, module)| !route.module(slot).is_some_and(|own| fits(own, *module)));
     differs.map(|(slot, _)| slot.name).collect()
+}
+
+/// Whether two modules are equal, or differ only where a value of one is unknown (D106).
+fn fits(own: &dyn AnyModule, required: &dyn AnyModule) -> bool {
+    if own.same(required) {
+        return true;
+    }
+    match (own.to_json(Secrets::Revealed), required.to_json(Secrets::Revealed)) {
+        (Ok(own), Ok(required)) => own_fits(&own, &required),
+        _ => false,
+    }
+}
+
+fn own_fits(own: &Value, required: &Value) -> bool {
+    let is_assumed = |value: &Value| value.as_str().is_some_and(is_unknown);
+    match (own, required) {
+        (Value::Object(own), Value::Object(required)) => {
+            let alike =
+                |(name, value): (&String, &Value)| required.get(name).is_some_and(|other| own_fits(value, other));
+            own.len() == required.len() && own.iter().all(alike)
+        }
+        // No list contains an unknown value.
+        _ => own == required || is_assumed(own) || is_assumed(required),
+    }
 }
 
 /// Checks the delegations of a manifest. The paths of faults are below the list.
@@ -173,9 +199,18 @@ fn of_kind(desired: &BTreeMap<Key, Desired>, kind: Kind) -> impl Iterator<Item =
     desired.range(first..).take_while(move |(key, _)| key.kind == kind).map(|(_, wanted)| wanted)
 }
 
-/// Why resources of a source cannot be as declared, next to the edges of others or on edges that require modules.
-pub(super) fn faults(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
-    let mut found = hostport_faults(of_kind(desired, Kind::HttpsEdge), snapshot, source);
+/// What edges do not consent to, or require otherwise.
+#[derive(Debug, Default)]
+pub(super) struct ConsentFaults {
+    pub(super) errors: Vec<(Key, Fault)>,
+    /// What is in the store and stays.
+    pub(super) warnings: Vec<(Key, Fault)>,
+}
+
+/// Judges the resources of a source next to the edges of others, and on edges that require modules.
+pub(super) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> ConsentFaults {
+    let errors = hostport_faults(of_kind(desired, Kind::HttpsEdge), snapshot, source);
+    let mut found = ConsentFaults { errors, warnings: warnings(desired, snapshot, source) };
     // The routes of an edge are neighbours, so each edge is looked up once.
     let mut last: Option<(&Id, Option<HostEdge<'_>>)> = None;
     for wanted in of_kind(desired, Kind::HttpsEdgeRoute) {
@@ -185,9 +220,29 @@ pub(super) fn faults(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, sour
         }
         let Some((_, Some(edge))) = &last else { continue };
         let Some(route) = wanted.spec.as_any().downcast_ref::<HttpsEdgeRoute>() else { continue };
-        found.extend(edge.faults(source, route).into_iter().map(|fault| (wanted.key.clone(), fault)));
+        if let Some(fault) = edge.owner.and_then(|owner| edge.missing_consent(owner, source, route)) {
+            match is_stored(snapshot, &wanted.key, route, source) {
+                true => found.warnings.push((wanted.key.clone(), kept(fault))),
+                false => found.errors.push((wanted.key.clone(), fault)),
+            }
+        }
+        found.errors.extend(edge.differing(route).map(|fault| (wanted.key.clone(), fault)));
     }
     found
+}
+
+/// Whether a source has a route with the same match in the store. The route was admitted when it got there, and an error
+/// would stop the whole source because somebody else's edge has changed.
+fn is_stored(snapshot: &Snapshot, key: &Key, route: &HttpsEdgeRoute, source: &str) -> bool {
+    let stored = snapshot.get(key).filter(|entry| entry.is_owned_by(source));
+    let stored = stored.and_then(|entry| entry.spec_as::<HttpsEdgeRoute>());
+    stored.is_some_and(|stored| stored.match_type == route.match_type && stored.r#match == route.r#match)
+}
+
+/// The fault of a route that stays.
+fn kept(fault: Fault) -> Fault {
+    let cure = fault.help.clone().unwrap_or_default();
+    fault.help(format!("the route stays while its match does not change; {cure}"))
 }
 
 /// Whether a source has routes on edges that it does not declare.
@@ -202,7 +257,7 @@ pub(super) fn has_routes_elsewhere(desired: &BTreeMap<Key, Desired>) -> bool {
 
 /// Returns a warning for each edge whose routes in the store are not as its manifest says: other sources have no consent
 /// any longer, or routes lack modules that the edge has required since.
-pub(super) fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
+fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
     let mut strangers: BTreeMap<&Id, Vec<&Arc<Entry>>> = BTreeMap::new();
     // A route that the source takes over is its own.
     let is_stranger = |entry: &&Arc<Entry>| {
@@ -237,8 +292,7 @@ pub(super) fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, so
             let message =
                 format!("`delegates_to` does not admit routes that HttpsEdge `{name}` has: {}", list(&unwanted));
             let fault = Fault::new(Code::NotDelegated, message).at(Path::root().join("delegates_to"));
-            let help =
-                "these routes stay, and the next sync of their source is an error; delete them there, or admit them";
+            let help = "these routes stay, but cannot get another match; delete them in their source, or admit them";
             found.push((wanted.key.clone(), fault.help(help)));
         }
         if !open.is_empty() {

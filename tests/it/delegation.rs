@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{Folder, Run, Serve};
+use crate::cli::{Folder, Run, Serve, finish};
 
 fn head(kind: &str, name: &str) -> String {
     format!("apiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: {name}}}\n")
@@ -71,7 +71,84 @@ fn a_route_of_another_source_needs_the_consent_of_the_edges_owner() {
     let withdrawn = folder.ok("reconcile --source shop shop");
     let warning = "`delegates_to` does not admit routes that HttpsEdge `storefront` has: `help` of source `docs`";
     assert!(withdrawn.err.contains(warning), "{}", withdrawn.err);
+    // What has been admitted stays, and does not stop the rest of its source; its match cannot change any more.
+    folder.write("docs/route.yaml", &route("/docs/", ", description: more"));
+    let kept = folder.ok("reconcile --source docs docs");
+    assert_eq!(kept.calls().len(), 1, "{}", kept.all());
+    for text in ["⚠ source `shop` does not delegate routes", "the route stays while its match does not change"] {
+        assert!(kept.err.contains(text), "{text} in {}", kept.err);
+    }
+    folder.write("docs/route.yaml", &route("/docs/new/", ""));
+    let refused = [refused[0], refused[1], "`delegates_to: [{source: docs, path_prefix: /docs/new/}]`", refused[3]];
     assert_refused(&folder.run("reconcile --source docs docs"), &refused);
+    folder.ok("reconcile --source shop shop");
+}
+
+#[test]
+fn routes_stay_on_an_edge_that_changes_hands() {
+    let folder = Folder::new();
+    folder.write("shop/edge.yaml", &storefront(""));
+    folder.ok("reconcile --source shop shop");
+    let taken = storefront("").replace("name: storefront", "name: storefront, transfer_from: shop");
+    let (edge, _) = taken.split_once("  routes:").unwrap();
+    folder.write("docs/edge.yaml", edge);
+    let cart = "spec: {edge: storefront, match_type: path_prefix, match: /cart/, backend: {backend_id: bkd_cart}}\n";
+    let cart = head("HttpsEdgeRoute", "cart") + cart;
+    let given = edge.replace("transfer_from: shop", "transfer_to: docs");
+    folder.write("shop/edge.yaml", &format!("{given}---\n{cart}"));
+    folder.ok("reconcile --source shop shop");
+    folder.ok("reconcile --source docs docs");
+    folder.write("shop/edge.yaml", &cart);
+    let kept = folder.ok("reconcile --source shop shop");
+    assert!(kept.err.contains("⚠ source `docs` does not delegate routes"), "{}", kept.err);
+    folder.write("shop/edge.yaml", &cart.replace("/cart/", "/"));
+    assert_refused(&folder.run("reconcile --source shop shop"), &["NOT_DELEGATED"]);
+}
+
+/// Runs the program with the same secret in several variables.
+fn with_secrets(folder: &Folder, line: &str) -> Run {
+    let mut command = folder.command(line);
+    command.envs(["SHOP_HOOK", "CART_HOOK", "DOCS_HOOK"].map(|name| (name, "a-long-secret-0123456789")));
+    finish(command, "")
+}
+
+/// The field with a secret from a variable.
+fn hook(variable: &str) -> String {
+    format!("webhook_verification: {{provider: github, secret: {{from_env: {variable}}}}}")
+}
+
+#[test]
+fn unknown_values_fit_the_modules_that_an_edge_requires() {
+    let folder = Folder::new();
+    let guard = head("ModuleSet", "guard") + &format!("spec: {{{}}}\n---\n", hook("SHOP_HOOK"));
+    let edge = storefront(&format!("{DELEGATES}  required_modules: [guard]\n"));
+    let edge = edge.replace("bkd_cart}}", &format!("bkd_cart}}, {}}}", hook("CART_HOOK")));
+    folder.write("shop/edge.yaml", &(guard + &edge));
+    folder.write("docs/route.yaml", &route("/docs/", &format!(", {}", hook("DOCS_HOOK"))));
+    folder.ok("plan --source shop --secrets=assume shop");
+    assert_eq!(with_secrets(&folder, "reconcile --source shop shop").code, 0);
+    folder.ok("plan --source docs --secrets=assume docs");
+    // Other values are no secrets, and must be equal all the same.
+    folder.edit("docs/route.yaml", "provider: github", "provider: gitlab");
+    assert_refused(&folder.run("plan --source docs --secrets=assume docs"), &["REQUIRED_MODULE"]);
+}
+
+#[test]
+fn an_export_leaves_out_of_routes_what_their_edge_requires() {
+    let folder = Folder::new();
+    let guard = head("ModuleSet", "guard") + &format!("spec: {{{}}}\n---\n", hook("SHOP_HOOK"));
+    folder.write("shop/edge.yaml", &(guard + &storefront(&format!("{DELEGATES}  required_modules: [guard]\n"))));
+    folder.write("docs/route.yaml", &route("/docs/", ""));
+    for source in ["shop", "docs"] {
+        let run = with_secrets(&folder, &format!("reconcile --source {source} {source}"));
+        assert_eq!(run.code, 0, "{}", run.all());
+    }
+    let theirs = folder.ok("export --source docs theirs");
+    assert!(!theirs.err.contains("SECRET"), "{}", theirs.err);
+    assert_eq!(folder.ok("plan --source docs theirs").out, "No changes: 1 unchanged.\n");
+    folder.ok("export --source shop ours");
+    let ours = folder.read("ours/https-edge-storefront.yaml");
+    assert_eq!(ours.matches("from_env").count(), 1, "{ours}");
 }
 
 #[test]
