@@ -3,7 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{Folder, Run, Serve, finish};
+use crate::{
+    cli::{Folder, Run, Serve, finish},
+    sources::client,
+};
 
 fn head(kind: &str, name: &str) -> String {
     format!("apiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: {name}}}\n")
@@ -349,4 +352,40 @@ fn a_hostport_that_two_sources_have_already_stops_neither() {
     folder.ok("reconcile --source docs docs");
     folder.write("docs/edge.yaml", &theirs);
     assert_refused(&folder.run("reconcile --source docs docs"), &["NOT_DELEGATED", "docs/edge.yaml:5:"]);
+}
+
+#[test]
+fn an_old_copy_of_a_context_does_not_keep_a_client_from_the_server() {
+    let folder = Folder::new();
+    folder.write("shop/edge.yaml", &storefront(DELEGATES));
+    folder.ok("reconcile --source shop shop");
+    folder.write("old/edge.yaml", &storefront(""));
+    folder.write("docs/route.yaml", &route("/docs/", ""));
+    let serve = folder.serve("");
+    let run = client(&folder, &serve, "reconcile --source docs --with old docs");
+    assert_eq!(run.code, 0, "{}", run.all());
+    // What the server does not admit, it refuses itself.
+    folder.write("docs/route.yaml", &route("/admin/", ""));
+    folder.write("old/edge.yaml", &storefront(&DELEGATES.replace("/docs/", "/admin/")));
+    let run = client(&folder, &serve, "plan --source docs --with old docs");
+    assert_refused(&run, &["NOT_DELEGATED", "delegates only paths below `/docs/`"]);
+}
+
+#[test]
+fn a_shared_authority_is_used_and_its_replacement_is_reported_at_its_manifest() {
+    let folder = Folder::new();
+    let authority = head("CertificateAuthority", "staff") + "spec: {ca_pem: {from_file: ca.pem}}\n";
+    folder.write("shop/ca.yaml", &authority);
+    folder.write("shop/ca.pem", include_str!("../../examples/storefront/certs/staff-devices.pem"));
+    let edge = "spec: {hostports: [\"docs.example.com:443\"], mutual_tls: {certificate_authority_ids: [staff]}}\n";
+    folder.write("docs/edge.yaml", &(head("HttpsEdge", "docs") + edge));
+    let unused = folder.ok("reconcile --source shop shop");
+    assert!(unused.err.contains("unused-certificate-authority"), "{}", unused.err);
+    folder.ok("reconcile --source docs docs");
+    let used = folder.ok("plan --source shop shop");
+    assert!(!used.err.contains("unused-certificate-authority"), "{}", used.err);
+    folder.write("shop/ca.pem", include_str!("../../examples/storefront/certs/partner-devices.pem"));
+    let in_use = "is in use by HttpsEdge docs of source `docs`";
+    let help = "declare the new one under another name";
+    assert_refused(&folder.run("plan --source shop shop"), &["IN_USE", in_use, "shop/ca.yaml:4:", help]);
 }
