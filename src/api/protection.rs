@@ -240,7 +240,7 @@ impl WriteCheck {
             let Some(claim) = &edge.claim else { continue };
             if !self.is_suspended(&claim.source) {
                 let (edge, source) = (OwnedWrite::of(current, edge, claim).subject(), printable(&claim.source));
-                let message = format!("{edge} of source `{source}` requires another `{module}` module of every route");
+                let message = format!("{edge} of source `{source}` requires its `{module}` module of every route");
                 let help = "keep the module as the edge requires it, or change `required_modules` in its manifest";
                 return Err(Fault::new(Code::RequiredModule, message).help(help));
             }
