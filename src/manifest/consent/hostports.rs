@@ -23,7 +23,7 @@ type ServedHostports<'s> = HashMap<(String, u16), &'s Claim>;
 
 /// The hostports of the edges of all sources but one. Nothing is shared with edges without a source.
 fn served_by_others<'s>(snapshot: &'s Snapshot, source: Option<&str>) -> ServedHostports<'s> {
-    let mut served = HashMap::new();
+    let mut served: ServedHostports<'s> = HashMap::new();
     // Of several edges with one hostport, the oldest one comes last and counts.
     for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
         let Some(claim) = entry.claim.as_ref().filter(|claim| Some(claim.source.as_str()) != source) else { continue };
