@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 
 use super::App;
 use crate::{
+    manifest::consent::{moved_route, refused_write},
     model::{
         Kind,
         code::Code,
@@ -112,7 +113,7 @@ impl OwnedWrite {
 }
 
 /// The resources of sources that an operation writes to: the resource itself, its children if they are deleted with it,
-/// and the parent of a new one.
+/// and the parent of a new one, or of a route without a source that gets another match.
 fn written<'s>(current: &'s Snapshot, operation: &Operation) -> Vec<&'s Arc<Entry>> {
     let key = operation.key();
     match operation {
@@ -128,7 +129,11 @@ fn written<'s>(current: &'s Snapshot, operation: &Operation) -> Vec<&'s Arc<Entr
             all
         }
         Operation::Patch { .. } | Operation::PutModule { .. } | Operation::DeleteModule { .. } => {
-            current.get(key).into_iter().collect()
+            let entry = current.get(key);
+            // Otherwise a route could be created where nobody objects, and moved to where the edge's source would.
+            let moved = entry.filter(|entry| entry.claim.is_none() && moved_route(entry, operation).is_some());
+            let edge = moved.and_then(|_| current.get(&key.parent_key()?));
+            entry.into_iter().chain(edge).collect()
         }
     }
 }
@@ -227,12 +232,15 @@ impl WriteCheck {
             let fault = Fault::new(Code::ManagedBySource, message);
             return Err(fault.help("name the source that owns the resource, or remove the header"));
         }
+        if let Some(fault) = operations.iter().find_map(|operation| refused_write(current, operation)) {
+            return Err(fault);
+        }
         for (edge, module) in operations.iter().filter_map(|operation| left_out(current, operation)) {
             // Without an owner, nobody could lift the requirement.
             let Some(claim) = &edge.claim else { continue };
             if !self.is_suspended(&claim.source) {
                 let (edge, source) = (OwnedWrite::of(current, edge, claim).subject(), printable(&claim.source));
-                let message = format!("{edge} of source `{source}` requires another `{module}` module of every route");
+                let message = format!("{edge} of source `{source}` requires its `{module}` module of every route");
                 let help = "keep the module as the edge requires it, or change `required_modules` in its manifest";
                 return Err(Fault::new(Code::RequiredModule, message).help(help));
             }
@@ -329,6 +337,13 @@ mod tests {
         let help = ("docs".to_owned(), "HttpsEdgeRoute `one/help`".to_owned());
         let delete = |key: Key| Operation::Delete { key, with_children: true };
         assert_eq!(told(delete(edge.clone())), [one.clone(), help.clone()]);
+        let patch = |field: &str| {
+            let patch = r#"{"match_type": "path_prefix", "match": "/moved", "description": "moved"}"#;
+            let spec: HttpsEdgeRoute = serde_json::from_str(patch).unwrap();
+            Operation::Patch { key: route("edghtsrt_2"), spec: Arc::new(spec), fields: vec![field.to_owned()] }
+        };
+        assert_eq!(told(patch("match")), [one.clone()]);
+        assert!(told(patch("description")).is_empty());
         assert_eq!(told(create(route("edghtsrt_3"), None)), [one]);
         assert_eq!(told(delete(route("edghtsrt_1"))), [help]);
         assert!(told(delete(route("edghtsrt_2"))).is_empty());

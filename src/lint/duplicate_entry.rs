@@ -65,7 +65,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         repeated(findings, key, &Path::root(), "hostports", &edge.hostports, spelled_alike);
     }
     for (key, sets) in world.manifests.repeated_module_sets.iter().filter(|(key, _)| world.judges(key)) {
-        repeated(findings, key, &Path::root(), "modules_from", sets, exact);
+        let field = if key.kind == Kind::HttpsEdge { "required_modules" } else { "modules_from" };
+        repeated(findings, key, &Path::root(), field, sets, exact);
     }
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         let Some(filter) = &route.user_agent_filter else { continue };

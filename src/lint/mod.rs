@@ -33,6 +33,7 @@ pub(crate) mod circuit_breaker_zero;
 pub(crate) mod common_name_only;
 pub(crate) mod conflicting_authentication;
 pub(crate) mod cors_credentials;
+pub(crate) mod delegation_to_itself;
 pub(crate) mod disabled_module;
 pub(crate) mod disabled_termination;
 pub(crate) mod duplicate_certificate;
@@ -456,4 +457,5 @@ pub static LINTS: &[&Lint] = &[
     &unused_module_set::LINT,
     &unused_certificate_authority::LINT,
     &unknown_label::LINT,
+    &delegation_to_itself::LINT,
 ];

@@ -15,7 +15,7 @@ pub(crate) static LINT: Lint = Lint {
     needs_whole: true,
     scope: Scope::Estate,
     default: Level::Warn,
-    summary: "No declared edge uses a CertificateAuthority in `mutual_tls`.",
+    summary: "No edge of this source or of another one uses a CertificateAuthority in `mutual_tls`.",
     why: "A certificate authority only serves to validate client certificates. An unused one is a leftover, or an edge \
           lacks the `mutual_tls` that it is supposed to have.",
     example: "\
@@ -44,7 +44,10 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     if authorities.is_empty() {
         return;
     }
-    let edges = world.all::<HttpsEdge>().filter_map(|(_, edge)| edge.mutual_tls.as_ref());
+    // A team that shares its authority may have no edge itself.
+    let others = world.of_others::<HttpsEdge>().map(|(_, edge, _)| edge);
+    let edges = world.all::<HttpsEdge>().map(|(_, edge)| edge).chain(others);
+    let edges = edges.filter_map(|edge| edge.mutual_tls.as_ref());
     let named: HashSet<&str> = edges.flat_map(|tls| &tls.certificate_authority_ids).map(String::as_str).collect();
     for authority in authorities.iter().filter(|authority| !named.contains(authority.key.id.as_str())) {
         let message = format!("no edge uses the certificate authority `{}`", authority.claim.name);

@@ -1,13 +1,15 @@
 //! What edges of other sources consent to, and what edges require of their routes (D103). Pure: both are parts of the
 //! Specs of edges, so that the state of the store is enough to judge a source.
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+mod hostports;
+mod writes;
 
-use foldhash::{HashMap, HashMapExt as _};
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
 
 use super::context;
 use crate::{
-    lint::host_port,
     model::{
         Kind,
         code::Code,
@@ -19,12 +21,16 @@ use crate::{
             https_edge::{Delegation, HttpsEdge},
             https_edge_route::HttpsEdgeRoute,
         },
+        module::AnyModule,
         resource::AnyResource,
+        secret::{Secrets, is_unknown},
         snapshot::{Entry, Snapshot},
     },
     routing::selector::Selector,
     text::printable,
 };
+pub(super) use hostports::hostport_faults;
+pub(crate) use writes::{moved_route, refused_write};
 
 /// The path prefix that stands for a whole edge, with its hostports.
 const WHOLE: &str = "/";
@@ -49,24 +55,26 @@ impl<'a> HostEdge<'a> {
             edge.required_modules.as_ref()?;
             return Some(Self { name: own.claim.name.as_str(), edge, owner: None });
         }
-        let entry = snapshot.get(&key)?;
+        Self::stored(snapshot.get(&key)?, source)
+    }
+
+    /// An edge in the store, as a source sees it.
+    fn stored(entry: &'a Entry, source: &str) -> Option<Self> {
         let claim = entry.claim.as_ref().filter(|claim| claim.source != source);
         let name = entry.claim.as_ref().map_or(entry.key.id.as_str(), |claim| claim.name.as_str());
         Some(Self { name, edge: entry.spec_as::<HttpsEdge>()?, owner: claim.map(|claim| claim.source.as_str()) })
     }
 
-    /// Why a route of a source cannot be on the edge as it is.
-    fn faults(&self, source: &str, route: &HttpsEdgeRoute) -> Vec<Fault> {
-        let consent = self.owner.and_then(|owner| self.missing_consent(owner, source, route));
-        let differing = differing_modules(self.edge, route).into_iter().map(|slot| {
+    /// The modules of a route that are not as the edge requires them.
+    fn differing(&self, route: &HttpsEdgeRoute) -> impl Iterator<Item = Fault> {
+        differing_modules(self.edge, route).into_iter().map(move |slot| {
             let message = format!(
                 "`{slot}` differs from the module that HttpsEdge `{}` requires of every route",
                 printable(self.name)
             );
             let fault = Fault::new(Code::RequiredModule, message).at(Path::root().join(slot)).of_key();
             fault.help("remove it from the route; the one that the edge requires is added")
-        });
-        consent.into_iter().chain(differing).collect()
+        })
     }
 
     fn missing_consent(&self, owner: &str, source: &str, route: &HttpsEdgeRoute) -> Option<Fault> {
@@ -136,8 +144,32 @@ fn wanted_prefix(route: &HttpsEdgeRoute) -> String {
 fn differing_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<&'static str> {
     let Some(required) = &edge.required_modules else { return Vec::new() };
     let required: &dyn AnyResource = &**required;
-    let differs = required.modules().filter(|(slot, module)| !route.module(slot).is_some_and(|own| own.same(*module)));
+    let differs = required.modules().filter(|(slot, module)| !route.module(slot).is_some_and(|own| fits(own, *module)));
     differs.map(|(slot, _)| slot.name).collect()
+}
+
+/// Whether two modules are equal, or differ only where a value of one is unknown (D106).
+fn fits(own: &dyn AnyModule, required: &dyn AnyModule) -> bool {
+    if own.same(required) {
+        return true;
+    }
+    match (own.to_json(Secrets::Revealed), required.to_json(Secrets::Revealed)) {
+        (Ok(own), Ok(required)) => own_fits(&own, &required),
+        _ => false,
+    }
+}
+
+fn own_fits(own: &Value, required: &Value) -> bool {
+    let is_assumed = |value: &Value| value.as_str().is_some_and(is_unknown);
+    match (own, required) {
+        (Value::Object(own), Value::Object(required)) => {
+            let alike =
+                |(name, value): (&String, &Value)| required.get(name).is_some_and(|other| own_fits(value, other));
+            own.len() == required.len() && own.iter().all(alike)
+        }
+        // No list contains an unknown value.
+        _ => own == required || is_assumed(own) || is_assumed(required),
+    }
 }
 
 /// Checks the delegations of a manifest. The paths of faults are below the list.
@@ -167,9 +199,18 @@ fn of_kind(desired: &BTreeMap<Key, Desired>, kind: Kind) -> impl Iterator<Item =
     desired.range(first..).take_while(move |(key, _)| key.kind == kind).map(|(_, wanted)| wanted)
 }
 
-/// Why resources of a source cannot be as declared, next to the edges of others or on edges that require modules.
-pub(super) fn faults(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
-    let mut found = hostport_faults(of_kind(desired, Kind::HttpsEdge), snapshot, source);
+/// What edges do not consent to, or require otherwise.
+#[derive(Debug, Default)]
+pub(super) struct ConsentFaults {
+    pub(super) errors: Vec<(Key, Fault)>,
+    /// What is in the store and stays.
+    pub(super) warnings: Vec<(Key, Fault)>,
+}
+
+/// Judges the resources of a source next to the edges of others, and on edges that require modules.
+pub(super) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> ConsentFaults {
+    let errors = hostport_faults(of_kind(desired, Kind::HttpsEdge), snapshot, source);
+    let mut found = ConsentFaults { errors, warnings: warnings(desired, snapshot, source) };
     // The routes of an edge are neighbours, so each edge is looked up once.
     let mut last: Option<(&Id, Option<HostEdge<'_>>)> = None;
     for wanted in of_kind(desired, Kind::HttpsEdgeRoute) {
@@ -179,7 +220,13 @@ pub(super) fn faults(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, sour
         }
         let Some((_, Some(edge))) = &last else { continue };
         let Some(route) = wanted.spec.as_any().downcast_ref::<HttpsEdgeRoute>() else { continue };
-        found.extend(edge.faults(source, route).into_iter().map(|fault| (wanted.key.clone(), fault)));
+        if let Some(fault) = edge.owner.and_then(|owner| edge.missing_consent(owner, source, route)) {
+            match is_stored(snapshot, &wanted.key, route, source) {
+                true => found.warnings.push((wanted.key.clone(), kept(fault))),
+                false => found.errors.push((wanted.key.clone(), fault)),
+            }
+        }
+        found.errors.extend(edge.differing(route).map(|fault| (wanted.key.clone(), fault)));
     }
     found
 }
@@ -202,6 +249,20 @@ pub(crate) fn not_admitted<'k>(
     found
 }
 
+/// Whether a source has a route with the same match in the store. The route was admitted when it got there, and an error
+/// would stop the whole source because somebody else's edge has changed.
+fn is_stored(snapshot: &Snapshot, key: &Key, route: &HttpsEdgeRoute, source: &str) -> bool {
+    let stored = snapshot.get(key).filter(|entry| entry.is_owned_by(source));
+    let stored = stored.and_then(|entry| entry.spec_as::<HttpsEdgeRoute>());
+    stored.is_some_and(|stored| stored.match_type == route.match_type && stored.r#match == route.r#match)
+}
+
+/// The fault of a route that stays.
+fn kept(fault: Fault) -> Fault {
+    let cure = fault.help.clone().unwrap_or_default();
+    fault.help(format!("the route stays while its match does not change; {cure}"))
+}
+
 /// Whether a source has routes on edges that it does not declare.
 pub(super) fn has_routes_elsewhere(desired: &BTreeMap<Key, Desired>) -> bool {
     let mut last: Option<&Id> = None;
@@ -212,61 +273,9 @@ pub(super) fn has_routes_elsewhere(desired: &BTreeMap<Key, Desired>) -> bool {
     })
 }
 
-/// Returns a fault for each hostport that an edge of another source had first.
-pub(super) fn hostport_faults<'a>(
-    edges: impl Iterator<Item = &'a Desired>,
-    snapshot: &Snapshot,
-    source: &str,
-) -> Vec<(Key, Fault)> {
-    let of_other = |entry: &&Arc<Entry>| entry.key.kind == Kind::HttpsEdge && !entry.is_owned_by(source);
-    let mut others: Vec<&Arc<Entry>> = snapshot.iter().filter(of_other).collect();
-    // Of several edges with one hostport, the oldest one comes last and counts.
-    others.sort_by_key(|entry| Reverse(entry.order));
-    let mut served: HashMap<(String, u16), (&Entry, &str, &str)> = HashMap::new();
-    for entry in others {
-        let (Some(claim), Some(edge)) = (&entry.claim, entry.spec_as::<HttpsEdge>()) else { continue };
-        if !prefixes_of(edge, source).contains(&WHOLE) {
-            let addresses = edge.hostports.iter().filter_map(|text| host_port(text));
-            let owner: (&Entry, &str, &str) = (&**entry, claim.source.as_str(), claim.name.as_str());
-            served.extend(addresses.map(|address| (address, owner)));
-        }
-    }
-    let mut found = Vec::new();
-    if served.is_empty() {
-        return found;
-    }
-    for wanted in edges {
-        let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
-        for (index, text) in edge.hostports.iter().enumerate() {
-            let Some(address) = host_port(text) else { continue };
-            let Some((entry, owner, name)) = served.get(&address) else { continue };
-            let had_it_first = snapshot.get(&wanted.key).is_some_and(|own| {
-                let has_it =
-                    |own: &HttpsEdge| own.hostports.iter().any(|text| host_port(text).as_ref() == Some(&address));
-                own.order < entry.order && own.spec_as::<HttpsEdge>().is_some_and(has_it)
-            });
-            if entry.key == wanted.key || had_it_first {
-                continue;
-            }
-            let (owner, name) = (printable(owner), printable(name));
-            let message = format!(
-                "`{}` belongs to HttpsEdge `{name}` of source `{owner}`, which serves it already",
-                printable(text)
-            );
-            let help = format!(
-                "remove it, declare routes of `{name}` instead, or ask for `delegates_to: [{{source: {source}, \
-                 path_prefix: /}}]` in its manifest"
-            );
-            let path = Path::root().join("hostports").join(index);
-            found.push((wanted.key.clone(), Fault::new(Code::NotDelegated, message).at(path).help(help)));
-        }
-    }
-    found
-}
-
 /// Returns a warning for each edge whose routes in the store are not as its manifest says: other sources have no consent
 /// any longer, or routes lack modules that the edge has required since.
-pub(super) fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
+fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
     let mut strangers: BTreeMap<&Id, Vec<&Arc<Entry>>> = BTreeMap::new();
     // A route that the source takes over is its own.
     let is_stranger = |entry: &&Arc<Entry>| {
@@ -301,8 +310,7 @@ pub(super) fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, so
             let message =
                 format!("`delegates_to` does not admit routes that HttpsEdge `{name}` has: {}", list(&unwanted));
             let fault = Fault::new(Code::NotDelegated, message).at(Path::root().join("delegates_to"));
-            let help =
-                "these routes stay, and the next sync of their source is an error; delete them there, or admit them";
+            let help = "these routes stay, but cannot get another match; delete them in their source, or admit them";
             found.push((wanted.key.clone(), fault.help(help)));
         }
         if !open.is_empty() {

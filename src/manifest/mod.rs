@@ -8,7 +8,7 @@ mod assumed;
 pub(crate) mod bounds;
 mod cache;
 mod circles;
-mod consent;
+pub(crate) mod consent;
 mod context;
 mod declaration;
 mod document;

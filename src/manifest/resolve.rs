@@ -449,10 +449,10 @@ impl<'a> Resolver<'a> {
     /// Checks routes and hostports against the edges of other sources, and routes against what their edges require (D103).
     fn check_consent(&mut self) {
         let (snapshot, source) = (self.known.snapshot, self.known.source);
-        let warnings = consent::warnings(&self.out.desired, snapshot, source);
-        let found = consent::faults(&self.out.desired, snapshot, source);
-        self.report_all(found);
-        for (key, fault) in warnings.into_iter().filter(|(key, _)| !self.out.faulty.contains(key)).collect::<Vec<_>>() {
+        let found = consent::judge(&self.out.desired, snapshot, source);
+        self.report_all(found.errors);
+        let is_sound = |(key, _): &(Key, Fault)| !self.out.faulty.contains(key);
+        for (key, fault) in found.warnings.into_iter().filter(is_sound).collect::<Vec<_>>() {
             let diagnostic = self.out.diagnostic(&Subject::Resource(key), fault);
             let warning = diagnostic.map(|found| Diagnostic { severity: Severity::Warning, ..found });
             self.out.diagnostics.extend(warning);

@@ -26,6 +26,7 @@ use crate::{
         tree::Tree,
     },
     model::{
+        code::Code,
         desired::Desired,
         diagnostic::{Diagnostic, Severity, cap},
         fault::{Fault, Path},
@@ -223,7 +224,7 @@ impl Prepared {
             return keep(judged, pending, &whole).given_up();
         }
         match stage("try", || try_on(snapshot, &plan)) {
-            Err(refusal) => keep(judged.refused(refusal), pending, &whole),
+            Err(refusal) => keep(judged.refused(refusal, snapshot), pending, &whole),
             Ok(_) if stops() => keep(judged, pending, &whole).given_up(),
             Ok(tried) => Planned { plan: Some(plan), tried, ..keep(judged, pending, &whole) },
         }
@@ -314,8 +315,8 @@ impl Judged {
         self
     }
 
-    fn refused(mut self, refusal: Refusal) -> Self {
-        self.diagnostics.extend(at_their_lines(refusal, &self.resolved));
+    fn refused(mut self, refusal: Refusal, snapshot: &Snapshot) -> Self {
+        self.diagnostics.extend(at_their_lines(refusal, &self.resolved, snapshot));
         self
     }
 
@@ -333,14 +334,33 @@ impl Judged {
     }
 }
 
-fn at_their_lines(refusal: Refusal, resolved: &Resolved) -> Vec<Diagnostic> {
+fn at_their_lines(refusal: Refusal, resolved: &Resolved, snapshot: &Snapshot) -> Vec<Diagnostic> {
     let Refusal { key, faults } = refusal;
-    let subject = Subject::Resource(key.clone());
     let placed = faults.into_iter().map(|fault| {
+        let (key, fault) = match fault.code {
+            Code::InUse => of_deletion(&key, fault, resolved, snapshot),
+            _ => (key.clone(), fault),
+        };
         let unplaced = || Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, about(&key, &fault)) };
-        resolved.diagnostic(&subject, fault.clone()).unwrap_or_else(unplaced)
+        resolved.diagnostic(&Subject::Resource(key.clone()), fault.clone()).unwrap_or_else(unplaced)
     });
     placed.collect()
+}
+
+/// Returns where a deletion that other resources prevent is reported: it has no manifest, but its replacement has one.
+fn of_deletion(key: &Key, fault: Fault, resolved: &Resolved, snapshot: &Snapshot) -> (Key, Fault) {
+    let claim = snapshot.get(key).and_then(|entry| entry.claim.as_ref());
+    let replaces = |wanted: &&Desired| {
+        let is_beside = wanted.key.kind == key.kind && wanted.key.parent == key.parent;
+        is_beside && claim.is_some_and(|claim| claim.name == wanted.claim.name)
+    };
+    let Some(wanted) = resolved.desired.values().find(replaces) else {
+        return (key.clone(), fault.help("keep its manifest until no other resource uses it"));
+    };
+    let path = key.kind.info().fixed.first().map_or_else(Path::root, |field| Path::root().join(*field));
+    let help =
+        "restore it and declare the new one under another name; once no other resource uses the old one, remove it";
+    (wanted.key.clone(), fault.at(path).help(help))
 }
 
 /// Returns a fault's message, prefixed with the resource unless the message names it.

@@ -3,7 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{Folder, Run, Serve};
+use crate::{
+    cli::{Folder, Run, Serve, finish},
+    sources::client,
+};
 
 fn head(kind: &str, name: &str) -> String {
     format!("apiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: {name}}}\n")
@@ -71,7 +74,84 @@ fn a_route_of_another_source_needs_the_consent_of_the_edges_owner() {
     let withdrawn = folder.ok("reconcile --source shop shop");
     let warning = "`delegates_to` does not admit routes that HttpsEdge `storefront` has: `help` of source `docs`";
     assert!(withdrawn.err.contains(warning), "{}", withdrawn.err);
+    // What has been admitted stays, and does not stop the rest of its source; its match cannot change any more.
+    folder.write("docs/route.yaml", &route("/docs/", ", description: more"));
+    let kept = folder.ok("reconcile --source docs docs");
+    assert_eq!(kept.calls().len(), 1, "{}", kept.all());
+    for text in ["⚠ source `shop` does not delegate routes", "the route stays while its match does not change"] {
+        assert!(kept.err.contains(text), "{text} in {}", kept.err);
+    }
+    folder.write("docs/route.yaml", &route("/docs/new/", ""));
+    let refused = [refused[0], refused[1], "`delegates_to: [{source: docs, path_prefix: /docs/new/}]`", refused[3]];
     assert_refused(&folder.run("reconcile --source docs docs"), &refused);
+    folder.ok("reconcile --source shop shop");
+}
+
+#[test]
+fn routes_stay_on_an_edge_that_changes_hands() {
+    let folder = Folder::new();
+    folder.write("shop/edge.yaml", &storefront(""));
+    folder.ok("reconcile --source shop shop");
+    let taken = storefront("").replace("name: storefront", "name: storefront, transfer_from: shop");
+    let (edge, _) = taken.split_once("  routes:").unwrap();
+    folder.write("docs/edge.yaml", edge);
+    let cart = "spec: {edge: storefront, match_type: path_prefix, match: /cart/, backend: {backend_id: bkd_cart}}\n";
+    let cart = head("HttpsEdgeRoute", "cart") + cart;
+    let given = edge.replace("transfer_from: shop", "transfer_to: docs");
+    folder.write("shop/edge.yaml", &format!("{given}---\n{cart}"));
+    folder.ok("reconcile --source shop shop");
+    folder.ok("reconcile --source docs docs");
+    folder.write("shop/edge.yaml", &cart);
+    let kept = folder.ok("reconcile --source shop shop");
+    assert!(kept.err.contains("⚠ source `docs` does not delegate routes"), "{}", kept.err);
+    folder.write("shop/edge.yaml", &cart.replace("/cart/", "/"));
+    assert_refused(&folder.run("reconcile --source shop shop"), &["NOT_DELEGATED"]);
+}
+
+/// Runs the program with the same secret in several variables.
+fn with_secrets(folder: &Folder, line: &str) -> Run {
+    let mut command = folder.command(line);
+    command.envs(["SHOP_HOOK", "CART_HOOK", "DOCS_HOOK"].map(|name| (name, "a-long-secret-0123456789")));
+    finish(command, "")
+}
+
+/// The field with a secret from a variable.
+fn hook(variable: &str) -> String {
+    format!("webhook_verification: {{provider: github, secret: {{from_env: {variable}}}}}")
+}
+
+#[test]
+fn unknown_values_fit_the_modules_that_an_edge_requires() {
+    let folder = Folder::new();
+    let guard = head("ModuleSet", "guard") + &format!("spec: {{{}}}\n---\n", hook("SHOP_HOOK"));
+    let edge = storefront(&format!("{DELEGATES}  required_modules: [guard]\n"));
+    let edge = edge.replace("bkd_cart}}", &format!("bkd_cart}}, {}}}", hook("CART_HOOK")));
+    folder.write("shop/edge.yaml", &(guard + &edge));
+    folder.write("docs/route.yaml", &route("/docs/", &format!(", {}", hook("DOCS_HOOK"))));
+    folder.ok("plan --source shop --secrets=assume shop");
+    assert_eq!(with_secrets(&folder, "reconcile --source shop shop").code, 0);
+    folder.ok("plan --source docs --secrets=assume docs");
+    // Other values are no secrets, and must be equal all the same.
+    folder.edit("docs/route.yaml", "provider: github", "provider: gitlab");
+    assert_refused(&folder.run("plan --source docs --secrets=assume docs"), &["REQUIRED_MODULE"]);
+}
+
+#[test]
+fn an_export_leaves_out_of_routes_what_their_edge_requires() {
+    let folder = Folder::new();
+    let guard = head("ModuleSet", "guard") + &format!("spec: {{{}}}\n---\n", hook("SHOP_HOOK"));
+    folder.write("shop/edge.yaml", &(guard + &storefront(&format!("{DELEGATES}  required_modules: [guard]\n"))));
+    folder.write("docs/route.yaml", &route("/docs/", ""));
+    for source in ["shop", "docs"] {
+        let run = with_secrets(&folder, &format!("reconcile --source {source} {source}"));
+        assert_eq!(run.code, 0, "{}", run.all());
+    }
+    let theirs = folder.ok("export --source docs theirs");
+    assert!(!theirs.err.contains("SECRET"), "{}", theirs.err);
+    assert_eq!(folder.ok("plan --source docs theirs").out, "No changes: 1 unchanged.\n");
+    folder.ok("export --source shop ours");
+    let ours = folder.read("ours/https-edge-storefront.yaml");
+    assert_eq!(ours.matches("from_env").count(), 1, "{ours}");
 }
 
 #[test]
@@ -167,7 +247,9 @@ fn a_required_module_is_on_every_route_and_nobody_leaves_it_out() {
         ] {
             let answer = serve.call(method, &path, body);
             assert_eq!(answer.status, status, "{method} {body}: {}", answer.body);
-            assert!(status == 200 || answer.code() == "ERR_EDGEWRIGHT_REQUIRED_MODULE", "{}", answer.body);
+            let said = "of source `shop` requires its `ip_restriction` module of every route";
+            let is_refused = answer.code() == "ERR_EDGEWRIGHT_REQUIRED_MODULE" && answer.body.contains(said);
+            assert!(status == 200 || is_refused, "{}", answer.body);
         }
     }
     let path = format!("/edges/https/{}/routes", found[0]["edge_id"].as_str().unwrap());
@@ -186,4 +268,126 @@ fn a_required_module_is_on_every_route_and_nobody_leaves_it_out() {
         "{calls:?}"
     );
     assert!(!folder.ok("reconcile --source shop shop").err.contains("required modules"));
+}
+
+/// The path of the edge with a first hostport.
+fn path_of(serve: &Serve, hostport: &str) -> String {
+    let list = serve.get("/edges/https").json();
+    let edges = list["https_edges"].as_array().unwrap();
+    let found = edges.iter().find(|edge| edge["hostports"][0] == hostport).unwrap();
+    format!("/edges/https/{}", found["id"].as_str().unwrap())
+}
+
+/// The path of the route with a match on an edge.
+fn route_of(serve: &Serve, edge: &str, path: &str) -> String {
+    let found = serve.get(edge).json();
+    let routes = found["routes"].as_array().unwrap();
+    let route = routes.iter().find(|route| route["match"] == path).unwrap();
+    format!("{edge}/routes/{}", route["id"].as_str().unwrap())
+}
+
+#[test]
+fn a_request_takes_neither_hostports_nor_paths_of_another_source() {
+    let folder = Folder::new();
+    folder.write("shop/edge.yaml", &storefront(DELEGATES));
+    let own = head("HttpsEdge", "docs") + "spec: {hostports: [\"docs.example.com:443\"]}\n---\n";
+    folder.write("docs/route.yaml", &(own + &route("/docs/", "")));
+    folder.ok("reconcile --source shop shop");
+    folder.ok("reconcile --source docs docs");
+    let serve = folder.serve("");
+    let assert_not_delegated = |method: &str, path: &str, body: Value, field: &str, said: &str| {
+        let answer = serve.call(method, path, &body.to_string());
+        assert_eq!(answer.status, 409, "{body}: {}", answer.body);
+        assert_eq!(answer.code(), "ERR_EDGEWRIGHT_NOT_DELEGATED");
+        assert_eq!(answer.json()["details"]["field"], field, "{}", answer.body);
+        assert!(answer.body.contains(said), "{said} in {}", answer.body);
+    };
+    let assert_allowed = |method: &str, path: &str, body: Value| {
+        let answer = serve.call(method, path, &body.to_string());
+        assert!(matches!(answer.status, 200 | 201), "{method} {path} {body}: {}", answer.body);
+    };
+
+    let (shop, docs) = (path_of(&serve, "shop.example.com:443"), path_of(&serve, "docs.example.com:443"));
+    let belongs = "belongs to HttpsEdge `storefront` of source `shop`";
+    let both = json!({"hostports": ["docs.example.com:443", "Shop.example.com:443"]});
+    assert_not_delegated("PATCH", &docs, both, "/hostports/1", belongs);
+    let shops = json!({"hostports": ["shop.example.com:443"]});
+    assert_not_delegated("POST", "/edges/https", shops.clone(), "/hostports/0", belongs);
+    assert_allowed("PATCH", &shop, json!({"hostports": ["shop.example.com:443", "shop.example.com:80"]}));
+    // Edges without a source can have the same hostport, as the API specification has it.
+    assert_allowed("POST", "/edges/https", json!({"hostports": ["free.example.com:443"], "description": "one"}));
+    assert_allowed("POST", "/edges/https", json!({"hostports": ["free.example.com:443"], "description": "two"}));
+    let free = path_of(&serve, "free.example.com:443");
+    assert_not_delegated("PATCH", &free, shops, "/hostports/0", belongs);
+    assert_allowed("PATCH", &free, json!({"description": "three"}));
+
+    let help = route_of(&serve, &shop, "/docs/");
+    let only = "source `shop` delegates only paths below `/docs/`";
+    for text in ["/", "/admin/", "/docs/../admin/"] {
+        assert_not_delegated("PATCH", &help, json!({"match": text}), "/match", only);
+    }
+    assert_allowed("PATCH", &help, json!({"match": "/docs/new/"}));
+    assert_allowed("PATCH", &help, json!({"description": "by hand"}));
+    assert_allowed("PATCH", &route_of(&serve, &shop, "/cart/"), json!({"match": "/basket/"}));
+}
+
+#[test]
+fn a_hostport_that_two_sources_have_already_stops_neither() {
+    let folder = Folder::new();
+    let allowed = |text: String, name: &str| {
+        let annotated = format!("{{name: {name}, annotations: {{edgewright/lint.duplicate-hostport: allow}}}}");
+        text.replace(&format!("{{name: {name}}}"), &annotated)
+    };
+    let shared = allowed(storefront("  delegates_to: [{source: docs, path_prefix: /}]\n"), "storefront");
+    folder.write("shop/edge.yaml", &shared);
+    let theirs = allowed(head("HttpsEdge", "docs") + "spec:\n  hostports: [\"shop.example.com:443\"]\n", "docs");
+    folder.write("docs/edge.yaml", &theirs);
+    folder.ok("reconcile --source shop shop");
+    folder.ok("reconcile --source docs docs");
+    folder.write("shop/edge.yaml", &allowed(storefront(""), "storefront"));
+    folder.ok("reconcile --source shop shop");
+    folder.write("docs/edge.yaml", &(theirs.clone() + "  description: still here\n"));
+    folder.ok("reconcile --source docs docs");
+
+    // Once it is given up, it cannot be added again.
+    folder.write("docs/edge.yaml", &theirs.replace("shop.example.com", "docs.example.com"));
+    folder.ok("reconcile --source docs docs");
+    folder.write("docs/edge.yaml", &theirs);
+    assert_refused(&folder.run("reconcile --source docs docs"), &["NOT_DELEGATED", "docs/edge.yaml:5:"]);
+}
+
+#[test]
+fn an_old_copy_of_a_context_does_not_keep_a_client_from_the_server() {
+    let folder = Folder::new();
+    folder.write("shop/edge.yaml", &storefront(DELEGATES));
+    folder.ok("reconcile --source shop shop");
+    folder.write("old/edge.yaml", &storefront(""));
+    folder.write("docs/route.yaml", &route("/docs/", ""));
+    let serve = folder.serve("");
+    let run = client(&folder, &serve, "reconcile --source docs --with old docs");
+    assert_eq!(run.code, 0, "{}", run.all());
+    // What the server does not admit, it refuses itself.
+    folder.write("docs/route.yaml", &route("/admin/", ""));
+    folder.write("old/edge.yaml", &storefront(&DELEGATES.replace("/docs/", "/admin/")));
+    let run = client(&folder, &serve, "plan --source docs --with old docs");
+    assert_refused(&run, &["NOT_DELEGATED", "delegates only paths below `/docs/`"]);
+}
+
+#[test]
+fn a_shared_authority_is_used_and_its_replacement_is_reported_at_its_manifest() {
+    let folder = Folder::new();
+    let authority = head("CertificateAuthority", "staff") + "spec: {ca_pem: {from_file: ca.pem}}\n";
+    folder.write("shop/ca.yaml", &authority);
+    folder.write("shop/ca.pem", include_str!("../../examples/storefront/certs/staff-devices.pem"));
+    let edge = "spec: {hostports: [\"docs.example.com:443\"], mutual_tls: {certificate_authority_ids: [staff]}}\n";
+    folder.write("docs/edge.yaml", &(head("HttpsEdge", "docs") + edge));
+    let unused = folder.ok("reconcile --source shop shop");
+    assert!(unused.err.contains("unused-certificate-authority"), "{}", unused.err);
+    folder.ok("reconcile --source docs docs");
+    let used = folder.ok("plan --source shop shop");
+    assert!(!used.err.contains("unused-certificate-authority"), "{}", used.err);
+    folder.write("shop/ca.pem", include_str!("../../examples/storefront/certs/partner-devices.pem"));
+    let in_use = "is in use by HttpsEdge docs of source `docs`";
+    let help = "declare the new one under another name";
+    assert_refused(&folder.run("plan --source shop shop"), &["IN_USE", in_use, "shop/ca.yaml:4:", help]);
 }

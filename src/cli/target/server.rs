@@ -248,11 +248,12 @@ impl Target for ServerTarget {
     fn propose(&mut self, _document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let validated = validate_loaded(&loaded, &self.options.lints, &self.options.source);
-        // Only the server can resolve every reference: another source may own the target. Until then, its report is the
-        // correct one for denied findings, too.
-        let unresolved = Name::Code(Code::UnknownReference);
-        let is_resolved = validated.diagnostics.iter().all(|it| it.code != unresolved);
-        let counts = |code: Name| is_resolved || (code != unresolved && !matches!(code, Name::Lint(_)));
+        // Only the server can resolve every reference: another source may own the target. It also has the edges of other
+        // sources, of which a local context may be an old copy. Until then, its report is the correct one for denied
+        // findings, too.
+        let unresolved = [Code::UnknownReference, Code::NotDelegated, Code::RequiredModule].map(Name::Code);
+        let is_resolved = validated.diagnostics.iter().all(|it| !unresolved.contains(&it.code));
+        let counts = |code: Name| is_resolved || (!unresolved.contains(&code) && !matches!(code, Name::Lint(_)));
         let is_local_error = |it: &Diagnostic| it.severity == Severity::Error && counts(it.code);
         let stops = validated.diagnostics.iter().any(is_local_error) && !self.options.isolate;
         if stops || (validated.has_errors() && files.is_empty()) {

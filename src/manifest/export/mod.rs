@@ -23,7 +23,8 @@ use crate::{
         id::{Id, is_name},
         json::JsonError,
         key::Key,
-        kind::event_source::EventSource,
+        kind::{event_source::EventSource, https_edge::HttpsEdge},
+        module::{SharedModule, Slot},
         node::Tape,
         operation::Claim,
         resource::AnyResource,
@@ -301,7 +302,7 @@ impl Exporter<'_> {
     /// A spec without defaults, with variables for secrets and names for references.
     fn spec(&mut self, entry: &Entry, name: &str) -> Result<Map<String, Value>, JsonError> {
         let info = entry.key.kind.info();
-        let named = self.with_names(entry.spec());
+        let named = self.with_names(&self.without_required(entry));
         let (mut masked, revealed) = (named.to_json(Secrets::Masked)?, named.to_json(Secrets::Revealed)?);
         let mut defaults = (info.empty)().to_json(Secrets::Masked)?;
         for slot in info.slots {
@@ -326,6 +327,18 @@ impl Exporter<'_> {
             }
         }
         Ok(kept)
+    }
+
+    /// The spec without the modules that its edge requires. A plan adds them, and their secrets can be those of another
+    /// source.
+    fn without_required(&self, entry: &Entry) -> Arc<dyn AnyResource> {
+        let edge = entry.key.parent_key().and_then(|parent| self.snapshot.get(&parent));
+        let required = edge.and_then(|edge| edge.spec_as::<HttpsEdge>()?.required_modules.as_deref());
+        let Some(required) = required else { return Arc::clone(entry.spec()) };
+        let required: &dyn AnyResource = required;
+        let added: Vec<(&'static Slot, Option<SharedModule>)> =
+            required.modules().map(|(slot, _)| (slot, None)).collect();
+        entry.spec().with_modules(&added)
     }
 
     /// The spec with the ids of exported authorities replaced by names.

@@ -1,0 +1,56 @@
+//! Consent of edges to what single requests write (D103).
+
+use super::{HostEdge, hostports};
+use crate::model::{
+    Kind,
+    fault::{Fault, Path},
+    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+    operation::Operation,
+    snapshot::{Entry, Snapshot},
+};
+
+/// The field of a route that decides where it is.
+const MATCH: &str = "match";
+
+/// Returns why an edge of another source does not consent to a request: it adds a hostport of that edge, or moves a route
+/// of a source out of what the edge delegates. Requests that change neither are not judged, whatever the state is.
+pub(crate) fn refused_write(current: &Snapshot, operation: &Operation) -> Option<Fault> {
+    match operation {
+        Operation::Create { spec, claim, .. } => {
+            let source = claim.as_ref().map(|claim| claim.source.as_str());
+            hostports::taken(current, source, spec.as_any().downcast_ref::<HttpsEdge>()?, None)
+        }
+        Operation::Patch { key, spec, fields } if key.kind == Kind::HttpsEdge => {
+            if !fields.iter().any(|field| field == "hostports") {
+                return None;
+            }
+            let entry = current.get(key)?;
+            let edge = spec.as_any().downcast_ref::<HttpsEdge>()?;
+            hostports::taken(current, source_of(entry), edge, entry.spec_as::<HttpsEdge>())
+        }
+        Operation::Patch { key, .. } => {
+            let entry = current.get(key)?;
+            let source = source_of(entry)?;
+            let route = moved_route(entry, operation)?;
+            let edge = HostEdge::stored(current.get(&key.parent_key()?)?, source)?;
+            let fault = edge.missing_consent(edge.owner?, source, &route)?;
+            Some(fault.at(Path::root().join(MATCH)))
+        }
+        _ => None,
+    }
+}
+
+fn source_of(entry: &Entry) -> Option<&str> {
+    entry.claim.as_ref().map(|claim| claim.source.as_str())
+}
+
+/// The new match of a route, if a request changes it. All other fields are empty.
+pub(crate) fn moved_route(entry: &Entry, operation: &Operation) -> Option<HttpsEdgeRoute> {
+    let Operation::Patch { spec, fields, .. } = operation else { return None };
+    let (former, patch) = (entry.spec_as::<HttpsEdgeRoute>()?, spec.as_any().downcast_ref::<HttpsEdgeRoute>()?);
+    let has = |name: &str| fields.iter().any(|field| field == name);
+    let match_type = if has("match_type") { patch.match_type } else { former.match_type };
+    let text = if has(MATCH) { &patch.r#match } else { &former.r#match };
+    let is_moved = match_type != former.match_type || *text != former.r#match;
+    is_moved.then(|| HttpsEdgeRoute { match_type, r#match: text.clone(), ..HttpsEdgeRoute::default() })
+}
