@@ -19,7 +19,9 @@ use crate::{
             https_edge::{Delegation, HttpsEdge},
             https_edge_route::HttpsEdgeRoute,
         },
+        module::{AnyModule, SharedModule, Slot},
         resource::AnyResource,
+        secret::Secrets,
         snapshot::{Entry, Snapshot},
     },
     routing::selector::Selector,
@@ -136,8 +138,26 @@ fn wanted_prefix(route: &HttpsEdgeRoute) -> String {
 fn differing_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<&'static str> {
     let Some(required) = &edge.required_modules else { return Vec::new() };
     let required: &dyn AnyResource = &**required;
-    let differs = required.modules().filter(|(slot, module)| !route.module(slot).is_some_and(|own| own.same(*module)));
+    let differs =
+        required.modules().filter(|(slot, module)| !route.module(slot).is_some_and(|own| alike(own, *module)));
     differs.map(|(slot, _)| slot.name).collect()
+}
+
+/// Whether two modules are equal but for the values of secrets. Whoever sends guesses for a secret of another source must
+/// not learn which one is right, so no finding may depend on it.
+fn alike(one: &dyn AnyModule, other: &dyn AnyModule) -> bool {
+    let masked = |module: &dyn AnyModule| module.to_json(Secrets::Masked).ok();
+    one.same(other) || (one.slot() == other.slot() && masked(one).is_some_and(|one| masked(other) == Some(one)))
+}
+
+/// A route with the secrets of the modules that its edge requires, instead of its own.
+pub(super) fn with_required_secrets(spec: Arc<dyn AnyResource>, required: &dyn AnyResource) -> Arc<dyn AnyResource> {
+    let alike = required
+        .modules()
+        .filter(|(slot, module)| spec.module(slot).is_some_and(|own| !own.same(*module) && alike(own, *module)));
+    let modules: Vec<(&'static Slot, Option<SharedModule>)> =
+        alike.map(|(slot, _)| (slot, required.shared_module(slot))).collect();
+    if modules.is_empty() { spec } else { spec.with_modules(&modules) }
 }
 
 /// Checks the delegations of a manifest. The paths of faults are below the list.
