@@ -248,3 +248,33 @@ fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
         assert!(refused.code != 0 && refused.err.contains(words), "{options}: {}", refused.all());
     }
 }
+
+#[test]
+fn the_secrets_of_required_modules_are_those_of_the_edge() {
+    let server = Server::start();
+    let shop = "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: guard}\nspec:\n  \
+                webhook_verification: {provider: github, secret: shop-secret-1}\n---\n\
+                apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: shop}\nspec:\n  \
+                hostports: ['shop.example.com:443']\n  delegates_to: [{source: docs, path_prefix: /docs/}]\n  \
+                required_modules: [guard]\n";
+    let docs = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: help}\nspec:\n  edge: shop\n  \
+                match_type: path_prefix\n  match: /docs/\n  backend: {backend_id: bkd_1}\n  \
+                oidc: {issuer: 'https://login.example.com', client_id: docs, client_secret: docs-secret-1}\n";
+    for (source, text) in [("shop", shop), ("docs", docs)] {
+        let made = server.call("POST", "/reconciliations", reconciliation(source, text, false));
+        assert_eq!(made.status, 201, "{}", made.text);
+    }
+    let route = route_of(&server, "shop");
+    let secrets = |scope: Value| {
+        let (_, token) = key(&server, scope);
+        let get = |path: String, place: &str| server.call_as(&token, "GET", &path, None).str(place).to_owned();
+        [
+            get(route.clone(), "/webhook_verification/secret"),
+            get(format!("{route}/webhook_verification"), "/secret"),
+            get(format!("{route}/oidc"), "/client_secret"),
+        ]
+    };
+    assert_eq!(secrets(json!({"apply": ["docs"]})), [MASK, MASK, "docs-secret-1"]);
+    assert_eq!(secrets(json!({"apply": ["shop"]})), [MASK; 3]);
+    assert_eq!(secrets(json!({"apply": ["shop", "docs"]})), ["shop-secret-1", "shop-secret-1", "docs-secret-1"]);
+}
