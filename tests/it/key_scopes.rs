@@ -4,7 +4,7 @@ use edgewright::resources::MASK;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::Folder,
+    cli::{Folder, finish},
     server::{Answer, Server},
 };
 
@@ -277,4 +277,57 @@ fn the_secrets_of_required_modules_are_those_of_the_edge() {
     assert_eq!(secrets(json!({"apply": ["docs"]})), [MASK, MASK, "docs-secret-1"]);
     assert_eq!(secrets(json!({"apply": ["shop"]})), [MASK; 3]);
     assert_eq!(secrets(json!({"apply": ["shop", "docs"]})), ["shop-secret-1", "shop-secret-1", "docs-secret-1"]);
+}
+
+#[test]
+fn what_a_planner_reviewed_is_applied_with_another_key() {
+    let server = start();
+    let (_, planner) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
+    let (_, applier) = key(&server, json!({"apply": ["shop"]}));
+    let post = |token: &str, text: &str, dry_run: bool, expect: &str| {
+        let mut body = reconciliation("shop", text, dry_run).unwrap_or_default();
+        body["expect"] = json!(expect);
+        server.call_as(token, "POST", "/reconciliations", Some(body))
+    };
+    let text = manifest("shop", "shop-secret-2", "second");
+    let reviewed = post(&planner, &text, true, "").str("/outcome").to_owned();
+    assert!(reviewed.starts_with("masked:"), "{reviewed}");
+    let now = post(&applier, &text, true, &reviewed);
+    assert_eq!(now.str("/outcome"), reviewed, "{}", now.text);
+    assert!(now.text.contains("ERR_EDGEWRIGHT_UNREVIEWED_SECRETS"), "{}", now.text);
+    // Anything else that differs from the review is stale.
+    let other = post(&applier, &manifest("shop", "shop-secret-2", "third"), false, &reviewed);
+    refused(&other, 409, &["STALE", "/expect"]);
+    let applied = post(&applier, &text, false, &reviewed);
+    assert_eq!(applied.status, 201, "{}", applied.text);
+    assert!(applied.text.contains("ERR_EDGEWRIGHT_UNREVIEWED_SECRETS"), "{}", applied.text);
+    let route = server.call("GET", &route_of(&server, "shop"), None);
+    assert_eq!(route.str("/webhook_verification/secret"), "shop-secret-2");
+    assert_eq!(route.str("/description"), "second");
+}
+
+#[test]
+fn the_saved_plan_of_a_planner_is_applied_with_another_key() {
+    let folder = Folder::new();
+    let token = |options: &str| folder.ok(&format!("keys create --owner bot_ci {options}")).out.trim().to_owned();
+    let (planner, applier) = (token("--scope-role planner --plan shop"), token("--apply shop"));
+    let serve = folder.serve("");
+    let run = |line: &str, token: &str| {
+        let mut command = folder.command(line);
+        let server = format!("http://{}", serve.address);
+        command.env("EDGEWRIGHT_SERVER", server).env("EDGEWRIGHT_TOKEN", token).env_remove("EDGEWRIGHT_STORE");
+        finish(command, "")
+    };
+    folder.write("shop.yaml", &manifest("shop", "shop-secret-1", "first"));
+    let planned = run("plan --source shop --out plan.json shop.yaml", &planner);
+    assert_eq!(planned.code, 0, "{}", planned.all());
+    folder.write("shop.yaml", &manifest("shop", "shop-secret-1", "second"));
+    let stale = run("reconcile --source shop --plan plan.json shop.yaml", &applier);
+    assert_eq!(stale.code, 5, "{}", stale.all());
+    folder.write("shop.yaml", &manifest("shop", "shop-secret-1", "first"));
+    let applied = run("reconcile --source shop --plan plan.json shop.yaml", &applier);
+    assert_eq!(applied.code, 0, "{}", applied.all());
+    assert!(applied.all().contains("reviewed without the values of secrets"), "{}", applied.all());
+    let local = folder.run("reconcile --source shop --plan plan.json shop.yaml");
+    assert_ne!(local.code, 0, "{}", local.all());
 }
