@@ -131,7 +131,7 @@ pub(super) async fn handle(
         true => past::state(app, snapshot, parts.uri.query()).await?,
         false => (snapshot, None),
     };
-    let sight = if snapshot.revision == current { sight } else { sight.of_the_past() };
+    let sight = sight.of_revision(snapshot.revision, current);
     let repeated = given::take_parameters(&mut content, endpoint, &parameters);
     let (people, owned) = (OnceLock::new(), OnceLock::new());
     let (kind, headers) = (endpoint.kind, parts.headers);

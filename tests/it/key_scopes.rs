@@ -337,3 +337,20 @@ fn the_saved_plan_of_a_planner_is_applied_with_another_key() {
     assert_eq!(local.code, 5, "{}", local.all());
     assert!(local.err.contains("apply it through its server"), "{}", local.all());
 }
+
+#[test]
+fn an_immutable_secret_is_not_compared_without_permission() {
+    let server = start();
+    let (_, token) = key(&server, json!({"apply": ["shop"]}));
+    let document = server.call("GET", "/openapi.json", None);
+    let example = "/paths/~1tls_certificates/post/requestBody/content/application~1json/example";
+    let example = document.json.pointer(example).cloned().unwrap_or_default();
+    let made = server.call("POST", "/tls_certificates", Some(example.clone()));
+    assert_eq!(made.status, 201, "{}", made.text);
+    let path = format!("/tls_certificates/{}", made.str("/id"));
+    let right = example["private_key_pem"].as_str().unwrap_or_default().to_owned();
+    for guess in [right.clone(), format!("{right}\n")] {
+        let body = Some(json!({"private_key_pem": guess}));
+        refused(&server.call_as(&token, "PATCH", &path, body), 403, &["TlsCertificate", "ask an admin: usr_admin"]);
+    }
+}

@@ -44,6 +44,11 @@ impl Sight {
         }
     }
 
+    /// The same for the state of a revision, if the store is at another one.
+    pub(in crate::api) fn of_revision(self, revision: u64, current: u64) -> Self {
+        if revision == current { self } else { self.of_the_past() }
+    }
+
     /// Whether the caller sees the secrets of a resource itself.
     pub(in crate::api) fn sees(&self, entry: &Entry) -> bool {
         match self {

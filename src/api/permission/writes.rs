@@ -155,6 +155,7 @@ mod tests {
             code::Code,
             id::Id,
             kind::{
+                event_source::EventSource,
                 https_edge::Delegation,
                 https_edge_route::{HttpsEdgeRoute, MatchType},
                 ip_restriction::{IpRestriction, Traffic},
@@ -291,20 +292,12 @@ mod tests {
     fn a_subscription_with_the_sources_of_others_is_out_of_reach() {
         let source = |id: &str, owner: Option<&str>| Operation::Create {
             key: Key::child(Kind::EventSource, Id::new("esb_1"), Id::new(id)),
-            spec: (Kind::EventSource.info().empty)(),
+            spec: Arc::new(EventSource { r#type: id.to_owned() }),
             claim: owner.map(claim),
             token: None,
         };
-        let subscription = Operation::Create {
-            key: Key::new(Kind::EventSubscription, Id::new("esb_1")),
-            spec: (Kind::EventSubscription.info().empty)(),
-            claim: None,
-            token: None,
-        };
-        let current = |owner: Option<&str>| {
-            let entries = [subscription.clone(), source("edge_created.v0", owner)];
-            Snapshot::default().apply(&entries, now()).unwrap().0
-        };
+        let current =
+            |owner: Option<&str>| Snapshot::default().apply(&[source("edge_created.v0", owner)], now()).unwrap().0;
         let (key, owner, scope) =
             (Id::new("ak_1"), Id::new("usr_1"), Arc::new(kinds(&["EventSource", "EventSubscription"])));
         let caller = Caller { key, owner, role: Role::Editor, scope: Some(Arc::clone(&scope)) };
