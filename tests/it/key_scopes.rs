@@ -342,15 +342,33 @@ fn the_saved_plan_of_a_planner_is_applied_with_another_key() {
 fn an_immutable_secret_is_not_compared_without_permission() {
     let server = start();
     let (_, token) = key(&server, json!({"apply": ["shop"]}));
-    let document = server.call("GET", "/openapi.json", None);
-    let example = "/paths/~1tls_certificates/post/requestBody/content/application~1json/example";
-    let example = document.json.pointer(example).cloned().unwrap_or_default();
-    let made = server.call("POST", "/tls_certificates", Some(example.clone()));
+    let right = include_str!("data/wildcard.key.pem");
+    let body = json!({"certificate_pem": include_str!("data/wildcard.pem"), "private_key_pem": right});
+    let made = server.call("POST", "/tls_certificates", Some(body));
     assert_eq!(made.status, 201, "{}", made.text);
     let path = format!("/tls_certificates/{}", made.str("/id"));
-    let right = example["private_key_pem"].as_str().unwrap_or_default().to_owned();
-    for guess in [right.clone(), format!("{right}\n")] {
+    for guess in [right.to_owned(), format!("{right}\n")] {
         let body = Some(json!({"private_key_pem": guess}));
         refused(&server.call_as(&token, "PATCH", &path, body), 403, &["TlsCertificate", "ask an admin: usr_admin"]);
     }
+}
+
+#[test]
+fn the_dry_run_of_a_rollback_shows_no_change_of_a_secret() {
+    let server = start();
+    let before = server.store().snapshot().revision;
+    let text = manifest("shop", "shop-secret-2", "first");
+    assert_eq!(server.call("POST", "/reconciliations", reconciliation("shop", &text, false)).status, 201);
+    let (_, planner) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
+    let (_, applier) = key(&server, json!({"apply": ["shop"]}));
+    let call = |token: &str, body: Value| server.call_as(token, "POST", "/rollbacks", Some(body));
+    let body = json!({"to": before, "source": "shop", "dry_run": true});
+    let shown = call(&planner, body.clone());
+    assert_eq!(shown.status, 200, "{}", shown.text);
+    assert!(!shown.text.contains("webhook_verification"), "{}", shown.text);
+    assert!(server.call("POST", "/rollbacks", Some(body)).text.contains("webhook_verification"));
+    let outcome = shown.str("/outcome");
+    let body = json!({"to": before, "source": "shop", "expect": outcome});
+    let applied = call(&applier, body);
+    assert_eq!(applied.status, 201, "{}", applied.text);
 }

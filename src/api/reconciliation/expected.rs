@@ -47,7 +47,7 @@ pub(super) fn outcome(saved: Option<&SavedPlan>) -> Result<String, JsonError> {
 }
 
 /// Whether a plan creates and deletes the same resources as the one without secrets, which shows all other changes.
-pub(super) fn differs_in_secrets_only(plan: &Plan, masked: &Plan) -> bool {
+pub(in crate::api) fn differs_in_secrets_only(plan: &Plan, masked: &Plan) -> bool {
     let moved = |plan: &Plan| -> Vec<(Key, Effect)> {
         let moves = |effect: Effect| matches!(effect, Effect::Create | Effect::Replace | Effect::Delete);
         let changes = plan.changes.iter().filter(|change| moves(change.effect));

@@ -49,7 +49,8 @@ use crate::{
     },
     store::{Attempt, Store, engine::Query, history::Outcome},
 };
-use expected::{differs_in_secrets_only, outcome, tell_unreviewed};
+pub(super) use expected::differs_in_secrets_only;
+use expected::{outcome, tell_unreviewed};
 use wire::{Reconciliation, ReconciliationItem, Request, Run};
 
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
