@@ -238,6 +238,15 @@ fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
         let run = folder.ok(command);
         assert!(run.err.contains("1 API key may apply every source, 1 without"), "{command}: {}", run.err);
     }
+    let serve = folder.serve("");
+    for line in ["keys list", "owners list"] {
+        let mut command = folder.command(line);
+        let server = format!("http://{}", serve.address);
+        command.env("EDGEWRIGHT_SERVER", server).env("EDGEWRIGHT_TOKEN", &serve.token).env_remove("EDGEWRIGHT_STORE");
+        let run = finish(command, "");
+        assert!(run.err.contains("2 API keys may apply every source, 1 without"), "{line}: {}", run.all());
+    }
+    drop(serve);
     for (options, words) in [
         ("--kind TlsCertificat", "did you mean `TlsCertificate`?"),
         ("--expires-at soon", "`expires_at` must be a time"),
