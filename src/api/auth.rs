@@ -52,7 +52,8 @@ impl Caller {
     /// The error of a request that the caller may not make, for the client and the security log.
     pub(super) fn refused(&self, fault: Fault) -> ApiError {
         let (event, reason) = match fault.code {
-            Code::Unauthenticated => (SecurityEvent::AuthenticationFailed, "deleted key"),
+            // The caller is that of an earlier revision.
+            Code::Unauthenticated => (SecurityEvent::AuthenticationFailed, "deleted or expired key"),
             _ if self.scope.is_some() => (SecurityEvent::PermissionRefused, "scope"),
             _ => (SecurityEvent::PermissionRefused, self.role.as_str()),
         };
@@ -63,6 +64,12 @@ impl Caller {
     fn of(snapshot: &Snapshot, id: &Id, key: &ApiKey) -> Option<Self> {
         let role = rules::key_role(snapshot, key)?;
         Some(Self { key: id.clone(), owner: Id::new(&key.owner_id), role, scope: key.scope.clone() })
+    }
+
+    /// The error message of an expired key.
+    pub(super) fn expiry(&self) -> Option<String> {
+        let scope = self.scope.as_ref().filter(|scope| scope.is_expired(mint::now()))?;
+        Some(format!("the API key {} expired at {}; create another one", self.key, scope.expires_at))
     }
 
     /// The same caller at another revision: its key may be deleted or limited since, and the role of its owner changed.
@@ -129,8 +136,7 @@ fn identified(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Cal
         unauthenticated("a valid API key is required: send `Authorization: Bearer TOKEN`".to_owned(), reason)
     })?;
     // Only who has the token is told.
-    if let Some(scope) = caller.scope.as_ref().filter(|scope| scope.is_expired(mint::now())) {
-        let message = format!("the API key {} expired at {}; create another one", caller.key, scope.expires_at);
+    if let Some(message) = caller.expiry() {
         return Err(unauthenticated(message, EXPIRED));
     }
     access::note_actor(&caller.key);

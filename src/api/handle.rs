@@ -15,8 +15,8 @@ use super::{
     auth::{self, Caller},
     body::{self, Limits},
     endpoint::{Action, Endpoint},
-    given, list, past,
-    permission::{self, Intent, Manner, Sight},
+    given, guard, list, past,
+    permission::{self, Intent, Sight},
     precondition::Precondition,
     protection::WriteCheck,
     query,
@@ -131,7 +131,7 @@ pub(super) async fn handle(
         true => past::state(app, snapshot, parts.uri.query()).await?,
         false => (snapshot, None),
     };
-    let sight = if snapshot.revision == current { sight } else { sight.of_the_past() };
+    let sight = sight.of_revision(snapshot.revision, current);
     let repeated = given::take_parameters(&mut content, endpoint, &parameters);
     let (people, owned) = (OnceLock::new(), OnceLock::new());
     let (kind, headers) = (endpoint.kind, parts.headers);
@@ -251,6 +251,13 @@ impl ApiRequest<'_> {
         let (spec, found) = with_body(self.size, move || given::decode(kind, content.root(), Some(&named))).await?;
         let before = self.snapshot.get(&key).map(|entry| Arc::clone(entry.spec()));
         let mut fields = patch.changed.clone();
+        if let Some(spec) = &spec {
+            // Immutable fields are compared, and one may be a secret.
+            let operation = Operation::Patch { key: key.clone(), spec: Arc::clone(spec), fields: fields.clone() };
+            let address = guard::client_of(&self.headers);
+            permission::allows_request(&self.caller, address, &[operation], &self.snapshot)
+                .map_err(|fault| self.caller.refused(fault))?;
+        }
         let mut faults = given::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
         faults.extend(found);
         let spec = given::without_faults(spec, self.with_faults(faults))?;
@@ -305,11 +312,12 @@ impl ApiRequest<'_> {
         let attempt = Attempt { note: owned.note(), ..Attempt::new(caller.author()) };
         let sight = self.sight.clone();
         let changes = people_changes(&operations);
+        let address = guard::client_of(&self.headers);
         let commit = move || {
             owned.look_up(&operations);
             let mut warnings = Vec::new();
             let committed = app.store.commit_with(attempt, |current| -> Result<Vec<Operation>, ApiError> {
-                permission::allows_operations(&caller, &operations, Manner::Single, current)
+                permission::allows_request(&caller, address, &operations, current)
                     .map_err(|fault| caller.refused(fault))?;
                 warnings = owned.check(current, &operations).map_err(ApiError::new)?;
                 precondition.check(|| match slot {

@@ -43,7 +43,7 @@ pub(super) fn render_module(
 ) -> Result<Option<Rendered>, ApiError> {
     let Some(entry) = snapshot.get(host) else { return Ok(None) };
     let Some(module) = entry.spec().module(slot) else { return Ok(None) };
-    Ok(Some(answer::rendered(module.view_json(host, &app.site, sight.secrets(entry))?)))
+    Ok(Some(answer::rendered(module.view_json(host, &app.site, sight.secrets(snapshot, entry, slot))?)))
 }
 
 /// The place of the form that is shown: with secrets or without.

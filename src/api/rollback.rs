@@ -18,9 +18,9 @@ use super::{
     body::{self, Limits},
     openapi::{extension::ExtensionOperation, schemas::Schemas},
     past,
-    permission::{self, Intent, Manner},
+    permission::{self, Intent, Manner, Sight},
     query,
-    reconciliation::json_response,
+    reconciliation::{differs_in_secrets_only, json_response},
 };
 use crate::{
     model::{
@@ -35,7 +35,7 @@ use crate::{
     plan::{
         format::json::ReportDocument,
         safety::Budget,
-        saved::{Guard, Pin, SavedPlan},
+        saved::{Guard, Pin, SavedPlan, is_masked},
     },
     reconcile::{Planned, check_source, measure, rollback::Rollback, sync_log},
     store::{Attempt, Store, history::Outcome},
@@ -146,8 +146,14 @@ impl RollbackJob<'_> {
         let target = store.snapshot_at(rollback.to);
         let target = target.map_err(|error| past::refused(error, "to"))?;
         if self.request.dry_run {
-            let planned = rollback.plan(&store.snapshot(), &target);
-            return self.answer(&planned, None);
+            let current = store.snapshot();
+            let is_blind = Sight::of(&self.admit(&current)?).of_the_past() != Sight::Everything;
+            let planned = match is_blind {
+                true => rollback.masked_plan(&current, &target)?,
+                false => rollback.plan(&current, &target),
+            };
+            let outcome = self.outcome(&planned, is_blind)?;
+            return self.answer(&planned, outcome, None);
         }
         let accept = |current: &Snapshot, planned: Planned| {
             // The key may have been revoked since the request arrived.
@@ -156,7 +162,10 @@ impl RollbackJob<'_> {
                 permission::allows_operations(&caller, &plan.each_operation(), Manner::Planned, current)
                     .map_err(|fault| caller.refused(fault))?;
             }
-            self.accept(&planned)?;
+            // Its dry run was for a caller who does not see all secrets.
+            let expects_masked = is_masked(&self.request.expect);
+            let masked = expects_masked.then(|| rollback.masked_plan(current, &target)).transpose()?;
+            self.accept(&planned, masked.as_ref())?;
             Ok::<_, ApiError>(planned)
         };
         let (planned, revision) = rollback.apply(store, &target, Some(caller), accept)?;
@@ -166,7 +175,8 @@ impl RollbackJob<'_> {
         if revision.is_some() {
             self.app.following.iter().for_each(|following| following.look());
         }
-        self.answer(&planned, revision)
+        let outcome = self.outcome(&planned, false)?;
+        self.answer(&planned, outcome, revision)
     }
 
     /// The caller, if it has the permission.
@@ -181,9 +191,18 @@ impl RollbackJob<'_> {
     }
 
     /// Whether a plan may run: it is the one that the client expects, and no limit refuses it.
-    fn accept(&self, planned: &Planned) -> Result<(), ApiError> {
+    fn accept(&self, planned: &Planned, masked: Option<&Planned>) -> Result<(), ApiError> {
         let expect = &self.request.expect;
-        if !expect.is_empty() && self.outcome(planned)? != *expect {
+        let is_expected = match masked {
+            _ if expect.is_empty() => true,
+            None => self.outcome(planned, false)? == *expect,
+            Some(masked) => {
+                let plans = planned.plan.as_ref().zip(masked.plan.as_ref());
+                plans.is_some_and(|(plan, masked)| differs_in_secrets_only(plan, masked))
+                    && self.outcome(masked, true)? == *expect
+            }
+        };
+        if !is_expected {
             let message = "the plan is no longer the expected one: the store has changed since the dry run";
             return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
         }
@@ -194,18 +213,20 @@ impl RollbackJob<'_> {
         }
     }
 
-    fn outcome(&self, planned: &Planned) -> Result<String, JsonError> {
+    fn outcome(&self, planned: &Planned, masked: bool) -> Result<String, JsonError> {
         let RollbackRequest { to, source, .. } = &self.request;
         let what = format!("rollback to {to} of `{source}`");
         let pin = Pin { guard: Guard::Store(self.app.store.root_secret()), source: &what, commit: None };
         let Some(plan) = &planned.plan else { return Ok(String::new()) };
-        SavedPlan::new(plan, planned.desired.values(), &pin)?.outcome()
+        let desired = planned.desired.values();
+        let saved = if masked { SavedPlan::masked(plan, desired, &pin) } else { SavedPlan::new(plan, desired, &pin) };
+        saved?.outcome()
     }
 
-    fn answer(&self, planned: &Planned, revision: Option<u64>) -> Result<Response, ApiError> {
+    fn answer(&self, planned: &Planned, outcome: String, revision: Option<u64>) -> Result<Response, ApiError> {
         let mut report = planned.report("rollback");
         report.applied = revision;
-        let run = RollbackRun { report: ReportDocument::of(&report), outcome: self.outcome(planned)? };
+        let run = RollbackRun { report: ReportDocument::of(&report), outcome };
         let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
         Ok(json_response(status, &run)?)
     }

@@ -12,7 +12,7 @@ use super::{
     owners,
     show::say,
     store_or_server::StoreOrServer,
-    target::{ApiClient, create_through, delete_through, keys_of, role_through},
+    target::{ApiClient, ApiKeyOfServer, create_through, delete_through, keys_of, role_through},
 };
 use crate::{
     api::security::{LocalChanges, LocalLog},
@@ -251,7 +251,20 @@ pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation
 
 /// Warns of keys without limits, unless only admins have any.
 pub(super) fn wide_keys(snapshot: &Snapshot) -> Option<String> {
-    let (admins, others) = rules::keys_of_every_source(snapshot);
+    warning_of(rules::keys_of_every_source(snapshot))
+}
+
+/// The same for the keys of a server, with the roles of their owners.
+pub(super) fn wide_keys_of_server(keys: &[ApiKeyOfServer], roles: &HashMap<String, Role>) -> Option<String> {
+    let role = |key: &ApiKeyOfServer| {
+        let owner = *roles.get(&key.owner_id)?;
+        Some(key.scope.as_ref().and_then(|scope| scope.role).map_or(owner, |most| owner.min(most)))
+    };
+    let facts = keys.iter().filter_map(|key| Some((key.scope.as_ref(), role(key)?)));
+    warning_of(rules::count_wide(facts))
+}
+
+fn warning_of((admins, others): (usize, usize)) -> Option<String> {
     let keys = if admins + others == 1 { "API key" } else { "API keys" };
     let warning = || {
         format!(
@@ -285,6 +298,9 @@ fn list_of_server(client: &ApiClient) -> Result<String, Failure> {
         }
         Err(failure) => return Err(failure),
     };
+    if let Some(warning) = wide_keys_of_server(&keys, &roles) {
+        say(&warning);
+    }
     let role = |owner: &str| roles.get(owner).map_or("-", |role| role.as_str());
     let lines = keys.iter().map(|key| {
         let most = key.scope.as_ref().and_then(|scope| scope.role).filter(|most| roles.get(&key.owner_id) > Some(most));

@@ -1,15 +1,17 @@
 //! `edgewright owners`: the owners of API keys and their roles (D23).
 
+use std::collections::HashMap;
+
 use clap::Subcommand;
 
 use super::{
     CommandResult, Exit, Failure,
-    keys::{commit, role, wide_keys},
+    keys::{commit, role, wide_keys, wide_keys_of_server},
     local_log::LocalLogArgs,
     output::print,
     show::say,
     store_or_server::StoreOrServer,
-    target::{ApiClient, SEE_ROLES},
+    target::{ApiClient, SEE_ROLES, keys_of},
 };
 use crate::{
     api::owners::{OwnerPage, OwnerUpdate, OwnerView, PATH, set_role},
@@ -76,7 +78,12 @@ impl Args {
         match self.command {
             Command::List { place } => {
                 let (owners, warning) = match place.client()? {
-                    Some(client) => (of_server(&client)?, None),
+                    Some(client) => {
+                        let owners = of_server(&client)?;
+                        let roles: HashMap<String, Role> = owners.iter().cloned().collect();
+                        let warning = wide_keys_of_server(&keys_of(&client)?, &roles);
+                        (owners, warning)
+                    }
                     None => {
                         let store = place.store.read_existing()?;
                         (of_store(&store), wide_keys(&store.snapshot()))

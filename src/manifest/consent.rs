@@ -21,7 +21,7 @@ use crate::{
             https_edge::{Delegation, HttpsEdge},
             https_edge_route::HttpsEdgeRoute,
         },
-        module::AnyModule,
+        module::{AnyModule, SharedModule, Slot},
         resource::AnyResource,
         secret::{Secrets, is_unknown},
         snapshot::{Entry, Snapshot},
@@ -144,32 +144,48 @@ fn wanted_prefix(route: &HttpsEdgeRoute) -> String {
 fn differing_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<&'static str> {
     let Some(required) = &edge.required_modules else { return Vec::new() };
     let required: &dyn AnyResource = &**required;
-    let differs = required.modules().filter(|(slot, module)| !route.module(slot).is_some_and(|own| fits(own, *module)));
+    let differs =
+        required.modules().filter(|(slot, module)| !route.module(slot).is_some_and(|own| alike(own, *module)));
     differs.map(|(slot, _)| slot.name).collect()
 }
 
-/// Whether two modules are equal, or differ only where a value of one is unknown (D106).
-fn fits(own: &dyn AnyModule, required: &dyn AnyModule) -> bool {
-    if own.same(required) {
-        return true;
-    }
-    match (own.to_json(Secrets::Revealed), required.to_json(Secrets::Revealed)) {
-        (Ok(own), Ok(required)) => own_fits(&own, &required),
+/// Whether two modules are equal but for the values of secrets, and for values that are unknown (D106). Whoever sends guesses
+/// for a secret of another source must not learn which one is right, so no finding may depend on it.
+fn alike(one: &dyn AnyModule, other: &dyn AnyModule) -> bool {
+    let forms = |module: &dyn AnyModule| {
+        Some((module.to_json(Secrets::Masked).ok()?, module.to_json(Secrets::Revealed).ok()?))
+    };
+    let alike = || match (forms(one), forms(other)) {
+        (Some((one, of_one)), Some((other, of_other))) => values_alike([&one, &of_one], [&other, &of_other]),
         _ => false,
+    };
+    one.same(other) || (one.slot() == other.slot() && alike())
+}
+
+/// Compares values in their masked and their revealed form: only the second one tells an unknown value from any text.
+fn values_alike(one: [&Value; 2], other: [&Value; 2]) -> bool {
+    let is_assumed = |value: &Value| value.as_str().is_some_and(is_unknown);
+    match (one, other) {
+        ([Value::Object(one), Value::Object(of_one)], [Value::Object(other), Value::Object(of_other)]) => {
+            let alike = |name: &String| match (one.get(name), of_one.get(name), other.get(name), of_other.get(name)) {
+                (Some(one), Some(of_one), Some(other), Some(of_other)) => values_alike([one, of_one], [other, of_other]),
+                _ => false,
+            };
+            one.len() == other.len() && one.keys().all(alike)
+        }
+        // No list contains an unknown value.
+        ([one, of_one], [other, of_other]) => one == other || is_assumed(of_one) || is_assumed(of_other),
     }
 }
 
-fn own_fits(own: &Value, required: &Value) -> bool {
-    let is_assumed = |value: &Value| value.as_str().is_some_and(is_unknown);
-    match (own, required) {
-        (Value::Object(own), Value::Object(required)) => {
-            let alike =
-                |(name, value): (&String, &Value)| required.get(name).is_some_and(|other| own_fits(value, other));
-            own.len() == required.len() && own.iter().all(alike)
-        }
-        // No list contains an unknown value.
-        _ => own == required || is_assumed(own) || is_assumed(required),
-    }
+/// A route with the secrets of the modules that its edge requires, instead of its own.
+pub(super) fn with_required_secrets(spec: Arc<dyn AnyResource>, required: &dyn AnyResource) -> Arc<dyn AnyResource> {
+    let alike = required
+        .modules()
+        .filter(|(slot, module)| spec.module(slot).is_some_and(|own| !own.same(*module) && alike(own, *module)));
+    let modules: Vec<(&'static Slot, Option<SharedModule>)> =
+        alike.map(|(slot, _)| (slot, required.shared_module(slot))).collect();
+    if modules.is_empty() { spec } else { spec.with_modules(&modules) }
 }
 
 /// Checks the delegations of a manifest. The paths of faults are below the list.

@@ -7,6 +7,7 @@ use foldhash::HashMap;
 
 use super::{
     Origin,
+    consent::with_required_secrets,
     declaration::{Declaration, ModuleSet},
     identity::{Known, Wanted, derived},
     kinds::{MODULE_SET, REQUIRED_MODULES},
@@ -85,11 +86,11 @@ impl<'a> KnownNames<'_, 'a> {
         missing: &mut Vec<Missing>,
     ) -> Arc<dyn AnyResource> {
         let spec = self.with_module_sets(declaration, missing);
-        let spec = match self.required_of(declaration, parent) {
-            Some(required) => with_required(spec, &*required),
-            None => spec,
+        let Some(required) = self.required_of(declaration, parent) else {
+            return self.with_ids(declaration, spec, missing);
         };
-        self.with_ids(declaration, spec, missing)
+        let spec = self.with_ids(declaration, with_required(spec, &*required), missing);
+        with_required_secrets(spec, &*required)
     }
 
     /// The modules that the edge of a route requires (D103).

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::IpAddr};
 
-use jiff::Timestamp;
+use jiff::{Timestamp, civil::DateTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -161,8 +161,11 @@ impl KeyScope {
         fields.into_iter().find(|(_, is_within)| !is_within).map(|(field, _)| field)
     }
 
+    /// The last day that RFC 3339 can write is later than the last timestamp, and means the same as never.
     fn expiry(&self) -> Option<Timestamp> {
-        self.expires_at.parse().ok()
+        let is_last = |text: &str| text.parse::<DateTime>().is_ok_and(|time| time.year() == DateTime::MAX.year());
+        let last = || self.expires_at.strip_suffix('Z').filter(|text| is_last(text)).map(|_| Timestamp::MAX);
+        self.expires_at.parse().ok().or_else(last)
     }
 
     fn networks(&self) -> impl Iterator<Item = Network> {
@@ -318,6 +321,8 @@ mod tests {
         assert!(!scope("").is_expired(at(i64::from(u32::MAX))));
         assert!(scope("1970-01-01T00:01:40Z").is_expired(at(100)) && !scope("1970-01-01T00:01:40Z").is_expired(at(99)));
         assert!(scope("soon").is_expired(at(0)), "what cannot be read does not extend a key");
+        let last = scope("9999-12-31T23:59:59Z");
+        assert!(last.faults().is_empty() && !last.is_expired(at(i64::from(u32::MAX))));
         let scope = KeyScope { addresses: texts(&["192.0.2.0/24", "2001:db8::1"]), ..KeyScope::default() };
         let allows = |text: &str| scope.allows_address(text.parse().ok());
         assert!(allows("192.0.2.7") && allows("::ffff:192.0.2.7") && allows("2001:db8::1"));

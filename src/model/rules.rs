@@ -7,6 +7,7 @@ use super::{
     code::Code,
     fault::{Aim, Fault, Path},
     key::Key,
+    key_scope::KeyScope,
     kind::{
         api_key::ApiKey,
         https_edge::HttpsEdge,
@@ -157,9 +158,13 @@ pub(crate) fn key_role(snapshot: &Snapshot, key: &ApiKey) -> Option<Role> {
 
 /// Counts the keys that may apply every source: of admins, and of others.
 pub(crate) fn keys_of_every_source(snapshot: &Snapshot) -> (usize, usize) {
-    let is_wide = |key: &&ApiKey| key.scope.as_ref().is_none_or(|scope| scope.may_apply_all());
-    let roles = keys(snapshot).filter(is_wide).filter_map(|key| key_role(snapshot, key));
-    roles.fold((0, 0), |(admins, others), role| match role {
+    count_wide(keys(snapshot).filter_map(|key| Some((key.scope.as_deref(), key_role(snapshot, key)?))))
+}
+
+/// The same for the scopes and roles of keys.
+pub(crate) fn count_wide<'k>(keys: impl Iterator<Item = (Option<&'k KeyScope>, Role)>) -> (usize, usize) {
+    let wide = keys.filter(|(scope, _)| scope.is_none_or(KeyScope::may_apply_all));
+    wide.fold((0, 0), |(admins, others), (_, role)| match role {
         Role::Admin => (admins + 1, others),
         Role::Editor => (admins, others + 1),
         Role::Gateway | Role::Viewer | Role::Planner => (admins, others),

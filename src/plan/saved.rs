@@ -17,6 +17,8 @@ use crate::model::{
 
 /// The format that this version writes and reads.
 const FORMAT: &str = "edgewright/plan/v1";
+/// The start of the digests of a plan for a caller who does not see the secrets of the source (D101).
+const MASKED: &str = "masked:";
 /// The number of times that the digest of a plan without a store is hashed, so that guessing secrets from it is slow
 /// (D60). OWASP recommends this number for passwords.
 const ROUNDS: NonZeroU32 = match NonZeroU32::new(600_000) {
@@ -44,7 +46,8 @@ pub(crate) struct SavedPlan {
     /// The Git commit of the manifests, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
-    /// The digest of the desired state, including secrets.
+    /// The digest of the desired state, including secrets; after `masked:`, the digest without them, for a caller who does
+    /// not see them.
     desired: String,
     /// The number of unchanged resources.
     unchanged: usize,
@@ -96,6 +99,21 @@ impl SavedPlan {
         desired: impl IntoIterator<Item = &'d Desired>,
         pin: &Pin<'_>,
     ) -> Result<Self, JsonError> {
+        let digest = digest_of(desired, &pin.guard, Secrets::Revealed)?;
+        Self::with_digest(plan, digest, pin)
+    }
+
+    /// Creates the document of a plan for a caller who does not see the secrets of the source: it covers everything else.
+    pub(crate) fn masked<'d>(
+        plan: &Plan,
+        desired: impl IntoIterator<Item = &'d Desired>,
+        pin: &Pin<'_>,
+    ) -> Result<Self, JsonError> {
+        let digest = digest_of(desired, &pin.guard, Secrets::Masked)?;
+        Self::with_digest(plan, format!("{MASKED}{digest}"), pin)
+    }
+
+    fn with_digest(plan: &Plan, desired: String, pin: &Pin<'_>) -> Result<Self, JsonError> {
         let (store, salt) = match &pin.guard {
             Guard::Store(root) => (Some(store_id(root)), None),
             Guard::Salt(salt) => (None, Some(salt.clone())),
@@ -117,7 +135,7 @@ impl SavedPlan {
             source: pin.source.into(),
             base: plan.base,
             commit: pin.commit.clone(),
-            desired: digest_of(desired, &pin.guard)?,
+            desired,
             unchanged: plan.unchanged,
             operations: operations.collect::<Result<Vec<SavedOperation>, JsonError>>()?,
             digest: String::new(),
@@ -149,7 +167,13 @@ impl SavedPlan {
     /// unrelated changes to the store do not matter (D59).
     pub(crate) fn outcome(&self) -> Result<String, JsonError> {
         let parts = (&self.store, &self.source, &self.desired, &self.operations);
-        Ok(blake3::hash(&json::bytes(&parts, Secrets::Masked)?).to_hex().to_string())
+        let digest = blake3::hash(&json::bytes(&parts, Secrets::Masked)?).to_hex();
+        Ok(if self.is_masked() { format!("{MASKED}{digest}") } else { digest.to_string() })
+    }
+
+    /// Whether the plan was made for a caller who does not see the secrets of the source.
+    pub(crate) fn is_masked(&self) -> bool {
+        is_masked(&self.desired)
     }
 
     /// Returns the reasons why the current plan is not this one; empty if it is. Only the outcome counts, not the
@@ -165,8 +189,13 @@ impl SavedPlan {
         if self.source != now.source {
             reasons.push(format!("the saved plan is for source `{}`, not `{}`", self.source, now.source));
         }
+        match (self.is_masked(), now.is_masked()) {
+            (true, false) => reasons.push("the saved plan has no secrets; apply it through its server".to_owned()),
+            (false, true) => reasons.push("the saved plan has secrets that this API key does not see".to_owned()),
+            _ => {}
+        }
         // The digest depends on the store's secret and the source, so it is comparable only if both are the same.
-        let comparable = self.store == now.store && self.source == now.source;
+        let comparable = self.store == now.store && self.source == now.source && self.is_masked() == now.is_masked();
         if comparable && self.desired != now.desired {
             reasons.push("the manifests, or values that they take from files or variables, have changed".to_owned());
         }
@@ -203,8 +232,17 @@ fn store_id(root: &[u8; 32]) -> String {
     blake3::hash(&id).to_hex().chars().take(32).collect()
 }
 
-/// Returns the digest of the desired state, including secrets.
-fn digest_of<'d>(desired: impl IntoIterator<Item = &'d Desired>, guard: &Guard) -> Result<String, JsonError> {
+/// Whether a digest or an outcome is that of a plan without secrets.
+pub(crate) fn is_masked(digest: &str) -> bool {
+    digest.starts_with(MASKED)
+}
+
+/// Returns the digest of the desired state.
+fn digest_of<'d>(
+    desired: impl IntoIterator<Item = &'d Desired>,
+    guard: &Guard,
+    secrets: Secrets<'_>,
+) -> Result<String, JsonError> {
     let mut hasher = match guard {
         Guard::Store(root) => {
             blake3::Hasher::new_keyed(&blake3::derive_key("edgewright 2026 saved plan", root.as_slice()))
@@ -212,7 +250,7 @@ fn digest_of<'d>(desired: impl IntoIterator<Item = &'d Desired>, guard: &Guard) 
         Guard::Salt(_) => blake3::Hasher::new(),
     };
     for wanted in desired {
-        let (spec, claim) = (wanted.spec.to_json(Secrets::Revealed)?, json::value(&wanted.claim, Secrets::Masked)?);
+        let (spec, claim) = (wanted.spec.to_json(secrets)?, json::value(&wanted.claim, Secrets::Masked)?);
         let line = Value::Array(vec![wanted.key.path().into(), Value::Object(spec), claim]);
         hasher.update(line.to_string().as_bytes());
         hasher.update(b"\n");

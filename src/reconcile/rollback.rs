@@ -6,9 +6,10 @@ use super::{
     ApplyError, Planned, apply_current,
     stages::{about, try_on},
     token::TokenFiles,
+    unseen::with_secrets_of_state,
 };
 use crate::{
-    model::{diagnostic::Diagnostic, id::Id, operation::Author, snapshot::Snapshot},
+    model::{diagnostic::Diagnostic, id::Id, json::JsonError, operation::Author, snapshot::Snapshot},
     plan::{Plan, revert, safety::Budget},
     store::{CommitError, Store},
 };
@@ -28,6 +29,11 @@ impl Rollback {
     /// Plans the changes from `current` to `target`, the state of the revision. Changes nothing.
     pub(crate) fn plan(&self, current: &Snapshot, target: &Snapshot) -> Planned {
         planned(current, revert(current, target, self.source.as_deref(), self.budget))
+    }
+
+    /// The same for a reader who does not see the secrets of both states: the plan changes none.
+    pub(crate) fn masked_plan(&self, current: &Snapshot, target: &Snapshot) -> Result<Planned, JsonError> {
+        Ok(self.plan(&with_secrets_of_state(current, target)?, target))
     }
 
     /// Plans on the current revision, and applies the plan if `accept` returns it. `caller` is the API key of the request

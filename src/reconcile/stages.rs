@@ -145,6 +145,12 @@ impl Prepared {
         Self { sees: Some(sees), ..self }
     }
 
+    /// The same manifests for a reader who sees no secrets at all.
+    pub(crate) fn masked(&self) -> Self {
+        let (options, loaded, clock) = (self.options.clone(), Arc::clone(&self.loaded), self.clock.clone());
+        Self { options, loaded, memory: None, clock, sees: Some(Arc::new(|_: &Entry| false)) }
+    }
+
     /// Resolves the manifests: what has changed since the last run, if that keeps all names. Also returns the resources
     /// that may differ from those in the store, if they are known.
     fn resolve(&self, snapshot: &Snapshot) -> (Resolved, Option<BTreeSet<Key>>) {

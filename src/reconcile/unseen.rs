@@ -26,12 +26,29 @@ pub(super) fn without_unseen(
     desired: &BTreeMap<Key, Desired>,
     sees: &Sees,
 ) -> Result<Snapshot, JsonError> {
+    let wanted = desired.values().map(|wanted| (&wanted.key, wanted.spec.as_ref()));
+    with_secrets(snapshot, wanted, |entry| !sees(entry))
+}
+
+/// Returns a state that has the secrets of an earlier one, so that a rollback to it changes none.
+pub(super) fn with_secrets_of_state(snapshot: &Snapshot, earlier: &Snapshot) -> Result<Snapshot, JsonError> {
+    let differs = |then: &&Arc<Entry>| snapshot.get(&then.key).is_some_and(|now| !Arc::ptr_eq(now, then));
+    let kept = earlier.iter().filter(differs).filter(|then| !then.lazy_spec.has_lost_secrets());
+    with_secrets(snapshot, kept.map(|then| (&then.key, then.spec().as_ref())), |_| true)
+}
+
+/// Returns a state in which some resources have the secrets of others.
+fn with_secrets<'s>(
+    snapshot: &Snapshot,
+    wanted: impl Iterator<Item = (&'s Key, &'s (dyn AnyResource + 'static))>,
+    is_replaced: impl Fn(&Entry) -> bool,
+) -> Result<Snapshot, JsonError> {
     let mut changed = Vec::new();
-    for wanted in desired.values() {
-        let Some(entry) = snapshot.get(&wanted.key).filter(|entry| has_secrets(entry) && !sees(entry)) else {
+    for (key, spec) in wanted {
+        let Some(entry) = snapshot.get(key).filter(|entry| has_secrets(entry) && is_replaced(entry)) else {
             continue;
         };
-        let lazy_spec = LazySpec::new(with_secrets_of(entry.spec().as_ref(), wanted.spec.as_ref())?);
+        let lazy_spec = LazySpec::new(with_secrets_of(entry.spec().as_ref(), spec)?);
         changed.push((entry.key.clone(), Ok(Entry { lazy_spec, rendered: Arc::default(), ..Entry::clone(entry) })));
     }
     Ok(snapshot.advance(snapshot.revision, snapshot.next_order(), changed))

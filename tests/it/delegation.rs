@@ -391,3 +391,35 @@ fn a_shared_authority_is_used_and_its_replacement_is_reported_at_its_manifest() 
     let help = "declare the new one under another name";
     assert_refused(&folder.run("plan --source shop shop"), &["IN_USE", in_use, "shop/ca.yaml:4:", help]);
 }
+
+#[test]
+fn no_finding_depends_on_the_secrets_of_required_modules() {
+    let folder = Folder::new();
+    let set = |secret: &str| {
+        head("ModuleSet", "guard")
+            + &format!("spec: {{webhook_verification: {{provider: github, secret: {secret}}}}}\n---\n")
+    };
+    let required = format!("{DELEGATES}  required_modules: [guard]\n");
+    folder.write("shop/edge.yaml", &(set("right-secret-0123") + &storefront(&required)));
+    folder.ok("reconcile --source shop shop");
+    let guess = |secret: &str| {
+        let own = format!(", webhook_verification: {{provider: github, secret: {secret}}}");
+        folder.write("docs/route.yaml", &route("/docs/", &own));
+        folder.ok("plan --source docs docs").all()
+    };
+    assert_eq!(guess("wrong-secret-0123"), guess("right-secret-0123"));
+    // The secret of the edge replaces the one of the route.
+    guess("wrong-secret-0123");
+    folder.ok("reconcile --source docs docs");
+    let serve = folder.serve("");
+    for route in routes(&serve).iter().filter(|route| route["match"] == "/docs/") {
+        assert_eq!(route["webhook_verification"]["secret"], "right-secret-0123", "{route:#}");
+    }
+    drop(serve);
+    // Nor does the edge's owner learn the secrets of the routes of others.
+    for secret in ["wrong-secret-0123", "right-secret-0123"] {
+        folder.write("shop/edge.yaml", &(set(secret) + &storefront(&required)));
+        let run = folder.ok("plan --source shop shop");
+        assert!(!run.err.contains("required modules"), "{secret}: {}", run.err);
+    }
+}

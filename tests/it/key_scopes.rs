@@ -4,7 +4,7 @@ use edgewright::resources::MASK;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::Folder,
+    cli::{Folder, finish},
     server::{Answer, Server},
 };
 
@@ -238,6 +238,15 @@ fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
         let run = folder.ok(command);
         assert!(run.err.contains("1 API key may apply every source, 1 without"), "{command}: {}", run.err);
     }
+    let serve = folder.serve("");
+    for line in ["keys list", "owners list"] {
+        let mut command = folder.command(line);
+        let server = format!("http://{}", serve.address);
+        command.env("EDGEWRIGHT_SERVER", server).env("EDGEWRIGHT_TOKEN", &serve.token).env_remove("EDGEWRIGHT_STORE");
+        let run = finish(command, "");
+        assert!(run.err.contains("2 API keys may apply every source, 1 without"), "{line}: {}", run.all());
+    }
+    drop(serve);
     for (options, words) in [
         ("--kind TlsCertificat", "did you mean `TlsCertificate`?"),
         ("--expires-at soon", "`expires_at` must be a time"),
@@ -247,4 +256,128 @@ fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
         let refused = folder.run(&format!("keys create {options}"));
         assert!(refused.code != 0 && refused.err.contains(words), "{options}: {}", refused.all());
     }
+}
+
+#[test]
+fn the_secrets_of_required_modules_are_those_of_the_edge() {
+    let server = Server::start();
+    let shop = "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: guard}\nspec:\n  \
+                webhook_verification: {provider: github, secret: shop-secret-1}\n---\n\
+                apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: shop}\nspec:\n  \
+                hostports: ['shop.example.com:443']\n  delegates_to: [{source: docs, path_prefix: /docs/}]\n  \
+                required_modules: [guard]\n";
+    let docs = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: help}\nspec:\n  edge: shop\n  \
+                match_type: path_prefix\n  match: /docs/\n  backend: {backend_id: bkd_1}\n  \
+                oidc: {issuer: 'https://login.example.com', client_id: docs, client_secret: docs-secret-1}\n";
+    for (source, text) in [("shop", shop), ("docs", docs)] {
+        let made = server.call("POST", "/reconciliations", reconciliation(source, text, false));
+        assert_eq!(made.status, 201, "{}", made.text);
+    }
+    let route = route_of(&server, "shop");
+    let secrets = |scope: Value| {
+        let (_, token) = key(&server, scope);
+        let get = |path: String, place: &str| server.call_as(&token, "GET", &path, None).str(place).to_owned();
+        [
+            get(route.clone(), "/webhook_verification/secret"),
+            get(format!("{route}/webhook_verification"), "/secret"),
+            get(format!("{route}/oidc"), "/client_secret"),
+        ]
+    };
+    assert_eq!(secrets(json!({"apply": ["docs"]})), [MASK, MASK, "docs-secret-1"]);
+    assert_eq!(secrets(json!({"apply": ["shop"]})), [MASK; 3]);
+    assert_eq!(secrets(json!({"apply": ["shop", "docs"]})), ["shop-secret-1", "shop-secret-1", "docs-secret-1"]);
+}
+
+#[test]
+fn what_a_planner_reviewed_is_applied_with_another_key() {
+    let server = start();
+    let (_, planner) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
+    let (_, applier) = key(&server, json!({"apply": ["shop"]}));
+    let post = |token: &str, text: &str, dry_run: bool, expect: &str| {
+        let mut body = reconciliation("shop", text, dry_run).unwrap_or_default();
+        body["expect"] = json!(expect);
+        server.call_as(token, "POST", "/reconciliations", Some(body))
+    };
+    let text = manifest("shop", "shop-secret-2", "second");
+    let reviewed = post(&planner, &text, true, "").str("/outcome").to_owned();
+    assert!(reviewed.starts_with("masked:"), "{reviewed}");
+    let now = post(&applier, &text, true, &reviewed);
+    assert_eq!(now.str("/outcome"), reviewed, "{}", now.text);
+    assert!(now.text.contains("ERR_EDGEWRIGHT_UNREVIEWED_SECRETS"), "{}", now.text);
+    // Anything else that differs from the review is stale.
+    let other = post(&applier, &manifest("shop", "shop-secret-2", "third"), false, &reviewed);
+    refused(&other, 409, &["STALE", "/expect"]);
+    let applied = post(&applier, &text, false, &reviewed);
+    assert_eq!(applied.status, 201, "{}", applied.text);
+    assert!(applied.text.contains("ERR_EDGEWRIGHT_UNREVIEWED_SECRETS"), "{}", applied.text);
+    let route = server.call("GET", &route_of(&server, "shop"), None);
+    assert_eq!(route.str("/webhook_verification/secret"), "shop-secret-2");
+    assert_eq!(route.str("/description"), "second");
+}
+
+#[test]
+fn the_saved_plan_of_a_planner_is_applied_with_another_key() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let token = |scope: Value| {
+        let made = serve.call("POST", "/api_keys", &json!({"owner_id": "bot_ci", "scope": scope}).to_string());
+        made.json()["token"].as_str().unwrap_or_default().to_owned()
+    };
+    let planner = token(json!({"role": "planner", "plan": ["shop"]}));
+    let applier = token(json!({"apply": ["shop"]}));
+    let run = |line: &str, token: &str| {
+        let mut command = folder.command(line);
+        let server = format!("http://{}", serve.address);
+        command.env("EDGEWRIGHT_SERVER", server).env("EDGEWRIGHT_TOKEN", token).env_remove("EDGEWRIGHT_STORE");
+        finish(command, "")
+    };
+    folder.write("shop.yaml", &manifest("shop", "shop-secret-1", "first"));
+    let planned = run("plan --source shop --out plan.json shop.yaml", &planner);
+    assert_eq!(planned.code, 0, "{}", planned.all());
+    folder.write("shop.yaml", &manifest("shop", "shop-secret-1", "second"));
+    let stale = run("reconcile --source shop --plan plan.json shop.yaml", &applier);
+    assert_eq!(stale.code, 5, "{}", stale.all());
+    folder.write("shop.yaml", &manifest("shop", "shop-secret-1", "first"));
+    let applied = run("reconcile --source shop --plan plan.json shop.yaml", &applier);
+    assert_eq!(applied.code, 0, "{}", applied.all());
+    assert!(applied.all().contains("reviewed without the values of secrets"), "{}", applied.all());
+    drop(serve);
+    let local = folder.run("reconcile --source shop --plan plan.json shop.yaml");
+    assert_eq!(local.code, 5, "{}", local.all());
+    assert!(local.err.contains("apply it through its server"), "{}", local.all());
+}
+
+#[test]
+fn an_immutable_secret_is_not_compared_without_permission() {
+    let server = start();
+    let (_, token) = key(&server, json!({"apply": ["shop"]}));
+    let right = include_str!("data/wildcard.key.pem");
+    let body = json!({"certificate_pem": include_str!("data/wildcard.pem"), "private_key_pem": right});
+    let made = server.call("POST", "/tls_certificates", Some(body));
+    assert_eq!(made.status, 201, "{}", made.text);
+    let path = format!("/tls_certificates/{}", made.str("/id"));
+    for guess in [right.to_owned(), format!("{right}\n")] {
+        let body = Some(json!({"private_key_pem": guess}));
+        refused(&server.call_as(&token, "PATCH", &path, body), 403, &["TlsCertificate", "ask an admin: usr_admin"]);
+    }
+}
+
+#[test]
+fn the_dry_run_of_a_rollback_shows_no_change_of_a_secret() {
+    let server = start();
+    let before = server.store().snapshot().revision;
+    let text = manifest("shop", "shop-secret-2", "first");
+    assert_eq!(server.call("POST", "/reconciliations", reconciliation("shop", &text, false)).status, 201);
+    let (_, planner) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
+    let (_, applier) = key(&server, json!({"apply": ["shop"]}));
+    let call = |token: &str, body: Value| server.call_as(token, "POST", "/rollbacks", Some(body));
+    let body = json!({"to": before, "source": "shop", "dry_run": true});
+    let shown = call(&planner, body.clone());
+    assert_eq!(shown.status, 200, "{}", shown.text);
+    assert!(!shown.text.contains("webhook_verification"), "{}", shown.text);
+    assert!(server.call("POST", "/rollbacks", Some(body)).text.contains("webhook_verification"));
+    let outcome = shown.str("/outcome");
+    let body = json!({"to": before, "source": "shop", "expect": outcome});
+    let applied = call(&applier, body);
+    assert_eq!(applied.status, 201, "{}", applied.text);
 }

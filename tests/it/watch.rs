@@ -321,3 +321,28 @@ fn a_client_that_does_not_read_is_disconnected() {
     let last = last.unwrap();
     assert_eq!((last.name.as_str(), last.data["error_code"].as_str()), ("error", Some("ERR_EDGEWRIGHT_SLOW_READER")));
 }
+
+#[test]
+fn a_client_that_resumes_sees_no_secrets_of_earlier_states() {
+    let server = Server::start();
+    let scope = json!({"owner_id": "bot_shop", "scope": {"apply": ["shop"]}});
+    let token = server.call("POST", "/api_keys", Some(scope)).str("/token").to_owned();
+    let since = current(&server);
+    for secret in ["shop-secret-1", "shop-secret-2"] {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec:\n  \
+             hostports: ['shop.example.com:443']\n  routes:\n    - name: hook\n      match_type: path_prefix\n      \
+             match: /\n      backend: {{backend_id: bkd_1}}\n      \
+             webhook_verification: {{provider: github, secret: {secret}}}\n"
+        );
+        let files = json!([{"name": "shop.yaml", "text": text}]);
+        let made = server.call("POST", "/reconciliations", Some(json!({"source": "shop", "files": files})));
+        assert_eq!(made.status, 201, "{}", made.text);
+    }
+    let mut client = Client::open(&server, &token, &format!("?since={since}"), &[]);
+    for shown in [MASK, "shop-secret-2"] {
+        let events = client.revision();
+        let route = events.iter().find(|event| event.data["kind"] == "HttpsEdgeRoute").unwrap();
+        assert_eq!(route.data["resource"]["webhook_verification"]["secret"], shown);
+    }
+}

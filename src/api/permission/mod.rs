@@ -3,6 +3,7 @@
 
 mod people;
 mod sight;
+mod single;
 #[cfg(test)]
 mod tests;
 mod writes;
@@ -22,6 +23,7 @@ use crate::{
     text::printable,
 };
 pub(super) use sight::Sight;
+pub(super) use single::allows_request;
 
 /// What a request is about to do.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +77,7 @@ pub(super) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
             )),
         },
         Intent::Read | Intent::Propose => reader(caller),
-        Intent::Change => editor(caller),
+        Intent::Change => editor(caller, current),
         Intent::Plan(source) => {
             reader(caller)?;
             match scope.is_none_or(|scope| scope.may_plan(source)) {
@@ -94,20 +96,23 @@ pub(super) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
             }
         }
         Intent::Apply(source) => {
-            editor(caller)?;
+            editor(caller, current)?;
             match scope.is_none_or(|scope| scope.may_apply(source)) {
                 true => Ok(()),
                 false => Err(of_source(caller, "apply", source, current)),
             }
         }
-        Intent::Owners => admin(caller, "only admins can read owners and change their roles"),
-        Intent::Rekey => admin(caller, "only admins can encrypt the store with new keys"),
+        Intent::Owners => admin(caller, "only admins can read owners and change their roles", current),
+        Intent::Rekey => admin(caller, "only admins can encrypt the store with new keys", current),
         Intent::Backup => match scope {
             Some(scope) if caller.role == Role::Admin && !scope.secrets => {
                 Err(forbidden(caller, "make backups without `secrets`", current))
             }
             _ if caller.role == Role::Admin => Ok(()),
-            _ => Err(Fault::new(Code::Forbidden, "only admins may make backups, which have everything in the store")),
+            _ => {
+                let message = "only admins may make backups, which have everything in the store";
+                Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current)))
+            }
         },
     }
 }
@@ -127,7 +132,11 @@ pub(super) fn allows_operations<O: Borrow<Operation>>(
         Err(_) if caller.scope.is_none() && !operations.iter().any(is_people) => return Ok(()),
         Err(fault) => return Err(fault),
     };
-    editor(&caller)?;
+    // Its scope may have got an earlier end.
+    if let Some(message) = caller.expiry() {
+        return Err(Fault::new(Code::Unauthenticated, message));
+    }
+    editor(&caller, current)?;
     people::check(&caller, current, operations)?;
     match &caller.scope {
         Some(scope) => writes::check(&caller, scope, current, operations, manner),
@@ -158,27 +167,27 @@ fn reader(caller: &Caller) -> Result<(), Fault> {
 }
 
 /// Refuses those who only read and plan.
-fn editor(caller: &Caller) -> Result<(), Fault> {
+fn editor(caller: &Caller, current: &Snapshot) -> Result<(), Fault> {
     reader(caller)?;
     match caller.role {
         Role::Editor | Role::Admin => Ok(()),
         role => {
             let role = role.as_str();
             let message = format!("the role `{role}` may only read and plan; this request requires an editor or admin");
-            Err(Fault::new(Code::Forbidden, message))
+            Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current)))
         }
     }
 }
 
 /// Refuses all but admins, and keys with a scope: what they do concerns every source.
-fn admin(caller: &Caller, message: &str) -> Result<(), Fault> {
+fn admin(caller: &Caller, message: &str, current: &Snapshot) -> Result<(), Fault> {
     reader(caller)?;
     match (caller.role, &caller.scope) {
         (Role::Admin, None) => Ok(()),
         (Role::Admin, Some(_)) => {
             Err(Fault::new(Code::Forbidden, message).help("use an API key of an admin that has no scope"))
         }
-        _ => Err(Fault::new(Code::Forbidden, message)),
+        _ => Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use super::ask_an_admin;
+use super::{ask_an_admin, forbidden};
 use crate::api::auth::Caller;
 use crate::model::{
     Kind,
@@ -49,7 +49,7 @@ fn check_one(caller: &Caller, current: &Snapshot, operation: &Operation) -> Resu
     if let Operation::Create { spec, .. } = operation
         && let Some(created) = spec.as_any().downcast_ref::<ApiKey>()
     {
-        return for_owner(caller, created);
+        return for_owner(caller, created, current);
     }
     // The role of the owner who has it now, and the one that the operation gives.
     let now = match key.kind {
@@ -67,7 +67,7 @@ fn check_one(caller: &Caller, current: &Snapshot, operation: &Operation) -> Resu
     };
     match now.into_iter().chain(next).find(|target| !may_administer(role, *target)) {
         None => Ok(()),
-        Some(target) => Err(refused(key, role, target)),
+        Some(target) => Err(refused(key, role, target, current)),
     }
 }
 
@@ -78,6 +78,10 @@ fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation:
         let fault = Fault::new(Code::Forbidden, "an API key with a scope cannot create owners or change their roles");
         return Err(fault.help(ask_an_admin(current)));
     }
+    // Also in the plan of a source: a manifest can declare a key.
+    if !own.may_write(Kind::ApiKey) {
+        return Err(forbidden(caller, "manage API keys without `ApiKey` in `kinds`", current));
+    }
     let present = current.get(key).and_then(|entry| entry.spec_as::<ApiKey>());
     if let Some(present) = present {
         within(caller, own, current, &present.owner_id, present.scope.as_deref())?;
@@ -85,7 +89,7 @@ fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation:
     match operation {
         Operation::Create { spec, .. } => match spec.as_any().downcast_ref::<ApiKey>() {
             Some(created) => {
-                for_owner(caller, created)?;
+                for_owner(caller, created, current)?;
                 within(caller, own, current, &created.owner_id, created.scope.as_deref())
             }
             None => Ok(()),
@@ -100,12 +104,12 @@ fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation:
 }
 
 /// Only admins create keys for others.
-fn for_owner(caller: &Caller, created: &ApiKey) -> Result<(), Fault> {
+fn for_owner(caller: &Caller, created: &ApiKey, current: &Snapshot) -> Result<(), Fault> {
     if created.owner_id == caller.owner.as_str() || caller.role == Role::Admin {
         return Ok(());
     }
     let fault = Fault::new(Code::Forbidden, "only admins may create a key for another owner");
-    Err(fault.help("ask an admin to create the key").at(Path::root().join("owner_id")))
+    Err(fault.help(ask_an_admin(current)).at(Path::root().join("owner_id")))
 }
 
 /// Refuses a key of an owner that may do more than the caller's key.
@@ -134,13 +138,13 @@ fn within(
     }
 }
 
-fn refused(key: &Key, caller: Role, target: Role) -> Fault {
+fn refused(key: &Key, caller: Role, target: Role, current: &Snapshot) -> Fault {
     let (caller, target) = (caller.as_str(), target.as_str());
     let message = match key.kind {
         Kind::Owner => format!("the role `{caller}` cannot administer owners with the role `{target}`"),
         _ => format!("the role `{caller}` cannot change or delete API keys of owners with the role `{target}`"),
     };
-    Fault::new(Code::Forbidden, message).help("ask an admin")
+    Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
 }
 
 #[cfg(test)]
@@ -313,5 +317,18 @@ mod tests {
         }
         assert_eq!(limited(Operation::Delete { key: key_of(Role::Viewer), with_children: true }), refused, "no scope");
         assert_eq!(limited(with_role(owner_of(Role::Viewer), Role::Editor)), refused);
+    }
+
+    #[test]
+    fn a_manifest_creates_no_key_without_the_kind() {
+        let own = KeyScope { kinds: Vec::new(), ..scope(&["shop"]) };
+        let snapshot = snapshot().apply(&[scoped_key("ak_shop", Role::Editor, Some(own.clone()))], now()).unwrap().0;
+        let (key, owner) = (Id::new("ak_shop"), owner_of(Role::Editor).id);
+        let caller = Caller { key, owner, role: Role::Editor, scope: Some(Arc::new(own.clone())) };
+        let created = scoped_key("ak_new", Role::Editor, Some(own));
+        for manner in [Manner::Planned, Manner::Single] {
+            let found = allows_operations(&caller, std::slice::from_ref(&created), manner, &snapshot);
+            assert_eq!(found.map_err(|fault| fault.code), Err(Code::Forbidden), "{manner:?}");
+        }
     }
 }

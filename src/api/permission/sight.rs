@@ -5,6 +5,9 @@ use std::sync::Arc;
 use super::super::auth::Caller;
 use crate::model::{
     key_scope::KeyScope,
+    kind::https_edge::HttpsEdge,
+    module::{AnyModule, Slot},
+    resource::AnyResource,
     secret::Secrets,
     snapshot::{Entry, Snapshot},
 };
@@ -41,6 +44,11 @@ impl Sight {
         }
     }
 
+    /// The same for the state of a revision, if the store is at another one.
+    pub(in crate::api) fn of_revision(self, revision: u64, current: u64) -> Self {
+        if revision == current { self } else { self.of_the_past() }
+    }
+
     /// Whether the caller sees the secrets of a resource itself.
     pub(in crate::api) fn sees(&self, entry: &Entry) -> bool {
         match self {
@@ -59,17 +67,40 @@ impl Sight {
         }
     }
 
-    /// Whether a resource is shown with its secrets. Its View has its children, which others may own.
+    /// Whether a resource is shown with its secrets. Its View has its children, which others may own, and a route has the
+    /// modules that its edge requires.
     pub(in crate::api) fn shows(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
         self.sees(entry)
             && match (self, entry.key.kind.facts().children) {
                 (Sight::OfSources(_), Some(kind)) => snapshot.children(&entry.key, kind).all(|child| self.sees(child)),
+                (Sight::OfSources(_), None) => self.sees_required(snapshot, entry, None),
                 _ => true,
             }
     }
 
-    /// How the secrets of a resource itself are written.
-    pub(in crate::api) fn secrets(&self, entry: &Entry) -> Secrets<'static> {
-        if self.sees(entry) { Secrets::Revealed } else { Secrets::Masked }
+    /// How the secrets of a module of a resource are written.
+    pub(in crate::api) fn secrets(&self, snapshot: &Snapshot, entry: &Entry, slot: &Slot) -> Secrets<'static> {
+        let shown = self.sees(entry) && self.sees_required(snapshot, entry, Some(slot));
+        if shown { Secrets::Revealed } else { Secrets::Masked }
+    }
+
+    /// Whether the caller sees the secrets that the edge of a route requires of it, in one slot or in all: they are those
+    /// of the edge's source (D103).
+    fn sees_required(&self, snapshot: &Snapshot, entry: &Entry, slot: Option<&Slot>) -> bool {
+        let Some(edge) = entry.key.parent_key().and_then(|parent| snapshot.get(&parent)) else { return true };
+        if self.sees(edge) {
+            return true;
+        }
+        let required = edge.spec_as::<HttpsEdge>().and_then(|edge| edge.required_modules.as_deref());
+        let Some(required) = required else { return true };
+        let required: &dyn AnyResource = required;
+        !required.modules().any(|(it, module)| slot.is_none_or(|slot| slot == it) && has_secrets(module))
+    }
+}
+
+fn has_secrets(module: &dyn AnyModule) -> bool {
+    match (module.to_json(Secrets::Revealed), module.to_json(Secrets::Masked)) {
+        (Ok(revealed), Ok(masked)) => revealed != masked,
+        _ => true,
     }
 }

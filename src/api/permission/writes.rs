@@ -10,6 +10,7 @@ use crate::model::{
     fault::{Fault, Path},
     key::Key,
     key_scope::{KeyScope, WriteAction},
+    kind::https_edge::HttpsEdge,
     lazy_spec::StoredSecrets,
     operation::{Claim, Operation},
     snapshot::{Entry, Snapshot},
@@ -78,12 +79,21 @@ impl ScopeCheck<'_> {
             Operation::PutModule { .. } | Operation::Claim { .. } => self.claims.get(key).copied(),
             _ => return Ok(()),
         };
-        self.writable(key.kind, claim.map(|claim| claim.source.as_str()), WriteAction::Create)?;
-        // A route changes what its edge does.
-        match key.parent_key().and_then(|parent| self.current.get(&parent)) {
-            Some(parent) => self.writable(parent.key.kind, source_of(parent), WriteAction::Update),
-            None => Ok(()),
+        let source = claim.map(|claim| claim.source.as_str());
+        let own = || self.writable(key.kind, source, WriteAction::Create);
+        // A subscription is in another system: it belongs to those who declare its sources.
+        if let Some(subscription) = key.parent_key().filter(|parent| parent.kind == Kind::EventSubscription) {
+            let mut declared = self.current.children(&subscription, key.kind).filter(|other| other.claim.is_some());
+            declared.try_for_each(|other| self.writable(key.kind, source_of(other), WriteAction::Update))?;
         }
+        let Some(parent) = key.parent_key().and_then(|parent| self.current.get(&parent)) else { return own() };
+        // Planning checks the paths that the edge delegates.
+        if source.is_some_and(|source| delegates(parent, source)) {
+            return own();
+        }
+        // A route changes what its edge does. Its owner is named first: a single request has no source.
+        self.writable(parent.key.kind, source_of(parent), WriteAction::Update)?;
+        own()
     }
 
     /// Whether the caller may make such a change to a resource of a source, or of none.
@@ -121,6 +131,11 @@ impl ScopeCheck<'_> {
     }
 }
 
+/// Whether an edge admits routes of a source.
+fn delegates(edge: &Entry, source: &str) -> bool {
+    edge.spec_as::<HttpsEdge>().is_some_and(|edge| edge.delegates_to.iter().any(|it| it.source == source))
+}
+
 fn source_of(entry: &Entry) -> Option<&str> {
     entry.claim.as_ref().map(|claim| claim.source.as_str())
 }
@@ -140,7 +155,8 @@ mod tests {
             code::Code,
             id::Id,
             kind::{
-                https_edge::HttpsEdge,
+                event_source::EventSource,
+                https_edge::Delegation,
                 https_edge_route::{HttpsEdgeRoute, MatchType},
                 ip_restriction::{IpRestriction, Traffic},
                 owner::Role,
@@ -251,6 +267,45 @@ mod tests {
         assert_eq!(allowed(shop(), Manner::Planned, &on("edghts_identity")), NO);
         assert_eq!(allowed(shop(), Manner::Planned, &on("edghts_free")), NO);
         assert_eq!(allowed(kinds(&["HttpsEdge"]), Manner::Planned, &on("edghts_free")), Ok(()));
+    }
+
+    #[test]
+    fn a_delegated_edge_admits_routes_of_a_plan() {
+        let mut shared = create(edge("edghts_shared"), Some("identity"));
+        if let Operation::Create { spec, .. } = &mut shared {
+            let delegation = Delegation { source: "shop".into(), path_prefix: "/shop/".into() };
+            *spec = Arc::new(HttpsEdge { delegates_to: vec![delegation], ..HttpsEdge::default() });
+        }
+        let current = world().apply(&[shared], now()).unwrap().0;
+        let (key, owner, scope) = (Id::new("ak_1"), Id::new("usr_1"), Arc::new(kinds(&["*"])));
+        let caller = Caller { key, owner, role: Role::Editor, scope: Some(Arc::clone(&scope)) };
+        let found = |source: Option<&str>| {
+            let operations = [create(route("edghts_shared", "edghtsrt_new"), source)];
+            check(&caller, &scope, &current, &operations, Manner::Planned)
+        };
+        assert!(found(Some("shop")).is_ok());
+        let refusal = found(None).map_err(|fault| fault.message);
+        assert!(refusal.is_err_and(|message| message.contains("source `identity`")));
+    }
+
+    #[test]
+    fn a_subscription_with_the_sources_of_others_is_out_of_reach() {
+        let source = |id: &str, owner: Option<&str>| Operation::Create {
+            key: Key::child(Kind::EventSource, Id::new("esb_1"), Id::new(id)),
+            spec: Arc::new(EventSource { r#type: id.to_owned() }),
+            claim: owner.map(claim),
+            token: None,
+        };
+        let current =
+            |owner: Option<&str>| Snapshot::default().apply(&[source("edge_created.v0", owner)], now()).unwrap().0;
+        let (key, owner, scope) =
+            (Id::new("ak_1"), Id::new("usr_1"), Arc::new(kinds(&["EventSource", "EventSubscription"])));
+        let caller = Caller { key, owner, role: Role::Editor, scope: Some(Arc::clone(&scope)) };
+        let found = |owner: Option<&str>| {
+            let operations = [source("edge_deleted.v0", None)];
+            check(&caller, &scope, &current(owner), &operations, Manner::Single).map_err(|fault| fault.code)
+        };
+        assert_eq!((found(None), found(Some("shop")), found(Some("identity"))), (Ok(()), Ok(()), NO));
     }
 
     #[test]

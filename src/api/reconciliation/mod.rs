@@ -1,6 +1,7 @@
 //! `/reconciliations`: plans and applies sent manifests as one revision (D24, D45), and lists past reconciliations.
 
 pub(crate) mod document;
+mod expected;
 pub(crate) mod files;
 pub(crate) mod wire;
 
@@ -29,7 +30,6 @@ use crate::{
     model::{
         code::Code,
         decode::decode,
-        desired::Desired,
         diagnostic::{Diagnostic, Name, Severity},
         fault::{Fault, MOST_FAULTS, Path},
         id::Id,
@@ -41,7 +41,7 @@ use crate::{
     plan::{
         Plan,
         format::json::ReportDocument,
-        saved::{Guard, Pin, SavedPlan},
+        saved::{SavedPlan, is_masked},
     },
     reconcile::{
         ApplyError, LintLevels, Options, Planned, Prepared, apply_current, cancel::Cancel, check_source, drift,
@@ -49,6 +49,8 @@ use crate::{
     },
     store::{Attempt, Store, engine::Query, history::Outcome},
 };
+pub(super) use expected::differs_in_secrets_only;
+use expected::{outcome, tell_unreviewed};
 use wire::{Reconciliation, ReconciliationItem, Request, Run};
 
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
@@ -281,7 +283,10 @@ impl<'a> ReconciliationJob<'a> {
         let prepared = Prepared::load(self.options.clone());
         if self.dry_run {
             let (snapshot, sight) = (store.snapshot(), Sight::of(&self.caller));
+            let is_blind = !sight.sees_source(&self.options.source);
             let prepared = match sight {
+                // One form for all who do not see the secrets of the source, so that others can expect it.
+                _ if is_blind => prepared.masked(),
                 Sight::Everything => prepared,
                 Sight::Nothing | Sight::OfSources(_) => {
                     let sight = sight.clone();
@@ -290,21 +295,32 @@ impl<'a> ReconciliationJob<'a> {
             };
             let mut planned = prepared.plan(&snapshot);
             // What others have changed is told by comparing with secrets.
-            if sight.sees_source(&self.options.source) {
+            if !is_blind {
                 tell_drift(&store, &self.options.source, &snapshot, &mut planned);
             }
             self.admit(&snapshot, &planned)?;
             if Sight::of(&self.caller) != sight {
                 return Err(ApiError::of(Code::Conflict, "the permissions of the API key changed during the request"));
             }
-            return self.answer(&planned, None);
+            if is_masked(&self.expect) && !is_blind {
+                tell_unreviewed(&mut planned);
+                let saved = self.masked(&prepared.masked().plan(&snapshot))?;
+                return self.answer(&planned, saved, None);
+            }
+            let saved = if is_blind { self.masked(&planned)? } else { self.saved(&planned)? };
+            return self.answer(&planned, saved, None);
         }
         let author = self.author();
         let mut tokens = std::mem::take(&mut self.tokens);
         let source = self.options.source.clone();
+        let reviewed = is_masked(&self.expect).then(|| prepared.masked());
         let accept = |snapshot: &Snapshot, mut planned: Planned| {
             tell_drift(&store, &source, snapshot, &mut planned);
-            self.accept(snapshot, &planned)?;
+            let masked = reviewed.as_ref().map(|reviewed| reviewed.plan(snapshot));
+            if masked.is_some() {
+                tell_unreviewed(&mut planned);
+            }
+            self.accept(snapshot, &planned, masked.as_ref())?;
             Ok::<_, ApiError>(planned)
         };
         let plan = |current: &Snapshot| prepared.plan(current);
@@ -317,7 +333,8 @@ impl<'a> ReconciliationJob<'a> {
             (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),
             (None, _) => {}
         }
-        let mut response = self.answer(&planned, revision)?;
+        let saved = self.saved(&planned)?;
+        let mut response = self.answer(&planned, saved, revision)?;
         let changes = planned.plan.as_ref().map(|plan| people_changes(&plan.each_operation())).unwrap_or_default();
         if revision.is_some() && !changes.is_empty() {
             let Caller { key, owner, .. } = self.caller;
@@ -343,10 +360,19 @@ impl<'a> ReconciliationJob<'a> {
     }
 
     /// Whether a plan may run: it is the one that the client expects, whatever else has happened in the store (D45).
-    fn accept(&mut self, snapshot: &Snapshot, planned: &Planned) -> Result<(), ApiError> {
+    /// `masked` is the same plan without secrets, if that is what was reviewed.
+    fn accept(&mut self, snapshot: &Snapshot, planned: &Planned, masked: Option<&Planned>) -> Result<(), ApiError> {
         self.admit(snapshot, planned)?;
         let Some(plan) = &planned.plan else { return Err(self.invalid(planned)) };
-        if !self.expect.is_empty() && self.outcome(planned)? != self.expect {
+        let (now, is_reviewed) = match masked {
+            _ if self.expect.is_empty() => (String::new(), true),
+            None => (outcome(self.saved(planned)?.as_ref())?, true),
+            Some(masked) => {
+                let is_reviewed = masked.plan.as_ref().is_some_and(|masked| differs_in_secrets_only(plan, masked));
+                (outcome(self.masked(masked)?.as_ref())?, is_reviewed)
+            }
+        };
+        if now != self.expect || !is_reviewed {
             let message =
                 "the plan is no longer the expected one: the store or the values have changed since the dry run";
             return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
@@ -364,34 +390,14 @@ impl<'a> ReconciliationJob<'a> {
             .map_err(|fault| self.caller.refused(fault.at(Path::root())))
     }
 
-    /// The plan as a document; none for one that cannot be applied.
-    fn saved(&self, planned: &Planned) -> Result<Option<SavedPlan>, JsonError> {
-        if self.options.tree.assumes_values() {
-            return Ok(None);
-        }
-        let guard = Guard::Store(self.app.store.root_secret());
-        let pin = Pin { guard, source: &self.options.source, commit: self.options.tree.commit() };
-        // The digest of the desired state has its secrets: whoever does not see those of the store must not find out that
-        // they are the same.
-        let is_blind = !Sight::of(&self.caller).sees_source(&self.options.source);
-        let desired: Vec<&Desired> = if is_blind { Vec::new() } else { planned.desired.values().collect() };
-        planned.plan.as_ref().map(|plan| SavedPlan::new(plan, desired, &pin)).transpose()
-    }
-
-    /// The plan's outcome; empty without a plan.
-    fn outcome(&self, planned: &Planned) -> Result<String, JsonError> {
-        self.saved(planned)?.map_or_else(|| Ok(String::new()), |saved| saved.outcome())
-    }
-
-    fn answer(&self, planned: &Planned, revision: Option<u64>) -> Result<Response, ApiError> {
+    fn answer(&self, planned: &Planned, saved: Option<SavedPlan>, revision: Option<u64>) -> Result<Response, ApiError> {
         let mut report = planned.report(if self.dry_run { "plan" } else { "reconcile" });
         report.applied = revision;
         let record = revision.and_then(|revision| self.app.store.record(revision).ok().flatten());
-        let saved = self.saved(planned)?;
         let run = Run {
             report: ReportDocument::of(&report),
             left_out: planned.left_out_names(),
-            outcome: saved.as_ref().map_or_else(|| Ok(String::new()), SavedPlan::outcome)?,
+            outcome: outcome(saved.as_ref())?,
             saved_plan: saved,
             reconciliation: record.and_then(|record| Reconciliation::of(record, &self.app.site.base_url)),
             followed: is_followed(self.app, &self.options.source),

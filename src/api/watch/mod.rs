@@ -215,7 +215,9 @@ impl Watcher {
     }
 
     async fn send_revision(&mut self, caller: &Caller, revision: Revision) -> Result<(), WatchEnd> {
-        let (number, sight) = (revision.snapshot.revision, Sight::of(caller));
+        let number = revision.snapshot.revision;
+        // A client that resumes gets earlier states.
+        let sight = Sight::of(caller).of_revision(number, self.app.store.snapshot().revision);
         let mut from = Some(0);
         while let Some(start) = from {
             let (app, revision, filter) = (Arc::clone(&self.app), revision.clone(), self.filter.clone());

@@ -18,7 +18,7 @@ pub(super) use client::{ApiClient, foreign_response, host_of};
 pub(super) use credentials::Credentials;
 pub(super) use destroy::DestroyTarget;
 pub(super) use history::{each_record, entry_of, record_of};
-pub(super) use keys::{SEE_ROLES, create_through, delete_through, keys_of, role_through};
+pub(super) use keys::{ApiKeyOfServer, SEE_ROLES, create_through, delete_through, keys_of, role_through};
 pub(super) use local::Local;
 pub(super) use rekey::rekey_through;
 pub(super) use rollback::RollbackTarget;

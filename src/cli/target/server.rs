@@ -48,6 +48,8 @@ pub(crate) struct ServerTarget {
     options: Options,
     /// Whether the plan is only shown.
     dry_run: bool,
+    /// The outcome of a reviewed plan without secrets, so that the server returns plans in the same form.
+    reviewed: String,
     proposed: Option<Proposed>,
 }
 
@@ -68,7 +70,14 @@ impl ServerTarget {
         if let Some(source) = args.source() {
             options.source = source.to_owned();
         }
-        Ok(Self { url: client.address("/reconciliations"), client, options, dry_run, proposed: None })
+        Ok(Self {
+            url: client.address("/reconciliations"),
+            client,
+            options,
+            dry_run,
+            reviewed: String::new(),
+            proposed: None,
+        })
     }
 
     /// The dry run, still without files.
@@ -91,7 +100,7 @@ impl ServerTarget {
             lints: levels.collect(),
             allowed_labels: lints.allowed_labels.clone(),
             certificate_expiry_days: lints.certificate_expiry_days,
-            expect: String::new(),
+            expect: self.reviewed.clone(),
             token_hashes: BTreeMap::new(),
             assume_values: self.options.tree.assumes_values(),
         }
@@ -245,7 +254,12 @@ impl From<SendError> for Failure {
 }
 
 impl Target for ServerTarget {
-    fn propose(&mut self, _document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
+    fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
+        if let Some(PlanFile::LikeReviewed(reviewed)) = document
+            && reviewed.is_masked()
+        {
+            self.reviewed = reviewed.outcome()?;
+        }
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let validated = validate_loaded(&loaded, &self.options.lints, &self.options.source);
         // Only the server can resolve every reference: another source may own the target. It also has the edges of other

@@ -76,6 +76,7 @@ pub enum Code {
     ManagedBySource,
     NotDelegated,
     RequiredModule,
+    UnreviewedSecrets,
     Internal,
 }
 

@@ -257,5 +257,12 @@ pub(super) const SERVICE: &[CodeInfo] = &[
         "The edge requires this module of every route (`required_modules`), and the route would have another one or none.",
         "Remove the module from the route: reconciling adds the one that the edge requires. In an emergency, suspend the source of the edge.",
     ),
+    info(
+        Code::UnreviewedSecrets,
+        "UNREVIEWED_SECRETS",
+        409,
+        "The plan was reviewed with an API key that does not see the secrets of the source, so the review does not cover their values.",
+        "Nothing, if the secrets come from a trusted place, such as the variables of the pipeline. To cover them, review the plan with a key that may apply the source.",
+    ),
     info(Code::Internal, "INTERNAL", 500, "A bug in edgewright.", "Report the bug with the response's operation ID."),
 ];
