@@ -342,7 +342,7 @@ mod tests {
             let spec: HttpsEdgeRoute = serde_json::from_str(patch).unwrap();
             Operation::Patch { key: route("edghtsrt_2"), spec: Arc::new(spec), fields: vec![field.to_owned()] }
         };
-        assert_eq!(told(patch("match")), [one.clone()]);
+        assert_eq!(told(patch("match")), std::slice::from_ref(&one));
         assert!(told(patch("description")).is_empty());
         assert_eq!(told(create(route("edghtsrt_3"), None)), [one]);
         assert_eq!(told(delete(route("edghtsrt_1"))), [help]);

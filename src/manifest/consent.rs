@@ -152,9 +152,8 @@ fn differing_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<&'static 
 /// Whether two modules are equal but for the values of secrets, and for values that are unknown (D106). Whoever sends guesses
 /// for a secret of another source must not learn which one is right, so no finding may depend on it.
 fn alike(one: &dyn AnyModule, other: &dyn AnyModule) -> bool {
-    let forms = |module: &dyn AnyModule| {
-        Some((module.to_json(Secrets::Masked).ok()?, module.to_json(Secrets::Revealed).ok()?))
-    };
+    let forms =
+        |module: &dyn AnyModule| Some((module.to_json(Secrets::Masked).ok()?, module.to_json(Secrets::Revealed).ok()?));
     let alike = || match (forms(one), forms(other)) {
         (Some((one, of_one)), Some((other, of_other))) => values_alike([&one, &of_one], [&other, &of_other]),
         _ => false,
@@ -168,7 +167,9 @@ fn values_alike(one: [&Value; 2], other: [&Value; 2]) -> bool {
     match (one, other) {
         ([Value::Object(one), Value::Object(of_one)], [Value::Object(other), Value::Object(of_other)]) => {
             let alike = |name: &String| match (one.get(name), of_one.get(name), other.get(name), of_other.get(name)) {
-                (Some(one), Some(of_one), Some(other), Some(of_other)) => values_alike([one, of_one], [other, of_other]),
+                (Some(one), Some(of_one), Some(other), Some(of_other)) => {
+                    values_alike([one, of_one], [other, of_other])
+                }
                 _ => false,
             };
             one.len() == other.len() && one.keys().all(alike)

@@ -19,6 +19,7 @@ mod interrupted;
 mod judging;
 #[cfg(test)]
 mod laws;
+mod news;
 mod options;
 #[cfg(test)]
 mod paused;

@@ -53,8 +53,10 @@ fn a_resource_with_other_immutable_content_is_replaced_when_it_changes_hands() {
 #[test]
 fn protected_resources_are_not_replaced_when_they_change_hands() {
     let folder = two_folders();
-    folder.write("a/office.yaml", &restriction(", transfer_to: b, prevent_destroy: true", "api"));
-    apply(&folder, "a");
+    for markers in [", prevent_destroy: true", ", transfer_to: b, prevent_destroy: true"] {
+        folder.write("a/office.yaml", &restriction(markers, "api"));
+        apply(&folder, "a");
+    }
     folder.write("b/office.yaml", &restriction(", transfer_from: a", "agent"));
     let refused = folder.run("reconcile --source b b");
     assert!(refused.code == 4 && refused.err.contains("PREVENT_DESTROY"), "{}", refused.all());

@@ -34,11 +34,10 @@ impl Apart {
         for entry in current.iter() {
             let Some(claim) = &entry.claim else { continue };
             match target.get(&entry.key) {
-                Some(then) => {
-                    if then.claim.as_ref().is_some_and(|then| then.source != claim.source) {
-                        moved.insert(entry.key.clone());
-                    }
+                Some(then) if then.claim.as_ref().is_some_and(|then| then.source != claim.source) => {
+                    moved.insert(entry.key.clone());
                 }
+                Some(_) => {}
                 None if claim.transferred_from.is_some() => {
                     moved.insert(entry.key.clone());
                     replaced.insert((entry.key.kind, entry.key.parent.as_ref(), claim.name.as_str()), claim);
