@@ -308,7 +308,7 @@ impl ApiRequest<'_> {
         let conditional = !matches!(operations.last(), Some(Operation::Create { .. }));
         let precondition = if conditional { Precondition::of(&self.headers) } else { Precondition::none() };
         let (app, caller, key) = (Arc::clone(self.app), self.caller.clone(), key.clone());
-        let mut owned = WriteCheck::new(Arc::clone(self.app), &self.headers);
+        let mut owned = WriteCheck::new(Arc::clone(self.app), &self.headers, &self.sight);
         let attempt = Attempt { note: owned.note(), ..Attempt::new(caller.author()) };
         let sight = self.sight.clone();
         let changes = people_changes(&operations);

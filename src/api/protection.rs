@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use arc_swap::ArcSwap;
 use axum::http::HeaderMap;
 
-use super::App;
+use super::{
+    App,
+    permission::{Sight, has_secrets},
+};
 use crate::{
     manifest::consent::{moved_route, refused_write},
     model::{
@@ -14,6 +17,7 @@ use crate::{
         fault::{Fault, Path},
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+        module::AnyModule,
         operation::{Claim, Operation},
         resource::AnyResource,
         snapshot::{Entry, Snapshot},
@@ -153,24 +157,26 @@ fn owned_writes(current: &Snapshot, operations: &[Operation]) -> Vec<OwnedWrite>
 
 /// The module of an edge that an operation would leave out of a route, with the edge. Whoever may write to a route cannot
 /// lift what the edge requires of all.
-fn left_out<'s>(current: &'s Snapshot, operation: &Operation) -> Option<(&'s Entry, &'static str)> {
+///
+/// Unless the caller sees all secrets, a module with secrets cannot be written at all: the answer would tell a right guess.
+fn left_out<'s>(current: &'s Snapshot, operation: &Operation, sees_all: bool) -> Option<(&'s Entry, &'static str)> {
     let edge = current.get(&operation.key().parent_key()?)?;
     let required: &HttpsEdgeRoute = edge.spec_as::<HttpsEdge>()?.required_modules.as_deref()?;
     let required: &dyn AnyResource = required;
     let slot = match operation {
         Operation::Create { spec, .. } => {
             let slots = spec.slots().iter();
-            slots.map(|slot| slot.name).find(|name| differs(required, name, spec.as_ref()))
+            slots.map(|slot| slot.name).find(|name| differs(required, name, spec.as_ref(), sees_all))
         }
         Operation::Patch { spec, fields, .. } => {
             let slots = spec.slots().iter().map(|slot| slot.name);
             slots
                 .filter(|name| fields.iter().any(|field| field == name))
-                .find(|name| differs(required, name, spec.as_ref()))
+                .find(|name| differs(required, name, spec.as_ref(), sees_all))
         }
         Operation::PutModule { slot, module, .. } => {
             let wanted = required.module(slot);
-            wanted.is_some_and(|wanted| !module.same(wanted)).then_some(slot.name)
+            wanted.is_some_and(|wanted| !is_as_wanted(&**module, wanted, sees_all)).then_some(slot.name)
         }
         Operation::DeleteModule { slot, .. } => required.module(slot).is_some().then_some(slot.name),
         Operation::Delete { .. } | Operation::Claim { .. } => None,
@@ -179,10 +185,15 @@ fn left_out<'s>(current: &'s Snapshot, operation: &Operation) -> Option<(&'s Ent
 }
 
 /// Whether a route does not have a module as it is required.
-fn differs(required: &dyn AnyResource, name: &str, route: &dyn AnyResource) -> bool {
+fn differs(required: &dyn AnyResource, name: &str, route: &dyn AnyResource, sees_all: bool) -> bool {
     let Some(slot) = required.slots().iter().find(|slot| slot.name == name) else { return false };
     let Some(wanted) = required.module(slot) else { return false };
-    !route.module(slot).is_some_and(|module| module.same(wanted))
+    !route.module(slot).is_some_and(|module| is_as_wanted(module, wanted, sees_all))
+}
+
+/// Whether a module that a caller sends is the required one.
+fn is_as_wanted(module: &dyn AnyModule, wanted: &dyn AnyModule, sees_all: bool) -> bool {
+    (sees_all || !has_secrets(wanted)) && module.same(wanted)
 }
 
 /// Checks the writes of one request.
@@ -190,16 +201,18 @@ pub(super) struct WriteCheck {
     app: Arc<App>,
     /// The sources that the request names in its header.
     overrides: Vec<String>,
+    /// Whether the caller sees all secrets.
+    sees_all: bool,
     /// The files and lines of resources, as far as the history has them.
     places: BTreeMap<Key, String>,
 }
 
 impl WriteCheck {
     /// Prepares the check of a request.
-    pub(super) fn new(app: Arc<App>, headers: &HeaderMap) -> Self {
+    pub(super) fn new(app: Arc<App>, headers: &HeaderMap, sight: &Sight) -> Self {
         let values = headers.get_all(OVERRIDE).iter();
         let overrides = values.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned()).collect();
-        Self { app, overrides, places: BTreeMap::new() }
+        Self { app, overrides, sees_all: *sight == Sight::Everything, places: BTreeMap::new() }
     }
 
     /// What the history says about the change, if the request overrides a source.
@@ -235,13 +248,13 @@ impl WriteCheck {
         if let Some(fault) = operations.iter().find_map(|operation| refused_write(current, operation)) {
             return Err(fault);
         }
-        for (edge, module) in operations.iter().filter_map(|operation| left_out(current, operation)) {
+        for (edge, module) in operations.iter().filter_map(|operation| left_out(current, operation, self.sees_all)) {
             // Without an owner, nobody could lift the requirement.
             let Some(claim) = &edge.claim else { continue };
             if !self.is_suspended(&claim.source) {
                 let (edge, source) = (OwnedWrite::of(current, edge, claim).subject(), printable(&claim.source));
                 let message = format!("{edge} of source `{source}` requires its `{module}` module of every route");
-                let help = "keep the module as the edge requires it, or change `required_modules` in its manifest";
+                let help = "leave the module out of the request, or change `required_modules` in the edge's manifest";
                 return Err(Fault::new(Code::RequiredModule, message).help(help));
             }
         }

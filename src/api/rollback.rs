@@ -20,9 +20,10 @@ use super::{
     past,
     permission::{self, Intent, Manner, Sight},
     query,
-    reconciliation::{differs_in_secrets_only, json_response},
+    reconciliation::{differs_in_secrets_only, json_response, tell_unreviewed},
 };
 use crate::{
+    manifest::not_admitted,
     model::{
         code::Code,
         decode::decode,
@@ -33,6 +34,7 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::{
+        Plan,
         format::json::ReportDocument,
         safety::Budget,
         saved::{Guard, Pin, SavedPlan, is_masked},
@@ -155,17 +157,21 @@ impl RollbackJob<'_> {
             let outcome = self.outcome(&planned, is_blind)?;
             return self.answer(&planned, outcome, None);
         }
-        let accept = |current: &Snapshot, planned: Planned| {
+        let accept = |current: &Snapshot, mut planned: Planned| {
             // The key may have been revoked since the request arrived.
             let caller = self.admit(current)?;
             if let Some(plan) = &planned.plan {
                 permission::allows_operations(&caller, &plan.each_operation(), Manner::Planned, current)
                     .map_err(|fault| caller.refused(fault))?;
+                self.admitted(&caller, plan, &planned)?;
             }
             // Its dry run was for a caller who does not see all secrets.
             let expects_masked = is_masked(&self.request.expect);
             let masked = expects_masked.then(|| rollback.masked_plan(current, &target)).transpose()?;
             self.accept(&planned, masked.as_ref())?;
+            if masked.is_some() {
+                tell_unreviewed(&mut planned);
+            }
             Ok::<_, ApiError>(planned)
         };
         let (planned, revision) = rollback.apply(store, &target, Some(caller), accept)?;
@@ -188,6 +194,20 @@ impl RollbackJob<'_> {
             (false, None) => Intent::Change,
         };
         auth::admit_again(self.app, current, &intent, self.headers)
+    }
+
+    /// Whether a key with a scope may bring back the routes of a plan: those on edges of others need their consent (D103).
+    fn admitted(&self, caller: &Caller, plan: &Plan, planned: &Planned) -> Result<(), ApiError> {
+        let (Some(_), Some(tried)) = (&caller.scope, &planned.tried) else { return Ok(()) };
+        let keys = plan.changes.iter().map(|change| &change.key);
+        let refused = not_admitted(keys, tried.after(), &self.request.source);
+        match refused.is_empty() {
+            true => Ok(()),
+            false => {
+                let faults = refused.into_iter().take(MOST_FAULTS).map(|(_, fault)| fault.at(Path::root().join("to")));
+                Err(ApiError::from_faults(faults.collect()))
+            }
+        }
     }
 
     /// Whether a plan may run: it is the one that the client expects, and no limit refuses it.

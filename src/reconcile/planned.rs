@@ -42,7 +42,7 @@ pub struct Planned {
     /// The origin of each declared resource.
     pub(super) origins: Arc<Origins>,
     /// What the plan made of the state it was computed from. Whoever can change the plan must not commit this.
-    pub(super) tried: Option<Arc<Tried>>,
+    pub(crate) tried: Option<Arc<Tried>>,
 }
 
 impl Planned {

@@ -25,7 +25,7 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::{Plan, Summary},
-    store::{CommitError, Store, StoreError},
+    store::{CommitError, Store, StoreError, Tried},
 };
 
 /// How often a run plans again if the history does not have the changes yet that it would overwrite.
@@ -334,7 +334,11 @@ fn accepted(store: &Store, author: &Author, base: u64, may_apply: &dyn Fn() -> b
 /// Whether a rollback left what the manifests declare (D78).
 fn is_left(store: &Store, author: &Author, current: &Snapshot, planned: &Planned) -> Result<bool, ApplyError> {
     let Author::Source { source, commit, .. } = author else { return Ok(false) };
-    let after = planned.tried.as_ref().map(|tried| tried.after());
+    // A plan that is refused was not tried.
+    let refused =
+        planned.plan.as_ref().filter(|plan| !plan.refusals.is_empty() && !current.rejected(source).is_empty());
+    let untried = refused.and_then(|plan| Tried::new(current, &plan.each_operation()).ok());
+    let after = planned.tried.as_deref().or(untried.as_ref()).map(|tried| tried.after());
     let left = store.is_rejected(current, source, commit.as_deref(), after);
     left.map_err(|error| ApplyError::Commit(CommitError::Failed(error)))
 }

@@ -286,6 +286,13 @@ fn the_secrets_of_required_modules_are_those_of_the_edge() {
     assert_eq!(secrets(json!({"apply": ["docs"]})), [MASK, MASK, "docs-secret-1"]);
     assert_eq!(secrets(json!({"apply": ["shop"]})), [MASK; 3]);
     assert_eq!(secrets(json!({"apply": ["shop", "docs"]})), ["shop-secret-1", "shop-secret-1", "docs-secret-1"]);
+    // A write does not confirm a guess, either.
+    let (_, token) = key(&server, json!({"apply": ["docs"]}));
+    for secret in ["shop-secret-1", "shop-secret-2"] {
+        let body = Some(json!({"provider": "github", "secret": secret}));
+        let put = server.call_as(&token, "PUT", &format!("{route}/webhook_verification"), body);
+        refused(&put, 409, &["REQUIRED_MODULE", "leave the module out"]);
+    }
 }
 
 #[test]

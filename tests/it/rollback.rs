@@ -266,3 +266,23 @@ fn a_rollback_through_a_server_is_the_one_that_was_shown() {
     let future = run("rollback --to 99");
     assert_eq!((future.code, future.err.contains("revision 99 does not exist")), (1, true), "{}", future.all());
 }
+
+#[test]
+fn a_rollback_of_more_deletions_than_the_limit_allows_is_left() {
+    let folder = Folder::new();
+    for name in ["a", "b", "c", "d", "e"] {
+        folder.write(&format!("m/{name}.yaml"), &source_edge(name, "kept"));
+    }
+    let count = |serve: &Serve| serve.get("/edges/https").json()["https_edges"].as_array().map(Vec::len);
+    let serve = folder.serve("--manifests m --max-deletes 100%");
+    assert_eq!(count(&serve), Some(5));
+    for name in ["b", "c", "d", "e"] {
+        std::fs::remove_file(folder.path(&format!("m/{name}.yaml"))).unwrap();
+    }
+    until("the deletions", || (count(&serve) == Some(1)).then_some(()));
+    assert_eq!(serve.stop().code, 0);
+    let serve = folder.serve("--manifests m");
+    assert_eq!(rollback(&serve, json!({"to": 2})).0, 201);
+    until_reason(&serve, "default", "RolledBack");
+    assert_eq!(count(&serve), Some(5));
+}

@@ -22,7 +22,7 @@ use crate::{
     },
     text::printable,
 };
-pub(super) use sight::Sight;
+pub(super) use sight::{Sight, has_secrets};
 pub(super) use single::allows_request;
 
 /// What a request is about to do.

@@ -86,7 +86,7 @@ impl Sight {
 
     /// Whether the caller sees the secrets that the edge of a route requires of it, in one slot or in all: they are those
     /// of the edge's source (D103).
-    fn sees_required(&self, snapshot: &Snapshot, entry: &Entry, slot: Option<&Slot>) -> bool {
+    pub(in crate::api) fn sees_required(&self, snapshot: &Snapshot, entry: &Entry, slot: Option<&Slot>) -> bool {
         let Some(edge) = entry.key.parent_key().and_then(|parent| snapshot.get(&parent)) else { return true };
         if self.sees(edge) {
             return true;
@@ -98,7 +98,8 @@ impl Sight {
     }
 }
 
-fn has_secrets(module: &dyn AnyModule) -> bool {
+/// Whether a module has secrets.
+pub(in crate::api) fn has_secrets(module: &dyn AnyModule) -> bool {
     match (module.to_json(Secrets::Revealed), module.to_json(Secrets::Masked)) {
         (Ok(revealed), Ok(masked)) => revealed != masked,
         _ => true,

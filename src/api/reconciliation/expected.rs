@@ -57,7 +57,7 @@ pub(in crate::api) fn differs_in_secrets_only(plan: &Plan, masked: &Plan) -> boo
 }
 
 /// Warns that the reviewer of a plan has not seen the secrets.
-pub(super) fn tell_unreviewed(planned: &mut Planned) {
+pub(in crate::api) fn tell_unreviewed(planned: &mut Planned) {
     if planned.plan.as_ref().is_none_or(Plan::is_empty) {
         return;
     }

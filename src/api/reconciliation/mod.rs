@@ -49,8 +49,8 @@ use crate::{
     },
     store::{Attempt, Store, engine::Query, history::Outcome},
 };
-pub(super) use expected::differs_in_secrets_only;
-use expected::{outcome, tell_unreviewed};
+use expected::outcome;
+pub(super) use expected::{differs_in_secrets_only, tell_unreviewed};
 use wire::{Reconciliation, ReconciliationItem, Request, Run};
 
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
@@ -289,8 +289,10 @@ impl<'a> ReconciliationJob<'a> {
                 _ if is_blind => prepared.masked(),
                 Sight::Everything => prepared,
                 Sight::Nothing | Sight::OfSources(_) => {
-                    let sight = sight.clone();
-                    prepared.seen_by(Arc::new(move |entry: &Entry| sight.sees(entry)))
+                    let (sight, state) = (sight.clone(), Arc::clone(&snapshot));
+                    prepared.seen_by(Arc::new(move |entry: &Entry| {
+                        sight.sees(entry) && sight.sees_required(&state, entry, None)
+                    }))
                 }
             };
             let mut planned = prepared.plan(&snapshot);

@@ -408,7 +408,7 @@ impl Exporter<'_> {
             text += "# Tokens cannot be exported. `token_file` is written only when a key is created.\n";
         }
         if !variables.is_empty() {
-            text += "# Set these environment variables to the secrets:\n";
+            text += "# Set these environment variables:\n";
         }
         for variable in variables {
             text += &format!("#   {}\n", variable.name);
