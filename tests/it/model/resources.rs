@@ -32,6 +32,11 @@ fn is_id(prefix: &str, id: &str) -> bool {
     id.strip_prefix(prefix).is_some_and(|rest| rest.len() == 27 && rest.bytes().all(|it| it.is_ascii_alphanumeric()))
 }
 
+/// The refusal of a hostport of another source's edge.
+fn taken(index: usize) -> Expected {
+    Expected::Refusal(409, Faults::from([("NOT_DELEGATED", format!("/hostports/{index}"))]))
+}
+
 impl Case {
     pub(super) fn body(&mut self, fields: &[Field], probability: f64) -> Value {
         let gone = self.gone.get("/certificate_authorities").map(Vec::as_slice).unwrap_or_default();
@@ -54,6 +59,11 @@ impl Case {
         }
         if !self.state.has_list(&list) {
             return self.tell(&request, &not_found());
+        }
+        if let Some(index) =
+            wanted.get("hostports").filter(|_| list == "/edges/https").and_then(|it| self.state.taken("", it))
+        {
+            return self.tell(&request, &taken(index));
         }
         let faults =
             self.state.faults(&list, "", &wanted, &places(&given(&kind.fields, &body, "", &mut Faults::new())));
@@ -144,6 +154,11 @@ impl Case {
         }
         if !faults.is_empty() {
             return self.tell(&request, &Expected::Refusal(400, faults));
+        }
+        if let Some(hostports) = given.get("hostports").filter(|_| list == "/edges/https" && before.is_some())
+            && let Some(index) = self.state.taken(&id, hostports)
+        {
+            return self.tell(&request, &taken(index));
         }
         if !holds {
             return self.tell(&request, &precondition_failed());

@@ -44,6 +44,20 @@ impl State {
         self.0.iter().find(|resource| resource.list == list && resource.id == id)
     }
 
+    /// The first new hostport of an edge that an edge of another source has (D103).
+    pub(super) fn taken(&self, id: &str, wanted: &Value) -> Option<usize> {
+        let list = "/edges/https";
+        let before = self.find(list, id);
+        let own = before.and_then(|it| it.declared.as_ref()).map(|(source, _)| source);
+        let has = |edge: &Resource, text: &Value| edge.json["hostports"].as_array().is_some_and(|it| it.contains(text));
+        let is_of_other = |text: &Value| {
+            let mut others = self.of(list).filter(|edge| edge.id != id);
+            others.any(|edge| edge.declared.as_ref().is_some_and(|(it, _)| Some(it) != own) && has(edge, text))
+        };
+        let is_new = |text: &Value| !before.is_some_and(|before| has(before, text));
+        wanted.as_array()?.iter().position(|text| is_new(text) && is_of_other(text))
+    }
+
     /// Replaces a resource, or adds it as the newest one.
     pub(super) fn put(&mut self, new: Resource) {
         match self.0.iter_mut().find(|known| known.list == new.list && known.id == new.id) {
