@@ -100,7 +100,10 @@ impl Args {
         } else {
             started = Some(self.output.start(&report).inspect_err(|_| nothing())?);
             match target.apply(&transfer) {
-                Ok(revision) => applied(revision),
+                Ok(revision) => {
+                    report.applied = Some(revision);
+                    applied(revision)
+                }
                 Err(failure) => failed(&mut report, failure),
             }
         };
