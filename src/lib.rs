@@ -145,7 +145,7 @@
 //! | `manifest` | YAML and JSON to the desired state, with spans, from a [`Tree`]: the disk, a Git repository, a request | knows the store |
 //! | `plan` | The difference as [operations](resources::Operation), and its output formats | does IO |
 //! | `store` | Revisions, former states and history, over an [`Engine`](storage::Engine) that makes them durable | interprets changes |
-//! | `reconcile` | A single run, a rollback, and the loop of each followed source with its status, drift and suspension | prints |
+//! | `reconcile` | A single run, a rollback, a transfer, the end of a source, and the loop of each followed source with its status, drift and suspension | prints |
 //! | `api` | The management API over HTTP, its OpenAPI document, what tells others of changes, and the gateway's configuration | changes state except by a commit |
 //! | `cli` | One file per command | has logic that another command needs |
 //!
@@ -203,6 +203,11 @@
 //!   (`store::foreign`) from what the manifests changed, and the policy of the source decides (`reconcile::drift`, D85).
 //! - **a revision is read or brought back**: the log has the former value of each change, so that the current Snapshot is
 //!   walked back (`store::past`, D79); a rollback is the plan from the current state to that one (`plan::revert`, D78).
+//! - **a request changes something**: `api::auth` finds the caller → `api::permission` decides with its role and scope (D101)
+//!   → inside the commit, `api::protection` asks the sources that own what changes (D103).
+//! - **a source meets another one**: edges consent to routes, and require modules (`manifest::consent`, D103); resources
+//!   change hands (`manifest::transfer`, `plan::transfer`, D104); names and module sets of a context resolve and are not
+//!   owned (`manifest::context`, D107).
 //! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::remembered`, D73).
 //! - **a dry run after a change of one file**: files → hashes of their texts → declarations from the cache, and one
 //!   parsed file (`manifest::cache`, D75) → the rest of the first flow.
